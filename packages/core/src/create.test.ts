@@ -1,8 +1,9 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { compile } from "./compile/compile";
-import { arange, empty, full, ones, parameter, rand, randn, tensor, tensorFromBytes, zeros } from "./create";
+import { empty, full, ones, parameter, rand, randn, tensor, tensorFromBytes, zeros } from "./create";
 import type { ErrorCode } from "./errors/errors";
+import { arange } from "./ranges";
 import { hostBytes } from "./tensor/read";
 import type { Tensor } from "./tensor/tensor";
 import { type DType, isFloat } from "./values/dtype";

@@ -6,7 +6,7 @@ import { keep, tidy } from "./device/scope";
 import { checkValue } from "./errors/check-value";
 import { check, OptError } from "./errors/errors";
 import { checkOptions } from "./errors/options";
-import { fill, owned } from "./ops";
+import { checkAnyTensor, fill, owned } from "./ops";
 import { Storage } from "./tensor/storage";
 import { presentRecomputation } from "./tensor/tape";
 import { Tensor } from "./tensor/tensor";
@@ -35,13 +35,20 @@ export interface RandomOptions extends CreateOptions {
   readonly generator?: Generator;
 }
 
-const CREATE = { dtype: "any", device: ["string", "object"], requiresGrad: "boolean" } as const;
-const TENSOR = { ...CREATE, shape: "array" } as const;
+/** What `checkOptions` lets through for every tensor that is made. */
+export const CREATE_OPTIONS = { dtype: "any", device: ["string", "object"], requiresGrad: "boolean" } as const;
+const TENSOR = { ...CREATE_OPTIONS, shape: "array" } as const;
 const PARAMETER = { shape: "array", dtype: "any", device: ["string", "object"], name: "string" } as const;
-const RANDOM = { ...CREATE, generator: "object" } as const;
+const RANDOM = { ...CREATE_OPTIONS, generator: "object" } as const;
 
 /** @param again makes the elements anew in each run of a compiled function */
-function upload(elements: TypedArray, shape: Shape, dtype: DType, device: Device, again?: () => TypedArray): Tensor {
+export function upload(
+  elements: TypedArray,
+  shape: Shape,
+  dtype: DType,
+  device: Device,
+  again?: () => TypedArray,
+): Tensor {
   const result = Tensor.empty(shape, dtype, device);
   device.write(result.memorySlice(), bytesOf(elements), again && (() => bytesOf(again())));
   return result;
@@ -51,7 +58,8 @@ function bytesOf({ buffer, byteOffset, byteLength }: TypedArray): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-function marked(result: Tensor, requiresGrad: boolean | undefined): Tensor {
+/** As the caller made it. */
+export function marked(result: Tensor, requiresGrad: boolean | undefined): Tensor {
   if (requiresGrad) result.requiresGrad = true;
   result.isMadeByHand = true;
   return result;
@@ -138,7 +146,7 @@ function inPlace(data: TensorData, { shape, dtype, device }: TensorOptions): Ten
 
 /** A tensor from elements as stored (little-endian, row-major): the inverse of `tensor.bytes()`. @throws OptError BAD_SHAPE, BAD_DTYPE */
 export function tensorFromBytes(bytes: Uint8Array, shape: Shape, options: CreateOptions = {}): Tensor {
-  checkOptions("tensorFromBytes", options, CREATE);
+  checkOptions("tensorFromBytes", options, CREATE_OPTIONS);
   const { dtype = "f32", device, requiresGrad } = options;
   const isBytes = bytes instanceof Uint8Array;
   checkValue(isBytes, "tensorFromBytes", "bytes", "a Uint8Array", bytes);
@@ -156,7 +164,7 @@ export function tensorFromBytes(bytes: Uint8Array, shape: Shape, options: Create
 
 /** A tensor whose elements are not set yet: whatever the memory held. @throws OptError BAD_SHAPE, BAD_DTYPE, UNKNOWN_DEVICE */
 export function empty(shape: Shape, options: CreateOptions = {}): Tensor {
-  checkOptions("empty", options, CREATE);
+  checkOptions("empty", options, CREATE_OPTIONS);
   const { dtype = "f32", device, requiresGrad } = options;
   checkShape("empty", shape);
   checkDType("empty", dtype);
@@ -179,7 +187,7 @@ export function ones(shape: Shape, options: CreateOptions = {}): Tensor {
 }
 
 function filled(where: string, shape: Shape, value: number, options: CreateOptions): Tensor {
-  checkOptions(where, options, CREATE);
+  checkOptions(where, options, CREATE_OPTIONS);
   const { dtype = "f32", device, requiresGrad } = options;
   checkShape(where, shape);
   checkDType(where, dtype);
@@ -190,42 +198,36 @@ function filled(where: string, shape: Shape, value: number, options: CreateOptio
 }
 
 /**
- * start, start + step, ... before end: i32 if all of them are integers, else f32. One number is the end, from 0 on.
+ * Zeros of x's shape, dtype and device, where the options name no others. It requires no gradient, unless they say so.
  *
- * @throws OptError BAD_ARGUMENT unless the step leads from start to end; BAD_DTYPE, UNKNOWN_DEVICE
+ * @throws OptError BAD_ARGUMENT, BAD_DTYPE, UNKNOWN_DEVICE
  * @example
- * arange(3); // [0, 1, 2]
- * arange(1, 2, 0.25, { dtype: "f64" }); // [1, 1.25, 1.5, 1.75]
+ * zerosLike(tensor([1, 2])); // [0, 0]
  */
-export function arange(end: number, options?: CreateOptions): Tensor;
-export function arange(start: number, end: number, options?: CreateOptions): Tensor;
-export function arange(start: number, end: number, step: number, options?: CreateOptions): Tensor;
-export function arange(...given: (number | CreateOptions | undefined)[]): Tensor {
-  const numbers = given.filter((value) => typeof value === "number");
-  const last = given.slice(numbers.length).find((value) => value !== undefined);
-  const options = (last ?? {}) as CreateOptions;
-  checkOptions("arange", options, CREATE);
-  const [start, end, step] = numbers.length < 2 ? [0, numbers[0], 1] : [numbers[0]!, numbers[1]!, numbers[2] ?? 1];
-  const count = end === undefined ? Number.NaN : Math.ceil((end - start) / step);
-  check(
-    numbers.length <= 3 && count >= 0 && Number.isFinite(count) && step !== 0,
-    "BAD_ARGUMENT",
-    "arange",
-    () => `needs finite numbers with a step that leads from start to end, got ${numbers.join(", ")}.`,
-    "For example arange(10), arange(2, 10), arange(10, 0, -2).",
-  );
-  const { dtype = numbers.every(Number.isInteger) ? "i32" : "f32", device, requiresGrad } = options;
-  checkDType("arange", dtype);
-  const values = room("arange", count, Float64Array).map((_, i) => start + i * step);
-  checkRange("arange", values, dtype);
-  const elements = narrow(values, dtype);
-  return marked(
-    upload(elements, [count], dtype, deviceOf("arange", device), () => elements),
-    requiresGrad,
-  );
+export function zerosLike(x: Tensor, options: CreateOptions = {}): Tensor {
+  return filledLike("zerosLike", x, 0, options);
 }
 
-function random(
+/**
+ * Ones of x's shape, dtype and device, where the options name no others. It requires no gradient, unless they say so.
+ *
+ * @throws OptError BAD_ARGUMENT, BAD_DTYPE, UNKNOWN_DEVICE
+ * @example
+ * onesLike(tensor([3, 2])); // [1, 1]
+ */
+export function onesLike(x: Tensor, options: CreateOptions = {}): Tensor {
+  return filledLike("onesLike", x, 1, options);
+}
+
+function filledLike(where: string, x: Tensor, value: number, options: CreateOptions): Tensor {
+  checkAnyTensor(where, x);
+  checkOptions(where, options, CREATE_OPTIONS);
+  const { dtype = x.dtype, device = x.device, requiresGrad = false } = options;
+  return filled(where, x.shape, value, { dtype, device, requiresGrad });
+}
+
+/** Floats that `draw` fills from the generator. */
+export function random(
   where: string,
   shape: Shape,
   options: RandomOptions,
@@ -252,7 +254,11 @@ const drawing = <Result>(generator: Generator, draw: () => Result) =>
   presentRecomputation()?.drawn(generator, draw) ?? draw;
 
 /** Room for what is made on the host. @throws OptError OUT_OF_MEMORY */
-function room<A extends Float32Array | Float64Array>(where: string, count: number, kind: new (count: number) => A): A {
+export function room<A extends Float32Array | Float64Array>(
+  where: string,
+  count: number,
+  kind: new (count: number) => A,
+): A {
   try {
     return new kind(count);
   } catch (cause) {

@@ -9,11 +9,11 @@ export type { BackendRegistration } from "./backend/backend";
 export { type Compiled, type CompileOptions, compile } from "./compile/compile";
 export type { Explanation } from "./compile/explain";
 export {
-  arange,
   type CreateOptions,
   empty,
   full,
   ones,
+  onesLike,
   parameter,
   type RandomOptions,
   rand,
@@ -22,6 +22,7 @@ export {
   tensor,
   tensorFromBytes,
   zeros,
+  zerosLike,
 } from "./create";
 export { traceAllocations } from "./device/allocation-trace";
 export type { Device } from "./device/device";
@@ -29,6 +30,7 @@ export { afterEachRun, dependsOn, runsOnce } from "./device/host-code";
 export { type HostIo, hostIo, registerHostIo } from "./device/host-io";
 export { type DeviceListing, init, listDevices, registerBackend } from "./device/registry";
 export { keep, type Scoped, tidy } from "./device/scope";
+export { bernoulli, type DrawOptions, type MultinomialOptions, multinomial, randint, randperm } from "./draws";
 export { type GradOptions, grad } from "./engine";
 export { check, type ErrorCode, OptError } from "./errors/errors";
 export { checkOptions, type OptionKind } from "./errors/options";
@@ -96,6 +98,7 @@ export { StagedOptimizer, type Stages } from "./optimizer/staged";
 export { enableQ8 } from "./optimizer/state/packed-state";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state/state-dict";
 export { enableStochasticRounding } from "./optimizer/state/stochastic-rounding";
+export { arange, eye, linspace } from "./ranges";
 export { isRecomputing, recompute } from "./recompute";
 export { type GatherSparseOptions, gatherSparse } from "./rows/gather-sparse";
 export { RowSparse, rowSparse } from "./rows/row-sparse";

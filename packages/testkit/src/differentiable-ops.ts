@@ -13,14 +13,8 @@ import {
   tensor,
   unfold,
 } from "@opt/core";
-
-export interface OpCase {
-  readonly name: string;
-  readonly shapes: readonly Shape[];
-  /** Inputs are in 0.5 .. 2.5, all different: away from the kinks of max and abs and the pole of log. */
-  readonly domain?: "positive";
-  run(...inputs: Tensor[]): Tensor;
-}
+import { DIFFERENTIABLE_ALGEBRA } from "./differentiable-algebra";
+import type { OpCase } from "./op-case";
 
 /** Seeded float64 inputs of a case, as plain arrays. */
 export function inputsOf({ shapes, domain }: OpCase): { values: Float64Array; shape: Shape }[] {
@@ -350,4 +344,5 @@ export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
     shapes: [[2, 1, 5, 4]],
     run: (x) => maxPool2d(x!, [3, 2], { stride: [2, 1], padding: [1, 1] }),
   },
+  ...DIFFERENTIABLE_ALGEBRA,
 ];

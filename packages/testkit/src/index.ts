@@ -3,7 +3,7 @@ import "./numbers/matcher";
 
 export type { ContractTolerances } from "./contract/context";
 export { type ContractRow, contractSuite, rulesSuite, whyUnavailable } from "./contract/suite";
-export { DIFFERENTIABLE_OPS, inputsOf, type OpCase } from "./differentiable-ops";
+export { DIFFERENTIABLE_OPS, inputsOf } from "./differentiable-ops";
 export { eachDevice } from "./each-device";
 export { expectCode } from "./expect-code";
 export { readGoldenJson } from "./golden/files";
@@ -46,6 +46,7 @@ export {
 } from "./numbers/seeded";
 export { SPECIALS } from "./numbers/specials";
 export { hexadecimal, ulpDistance } from "./numbers/ulp";
+export type { OpCase } from "./op-case";
 export { campaign, newReport, ProgramFailure, type Report, tryProgram } from "./programs/campaign";
 export { generate } from "./programs/generate/generate";
 export type { LayerClasses } from "./programs/layers";

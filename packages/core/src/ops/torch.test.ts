@@ -9,9 +9,9 @@ import {
   withoutTorch,
 } from "@opt/testkit";
 import { describe, it } from "vitest";
-import { arange } from "../create";
 import * as F from "../functions";
 import { eq, ge, gt, le, lt, ne } from "../functions";
+import { arange } from "../ranges";
 import type { Tensor } from "../tensor/tensor";
 import type { DType } from "../values/dtype";
 import { sizeOf } from "../values/shape";

@@ -7,9 +7,11 @@ import {
   div,
   erf,
   exp,
+  expm1,
   fma,
   less,
   log,
+  log1p,
   maximum,
   minimum,
   mul,
@@ -45,7 +47,7 @@ export const nanOf = (b: E, value: E) => where(less(b, 1), value, where(less(0, 
 /** One of two where x is a number, and `no` where it is NaN. */
 const ifNumber = (x: E, yes: E | number, no: E | number) => where(less(minimum(x, 1), 2), yes, no);
 /** Where neither is less: equal, or one is NaN. */
-const ifEqual = (a: E, b: E, yes: E | number, no: E | number) =>
+export const ifEqual = (a: E, b: E, yes: E | number, no: E | number) =>
   where(less(a, b), no, where(less(b, a), no, ifNumber(a, ifNumber(b, yes, no), no)));
 /** a <= b, which NaN never is. */
 export const ifAtMost = (a: E, b: E, yes: E | number, no: E | number) => where(less(a, b), yes, ifEqual(a, b, yes, no));
@@ -105,6 +107,8 @@ export const ELEMENTWISE = {
       (g, y, a, b) => mul(g, where(less(b!, 0), mul(y, log(a!)), isZero(a!, a!, mul(y, log(a!))))),
     ],
   },
+  log1p: { forward: log1p, derivatives: [(g, _y, x) => div(g, add(1, x!))], result: "float" },
+  expm1: { forward: expm1, derivatives: [(g, y) => mul(g, add(y, 1))], result: "float" },
   sigmoid: {
     forward: (x) => div(1, add(1, exp(neg(x!)))),
     derivatives: [(g, y) => mul(g, mul(y, sub(1, y)))],

@@ -1,6 +1,7 @@
-/** Rounding to integers. */
+/** Rounding to integers, and signs: what has the gradient 0. */
 
 import { check } from "../../errors/errors";
+import type { Expression } from "../../rule/expression";
 import { abs, add, less, neg, sub, where } from "../../rule/symbols";
 import type { Tensor } from "../../tensor/tensor";
 import { isFloat } from "../../values/dtype";
@@ -9,14 +10,33 @@ import { checkTensor } from "../check-tensor";
 import { elementwise } from "./elementwise";
 import { type ElementwiseDefinition, extended } from "./elementwise-table";
 
+const zeroGradient = (g: Expression) => where(less(g, g), g, 0);
+
 /** Beside `whole`, from which on all numbers are integers, the fraction is rounded off. A zero keeps its sign. */
-const ROUND: ElementwiseDefinition = {
-  forward(x, whole) {
-    const size = sub(add(abs(x!), whole!), whole!);
-    const signed = where(less(x!, 0), neg(size), where(less(0, x!), size, x!));
-    return where(less(abs(x!), whole!), signed, x!);
-  },
-  derivatives: [(g) => where(less(g, g), g, 0), null],
+function nearest(x: Expression, whole: Expression): Expression {
+  const size = sub(add(abs(x), whole), whole);
+  const signed = where(less(x, 0), neg(size), where(less(0, x), size, x));
+  return where(less(abs(x), whole), signed, x);
+}
+
+function below(x: Expression, whole: Expression): Expression {
+  const near = nearest(x, whole);
+  return where(less(x, near), sub(near, 1), near);
+}
+
+const ofWhole = (forward: (x: Expression, whole: Expression) => Expression): ElementwiseDefinition => ({
+  forward: (x, whole) => forward(x!, whole!),
+  derivatives: [zeroGradient, null],
+});
+
+const ROUND = /* @__PURE__ */ ofWhole(nearest);
+const FLOOR = /* @__PURE__ */ ofWhole(below);
+/** -floor(-x): -0 above -1. */
+const CEIL = /* @__PURE__ */ ofWhole((x, whole) => neg(below(neg(x), whole)));
+
+const SIGN: ElementwiseDefinition = {
+  forward: (x) => where(less(x!, 0), -1, where(less(0, x!), 1, 0)),
+  derivatives: [zeroGradient],
 };
 
 /**
@@ -27,9 +47,47 @@ const ROUND: ElementwiseDefinition = {
  * round(tensor([0.5, 1.5, -2.6])); // [0, 2, -3]
  */
 export function rounded(x: Tensor): Tensor {
-  checkTensor("round", x);
-  check(x.dtype !== "bool", "BAD_DTYPE", "round", () => "needs a tensor of numbers, got bool.", "Booleans are whole.");
+  return whole("round", ROUND, x);
+}
+
+/**
+ * The largest integer that is not above x. The gradient is 0.
+ *
+ * @throws OptError BAD_ARGUMENT; BAD_DTYPE for booleans
+ * @example
+ * floor(tensor([1.5, -1.5])); // [1, -2]
+ */
+export function floor(x: Tensor): Tensor {
+  return whole("floor", FLOOR, x);
+}
+
+/**
+ * The smallest integer that is not below x. The gradient is 0.
+ *
+ * @throws OptError BAD_ARGUMENT; BAD_DTYPE for booleans
+ * @example
+ * ceil(tensor([1.5, -1.5])); // [2, -1]
+ */
+export function ceil(x: Tensor): Tensor {
+  return whole("ceil", CEIL, x);
+}
+
+function whole(name: string, definition: ElementwiseDefinition, x: Tensor): Tensor {
+  checkTensor(name, x);
+  check(x.dtype !== "bool", "BAD_DTYPE", name, () => "needs a tensor of numbers, got bool.", "Booleans are whole.");
   return isFloat(x.dtype)
-    ? elementwise(extended("round", ROUND), [x, x.dtype === "f64" ? 2 ** 52 : 2 ** 23])
+    ? elementwise(extended(name, definition), [x, x.dtype === "f64" ? 2 ** 52 : 2 ** 23])
     : clone(x);
+}
+
+/**
+ * -1, 0 or 1 by the sign of x; 0 where x is NaN, as in PyTorch. The gradient is 0.
+ *
+ * @throws OptError BAD_ARGUMENT, BAD_DTYPE
+ * @example
+ * sign(tensor([-2, 0, 3])); // [-1, 0, 1]
+ */
+export function sign(x: Tensor): Tensor {
+  checkTensor("sign", x);
+  return x.dtype === "bool" ? clone(x) : elementwise(extended("sign", SIGN), [x]);
 }

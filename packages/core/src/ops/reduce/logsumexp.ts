@@ -1,0 +1,68 @@
+/** Sums of numbers that are stored as logarithms, over axes and running. */
+
+import { tidy } from "../../device/scope";
+import { noGrad, record } from "../../tensor/tape";
+import type { Tensor } from "../../tensor/tensor";
+import { computeDType, isFloat } from "../../values/dtype";
+import { normalizeAxis } from "../../values/shape";
+import { computeIn } from "../cast";
+import { checkTensor } from "../check-tensor";
+import { elementwise } from "../elementwise/elementwise";
+import { logaddexp } from "../elementwise/logaddexp";
+import { isfinite } from "../elementwise/logic";
+import { fill } from "../map";
+import { reshape } from "../shape/shape";
+import { maxOver } from "./largest";
+import { type Axes, type Reduced, reducedShape, sum } from "./reduce";
+import { scan } from "./scan";
+
+/**
+ * log(sum(exp(x))) over the given axes, or over all, without overflow: -Infinity of nothing. The gradient is 0 where all are -Infinity
+ * (PyTorch gives NaN). Integers give f32.
+ *
+ * @throws OptError BAD_ARGUMENT
+ * @example
+ * logsumexp(tensor([1000, 1000]), 0); // 1000.6931
+ */
+export function logsumexp(x: Tensor, axis?: Axes, keepDim = false): Tensor {
+  checkTensor("logsumexp", x);
+  const reduced = reducedShape("logsumexp", x, axis, keepDim);
+  const dtype = isFloat(x.dtype) ? x.dtype : "f32";
+  return computeIn(computeDType(dtype), [x], dtype, (wide) => summed(wide!, reduced));
+}
+
+function summed(x: Tensor, { axes, kept, shape }: Reduced): Tensor {
+  const output = noGrad(() =>
+    tidy(() => {
+      const isEmpty = axes.some((axis) => x.shape[axis] === 0);
+      const largest = isEmpty ? fill(kept, 0, x.dtype, x.device) : maxOver(x, axes, true);
+      const shift = elementwise("select", [isfinite(largest), largest, 0]);
+      const total = sum(elementwise("exp", [elementwise("sub", [x, shift])]), axes, true);
+      return reshape(elementwise("add", [elementwise("log", [total]), shift]), shape);
+    }),
+  );
+  return record("logsumexp", output, [x], [x, output], shares(kept));
+}
+
+/** Made apart from the tensors, which a closure beside them would keep alive. */
+const shares =
+  (kept: Reduced["kept"]) =>
+  (g: Tensor, [x, y]: readonly Tensor[]) => {
+    const total = reshape(y!, kept);
+    const shift = elementwise("select", [elementwise("eq", [total, Number.NEGATIVE_INFINITY]), 0, total]);
+    return [elementwise("mul", [reshape(g, kept), elementwise("exp", [elementwise("sub", [x!, shift])])])];
+  };
+
+/**
+ * log of the running sums of exp(x) along an axis, without overflow. Integers give f32.
+ *
+ * @throws OptError BAD_ARGUMENT
+ * @example
+ * logcumsumexp(tensor([0, 0, 0]), 0); // [0, 0.6931, 1.0986]
+ */
+export function logcumsumexp(x: Tensor, axis: number): Tensor {
+  checkTensor("logcumsumexp", x);
+  const along = normalizeAxis("logcumsumexp", axis, Math.max(x.shape.length, 1));
+  const dtype = isFloat(x.dtype) ? x.dtype : "f32";
+  return computeIn(computeDType(dtype), [x], dtype, (wide) => scan(wide!, along, logaddexp));
+}

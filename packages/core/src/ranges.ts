@@ -1,0 +1,98 @@
+/** Making tensors of numbers in a row, and unit matrices. */
+
+import { CREATE_OPTIONS, type CreateOptions, marked, room, upload } from "./create";
+import { deviceOf } from "./device/registry";
+import { checkValue } from "./errors/check-value";
+import { check } from "./errors/errors";
+import { checkOptions } from "./errors/options";
+import { show } from "./errors/show";
+import type { Tensor } from "./tensor/tensor";
+import { checkDType } from "./values/dtype";
+import { narrow } from "./values/half";
+import { checkRange } from "./values/literal";
+
+/**
+ * start, start + step, ... before end: i32 if all of them are integers, else f32. One number is the end, from 0 on.
+ *
+ * @throws OptError BAD_ARGUMENT unless the step leads from start to end; BAD_DTYPE, UNKNOWN_DEVICE
+ * @example
+ * arange(3); // [0, 1, 2]
+ * arange(1, 2, 0.25, { dtype: "f64" }); // [1, 1.25, 1.5, 1.75]
+ */
+export function arange(end: number, options?: CreateOptions): Tensor;
+export function arange(start: number, end: number, options?: CreateOptions): Tensor;
+export function arange(start: number, end: number, step: number, options?: CreateOptions): Tensor;
+export function arange(...given: (number | CreateOptions | undefined)[]): Tensor {
+  const numbers = given.filter((value) => typeof value === "number");
+  const last = given.slice(numbers.length).find((value) => value !== undefined);
+  const options = (last ?? {}) as CreateOptions;
+  checkOptions("arange", options, CREATE_OPTIONS);
+  const [start, end, step] = numbers.length < 2 ? [0, numbers[0], 1] : [numbers[0]!, numbers[1]!, numbers[2] ?? 1];
+  const count = end === undefined ? Number.NaN : Math.ceil((end - start) / step);
+  check(
+    numbers.length <= 3 && count >= 0 && Number.isFinite(count) && step !== 0,
+    "BAD_ARGUMENT",
+    "arange",
+    () => `needs finite numbers with a step that leads from start to end, got ${numbers.join(", ")}.`,
+    "For example arange(10), arange(2, 10), arange(10, 0, -2).",
+  );
+  const { dtype = numbers.every(Number.isInteger) ? "i32" : "f32" } = options;
+  const values = room("arange", count, Float64Array).map((_, i) => start + i * step);
+  return made("arange", values, [count], { ...options, dtype });
+}
+
+/** Numbers that the host knows, written again in each run of a compiled function. */
+function made(where: string, values: Float64Array, shape: readonly number[], given: CreateOptions): Tensor {
+  const { dtype = "f32", device, requiresGrad } = given;
+  checkDType(where, dtype);
+  checkRange(where, values, dtype);
+  const elements = narrow(values, dtype);
+  return marked(
+    upload(elements, shape, dtype, deviceOf(where, device), () => elements),
+    requiresGrad,
+  );
+}
+
+/**
+ * `steps` numbers from start to end, both included, at equal distances; f32 by default. Integers are cut, as in PyTorch.
+ *
+ * @throws OptError BAD_ARGUMENT unless `steps` is a count; BAD_DTYPE, UNKNOWN_DEVICE
+ * @example
+ * linspace(0, 1, 5); // [0, 0.25, 0.5, 0.75, 1]
+ */
+export function linspace(start: number, end: number, steps: number, options: CreateOptions = {}): Tensor {
+  checkOptions("linspace", options, CREATE_OPTIONS);
+  const areFinite = Number.isFinite(start) && Number.isFinite(end);
+  const got = () => `start and end must be finite numbers, got ${show(start)} and ${show(end)}.`;
+  check(areFinite, "BAD_ARGUMENT", "linspace", got, "For example linspace(0, 1, 5).");
+  checkCount("linspace", "steps", steps);
+  const step = steps > 1 ? (end - start) / (steps - 1) : 0;
+  // From the nearer end, so that both are exact.
+  const at = (i: number) => (i < steps / 2 ? start + step * i : end - step * (steps - 1 - i));
+  const values = room("linspace", steps, Float64Array).map((_, i) => at(i));
+  return made("linspace", values, [steps], options);
+}
+
+/**
+ * The unit matrix [n, m]: ones on the diagonal, zeros elsewhere; f32 by default, and m is n by default.
+ *
+ * @throws OptError BAD_ARGUMENT unless n and m are counts; BAD_DTYPE, UNKNOWN_DEVICE
+ * @example
+ * eye(2); // [[1, 0], [0, 1]]
+ */
+export function eye(n: number, options?: CreateOptions): Tensor;
+export function eye(n: number, m: number, options?: CreateOptions): Tensor;
+export function eye(n: number, ...rest: (number | CreateOptions | undefined)[]): Tensor {
+  const [m, options = {}] = typeof rest[0] === "number" ? (rest as [number, CreateOptions?]) : [n, rest[0] ?? rest[1]];
+  checkOptions("eye", options, CREATE_OPTIONS);
+  checkCount("eye", "n", n);
+  checkCount("eye", "m", m);
+  const values = room("eye", n * m, Float64Array);
+  for (let i = 0; i < Math.min(n, m); i++) values[i * (m + 1)] = 1;
+  return made("eye", values, [n, m], options as CreateOptions);
+}
+
+function checkCount(where: string, name: string, count: unknown): void {
+  const isCount = Number.isInteger(count) && (count as number) >= 0;
+  checkValue(isCount, where, name, "an integer >= 0", count, "For example 3.");
+}

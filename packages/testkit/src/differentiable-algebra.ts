@@ -1,0 +1,59 @@
+/** Differentiable ops of arithmetic: elementwise functions, products, scans, contractions and linear algebra. */
+import * as F from "@opt/core";
+import type { OpCase } from "./op-case";
+
+export const DIFFERENTIABLE_ALGEBRA: readonly OpCase[] = [
+  { name: "log1p", shapes: [[2, 3]], domain: "positive", run: (x) => F.log1p(x!) },
+  { name: "expm1", shapes: [[2, 3]], run: (x) => F.expm1(x!) },
+  { name: "rsqrt", shapes: [[2, 3]], domain: "positive", run: (x) => F.rsqrt(x!) },
+  { name: "square", shapes: [[2, 3]], run: (x) => F.square(x!) },
+  { name: "lerp", shapes: [[2, 3], [3], [2, 1]], run: (a, b, weight) => F.lerp(a!, b!, weight!) },
+  { name: "lerp by a number", shapes: [[3], [2, 3]], run: (a, b) => F.lerp(a!, b!, 0.7) },
+  { name: "logaddexp", shapes: [[2, 3], [3]], run: (a, b) => F.logaddexp(a!, b!) },
+  ...[undefined, 0, -1, [0, 2]].flatMap((axis): OpCase[] => [
+    { name: `prod over ${JSON.stringify(axis) ?? "all"}`, shapes: [[2, 3, 2]], run: (x) => F.prod(x!, axis, true) },
+    { name: `logsumexp over ${JSON.stringify(axis) ?? "all"}`, shapes: [[2, 3, 2]], run: (x) => F.logsumexp(x!, axis) },
+  ]),
+  ...[0, 1].flatMap((axis): OpCase[] => [
+    { name: `cumprod along ${axis}`, shapes: [[3, 5]], run: (x) => F.cumprod(x!, axis) },
+    { name: `logcumsumexp along ${axis}`, shapes: [[3, 5]], run: (x) => F.logcumsumexp(x!, axis) },
+  ]),
+  {
+    name: "einsum of products",
+    shapes: [
+      [2, 3, 2],
+      [4, 2, 2],
+    ],
+    run: (a, b) => F.einsum("bik,jbk->ij", a!, b!),
+  },
+  { name: "einsum of a diagonal", shapes: [[3, 3, 2]], run: (x) => F.einsum("iij->ij", x!) },
+  { name: "cholesky", shapes: [[2, 3, 3]], run: (x) => F.tidy(() => F.cholesky(definite(x!)).to(x!.dtype)) },
+  {
+    name: "choleskySolve",
+    shapes: [
+      [3, 2],
+      [3, 3],
+    ],
+    run: (b, x) => F.tidy(() => F.choleskySolve(wide(b!), F.cholesky(definite(x!))).to(b!.dtype)),
+  },
+  {
+    name: "solve",
+    shapes: [
+      [2, 3, 3],
+      [3, 2],
+    ],
+    run: (a, b) => F.tidy(() => F.solve(definite(a!), wide(b!)).to(b!.dtype)),
+  },
+  { name: "inverse", shapes: [[3, 3]], run: (x) => F.tidy(() => F.inverse(definite(x!)).to(x!.dtype)) },
+  { name: "slogdet", shapes: [[2, 3, 3]], run: (x) => F.tidy(() => F.slogdet(definite(x!)).logabsdet.to(x!.dtype)) },
+  { name: "det", shapes: [[3, 3]], run: (x) => F.tidy(() => F.det(definite(x!)).to(x!.dtype)) },
+];
+
+/** Linear algebra is of f32 and f64. */
+const wide = (x: F.Tensor) => (x.dtype === "f64" ? x : x.to("f32"));
+
+/** x transpose(x) + 1. */
+function definite(given: F.Tensor): F.Tensor {
+  const x = wide(given);
+  return x.matmul(x, { transposeB: true }).add(F.eye(x.shape.at(-1)!, { dtype: x.dtype, device: x.device }));
+}

@@ -1,0 +1,10 @@
+/** A differentiable op on small inputs. */
+import type { Shape, Tensor } from "@opt/core";
+
+export interface OpCase {
+  readonly name: string;
+  readonly shapes: readonly Shape[];
+  /** Inputs are in 0.5 .. 2.5, all different: away from the kinks of max and abs and the pole of log. */
+  readonly domain?: "positive";
+  run(...inputs: Tensor[]): Tensor;
+}
