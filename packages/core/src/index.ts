@@ -43,6 +43,7 @@ export {
   type Axes,
   adaptiveAvgPool2d,
   applyRule,
+  applyRuleInPlace,
   avgPool2d,
   type BatchNormalized,
   binaryCrossEntropyTerms,

@@ -173,6 +173,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   manualSeed: () => [1],
   traceAllocations: () => [false],
   applyRule: () => [scale, { param: x() }, { s: 2 }],
+  applyRuleInPlace: () => [scale, [{ param: x() }], { s: 2 }],
   grad: () => {
     const leaf = core.parameter([1, 2]);
     return [leaf.mul(leaf).sum(), [leaf], { createGraph: false }];

@@ -35,7 +35,7 @@ export function applyRule<Buffer extends string, Scalar extends string>(
   scalars: Record<Scalar, Tensor | number>,
 ): Partial<Record<Buffer, Tensor>> {
   const where = "applyRule";
-  checkValue(isRule(rule), where, "rule", "a rule", rule, "Make it by defineRule.");
+  checkIsRule(where, rule);
   for (const [name, values] of Object.entries({ buffers, scalars })) {
     const advice = "For example { param: w }.";
     checkValue(isPlainObject(values), where, name, "values by name", values, advice);
@@ -68,18 +68,21 @@ export function applyRule<Buffer extends string, Scalar extends string>(
   });
 }
 
-function isRule(value: unknown): boolean {
-  return Array.isArray((value as Rule | null | undefined)?.program?.nodes);
+/** @throws OptError BAD_ARGUMENT */
+export function checkIsRule(where: string, rule: unknown): void {
+  const isRule = Array.isArray((rule as Rule | null | undefined)?.program?.nodes);
+  checkValue(isRule, where, "rule", "a rule", rule, "Make it by defineRule.");
 }
 
-function bufferOf(rule: Rule, name: string, value: Tensor | undefined): Tensor {
+/** @throws OptError BAD_ARGUMENT */
+export function bufferOf(rule: Rule, name: string, value: Tensor | undefined): Tensor {
   const problem = () => `needs the buffer ${name} as a tensor, got ${show(value)}.`;
   check(value instanceof Tensor, "BAD_ARGUMENT", rule.name, problem, `It takes ${rule.buffers.join(", ")}.`);
   return value;
 }
 
-/** A number, or a tensor without dimensions, which no result takes its shape from. */
-function scalarOf(rule: Rule, name: string, value: Tensor | number | undefined): Tensor | number {
+/** A number, or a tensor without dimensions, which no result takes its shape from. @throws OptError BAD_ARGUMENT, BAD_SHAPE */
+export function scalarOf(rule: Rule, name: string, value: Tensor | number | undefined): Tensor | number {
   if (typeof value === "number") return value;
   const problem = () => `needs the scalar ${name} as a number or a tensor, got ${show(value)}.`;
   check(value instanceof Tensor, "BAD_ARGUMENT", rule.name, problem, `It takes ${rule.scalars.join(", ")}.`);

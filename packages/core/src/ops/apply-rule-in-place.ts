@@ -1,0 +1,70 @@
+/** A rule launched on tensors, which it overwrites: what an optimizer of your own does with its vectors. */
+
+import type { Scalar } from "../backend/memory";
+import { checkValue } from "../errors/check-value";
+import { check } from "../errors/errors";
+import { isPlainObject } from "../errors/show";
+import type { Rule } from "../rule/rule";
+import type { Tensor } from "../tensor/tensor";
+import type { DType } from "../values/dtype";
+import { showShape } from "../values/shape";
+import { bufferOf, checkIsRule, scalarOf } from "./apply-rule";
+
+/**
+ * Runs a rule on tensors in one launch: `buffers = rule(buffers; scalars)` element by element. Nothing is recorded.
+ *
+ * @param buffers for each tensor that is updated, the rule's buffers by name: f32 or f64, of one size, on one device. Different buffers
+ * share no memory. All launches have one dtype.
+ * @param scalars numbers, or tensors of one element on the device, which the launch reads there
+ * @throws OptError BAD_ARGUMENT if a buffer or scalar is missing, BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH. Nothing has changed then.
+ * @example
+ * const axpy = defineRule({
+ *   name: "axpy", buffers: ["y", "x"], scalars: ["a"], update: ({ y, x }, { a }) => ({ y: fma(a, x, y) }),
+ * });
+ * const y = tensor([1, 2]);
+ * applyRuleInPlace(axpy, [{ y, x: tensor([3, 4]) }], { a: 10 }); // y is [31, 42]
+ */
+export function applyRuleInPlace<Buffer extends string, Name extends string>(
+  rule: Rule<Buffer, Name>,
+  buffers: readonly Readonly<Record<Buffer, Tensor>>[],
+  scalars: Readonly<Record<Name, Tensor | number>>,
+): void {
+  const where = "applyRuleInPlace";
+  checkIsRule(where, rule);
+  const areLists = Array.isArray(buffers) && buffers.length > 0 && buffers.every((each): boolean => isPlainObject(each));
+  checkValue(areLists, where, "buffers", "a list of buffers by name", buffers, "For example [{ param, grad }].");
+  checkValue(isPlainObject(scalars), where, "scalars", "values by name", scalars, "For example { lr: 0.1 }.");
+  const lists = buffers.map((each) => rule.buffers.map((name) => bufferOf(rule, name, each[name])));
+  const { dtype, device } = lists[0]![0]!;
+  const rounded = () => `buffers must be f32 or f64, got ${dtype}.`;
+  check(dtype === "f32" || dtype === "f64", "BAD_DTYPE", rule.name, rounded, `Cast them with to("f32").`);
+  for (const list of lists) {
+    for (const [slot, buffer] of list.entries()) {
+      checkLike(rule, rule.buffers[slot]!, buffer, list[0]!.size, dtype);
+      const elsewhere = () => `buffers must be on ${device.name}, got ${buffer.device.name}.`;
+      check(buffer.device === device, "DEVICE_MISMATCH", rule.name, elsewhere, "Move them with to().");
+    }
+  }
+  const given = rule.scalars.map((name): Scalar => {
+    const value = scalarOf(rule, name, scalars[name]);
+    if (typeof value === "number") return value;
+    checkLike(rule, name, value, 1, dtype);
+    return value.memorySlice();
+  });
+  device.launch({
+    kind: "rule",
+    kernel: device.kernel({ kind: "rule", rule, dtype }),
+    tensors: lists.map((list) => list.map((buffer) => buffer.memorySlice())),
+    scalars: given,
+  });
+  const written = rule.writes.map((name) => rule.buffers.indexOf(name));
+  for (const list of lists) for (const slot of written) list[slot]!.storage.overwritten();
+}
+
+/** @throws OptError BAD_SHAPE, BAD_DTYPE */
+function checkLike(rule: Rule, name: string, value: Tensor, size: number, dtype: DType): void {
+  const count = () => `${name} must have ${size} elements, got ${showShape(value.shape)}.`;
+  check(value.size === size, "BAD_SHAPE", rule.name, count, "The buffers of a tensor have one size.");
+  const other = () => `${name} must be ${dtype}, got ${value.dtype}.`;
+  check(value.dtype === dtype, "BAD_DTYPE", rule.name, other, `Cast it with to("${dtype}").`);
+}
