@@ -1,6 +1,7 @@
 /** ZeRO-1: each rank keeps the state of its range of the parameters, steps it, and the ranks gather what they stepped. */
 import type { PartialTensor } from "@opt/checkpoint";
 import {
+  algorithmOf,
   type BaseOptions,
   check,
   type Group,
@@ -96,9 +97,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     check(!isMoved, "BAD_ARGUMENT", WHERE, () => "the options come before the communicator, got none.", EXAMPLE);
     const isOurs = communicator instanceof Communicator;
     check(isOurs, "BAD_ARGUMENT", WHERE, () => `needs a communicator, got ${show(communicator)}.`, "await connect()");
-    const isClass = typeof optimizer === "function" && typeof optimizer.prototype?.step === "function";
-    const problem = () => `needs the class of an optimizer, got ${show(optimizer)}.`;
-    check(isClass, "BAD_ARGUMENT", WHERE, problem, EXAMPLE);
+    algorithmOf(WHERE, optimizer);
     const stages = () => `a step of ${optimizer.name} needs whole parameters.`;
     check(!("stages" in optimizer.prototype), "UNSUPPORTED", WHERE, stages, "Do not shard it.");
     this.communicator = communicator;
