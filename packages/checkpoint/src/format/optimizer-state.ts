@@ -19,13 +19,17 @@ export interface OptimizerContents {
 /**
  * What to save of an optimizer: spread both members into the contents of a checkpoint. Each state tensor follows its parameter, and so
  * is sliced as it is. Several optimizers need a key each. Throws BAD_ARGUMENT for options that are no plain data (functions).
+ * LBFGS's lists become one tensor or number for each item.
  *
  * @example
  * const state = optimizerContents(optimizer.stateDict());
  * const weights = model.stateDict();
  * await saveCheckpoint("runs/b", { step: 1, tensors: { ...weights, ...state.tensors }, values: state.values });
  */
-export function optimizerContents(state: OptimizerState, key = "optimizer"): OptimizerContents {
+export function optimizerContents(
+  state: { readonly groups: OptimizerState["groups"]; readonly state: Readonly<Record<string, object>> },
+  key = "optimizer",
+): OptimizerContents {
   const isState =
     isObject(state) && isList(state.groups) && isObject(state.state) && isList(Object.values(state.state));
   const advice = "Pass optimizer.stateDict(); a module's stateDict() goes into tensors as it is.";
@@ -40,7 +44,7 @@ export function optimizerContents(state: OptimizerState, key = "optimizer"): Opt
   const counters: Record<string, Record<string, number>> = {};
   for (const [param, entry] of Object.entries(state.state)) {
     const numbers: Record<string, number> = {};
-    for (const [name, value] of Object.entries(entry)) {
+    for (const [name, value] of flat(entry)) {
       if (typeof value === "number") numbers[name] = value;
       else tensors[`${param}.${name}`] = { tensor: value, role: "state", follows: param };
     }
@@ -78,7 +82,7 @@ export function optimizerState(
   const state: Record<string, ParameterStateDict> = {};
   for (const param of groups.flatMap((group) => group.params)) {
     const entry = { ...known?.counters[param], ...byParam.get(param) };
-    if (Object.keys(entry).length > 0) state[param] = entry as ParameterStateDict;
+    if (Object.keys(entry).length > 0) state[param] = nested(entry) as ParameterStateDict;
   }
   check(
     known || Object.keys(state).length > 0,
@@ -95,6 +99,27 @@ function savedUnder(key: string, values: { readonly [key: string]: Json }): Save
   return isObject(saved) && isList(saved!.groups) ? saved : undefined;
 }
 
+/** Lists as `old_dirs.0`, `old_dirs.1`. */
+function flat(entry: object): [string, number | Tensor][] {
+  return Object.entries(entry).flatMap(([name, value]) =>
+    Array.isArray(value) ? value.map((item, i): [string, number | Tensor] => [`${name}.${i}`, item]) : [[name, value]],
+  );
+}
+
+/** The inverse. */
+function nested(entry: Readonly<Record<string, number | Tensor>>): object {
+  const result: Record<string, number | Tensor | (number | Tensor)[]> = {};
+  for (const [name, value] of Object.entries(entry)) {
+    const [, list, place] = LISTED.exec(name) ?? [];
+    if (list === undefined) result[name] = value;
+    else {
+      result[list] ??= [];
+      (result[list] as (number | Tensor)[])[Number(place)] = value;
+    }
+  }
+  return result;
+}
+
 function isList(values: unknown): boolean {
   return Array.isArray(values) && values.every(isObject);
 }
@@ -104,7 +129,13 @@ function isObject(value: unknown): boolean {
 }
 
 /** Numbers that other systems keep as tensors. */
-const COUNTERS = new Set(["step", "mu_product", "eta", "mu", "weight_sum", "lr_max"]);
+const COUNTERS = new Set([
+  ...["step", "mu_product", "eta", "mu", "weight_sum", "lr_max"],
+  ...["t", "ro", "H_diag", "prev_loss", "func_evals", "n_iter"],
+]);
+
+/** An item of a list: `old_dirs.3`. */
+const LISTED = /^([^.]+)\.(\d+)$/;
 
 function statesByParam(
   tensors: Readonly<Record<string, Tensor>>,
@@ -113,13 +144,15 @@ function statesByParam(
   const params = new Set(known ? known.groups.flatMap((group) => group.params) : Object.keys(tensors));
   const states = new Map<string, Record<string, number | Tensor>>();
   for (const [name, tensor] of Object.entries(tensors)) {
-    const dot = name.lastIndexOf(".");
+    const end = name.lastIndexOf(".");
+    const isListed = /^\d+$/.test(name.slice(end + 1)) && !params.has(name.slice(0, Math.max(0, end)));
+    const dot = isListed ? name.lastIndexOf(".", end - 1) : end;
     const param = name.slice(0, Math.max(0, dot));
     // With our own groups any state's name will do; without them only the usual ones are states.
     if (!params.has(param) || (!known && followedName(name, params) !== param)) continue;
     const state = states.get(param) ?? {};
     const key = name.slice(dot + 1);
-    const isCounter = COUNTERS.has(key) && isTensor(tensor) && tensor.size === 1;
+    const isCounter = COUNTERS.has(LISTED.exec(key)?.[1] ?? key) && isTensor(tensor) && tensor.size === 1;
     state[key] = isCounter ? tensor.dataSync()[0]! : tensor;
     states.set(param, state);
   }

@@ -5,7 +5,7 @@
 import type { Json, TensorSource } from "../../format/source";
 import type { NamingContext, Renaming } from "../names/renaming";
 import { inNumbers } from "../names/scalars";
-import { membersOf, type PythonTree, plainOf, tensorOf } from "../python/tree";
+import { itemsOf, membersOf, type PythonTree, plainOf, tensorOf } from "../python/tree";
 import { modelOf, modelsIn, resolve } from "./match";
 import { keyOf, survey, type TorchOptimizer } from "./optimizers";
 
@@ -44,11 +44,11 @@ export async function torchNames(context: NamingContext): Promise<Renaming> {
           names.set(tensor, name);
           follows.set(name, parameter);
         });
-        const plain = plainOf(value);
-        if (typeof plain !== "number") continue;
-        // Before PyTorch 1.12 steps were plain numbers.
-        if (state === "step") steps.set(parameter, plain);
-        else counters[parameter] = { ...counters[parameter], [state]: plain };
+        for (const [name, plain] of numbersOf(value, state)) {
+          // Before PyTorch 1.12 steps were plain numbers.
+          if (name === "step") steps.set(parameter, plain);
+          else counters[parameter] = { ...counters[parameter], [name]: plain };
+        }
       }
     }
     for (const name of values.keys()) {
@@ -75,6 +75,13 @@ function nameTensors(state: PythonTree, name: string, put: (tensor: string, name
   for (const [key, item] of membersOf(state) ?? []) nameTensors(item, `${name}.${keyOf(key)}`, put);
 }
 
+/** A plain number, or those of a list by their places. */
+function numbersOf(state: PythonTree, name: string): [string, number][] {
+  const plain = plainOf(state);
+  if (typeof plain === "number") return [[name, plain]];
+  return (itemsOf(state) ?? []).flatMap((item, i) => numbersOf(item, `${name}.${i}`));
+}
+
 /** The options of each group as ours are called (`weightDecay`), so that a run goes on with them; `kept` gets the tensors among them. */
 async function groupsOf(
   optimizer: TorchOptimizer,
@@ -87,14 +94,24 @@ async function groupsOf(
     const group: Record<string, Json> = { params: params.map((key) => nameOf(key) ?? key) };
     for (const [name, value] of options) {
       const plain = plainOf(await inNumbers(value, source.tensors, kept));
-      if (plain !== undefined && plain !== null) group[ourOption(name)] = plain;
+      if (plain !== undefined && plain !== null)
+        group[ourOption(name)] = plain === STRONG_WOLFE ? "strongWolfe" : plain;
     }
     groups.push(group);
   }
   return groups;
 }
 
+/** LBFGS's line search, in PyTorch's words. */
+export const STRONG_WOLFE = "strong_wolfe";
+const LINE_SEARCH = "line_search_fn";
+
 /** `weight_decay` is called `weightDecay` here. */
 export function ourOption(name: string): string {
-  return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  return name === LINE_SEARCH ? "lineSearch" : name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** The inverse. */
+export function torchOption(name: string): string {
+  return name === "lineSearch" ? LINE_SEARCH : name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

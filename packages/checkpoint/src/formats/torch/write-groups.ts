@@ -1,7 +1,7 @@
 /** Options of an optimizer's groups, and plain values, as PyTorch spells them. */
 import type { Json } from "../../format/source";
 import { type PythonTree, plainOf } from "../python/tree";
-import { ourOption } from "./names";
+import { ourOption, STRONG_WOLFE, torchOption } from "./names";
 
 /** What torch 2.13's optimizers keep in every group besides what ours have: a distributed load asks for each of them. */
 const TORCH_OPTIONS: [string, PythonTree][] = [
@@ -15,7 +15,7 @@ const TORCH_OPTIONS: [string, PythonTree][] = [
 ];
 
 /** Options that torch counts by; it takes no float for them. */
-const COUNTS = ["ns_steps"];
+const COUNTS = ["ns_steps", "max_iter", "max_eval", "history_size"];
 
 /** A group's options under torch's names: as the file had them where they are the same, as ours where they changed. */
 export function optionsOf(
@@ -30,7 +30,7 @@ export function optionsOf(
     options.set(name, now === undefined || plain === undefined || same(now, plain) ? value : optionTree(name, now));
   }
   for (const [name, value] of Object.entries(ours)) {
-    const theirName = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    const theirName = torchOption(name);
     if (!options.has(theirName)) options.set(theirName, optionTree(theirName, value));
   }
   if (theirs === undefined) {
@@ -42,6 +42,7 @@ export function optionsOf(
 /** Options are floats, and lists of them tuples. */
 export function optionTree(name: string, value: Json): PythonTree {
   if (COUNTS.includes(name)) return treeOf(value);
+  if (value === "strongWolfe") return STRONG_WOLFE;
   return Array.isArray(value) ? { tuple: value.map((item) => treeOf(item, true)) } : treeOf(value, true);
 }
 

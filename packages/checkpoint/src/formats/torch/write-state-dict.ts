@@ -4,26 +4,29 @@
  */
 
 import type { Json, SourceTensor, TensorSource } from "../../format/source";
-import { castTensor } from "../../read/cast";
 import { scalarTensor } from "../bytes/foreign-tensor";
 import { isObject } from "../bytes/json";
 import { STRUCTURE_KEY } from "../names/renaming";
 import { inNumbers, scalarOf } from "../names/scalars";
-import { dictOf, membersOf, type PythonTree, plainOf, renameTensors, tensorOf, treeFrom } from "../python/tree";
+import {
+  dictOf,
+  itemsOf,
+  membersOf,
+  type PythonTree,
+  plainOf,
+  renameTensors,
+  tensorOf,
+  treeFrom,
+} from "../python/tree";
 import { ourOption } from "./names";
 import { keyOf, type OptimizerForm, optimizerOf, survey, type TorchGroup, type TorchOptimizer } from "./optimizers";
 import { optionsOf, optionTree, same, treeOf } from "./write-groups";
+import { asCounted, isSavedOptimizer, type SavedOptimizer, stateName, withLists } from "./written-states";
 
 export interface TorchObject {
   readonly tree: PythonTree;
   /** Every tensor that the tree names. */
   readonly tensors: ReadonlyMap<string, SourceTensor>;
-}
-
-/** As `optimizerContents` keeps it among the values. */
-interface SavedOptimizer {
-  readonly groups: readonly ({ readonly params: readonly string[] } & { readonly [option: string]: Json })[];
-  readonly counters: { readonly [param: string]: { readonly [name: string]: number } };
 }
 
 /** `numbered` for files that `optimizer.load_state_dict` takes, `named` for what `set_state_dict` takes. */
@@ -45,6 +48,8 @@ class Context {
   readonly #placed = new Set<string>();
   /** By parameter: its states' tensors by their name. */
   readonly #states = new Map<string, Map<string, string>>();
+  /** By parameter: the states that are plain numbers. LBFGS counts no steps, and keeps numbers of float64. */
+  readonly #numbers = new Map<string, Map<string, PythonTree>>();
 
   constructor(source: TensorSource, values: { readonly [key: string]: Json }, form: "numbered" | "named") {
     this.#source = source;
@@ -140,7 +145,7 @@ class Context {
     for (const [g, { params }] of saved.groups.entries()) {
       for (const [i, param] of params.entries()) {
         for (const [name, value] of base.state.get(base.groups[g]!.params[i]!) ?? []) {
-          if (tensorOf(value) !== undefined) continue;
+          if (tensorOf(value) !== undefined || this.#isOutdated(param, name, value)) continue;
           const held = this.#states.get(param)?.get(name) ?? "";
           const tensor = this.tensors.get(held);
           const now = saved.counters[param]?.[name] ?? (tensor && (await scalarOf(tensor)));
@@ -159,6 +164,15 @@ class Context {
       groups.push({ ...group, options: await this.#stillTensors(group.options, saved.groups[g]!) });
     }
     return this.#optimizer(saved, form, { ...base, groups }, plain);
+  }
+
+  /** True for a list that has other items now. */
+  #isOutdated(param: string, name: string, list: PythonTree): boolean {
+    const items = itemsOf(list);
+    if (items === undefined) return false;
+    const isGone = items.some((item) => !this.tensors.has(tensorOf(item) ?? "") && tensorOf(item) !== undefined);
+    const isLonger = this.#states.get(param)?.has(`${name}.${items.length}`) ?? false;
+    return isGone || isLonger || (this.#numbers.get(param)?.has(`${name}.0`) ?? false);
   }
 
   /** A file's options: those that were tensors stay tensors where these hold what the options are now. */
@@ -200,14 +214,16 @@ class Context {
         const key = form === "numbered" ? (before === undefined ? number : Number(before)) : param;
         const held = this.#states.get(param) ?? new Map<string, string>();
         const states = new Map<string, PythonTree>();
+        const numbers = this.#numbers.get(param) ?? new Map<string, PythonTree>();
         const others = [...held.keys()].filter((name) => !this.#placed.has(held.get(name)!));
-        for (const name of [...(base?.state.get(before ?? "")?.keys() ?? []), ...others]) {
+        for (const name of [...(base?.state.get(before ?? "")?.keys() ?? []), ...others, ...numbers.keys()]) {
           const tensor = held.get(name);
-          const known = plain.get(`${param}.${name}`);
+          const own = `${param}.${name}`;
+          const known = plain.has(own) ? plain.get(own) : numbers.get(name);
           const value = known !== undefined || tensor === undefined ? known : { tensor };
           if (value !== undefined) states.set(name, value);
         }
-        if (states.size > 0) state.push([key, [...states], param]);
+        if (states.size > 0) state.push([key, withLists(states), param]);
         return key;
       });
       const written = optionsOf(from ? options : { ...initialLrs[g], ...options }, from?.options);
@@ -258,6 +274,10 @@ class Context {
   /** Counters that we keep as numbers are tensors of one float32 in PyTorch. */
   #addCounters(counters: SavedOptimizer["counters"]): void {
     for (const [param, numbers] of Object.entries(counters)) {
+      if ("n_iter" in numbers) {
+        this.#numbers.set(param, new Map(Object.entries(numbers).map(([name, value]) => [name, treeOf(value)])));
+        continue;
+      }
       for (const [name, value] of Object.entries(numbers)) {
         const states = this.#statesOf(param);
         if (states.has(name)) continue;
@@ -267,21 +287,4 @@ class Context {
       }
     }
   }
-}
-
-/** What PyTorch's modules count in I64 is i32 in a Tensor. */
-function asCounted(tensor: SourceTensor): SourceTensor {
-  const isCount = tensor.dtype === "I32" && /(^|\.)(num_batches_tracked|n_averaged)$/.test(tensor.name);
-  return isCount ? castTensor(tensor, "I64") : tensor;
-}
-
-/** `fc.weight.exp_avg` and `moments.fc.weight` alike. */
-function stateName(name: string, follows: string): string {
-  if (name.startsWith(follows)) return name.slice(follows.length + 1);
-  return name.endsWith(follows) ? name.slice(0, -follows.length - 1) : name;
-}
-
-function isSavedOptimizer(value: Json): boolean {
-  if (!isObject(value) || !Array.isArray(value.groups) || !isObject(value.counters as Json)) return false;
-  return value.groups.every((group) => isObject(group) && Array.isArray(group.params));
 }
