@@ -42,6 +42,7 @@ export function packageChecks(tarballs) {
     { name: "bundle size", check: checkBundleSize },
     { name: "bundle of checkpoints", check: checkCheckpointBundle },
     { name: "tree shaking", check: checkTreeShaking },
+    { name: "tree shaking of @opt/optim", check: checkOptim },
   ];
 }
 
@@ -139,6 +140,15 @@ function entryOf(files) {
   const folder = mkdtempSync(join(tmpdir(), "opt-bundle-"));
   for (const { path, contents } of files) writeFileSync(join(folder, basename(path)), contents);
   return pathToFileURL(join(folder, basename(files[0]?.path ?? ""))).href;
+}
+
+/** An optimizer costs the same bytes from `@opt/optim` as from its own package. */
+async function checkOptim() {
+  const bytesFrom = async (/** @type {string} */ name) =>
+    gzipped(await pageFiles(`export { Lion } from "${name}";`, []));
+  const [all, one] = [await bytesFrom("@opt/optim"), await bytesFrom("@opt/lion")];
+  console.log(`      Lion: ${all} bytes from @opt/optim, ${one} from @opt/lion`);
+  if (all > one) throw new Error("a bundle of one optimizer keeps others: mark what they define as pure.");
 }
 
 /**

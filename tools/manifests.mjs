@@ -1,11 +1,11 @@
 /**
- * What every published folder repeats: the repository of the workspace, its licence, and for a platform's binaries a README.
+ * What every published folder repeats: the repository of the workspace, its licence, what `@opt/optim` depends on, and for a platform's binaries a README.
  * `node tools/manifests.mjs` writes it, `npm test` checks it. The repository is named once, in the workspace's own package.json.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { pathToFileURL } from "node:url";
-import { isOptimizer, publicPackages } from "./packages.mjs";
+import { isOptimizer, optimizerPackages, publicPackages } from "./packages.mjs";
 import { root } from "./run.mjs";
 
 /** The folders of the packages that hold one platform's binaries. */
@@ -19,10 +19,14 @@ export function platformFolders() {
 /** @param {string} path */
 const readText = (path) => (existsSync(path) ? readFileSync(path, "utf8") : undefined);
 
+/** What `@opt/optim` exports again. */
+const everyOptimizer = () => Object.fromEntries(optimizerPackages().map(({ name, version }) => [name, `^${version}`]));
+
 /** What a folder must hold. @param {string} folder @param {boolean} binaries @returns {[string, string][]} files and their texts */
 function expected(folder, binaries) {
   const workspace = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const { repository: _, ...manifest } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  if (manifest.name === "@opt/optim") manifest.dependencies = everyOptimizer();
   const { name, version, description, keywords, license, ...rest } = manifest;
   const directory = relative(root, folder).replaceAll(sep, "/");
   const repository = workspace.repository && { repository: { ...workspace.repository, directory } };

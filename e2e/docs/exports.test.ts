@@ -10,7 +10,8 @@ it("every type in a public signature is exported", () => expect(hidden).toEqual(
 
 describe.each(packages)("$name", (each) => {
   const readme = readFileSync(each.readme, "utf8");
-  const written = withSection(readme, exportSection(each, exported));
+  // Its table would be those of all optimizers again.
+  const written = each.name === "@opt/optim" ? readme : withSection(readme, exportSection(each, exported));
   if (process.env.OPT_WRITE_DOCS) writeFileSync(each.readme, written);
 
   it("opens with its name and what it is", () => expect(readme).toMatch(new RegExp(`^# ${each.name}\\n\\n[A-Z]`)));

@@ -29,6 +29,7 @@ const others = [
   "data",
   "jax-js",
   "nn",
+  "optim",
   "parallel",
   "testkit",
   "tfjs",

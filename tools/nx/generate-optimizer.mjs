@@ -1,8 +1,12 @@
 /**
- * `npx nx g @opt/tools:optimizer lion`: writes the package of a new optimizer, with a test that fails until its numbers are right.
+ * `npx nx g @opt/tools:optimizer lion`: writes the package of a new optimizer, with a test that fails until its numbers are right, and exports it from
+ * `@opt/optim`.
  * What every such package has besides (build, types, licence, manifest fields) is not written: it has one place for all.
  */
 import { run } from "../run.mjs";
+
+/** What exports every optimizer again, a line for each package. */
+const ALL = "packages/optim/src/index.ts";
 
 /** @param {string} name `schedule-free` @returns {string} `ScheduleFree` */
 const className = (name) => name.replace(/(?:^|-)(.)/g, (_, letter) => letter.toUpperCase());
@@ -174,7 +178,7 @@ it("has the numbers of a plain float64 loop", () => {
 });
 
 /**
- * @param {{ exists(path: string): boolean, write(path: string, text: string): void }} tree
+ * @param {{ exists(path: string): boolean, read(path: string, encoding: string): string, write(path: string, text: string): void }} tree
  * @param {{ name: string, class?: string }} options
  */
 export default function generate(tree, { name, class: given }) {
@@ -183,10 +187,19 @@ export default function generate(tree, { name, class: given }) {
   const title = given ?? className(name);
   const base = name.replaceAll("-", "");
   for (const [file, text] of Object.entries(files({ name, title, base }))) tree.write(`${folder}/${file}`, text);
+  const [first, ...exported] = tree.read(ALL, "utf8").trimEnd().split("\n");
+  const lines = [first, ...[...exported, `export * from "@opt/${name}";`].sort()];
+  tree.write(ALL, `${lines.join("\n")}\n`);
   // npm links the package into node_modules and notes it in the lock file.
   return () => {
-    const { ok, stderr } = run("npm", ["install", "--no-audit", "--no-fund"], { quiet: true });
-    if (!ok) throw new Error(`npm cannot link @opt/${name}: ${stderr}`);
+    const steps = /** @type {const} */ ([
+      ["node", ["tools/manifests.mjs"]],
+      ["npm", ["install", "--no-audit", "--no-fund"]],
+    ]);
+    for (const [command, args] of steps) {
+      const { ok, stderr } = run(command, [...args], { quiet: true });
+      if (!ok) throw new Error(`${command} cannot link @opt/${name}: ${stderr}`);
+    }
     console.log(`Next: write ${folder}/src/index.ts, then npm run unit -- ${folder}/`);
   };
 }
