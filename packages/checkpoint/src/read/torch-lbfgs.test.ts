@@ -1,11 +1,11 @@
 // LBFGS' state has lists and numbers of float64. A run that PyTorch saved goes on here, and there again.
 import { join } from "node:path";
-import { LBFGS } from "@opt/lbfgs";
 import { parameter, tensor } from "@opt/core";
+import { LBFGS } from "@opt/lbfgs";
 import { describe, expect, it } from "vitest";
 import { convertCheckpoint, loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from "../index";
-import { scratchFolder } from "../testing/fixtures";
 import { python, runPython, withTorch } from "../testing/files/torch-files";
+import { scratchFolder } from "../testing/fixtures";
 
 const scratch = scratchFolder();
 const START = [-1.2, 1, 0.5, -0.3];
@@ -14,11 +14,22 @@ const START = [-1.2, 1, 0.5, -0.3];
 function training(options: Partial<ConstructorParameters<typeof LBFGS>[1]> = {}) {
   const w = parameter(START.slice(0, 3), { dtype: "f64" });
   const b = parameter(START.slice(3), { dtype: "f64" });
-  const optimizer = new LBFGS([["w", w], ["b", b]] as const, options);
+  const optimizer = new LBFGS(
+    [
+      ["w", w],
+      ["b", b],
+    ] as const,
+    options,
+  );
   const step = () =>
     optimizer.step(() => {
       optimizer.zeroGrad();
-      const loss = w.mul(w).sub(tensor([1, 2, 3], { dtype: "f64" })).pow(2).sum().add(b.mul(b).mul(w.slice(0, 1)).sum());
+      const loss = w
+        .mul(w)
+        .sub(tensor([1, 2, 3], { dtype: "f64" }))
+        .pow(2)
+        .sum()
+        .add(b.mul(b).mul(w.slice(0, 1)).sum());
       loss.backward();
       return loss;
     });
@@ -36,8 +47,14 @@ function training(options: Partial<ConstructorParameters<typeof LBFGS>[1]> = {})
 }
 
 const RUNS = [
-  [{ lr: 0.05, maxIter: 3, historySize: 4 }, { lr: 0.05, max_iter: 3, history_size: 4 }],
-  [{ lineSearch: "strongWolfe", maxIter: 1 }, { line_search_fn: "strong_wolfe", max_iter: 1 }],
+  [
+    { lr: 0.05, maxIter: 3, historySize: 4 },
+    { lr: 0.05, max_iter: 3, history_size: 4 },
+  ],
+  [
+    { lineSearch: "strongWolfe", maxIter: 1 },
+    { line_search_fn: "strong_wolfe", max_iter: 1 },
+  ],
 ] as const;
 
 it.each(RUNS)("goes on with the same numbers after a checkpoint, and after PyTorch's file: %o", async (options) => {

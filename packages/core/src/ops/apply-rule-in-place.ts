@@ -31,7 +31,8 @@ export function applyRuleInPlace<Buffer extends string, Name extends string>(
 ): void {
   const where = "applyRuleInPlace";
   checkIsRule(where, rule);
-  const areLists = Array.isArray(buffers) && buffers.length > 0 && buffers.every((each): boolean => isPlainObject(each));
+  const areLists =
+    Array.isArray(buffers) && buffers.length > 0 && buffers.every((each): boolean => isPlainObject(each));
   checkValue(areLists, where, "buffers", "a list of buffers by name", buffers, "For example [{ param, grad }].");
   checkValue(isPlainObject(scalars), where, "scalars", "values by name", scalars, "For example { lr: 0.1 }.");
   const lists = buffers.map((each) => rule.buffers.map((name) => bufferOf(rule, name, each[name])));
