@@ -19,7 +19,8 @@ import type { CleanOptions, CleanResult } from "./save/step/clean";
 
 /**
  * Loads a checkpoint of ours (a step, or a run's latest) or of any known system.
- * Nothing is returned, and nothing in `into` changed, unless all of it is whole.
+ * Nothing is returned, and nothing in `into` changed, unless all of it is whole: files of this machine are read once to see that, and
+ * again into the tensors' own memory; `verify: false` leaves out the first. A second reading that fails leaves tensors filled in part.
  * Throws MISSING, CORRUPT, BAD_SHAPE, BAD_DTYPE, UNSUPPORTED, REFUSED, IO.
  *
  * @example

@@ -40,13 +40,8 @@ export class Bucket {
     const { status, body } = await this.#client.ask("GET", key, question);
     if (status === PRECONDITION_FAILED) throw fail("ESTALE", `${this.#client.name(key)} has been replaced`);
     const problem = () => `${target.length} bytes of a range were asked for, got ${body.length}, status ${status}.`;
-    check(
-      body.length === target.length && (status === 206 || position === 0),
-      "IO",
-      this.#client.name(key),
-      problem,
-      "The store must give ranges.",
-    );
+    const isRange = body.length === target.length && (status === 206 || position === 0);
+    check(isRange, "IO", this.#client.name(key), problem, "The store must give ranges.");
   }
 
   async list(folder: string): Promise<FolderEntry[]> {

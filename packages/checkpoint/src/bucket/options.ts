@@ -1,5 +1,6 @@
 /** What `s3FileSystem` is told, and what the environment says where it is not. */
 import { check, checkOptions } from "@opt/core";
+import { isCount } from "../layout/counts";
 
 export interface S3Credentials {
   readonly accessKeyId: string;
@@ -47,27 +48,16 @@ export function settingsOf(options: S3Options): Settings {
   const { bucket, retries = 5, timeout = 60_000 } = options;
   const isBucket = typeof bucket === "string" && /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket);
   const advice = "3 to 63 of a-z, 0-9, - and dots; the folder inside of it is the path.";
-  check(
-    isBucket,
-    "BAD_ARGUMENT",
-    WHERE,
-    () => `bucket must be a bucket's name, got ${JSON.stringify(bucket)}.`,
-    advice,
-  );
-  const isCount = Number.isSafeInteger(retries) && retries >= 0;
-  check(isCount, "BAD_ARGUMENT", WHERE, () => `retries must be a whole number from 0, got ${retries}.`);
+  const name = () => `bucket must be a bucket's name, got ${JSON.stringify(bucket)}.`;
+  check(isBucket, "BAD_ARGUMENT", WHERE, name, advice);
+  check(isCount(retries), "BAD_ARGUMENT", WHERE, () => `retries must be a whole number from 0, got ${retries}.`);
   check(timeout > 0, "BAD_ARGUMENT", WHERE, () => `timeout must be positive, got ${timeout}.`, "In milliseconds.");
   const region = options.region ?? env.AWS_REGION ?? env.AWS_DEFAULT_REGION ?? "us-east-1";
   const endpoint = options.endpoint ?? env.AWS_ENDPOINT_URL_S3 ?? env.AWS_ENDPOINT_URL;
   const address = endpoint ?? `https://s3.${region}.amazonaws.com`;
   const isAddress = URL.canParse(address) && /^https?:$/.test(new URL(address).protocol);
-  check(
-    isAddress,
-    "BAD_ARGUMENT",
-    WHERE,
-    () => "endpoint must be an http(s) URL.",
-    "For example https://minio.example.org.",
-  );
+  const url = () => "endpoint must be an http(s) URL.";
+  check(isAddress, "BAD_ARGUMENT", WHERE, url, "For example https://minio.example.org.");
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_SESSION_TOKEN: token } = env;
   const fromEnv = accessKeyId !== undefined && secretAccessKey !== undefined;
   const credentials =

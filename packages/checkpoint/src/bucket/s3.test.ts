@@ -1,8 +1,8 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { listSteps } from "../format/steps";
+import { loadCheckpoint } from "../operations";
 import { diffCheckpoints } from "../read/diff";
-import { loadCheckpoint } from "../read/load";
 import { mergeCheckpoint } from "../read/merge";
 import { reshardCheckpoint } from "../read/reshard";
 import { verifyCheckpoint } from "../read/verify";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { loadCheckpoint } from "../read/load";
+import { loadCheckpoint } from "../operations";
 import { saveCheckpoint } from "../save/save";
 import { floats, mindsporeFile } from "../testing/files/made-files";
 import { sampleTensors, scratchFolder } from "../testing/fixtures";

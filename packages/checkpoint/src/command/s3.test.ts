@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, it, vi } from "vitest";
-import { loadCheckpoint } from "../read/load";
+import { loadCheckpoint } from "../operations";
 import { saveCheckpoint } from "../save/save";
 import { sampleTensors, scratchFolder } from "../testing/fixtures";
 import { run } from "../testing/run-command";

@@ -35,6 +35,11 @@ export function bytesPerElement(dtype: StoredDType): number {
   return BYTES[dtype];
 }
 
+/** Size of a whole tensor in bytes. */
+export function bytesOf({ dtype, shape }: { readonly dtype: StoredDType; readonly shape: readonly number[] }): number {
+  return shape.reduce((bytes, length) => bytes * length, BYTES[dtype]);
+}
+
 /** Floating-point numbers, of whatever width. */
 export function isFloating(dtype: StoredDType): boolean {
   return /^B?F\d/.test(dtype);
@@ -48,12 +53,8 @@ export function isStoredDType(value: unknown): value is StoredDType {
 export function storedDType(name: string, where: string): StoredDType {
   const upper = name.toUpperCase();
   if (isStoredDType(upper)) return upper;
-  throw new OptError(
-    "BAD_DTYPE",
-    where,
-    `${JSON.stringify(name)} is no dtype.`,
-    `Use one of ${STORED_DTYPES.join(", ")}.`,
-  );
+  const advice = `Use one of ${STORED_DTYPES.join(", ")}.`;
+  throw new OptError("BAD_DTYPE", where, `${JSON.stringify(name)} is no dtype.`, advice);
 }
 
 /** The tensor dtype of a stored one, or undefined where tensors have none (integers of 64 bits, float8). */

@@ -1,14 +1,17 @@
 /** The manifest: which boxes of which tensors lie where, with every checksum, and its own at the end. */
 import { check, OptError } from "@opt/core";
 import { type Box, elementCount, elementsIn, fits } from "../layout/box";
+import { isCount } from "../layout/counts";
 import type { Mesh } from "../layout/layout";
+import type { FileSystem } from "../stores/file-system";
+import { join } from "../stores/path";
 import { crc32, crcText } from "./crc32";
 import { bytesPerElement, isStoredDType, type StoredDType } from "./dtype";
 import { problemOfJson } from "./json/json-text";
 import { jsonText } from "./json/plain";
 import { listText, TextBytes } from "./json/text-bytes";
 import type { FileRecord } from "./shard";
-import type { Json, Role } from "./source";
+import { isObject, type Json, type ReadLimits, type Role, readWhole } from "./source";
 
 export const MANIFEST_FILE = "manifest.json";
 export const FORMAT_NAME = "opt-checkpoint";
@@ -43,7 +46,7 @@ export interface Manifest {
 }
 
 /** A manifest is refused above this: it is read into memory whole. */
-export const MAX_MANIFEST_BYTES = 400 << 20;
+const MAX_MANIFEST_BYTES = 400 << 20;
 
 /** Values may be nested to 100. */
 const DEEPEST = 110;
@@ -90,6 +93,12 @@ function lineOf({ name, dtype, shape, role, follows, boxes }: ManifestTensor): s
 }
 
 const TENSORS = '"tensors":';
+
+/** The manifest of a step. Throws MISSING, CORRUPT, UNSUPPORTED, IO, REFUSED for one that is too long. */
+export async function readManifest(fileSystem: FileSystem, step: string, limits: ReadLimits = {}): Promise<Manifest> {
+  const path = join(step, MANIFEST_FILE);
+  return parseManifest(await readWhole(fileSystem, path, limits.maxHeaderBytes ?? MAX_MANIFEST_BYTES), path);
+}
 
 /** Reads and checks a manifest. Throws CORRUPT (damaged), UNSUPPORTED (a newer version), REFUSED (a file name that leaves the folder). */
 export function parseManifest(bytes: Uint8Array, where: string): Manifest {
@@ -161,10 +170,7 @@ function* lines(
   }
 }
 
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 const isCounts = (value: unknown): value is number[] => Array.isArray(value) && value.every(isCount);
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 function alike(list: readonly number[], before: readonly number[] | undefined): readonly number[] {
   return before?.length === list.length && list.every((value, i) => value === before[i]) ? before : list;

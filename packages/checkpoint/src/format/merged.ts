@@ -1,4 +1,5 @@
 /** What a merged file says beyond its tensors, so that it is a checkpoint still: in metadata that other readers ignore. */
+import { isCount } from "../layout/counts";
 import { jsonText } from "./json/plain";
 import { isObject, type Json, type Role, type SourceTensor, type TensorSource } from "./source";
 
@@ -33,11 +34,11 @@ export function decodeMerged(metadata: Readonly<Record<string, string>>): Merged
   }
   if (!isObject(raw) || !isObject(raw.values) || !isObject(raw.tensors)) return undefined;
   const { step, values } = raw;
-  if (step !== undefined && !(Number.isSafeInteger(step) && (step as number) >= 0)) return undefined;
+  if (step !== undefined && !isCount(step)) return undefined;
   const roles = Object.entries(raw.tensors).flatMap(([name, said]) => {
     const { role, follows } = isObject(said) ? said : {};
     const isRole = role === "param" || role === "state" || role === "scalar";
     return isRole ? [[name, { role, ...(typeof follows === "string" ? { follows } : {}) }] as const] : [];
   });
-  return { ...(step === undefined ? {} : { step: step as number }), values, tensors: Object.fromEntries(roles) };
+  return { ...(step === undefined ? {} : { step }), values, tensors: Object.fromEntries(roles) };
 }

@@ -33,13 +33,8 @@ export function optimizerContents(
   const isState =
     isObject(state) && isList(state.groups) && isObject(state.state) && isList(Object.values(state.state));
   const advice = "Pass optimizer.stateDict(); a module's stateDict() goes into tensors as it is.";
-  check(
-    isState,
-    "BAD_ARGUMENT",
-    "optimizerContents",
-    () => `state must be { groups, state }, got ${show(state)}.`,
-    advice,
-  );
+  const rule = () => `state must be { groups, state }, got ${show(state)}.`;
+  check(isState, "BAD_ARGUMENT", "optimizerContents", rule, advice);
   const tensors: Record<string, AnnotatedTensor> = {};
   const counters: Record<string, Record<string, number>> = {};
   for (const [param, entry] of Object.entries(state.state)) {
@@ -69,13 +64,9 @@ export function optimizerState(
   const { key = "optimizer" } = options;
   const keys = Object.keys(loaded.values).filter((name) => savedUnder(name, loaded.values));
   const known = savedUnder(key, loaded.values);
-  check(
-    known !== undefined || (keys.length === 0 && options.key === undefined),
-    "BAD_STATE",
-    "optimizerState",
-    () => `no optimizer was saved under the key ${show(key)}.`,
-    `There are ${show(keys)}.`,
-  );
+  const isThere = known !== undefined || (keys.length === 0 && options.key === undefined);
+  const missing = () => `no optimizer was saved under the key ${show(key)}.`;
+  check(isThere, "BAD_STATE", "optimizerState", missing, `There are ${show(keys)}.`);
   const byParam = statesByParam(loaded.tensors, known);
   const params = options.params ?? [...byParam.keys()];
   const groups = known?.groups ?? [{ params: [...params] }];
@@ -84,13 +75,9 @@ export function optimizerState(
     const entry = { ...known?.counters[param], ...byParam.get(param) };
     if (Object.keys(entry).length > 0) state[param] = nested(entry) as ParameterStateDict;
   }
-  check(
-    known || Object.keys(state).length > 0,
-    "BAD_STATE",
-    "optimizerState",
-    () => "the checkpoint holds no optimizer state.",
-    "Was it saved with it? PyTorch's files go through convertCheckpoint first.",
-  );
+  const isAny = known !== undefined || Object.keys(state).length > 0;
+  const none = "Was it saved with it? PyTorch's files go through convertCheckpoint first.";
+  check(isAny, "BAD_STATE", "optimizerState", () => "the checkpoint holds no optimizer state.", none);
   return { groups, state };
 }
 

@@ -1,6 +1,7 @@
 /** The safetensors container: 8 bytes of little-endian header length, a JSON header, then the tensors end to end. */
 import { check, OptError } from "@opt/core";
 import { elementCount } from "../layout/box";
+import { isCount } from "../layout/counts";
 import { bytesPerElement, isStoredDType, type StoredDType } from "./dtype";
 import { piecesOfObject, problemOfJson } from "./json/json-text";
 import { MAX_HEADER_BYTES } from "./safetensors-writer";
@@ -126,10 +127,6 @@ function parseMetadata(value: unknown, where: string): Record<string, string> {
     throw corrupt(where, "__metadata__ must map names to strings.");
   }
   return value as Record<string, string>;
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
 function parseEntry(

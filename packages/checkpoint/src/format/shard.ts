@@ -13,7 +13,7 @@ export function shardName(rank: number, tag?: string): string {
   return `rank-${String(rank).padStart(5, "0")}${tag === undefined ? "" : `-${tag}`}.safetensors`;
 }
 
-/** A box that a file is to hold. */
+/** A box of a tensor. */
 export interface ShardBox {
   readonly tensor: { readonly name: string; readonly dtype: StoredDType };
   readonly box: Box;

@@ -2,8 +2,9 @@
  * What every checkpoint format looks like once it is open: named tensors made of boxes whose bytes are read when asked for.
  * Merging, re-slicing, comparing and converting work on this alone; an importer is a function from a path to a TensorSource.
  */
-import { check, OptError } from "@opt/core";
+import { check } from "@opt/core";
 import type { Layout } from "../layout/layout";
+import type { FilePool } from "../stores/file-pool";
 import { type Checksum, diskError, type FileSystem, type FolderEntry, type StoredFile } from "../stores/file-system";
 import { bytesPerElement, type StoredDType } from "./dtype";
 
@@ -163,7 +164,7 @@ export interface Candidate {
 
 /** What keeps a small file from filling the memory. */
 export interface ReadLimits {
-  /** Most bytes of a header or manifest. Default: 100 MB for a header, what is usual for its files for a manifest. */
+  /** Most bytes of a header or manifest. Default: 100 MB for a header, 400 MiB for a manifest. */
   readonly maxHeaderBytes?: number;
 }
 
@@ -215,7 +216,7 @@ export async function openRandomAccess(fileSystem: FileSystem, path: string): Pr
 }
 
 /** A file whose reads fill all of their target, or throw CORRUPT past the end, IO. */
-export function filling(
+function filling(
   path: string,
   read: (target: Uint8Array, position: number, sum?: Checksum) => Promise<number>,
 ): StoredFile {
@@ -227,15 +228,16 @@ export function filling(
       } catch (error) {
         throw diskError(error, path, "reading");
       }
-      if (count >= target.length) return;
-      throw new OptError(
-        "CORRUPT",
-        path,
-        `bytes ${position} to ${position + target.length} must be there, but the file ends at ${position + count}.`,
-        "The file is truncated: copy it again.",
-      );
+      const problem = () =>
+        `bytes ${position} to ${position + target.length} must be there, but the file ends at ${position + count}.`;
+      check(count >= target.length, "CORRUPT", path, problem, "The file is truncated: copy it again.");
     },
   };
+}
+
+/** A file that the pool holds open only while it is in use. Its reads fill all of their target, or throw. */
+export function pooled(pool: FilePool, path: string): StoredFile {
+  return filling(path, (...range) => pool.use(path, (file) => file.read(...range)));
 }
 
 /** Reads a small file whole. Throws REFUSED above `limit` bytes, so that nobody's header fills the memory. */
@@ -243,7 +245,7 @@ export async function readWhole(fileSystem: FileSystem, path: string, limit: num
   const file = await openRandomAccess(fileSystem, path);
   try {
     const problem = () => `must be at most ${limit} bytes, got ${file.byteLength}.`;
-    check(file.byteLength <= limit, "REFUSED", path, problem, "Is it the right file?");
+    check(file.byteLength <= limit, "REFUSED", path, problem, "To trust the file, raise maxHeaderBytes.");
     const bytes = new Uint8Array(file.byteLength);
     await file.read(bytes, 0);
     return bytes;

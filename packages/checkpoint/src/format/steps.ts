@@ -67,12 +67,8 @@ export async function findStep(fileSystem: FileSystem, folder: string, step?: nu
   if (found) return found.path;
   const have = steps.length === 0 ? "it holds none" : `it holds ${steps.map((one) => one.step).join(", ")}`;
   const wanted = step === undefined ? "a complete step" : `step ${step}`;
-  throw new OptError(
-    "MISSING",
-    folder,
-    `${wanted} is wanted, ${have}.`,
-    "Check the path; folders with a suffix are unfinished saves.",
-  );
+  const advice = "Check the path; folders with a suffix are unfinished saves.";
+  throw new OptError("MISSING", folder, `${wanted} is wanted, ${have}.`, advice);
 }
 
 /** Names of the folders in it that hold complete steps. */

@@ -1,6 +1,7 @@
 /** What users hand over to be saved and get back: core Tensors, or plain objects for what tensors cannot hold. */
 import { check, hostBytes, OptError, show, type Tensor, versionOf } from "@opt/core";
 import { type Box, describeBox, elementCount, elementsIn, fits, wholeOf } from "../layout/box";
+import { isCount } from "../layout/counts";
 import { bytesPerElement, type StoredDType, storedDType } from "./dtype";
 import type { Role } from "./source";
 
@@ -104,30 +105,15 @@ export function localTensors(
 function localTensor(name: string, saved: SavedTensor, names: ReadonlyMap<string, SavedTensor>): LocalTensor {
   const where = `tensor ${JSON.stringify(name)}`;
   const value = isAnnotated(saved) ? saved.tensor : saved;
-  if (name === "" || name === "__metadata__") {
-    throw new OptError("BAD_ARGUMENT", where, "a tensor needs a name of its own.", "Rename it.");
-  }
-  if (typeof value !== "object" || value === null || !("shape" in value) || !("dtype" in value)) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      where,
-      "must be a Tensor or { dtype, shape, data }.",
-      "Put other things into values.",
-    );
-  }
+  const isName = name !== "" && name !== "__metadata__";
+  check(isName, "BAD_ARGUMENT", where, () => "a tensor needs a name of its own.", "Rename it.");
+  const isOne = typeof value === "object" && value !== null && "shape" in value && "dtype" in value;
+  const rule = () => "must be a Tensor or { dtype, shape, data }.";
+  check(isOne, "BAD_ARGUMENT", where, rule, "Put other things into values.");
   const dtype = storedDType(value.dtype, where);
-  if (
-    !Array.isArray(value.shape) ||
-    !value.shape.every((n) => Number.isSafeInteger(n) && n >= 0) ||
-    elementCount(value.shape) === undefined
-  ) {
-    throw new OptError(
-      "BAD_SHAPE",
-      where,
-      `shape must list whole numbers, got ${JSON.stringify(value.shape)}.`,
-      "Fix it.",
-    );
-  }
+  const isShape = Array.isArray(value.shape) && value.shape.every(isCount) && elementCount(value.shape) !== undefined;
+  const shapes = () => `shape must list whole numbers, got ${JSON.stringify(value.shape)}.`;
+  check(isShape, "BAD_SHAPE", where, shapes);
   const shape = [...value.shape] as number[];
   const given: { role?: Role; follows?: string } = isTensor(saved) ? {} : saved;
   const follows = given.follows ?? followedName(name, names);
@@ -142,13 +128,8 @@ function localTensor(name: string, saved: SavedTensor, names: ReadonlyMap<string
     return { ...common, bytes: () => bytes };
   }
   for (const box of value.boxes) {
-    if (fits(box, shape)) continue;
-    throw new OptError(
-      "BAD_SHAPE",
-      where,
-      `box ${describeBox(box)} leaves the shape [${shape}].`,
-      "shape is the whole tensor's.",
-    );
+    const problem = () => `box ${describeBox(box)} leaves the shape [${shape}].`;
+    check(fits(box, shape), "BAD_SHAPE", where, problem, "shape is the whole tensor's.");
   }
   const pieces = value.boxes.map((box) => plainBytes(box.data, dtype, box, where));
   const boxes = value.boxes.map(({ offset, size }) => ({ offset: [...offset], size: [...size] }));
@@ -175,13 +156,7 @@ function plainBytes(data: ArrayBufferView, dtype: StoredDType, box: Box, where: 
   const isOwn = width === 1 || held === dtype || (held === "U16" && /^B?F16$/.test(dtype));
   check(isOwn, "BAD_DTYPE", where, () => `data of ${dtype} cannot be a ${kind}.`, "Convert it.");
   const wanted = elementsIn(box) * bytesPerElement(dtype);
-  if (data.byteLength !== wanted) {
-    throw new OptError(
-      "BAD_SHAPE",
-      where,
-      `${dtype} [${box.size}] takes ${wanted} bytes, got ${data.byteLength}.`,
-      "Fix the shape.",
-    );
-  }
+  const problem = () => `${dtype} [${box.size}] takes ${wanted} bytes, got ${data.byteLength}.`;
+  check(data.byteLength === wanted, "BAD_SHAPE", where, problem, "Fix the shape.");
   return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 }

@@ -69,12 +69,9 @@ export class Verification implements Verifier {
 
 function corruptBox(tensor: string, box: SourceBox, got: number): OptError {
   const range = box.byteOffset === undefined ? "" : `, bytes ${box.byteOffset} to ${box.byteOffset + box.byteLength}`;
-  return new OptError(
-    "CORRUPT",
-    `tensor ${JSON.stringify(tensor)} in ${box.file}${range}`,
-    `checksum must be ${crcText(box.crc32!)}, got ${crcText(got)}.`,
-    "The bytes have changed since they were saved: restore the file, or use another step.",
-  );
+  const where = `tensor ${JSON.stringify(tensor)} in ${box.file}${range}`;
+  const advice = "The bytes have changed since they were saved: restore the file, or use another step.";
+  return new OptError("CORRUPT", where, `checksum must be ${crcText(box.crc32!)}, got ${crcText(got)}.`, advice);
 }
 
 /** All bytes of one of a tensor's boxes, verified and converted as the tensor says. */

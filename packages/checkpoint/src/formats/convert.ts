@@ -1,9 +1,8 @@
 /** Converting: a checkpoint of any known system into another's form, under the names it has there. */
 import { check, checkOptions, OptError } from "@opt/core";
-import { bytesPerElement } from "../format/dtype";
+import { bytesOf } from "../format/dtype";
 import type { TensorSource } from "../format/source";
 import { Verification } from "../format/verification";
-import { elementCount } from "../layout/box";
 import type { Layout } from "../layout/layout";
 import { mergeSource } from "../read/merge";
 import { OPEN_OPTIONS, type OpenOptions, openSource } from "../read/open";
@@ -81,11 +80,7 @@ export interface ConvertResult {
   readonly unverified: readonly string[];
 }
 
-/**
- * Writes the checkpoint at `path` (or the files that make one together: a model and its optimizer) to `destination`, parameters under their
- * names, optimizer state as `<parameter>.<state>`, so that a run begun elsewhere goes on here. Throws MISSING, CORRUPT, REFUSED, UNSUPPORTED,
- * BAD_STATE (nothing proves whose a state is), DUPLICATE (two names fall together), BAD_ARGUMENT, IO.
- */
+/** See operations.ts. */
 export async function convertCheckpoint(
   path: string | readonly string[],
   destination: string,
@@ -153,7 +148,7 @@ async function write(source: TensorSource, destination: string, options: Convert
   }
   const verification = new Verification();
   const tensors = selectTensors(source, options, verification);
-  const total = tensors.reduce((sum, { shape, dtype }) => sum + elementCount(shape)! * bytesPerElement(dtype), 0);
+  const total = tensors.reduce((sum, tensor) => sum + bytesOf(tensor), 0);
   const selected = { ...source, tensors: new Map(tensors.map((tensor) => [tensor.name, tensor])) };
   const settings = { ...options, progress: reporter(options.progress, total) };
   if (options.to === "pt") await writeTorch(selected, destination, settings);

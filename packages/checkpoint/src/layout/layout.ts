@@ -1,6 +1,7 @@
 /** Layouts: which rank of a mesh holds which box of each tensor. */
-import { OptError } from "@opt/core";
+import { check, OptError } from "@opt/core";
 import type { Box } from "./box";
+import { isCount } from "./counts";
 
 /** The mesh axis, or axes (outermost first), that split a dimension; null leaves it whole. */
 export type Split = string | readonly string[] | null;
@@ -70,6 +71,22 @@ export function ranksOf(layout: Layout): number {
     );
   }
   return shape.reduce((product, length) => product * length, 1);
+}
+
+/** The layout given, or one for a number of ranks, by `make`; both may be said. Throws BAD_ARGUMENT. */
+export function layoutFor(
+  where: string,
+  given: { readonly layout?: Layout; readonly ranks?: number },
+  make: (ranks: number) => Layout,
+): { layout: Layout; ranks: number } {
+  const { ranks: said } = given;
+  const rule = () => `ranks must be a positive whole number, got ${said}.`;
+  check(given.layout !== undefined || (isCount(said) && said > 0), "BAD_ARGUMENT", where, rule, "Or give a layout.");
+  const layout = given.layout ?? make(said!);
+  const ranks = ranksOf(layout);
+  const problem = () => `the layout's mesh has ${ranks} ranks, ranks says ${said}.`;
+  check(said === undefined || said === ranks, "BAD_ARGUMENT", where, problem, "Drop one.");
+  return { layout, ranks };
 }
 
 /** The half-open interval of part `part` of `parts` of a dimension. */

@@ -41,30 +41,13 @@ export function boxesOf(layout: Layout, tensor: LaidOutTensor): Box[] {
     const all = Array.from({ length: cut.parts[d]! }, (_, part) => cut.begin(d, part));
     return all.filter(([begin, end]) => end > begin);
   });
-  const rank = tensor.shape.length;
-  const position = new Array<number>(rank).fill(0);
-  const boxes: Box[] = [];
-  let lastSize: readonly number[] | undefined;
-  for (;;) {
-    const offset = new Array<number>(rank);
-    const size = new Array<number>(rank);
-    let same = lastSize !== undefined;
-    for (let d = 0; d < rank; d++) {
-      const interval = intervals[d]![position[d]!]!;
-      offset[d] = interval[0];
-      size[d] = interval[1] - interval[0];
-      same &&= size[d] === lastSize![d];
-    }
-    // Neighbours are mostly of one size: sharing it halves the memory of thousands of boxes.
-    if (!same) lastSize = size;
-    boxes.push({ offset, size: lastSize! });
-    let d = rank - 1;
-    for (; d >= 0; d--) {
-      if (++position[d]! < intervals[d]!.length) break;
-      position[d] = 0;
-    }
-    if (d < 0) return boxes;
+  let boxes: Box[] = [{ offset: [], size: [] }];
+  for (const along of intervals) {
+    boxes = boxes.flatMap(({ offset, size }) =>
+      along.map(([begin, end]) => ({ offset: [...offset, begin], size: [...size, end - begin] })),
+    );
   }
+  return boxes;
 }
 
 /** The boxes of `boxesOf`, each with the ranks that hold it. */
@@ -97,12 +80,8 @@ export function wholeShape(
 ): number[] {
   const entry = entryFor(layout, tensor);
   const fail = (problem: string): never => {
-    throw new OptError(
-      "BAD_SHAPE",
-      `tensor ${JSON.stringify(tensor.name)}`,
-      problem,
-      "Check the slices and the layout.",
-    );
+    const advice = "Check the slices and the layout.";
+    throw new OptError("BAD_SHAPE", `tensor ${JSON.stringify(tensor.name)}`, problem, advice);
   };
   if (typeof entry === "object" && "shape" in entry && entry.shape) return [...entry.shape];
   if (typeof entry === "object" && "boxes" in entry) {

@@ -1,10 +1,15 @@
 /** A ledger: one line a step with the checksum of each tensor. Two runs with equal ledgers had the same bits at every step. */
-import { check, checkOptions, OptError, show } from "@opt/core";
+import { checkOptions, OptError } from "@opt/core";
 import { crc32, crcText } from "../format/crc32";
+import { readWhole } from "../format/source";
 import { localTensors, type SavedTensor } from "../format/tensors";
+import { checkedStep } from "../layout/counts";
 import { fileSystemOf } from "../platform/local";
 import { checkedPath, diskError, type FileSystem } from "../stores/file-system";
 import type { LedgerLine } from "./compare";
+
+/** A run of a million steps and a hundred tensors has less. */
+const LONGEST = 2 ** 31;
 
 export interface LedgerOptions {
   readonly fileSystem?: FileSystem;
@@ -63,8 +68,7 @@ class Book implements Ledger {
   }
 
   async append(step: number, tensors: Readonly<Record<string, SavedTensor>>): Promise<LedgerLine> {
-    const isStep = Number.isSafeInteger(step) && step >= 0;
-    check(isStep, "BAD_ARGUMENT", "ledger", () => `step must be a whole number, got ${show(step)}.`, "Count from 0.");
+    checkedStep("ledger", step);
     const sums: Record<string, string> = {};
     for (const { name, dtype, shape, boxes, bytes } of localTensors(tensors, "ledger")) {
       let sum = crc32(new TextEncoder().encode(`${dtype} ${shape}`));
@@ -85,15 +89,7 @@ async function fileOf(fileSystem: FileSystem, path: string): Promise<string> {
 }
 
 async function bytesOf(fileSystem: FileSystem, file: string): Promise<Uint8Array> {
-  if ((await fileSystem.kind(file)) === undefined) return new Uint8Array();
-  const open = await fileSystem.open(file, "read");
-  try {
-    const bytes = new Uint8Array(await open.size());
-    await open.read(bytes, 0);
-    return bytes;
-  } finally {
-    await open.close();
-  }
+  return (await fileSystem.kind(file)) === undefined ? new Uint8Array() : readWhole(fileSystem, file, LONGEST);
 }
 
 function linesOf(text: string, file: string): LedgerLine[] {

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { bytesPerElement, type StoredDType } from "../format/dtype";
 import { type Box, elementsIn, subtract, wholeOf } from "../layout/box";
 import { type Layout, ranksOf, type TensorLayout } from "../layout/layout";
-import { loadCheckpoint } from "../read/load";
+import { loadCheckpoint } from "../operations";
 import { mergeCheckpoint } from "../read/merge";
 import { reshardCheckpoint } from "../read/reshard";
 import { verifyCheckpoint } from "../read/verify";

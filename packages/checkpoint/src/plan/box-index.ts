@@ -3,8 +3,8 @@
  * grouped by their interval and the groups sorted; each group is indexed along the other dimensions. On a grid a search is logarithmic.
  */
 import { type Box, elementsIn, elementsShared } from "../layout/box";
-import { BoxGrid, firstAbove } from "./box-grid";
 
+/** Of so few boxes all are looked at. */
 const LEAF = 4;
 
 interface Group {
@@ -24,29 +24,19 @@ interface Level {
 
 export class BoxIndex {
   readonly #boxes: readonly Box[];
-  readonly #grid: BoxGrid | undefined;
   readonly #root: Level;
 
   constructor(boxes: readonly Box[]) {
     this.#boxes = boxes;
-    // Of a few boxes all are looked at.
-    this.#grid = boxes.length > LEAF ? BoxGrid.of(boxes) : undefined;
-    const dimensions = boxes[0]?.offset.map((_, d) => d) ?? [];
-    this.#root = build(boxes, this.#grid ? [] : [...boxes.keys()], dimensions);
+    this.#root = build(boxes, [...boxes.keys()], boxes[0]?.offset.map((_, d) => d) ?? []);
   }
 
   /** The indices, ascending, of the boxes that share an element with `box`. */
   touching(box: Box): number[] {
     if (elementsIn(box) === 0) return [];
-    if (this.#grid) return this.#grid.touching(box);
     const found: number[] = [];
     this.#search(this.#root, box, found);
     return found.length > 1 ? found.sort((a, b) => a - b) : found;
-  }
-
-  /** True where it is certain that the boxes leave nothing of a tensor of this shape out. */
-  covers(shape: readonly number[]): boolean {
-    return this.#grid?.covers(shape) ?? false;
   }
 
   /** Two boxes that share an element, or undefined where all are disjoint. */
@@ -125,4 +115,16 @@ function mostTelling(boxes: readonly Box[], ids: readonly number[], dimensions: 
     if (distinct.size > most) [best, most] = [d, distinct.size];
   }
   return best;
+}
+
+/** The first position in ascending values that is above the bound. */
+function firstAbove(ascending: readonly number[], bound: number): number {
+  let low = 0;
+  let high = ascending.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (ascending[middle]! > bound) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }

@@ -19,13 +19,16 @@ export class SourcePlan {
   constructor(tensor: PlannedTensor, boxes: readonly Box[]) {
     this.#tensor = tensor;
     this.#boxes = boxes;
+    let elements = 0;
     for (const box of boxes) {
       if (!fits(box, tensor.shape))
         this.#fail("CORRUPT", `box ${describeBox(box)} leaves the tensor [${tensor.shape}].`);
+      elements += elementsIn(box);
     }
     this.#index = new BoxIndex(boxes);
     this.#refuseOverlaps();
-    this.#isComplete = this.#index.covers(tensor.shape);
+    // They are inside the shape and disjoint: counting proves that nothing is missing.
+    this.#isComplete = elements === elementsIn({ offset: [], size: tensor.shape });
   }
 
   #refuseOverlaps(): void {
@@ -46,7 +49,6 @@ export class SourcePlan {
     if (this.#isComplete && fits(target, this.#tensor.shape)) return sources;
     let found = 0;
     for (const source of sources) found += elementsShared(this.#boxes[source]!, target);
-    // The sources are disjoint, so counting proves that nothing is missing.
     if (found !== elementsIn(target)) this.#refuseGap(target, sources);
     return sources;
   }

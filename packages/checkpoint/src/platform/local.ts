@@ -7,12 +7,7 @@ export const localFileSystem: FileSystem = platform.fileSystem;
 
 /** What an option names, else the local one. Throws BAD_ARGUMENT for anything but a FileSystem. */
 export function fileSystemOf(given: FileSystem = localFileSystem): FileSystem {
-  check(
-    typeof given?.open === "function",
-    "BAD_ARGUMENT",
-    "fileSystem",
-    () => `must be a FileSystem, got ${show(given)}.`,
-    "Fix it.",
-  );
+  const isOne = typeof given?.open === "function";
+  check(isOne, "BAD_ARGUMENT", "fileSystem", () => `must be a FileSystem, got ${show(given)}.`);
   return given;
 }

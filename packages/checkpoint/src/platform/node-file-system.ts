@@ -2,7 +2,6 @@
 import * as fs from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { hostIo } from "@opt/core";
-import { withRoom } from "../stores/file-pool";
 import { type FileSystem, type FolderEntry, isMissing, type OpenMode } from "../stores/file-system";
 import { DirectWrites, isLarge } from "./node-direct";
 
@@ -33,7 +32,7 @@ export const nodeFileSystem: FileSystem = {
   isNear: true,
   resolve,
   async open(path, mode, byteLength = 0) {
-    const { handle, size } = await withRoom(() => opened(path, mode));
+    const { handle, size } = await opened(path, mode);
     let large = isLarge(mode === "update" ? size : byteLength);
     // As long as it will be from the start: what is written makes it no longer, which each write would have to tell the journal.
     if (mode === "create" && large) await handle.truncate(byteLength);
@@ -86,7 +85,7 @@ export const nodeFileSystem: FileSystem = {
   },
   makeFolder,
   async list(path) {
-    const entries = await withRoom(() => fs.readdir(path, { withFileTypes: true }));
+    const entries = await fs.readdir(path, { withFileTypes: true });
     return Promise.all(
       entries.map(async (entry) => {
         // A link is what it leads to: steps on another disk, files of a cache.
@@ -104,7 +103,7 @@ export const nodeFileSystem: FileSystem = {
   async syncFolder(path) {
     // Windows cannot open folders; its file system journals renames itself.
     if (process.platform === "win32") return;
-    const handle = await withRoom(() => fs.open(path, "r"));
+    const handle = await fs.open(path, "r");
     try {
       await handle.sync();
     } finally {

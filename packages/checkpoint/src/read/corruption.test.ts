@@ -2,11 +2,11 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { MANIFEST_FILE, type Manifest, parseManifest } from "../format/manifest";
 import { shardName } from "../format/shard";
+import { loadCheckpoint } from "../operations";
 import { type Communicator, localCommunicators } from "../save/ranks/communicator";
 import { saveCheckpoint } from "../save/save";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { random, sampleTensors } from "../testing/fixtures";
-import { loadCheckpoint } from "./load";
 import { mergeCheckpoint } from "./merge";
 import { reshardCheckpoint } from "./reshard";
 import { verifyCheckpoint } from "./verify";

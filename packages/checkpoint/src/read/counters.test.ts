@@ -3,9 +3,10 @@ import { init, tensor, zeros } from "@opt/core";
 import { beforeEach, describe, expect, it } from "vitest";
 import { convertCheckpoint } from "../formats/convert";
 import { openForeign } from "../formats/registry";
+import { loadCheckpoint } from "../operations";
 import { saveCheckpoint } from "../save/save";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { type LoadOptions, loadCheckpoint } from "./load";
+import type { LoadOptions } from "./load";
 
 const COUNTER = "bn.num_batches_tracked";
 let fileSystem: MemoryFileSystem;

@@ -1,12 +1,12 @@
 /** Comparing two checkpoints tensor by tensor, whatever their layouts and formats. */
 import { check, checkOptions } from "@opt/core";
 import { platform } from "#platform";
-import { bytesPerElement } from "../format/dtype";
+import { bytesOf, bytesPerElement } from "../format/dtype";
 import { sameJson } from "../format/json/plain";
 import { isNumeric, numberReader } from "../format/numbers";
 import type { SourceTensor, TensorSource } from "../format/source";
 import { Verification } from "../format/verification";
-import { type Box, elementsIn, wholeOf } from "../layout/box";
+import { type Box, elementsIn } from "../layout/box";
 import { matchesPattern } from "../layout/layout";
 import { chunksOf, inBatches } from "../plan/chunks";
 import { checkedPath, type FileSystem } from "../stores/file-system";
@@ -128,17 +128,27 @@ class Pair {
     readonly b: SourceTensor,
   ) {}
 
-  /** Takes the next elements of both sides. */
+  /** Takes the next elements of both sides. Of what is no number the largest distance is not known. */
   compare(left: Uint8Array, right: Uint8Array, atol: number, rtol: number): void {
     const { a, b } = this;
+    const width = bytesPerElement(a.dtype);
+    const count = left.length / width;
     if (a.dtype !== b.dtype || !platform.sameBytes(left, right)) {
-      for (const { index, distance } of unequalElements(a, b, left, right, atol, rtol)) {
+      const numbers = isNumeric(a.dtype) && [numberReader(a.dtype, left, a.name), numberReader(b.dtype, right, b.name)];
+      for (let index = 0; index < count; index++) {
+        let isSame = a.dtype === b.dtype;
+        for (let byte = index * width; isSame && byte < (index + 1) * width; byte++)
+          isSame = left[byte] === right[byte];
+        if (isSame) continue;
+        const [x, y] = numbers ? [numbers[0]!(index), numbers[1]!(index)] : [Number.NaN, Number.NaN];
+        const isNear = Math.abs(x - y) <= atol + rtol * Math.abs(y) || (Number.isNaN(x) && Number.isNaN(y));
+        if (numbers && (atol > 0 || rtol > 0) && isNear) continue;
         this.#first ??= this.#position + index;
         this.#count++;
-        if (distance > this.#maxAbs) this.#maxAbs = distance;
+        if (Math.abs(x - y) > this.#maxAbs) this.#maxAbs = Math.abs(x - y);
       }
     }
-    this.#position += left.length / bytesPerElement(a.dtype);
+    this.#position += count;
   }
 
   difference(): Difference | undefined {
@@ -148,27 +158,22 @@ class Pair {
   }
 }
 
-/** A piece of a pair. */
-class PairPart {
-  readonly byteLengths: readonly [number, number];
-
-  constructor(
-    readonly pair: Pair,
-    readonly sources: readonly [PlannedSource, PlannedSource],
-    readonly region: Box,
-  ) {
-    const { a, b } = pair;
-    const elements = elementsIn(region);
-    this.byteLengths = [elements * bytesPerElement(a.dtype), elements * bytesPerElement(b.dtype)];
-  }
+/** A region of a pair that fits into memory. */
+interface PairPart {
+  readonly pair: Pair;
+  readonly sources: readonly PlannedSource[];
+  readonly region: Box;
+  /** Of either side. */
+  readonly byteLengths: readonly number[];
 }
 
 function* partsOf(pairs: readonly Pair[]): Generator<PairPart> {
   for (const pair of pairs) {
-    const { a, b } = pair;
-    const sources = [new PlannedSource(a), new PlannedSource(b)] as const;
-    const width = Math.max(bytesPerElement(a.dtype), bytesPerElement(b.dtype));
-    for (const region of chunksOf(a.shape, PIECE / width)) yield new PairPart(pair, sources, region);
+    const sides = [pair.a, pair.b];
+    const sources = sides.map((side) => new PlannedSource(side));
+    const widths = sides.map(({ dtype }) => bytesPerElement(dtype));
+    for (const region of chunksOf(pair.a.shape, PIECE / Math.max(...widths)))
+      yield { pair, sources, region, byteLengths: widths.map((width) => elementsIn(region) * width) };
   }
 }
 
@@ -176,51 +181,24 @@ async function comparePairs(
   pairs: readonly Pair[],
   { atol, rtol, progress }: DiffOptions & { atol: number; rtol: number },
 ): Promise<void> {
-  const total = pairs.reduce((sum, { a }) => sum + elementsIn(wholeOf(a.shape)) * bytesPerElement(a.dtype), 0);
+  const total = pairs.reduce((sum, { a }) => sum + bytesOf(a), 0);
   const report = reporter(progress, total);
-  const [pool, memory] = [new ReadPool(), [new Uint8Array(PIECE), new Uint8Array(PIECE)] as const];
+  const [pool, memory] = [new ReadPool(), [new Uint8Array(PIECE), new Uint8Array(PIECE)]];
   for (const parts of inBatches(partsOf(pairs), ({ byteLengths }) => Math.max(...byteLengths), PIECE)) {
-    const takes = memory.map(inTurn);
-    const sides = parts.map(({ byteLengths }) => byteLengths.map((length, side) => takes[side]!(length)));
+    const filled = [0, 0];
+    const take = (side: number, length: number) => {
+      filled[side]! += length;
+      return memory[side]!.subarray(filled[side]! - length, filled[side]);
+    };
+    const read = parts.map(({ byteLengths }) => byteLengths.map((length, side) => take(side, length)));
     const requests = parts.flatMap(({ sources, region }, i) =>
-      sources.map((source, side) => new ReadRequest(source, region, sides[i]![side]!, { extent: "chunk" })),
+      sources.map((source, side) => new ReadRequest(source, region, read[i]![side]!, { extent: "chunk" })),
     );
     await pool.fill(requests);
     for (const [i, { pair }] of parts.entries()) {
-      pair.compare(sides[i]![0]!, sides[i]![1]!, atol, rtol);
-      report(sides[i]![0]!.length);
+      const [left, right] = read[i]!;
+      pair.compare(left!, right!, atol, rtol);
+      report(left!.length);
     }
-  }
-}
-
-/** Gives out the memory piece by piece. */
-function inTurn(memory: Uint8Array): (length: number) => Uint8Array {
-  let filled = 0;
-  return (length) => {
-    filled += length;
-    return memory.subarray(filled - length, filled);
-  };
-}
-
-/** `distance` is NaN where one side is no number, or the dtype none that can be read as numbers. */
-function* unequalElements(
-  { dtype, name }: SourceTensor,
-  { dtype: dtypeB }: SourceTensor,
-  a: Uint8Array,
-  b: Uint8Array,
-  atol: number,
-  rtol: number,
-): Generator<{ index: number; distance: number }> {
-  const width = bytesPerElement(dtype);
-  const numbers = isNumeric(dtype) ? [numberReader(dtype, a, name), numberReader(dtypeB, b, name)] : undefined;
-  for (let index = 0; index < a.length / width; index++) {
-    let same = dtype === dtypeB;
-    for (let byte = index * width; same && byte < (index + 1) * width; byte++) same &&= a[byte] === b[byte];
-    if (same) continue;
-    const [x, y] = numbers ? [numbers[0]!(index), numbers[1]!(index)] : [Number.NaN, Number.NaN];
-    const tolerant = atol > 0 || rtol > 0;
-    if (numbers && tolerant && (Math.abs(x - y) <= atol + rtol * Math.abs(y) || (Number.isNaN(x) && Number.isNaN(y))))
-      continue;
-    yield { index, distance: Math.abs(x - y) };
   }
 }

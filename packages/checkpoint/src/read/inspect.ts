@@ -1,10 +1,9 @@
 /** What a checkpoint holds, without reading a tensor. */
 
 import { checkOptions } from "@opt/core";
-import { bytesPerElement, type StoredDType } from "../format/dtype";
+import { bytesOf, type StoredDType } from "../format/dtype";
 import type { Json, Role } from "../format/source";
 import { listSteps } from "../format/steps";
-import { elementsIn, wholeOf } from "../layout/box";
 import type { Mesh } from "../layout/layout";
 import { localFileSystem } from "../platform/local";
 import type { NativeSource } from "./native";
@@ -46,7 +45,7 @@ export async function inspectCheckpoint(path: Place, options: OpenOptions = {}):
       name,
       dtype,
       shape,
-      bytes: elementsIn(wholeOf(shape)) * bytesPerElement(dtype),
+      bytes: bytesOf({ dtype, shape }),
       ...(role ? { role } : {}),
       ...(follows === undefined ? {} : { follows }),
       boxes: boxes.length,

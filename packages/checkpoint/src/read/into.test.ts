@@ -3,10 +3,11 @@ import { init, parameter, type Tensor, tensor, tensorFromBytes, zeros } from "@o
 import { beforeEach, describe, expect, it } from "vitest";
 import type { PlainTensor } from "../format/tensors";
 import type { Layout } from "../layout/layout";
+import { loadCheckpoint } from "../operations";
 import { saveCheckpoint } from "../save/save";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { randomBytes } from "../testing/fixtures";
-import { type LoadOptions, loadCheckpoint } from "./load";
+import type { LoadOptions } from "./load";
 
 /** Longer than what is read at once, and its boxes are columns. */
 const [ROWS, COLUMNS] = [1500, 1100];

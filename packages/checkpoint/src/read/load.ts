@@ -1,5 +1,6 @@
 /** Loading: whole tensors, slices, or what one rank of another layout holds, verified on the way. */
 import { check, checkOptions, OptError, show, type Tensor } from "@opt/core";
+import { byteLengthOf } from "../format/shard";
 import type { Json, TensorSource } from "../format/source";
 import { isTensor, type PlainTensor } from "../format/tensors";
 import { Verification } from "../format/verification";
@@ -19,15 +20,7 @@ import {
 } from "./places";
 import { PlannedSource, planReads, ReadRequest } from "./read-plan";
 import { ReadPool } from "./read-pool";
-import {
-  boxesWanted,
-  bytesIn,
-  type Parts,
-  SELECTION_OPTIONS,
-  type Selection,
-  selectTensors,
-  type Wanted,
-} from "./select";
+import { boxesWanted, type Parts, SELECTION_OPTIONS, type Selection, selectTensors, type Wanted } from "./select";
 
 export interface LoadOptions<As extends "tensor" | "plain" = "tensor">
   extends Omit<Selection, "verify">,
@@ -55,17 +48,7 @@ export interface Loaded<T> {
   readonly bytesRead: number;
 }
 
-/**
- * Loads a checkpoint of ours (a step, or a run's latest) or of any known system.
- * Nothing is returned, and nothing in `into` changed, unless all of it is whole: files of this machine are read once to see that, and
- * again into the tensors' own memory; `verify: false` leaves out the first. A second reading that fails leaves tensors filled in part.
- * Throws MISSING, CORRUPT, BAD_SHAPE, BAD_DTYPE, UNSUPPORTED, REFUSED, IO.
- */
-export async function loadCheckpoint(
-  path: Origin,
-  options: LoadOptions<"plain"> & { as: "plain" },
-): Promise<Loaded<LoadedPlainTensor>>;
-export async function loadCheckpoint(path: Origin, options?: LoadOptions): Promise<Loaded<Tensor>>;
+/** See operations.ts. */
 export async function loadCheckpoint(
   path: Origin,
   options: LoadOptions<"tensor" | "plain"> = {},
@@ -83,28 +66,17 @@ export async function loadCheckpoint(
     as: "string",
     progress: "function",
   });
-  const { as, rank, world, layout, verify, into = {} } = options;
-  const isVerify = typeof verify !== "string" || verify === "whole";
-  const wrongVerify = () => `verify must be true, false or "whole", got ${show(verify)}.`;
-  check(isVerify, "BAD_ARGUMENT", "loadCheckpoint", wrongVerify);
+  const { as = "tensor", rank, world, layout, verify = true, into = {} } = options;
+  const must = (holds: boolean, rule: string, got: unknown, advice?: string) =>
+    check(holds, "BAD_ARGUMENT", "loadCheckpoint", () => `${rule}, got ${show(got)}.`, advice);
+  must(typeof verify === "boolean" || verify === "whole", 'verify must be true, false or "whole"', verify);
   for (const [name, target] of Object.entries(into)) {
     const isPlace = isTensor(target) || (ArrayBuffer.isView(target?.data) && Array.isArray(target.shape));
-    const problem = () => `into.${name} must be a Tensor or { dtype, shape, data }, got ${show(target)}.`;
-    check(isPlace, "BAD_ARGUMENT", "loadCheckpoint", problem);
+    must(isPlace, `into.${name} must be a Tensor or { dtype, shape, data }`, target);
   }
-  check(
-    as === undefined || ["tensor", "plain"].includes(as),
-    "BAD_ARGUMENT",
-    "loadCheckpoint",
-    () => `as must be "tensor" or "plain", got ${JSON.stringify(as)}.`,
-  );
-  check(
-    rank === undefined || world !== undefined || layout !== undefined,
-    "BAD_ARGUMENT",
-    "loadCheckpoint",
-    () => `rank needs a world, got rank ${rank} alone.`,
-    "Give world or a layout too.",
-  );
+  must(["tensor", "plain"].includes(as), 'as must be "tensor" or "plain"', as);
+  const isOfRank = rank === undefined || world !== undefined || layout !== undefined;
+  must(isOfRank, "rank needs a world", rank, "Give world or a layout too.");
   return useSource(path, options, (source) => loadFrom(source, options));
 }
 
@@ -133,19 +105,19 @@ async function loadFrom(
   }
   const isNear = (options.fileSystem ?? localFileSystem).isNear ?? false;
   const looksFirst = into !== undefined && isNear && verify !== false;
-  const total = wanted.reduce((sum, one) => sum + bytesIn(one), 0);
+  const total = wanted.reduce((sum, one) => sum + byteLengthOf(one), 0);
   const report = reporter(options.progress, looksFirst ? 2 * total : total);
   const pool = new ReadPool();
   const extent = verify === "whole" ? "whole" : "region";
   const read = (targetOf: (one: Wanted) => Uint8Array | undefined, done: (one: Wanted) => void) =>
     pool.run(function* (room) {
-      for (const batch of inBatches(wanted, bytesIn)) {
+      for (const batch of inBatches(wanted, byteLengthOf)) {
         const request = (one: Wanted) =>
           new ReadRequest(new PlannedSource(one.tensor), one.box, targetOf(one), {
             extent,
             done: () => {
               done(one);
-              report(bytesIn(one));
+              report(byteLengthOf(one));
             },
           });
         yield* planReads(batch.map(request), room);

@@ -1,6 +1,6 @@
 /** Merging: every slice of a checkpoint into one safetensors file of whole tensors. */
 
-import { check, checkOptions } from "@opt/core";
+import { checkOptions } from "@opt/core";
 import { bytesPerElement } from "../format/dtype";
 import { checkedValues } from "../format/json/plain";
 import { encodeMerged } from "../format/merged";
@@ -8,6 +8,7 @@ import type { SourceTensor, TensorSource } from "../format/source";
 import { type LocalTensor, localTensors } from "../format/tensors";
 import { Verification } from "../format/verification";
 import { elementsIn, wholeOf } from "../layout/box";
+import { checkedStep } from "../layout/counts";
 import { fileSystemOf } from "../platform/local";
 import type { CheckpointContents } from "../save/save";
 import { fileOrder } from "../save/shards/plan";
@@ -36,10 +37,7 @@ export interface MergeResult {
   readonly unverified: readonly string[];
 }
 
-/**
- * Writes all tensors of a checkpoint, of ours or of any known system, whole into one safetensors file; readers of `outFile` see the old
- * one or the new one. Throws MISSING where a piece is missing, CORRUPT, UNSUPPORTED, IO: then there is no file.
- */
+/** See operations.ts. */
 export async function mergeCheckpoint(path: string, outFile: string, options: MergeOptions = {}): Promise<MergeResult> {
   checkedPath("mergeCheckpoint", path);
   checkedPath("mergeCheckpoint", outFile);
@@ -75,20 +73,14 @@ export async function mergeSource(
   return { path: fileSystem.resolve(outFile), tensors: pieces.length, byteLength, unverified };
 }
 
-/**
- * A safetensors file of everything that `saveCheckpoint` takes, whole; `loadCheckpoint(blob)` gives it back bit for bit. The tensors may
- * be changed when the promise has resolved. Throws BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, DUPLICATE, MISSING (boxes leave a hole).
- */
+/** See operations.ts. */
 export async function checkpointBlob(contents: CheckpointContents): Promise<Blob> {
   const where = "checkpointBlob";
   checkOptions(where, contents, { step: "number", tensors: "any", values: "any" });
-  const { step } = contents;
-  const isStep = Number.isSafeInteger(step) && step >= 0;
-  check(isStep, "BAD_ARGUMENT", where, () => `step must be a whole number from 0, got ${step}.`, "Count from 0.");
   const source: TensorSource = {
     format: "memory",
     path: where,
-    step,
+    step: checkedStep(where, contents.step),
     tensors: new Map(localTensors(contents.tensors).map((tensor) => [tensor.name, inMemory(tensor)])),
     values: checkedValues(contents.values ?? {}),
     close: async () => {},

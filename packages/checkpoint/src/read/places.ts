@@ -1,10 +1,10 @@
 /** Where loaded bytes go: new tensors, plain tensors, or tensors that are there already. */
-import { check, empty, hostBytes, OptError, type Tensor } from "@opt/core";
-import { bytesPerElement, storedDType, tensorDType } from "../format/dtype";
+import { check, empty, hostBytes, type Tensor } from "@opt/core";
+import { storedDType, tensorDType } from "../format/dtype";
+import { byteLengthOf } from "../format/shard";
 import { isTensor, type PlainTensor } from "../format/tensors";
-import { elementsIn } from "../layout/box";
 import { heldDType, toTensor } from "./cast";
-import { bytesIn, type Wanted } from "./select";
+import type { Wanted } from "./select";
 
 export interface LoadedPlainTensor extends PlainTensor {
   readonly data: Uint8Array;
@@ -25,7 +25,7 @@ export interface Place<T = Tensor | LoadedPlainTensor> {
 export type Places = (one: Wanted) => Place;
 
 export function plainPlace(one: Wanted): Place<LoadedPlainTensor> {
-  const data = new Uint8Array(bytesIn(one));
+  const data = new Uint8Array(byteLengthOf(one));
   return { data, finish: () => plainTensor(one, data) };
 }
 
@@ -93,20 +93,16 @@ export function checkInto({ tensor, box }: Wanted, target: Tensor | PlainTensor)
   const shapes = () => `the checkpoint gives [${box.size}], into has [${target.shape}].`;
   check(`${target.shape}` === `${box.size}`, "BAD_SHAPE", where, shapes, "Use the right model.");
   const dtype = storedDType(target.dtype, where);
-  if (dtype !== tensor.dtype) {
-    const advice = `Ask for the conversion: { dtype: { ${JSON.stringify(tensor.name)}: "${target.dtype}" } }.`;
-    throw new OptError("BAD_DTYPE", where, `the checkpoint gives ${tensor.dtype}, into has ${dtype}.`, advice);
-  }
+  const dtypes = () => `the checkpoint gives ${tensor.dtype}, into has ${dtype}.`;
+  const advice = `Ask for the conversion: { dtype: { ${JSON.stringify(tensor.name)}: "${target.dtype}" } }.`;
+  check(dtype === tensor.dtype, "BAD_DTYPE", where, dtypes, advice);
   if (isTensor(target)) {
     heldDType(tensor.name, dtype);
     hostBytes(target, "read"); // refuses one that was disposed
-  } else if (target.data.byteLength !== elementsIn(box) * bytesPerElement(dtype)) {
-    throw new OptError(
-      "BAD_SHAPE",
-      where,
-      `data has ${target.data.byteLength} bytes for ${dtype} [${box.size}].`,
-      "Fix its length.",
-    );
+  } else {
+    const { byteLength } = target.data;
+    const lengths = () => `data has ${byteLength} bytes for ${dtype} [${box.size}].`;
+    check(byteLength === byteLengthOf({ tensor, box }), "BAD_SHAPE", where, lengths, "Fix its length.");
   }
 }
 

@@ -1,10 +1,10 @@
 /** Re-slicing: a checkpoint for another number of ranks or another layout, without ever holding a whole tensor. */
-import { checkOptions, OptError } from "@opt/core";
+import { checkOptions } from "@opt/core";
 import { shardName } from "../format/shard";
 import { redescribed, type SourceTensor, type TensorSource } from "../format/source";
 import { followedName } from "../format/tensors";
 import { Verification } from "../format/verification";
-import { defaultLayout, type Layout, ranksOf } from "../layout/layout";
+import { defaultLayout, type Layout, layoutFor } from "../layout/layout";
 import { fileSystemOf } from "../platform/local";
 import { assembleManifest, type RankReport } from "../save/shards/assemble";
 import { planSave } from "../save/shards/plan";
@@ -38,10 +38,7 @@ export interface ReshardResult {
   readonly unverified: readonly string[];
 }
 
-/**
- * Writes the step of `source` (a checkpoint of ours or of any known system) sliced anew under `destination`; optimizer state follows its
- * parameter. Throws MISSING, CORRUPT, BAD_ARGUMENT, BAD_SHAPE, DUPLICATE, IO: then there is no new step.
- */
+/** See operations.ts. */
 export async function reshardCheckpoint(
   path: string,
   destination: string,
@@ -68,16 +65,7 @@ export async function reshardSource(
   destination: string,
   options: ReshardOptions,
 ): Promise<ReshardResult> {
-  const layout = options.layout ?? defaultLayout(checkedRanks(options.ranks));
-  const ranks = ranksOf(layout);
-  if (options.ranks !== undefined && options.ranks !== ranks) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      "reshardCheckpoint",
-      `the layout's mesh has ${ranks} ranks, ranks says ${options.ranks}.`,
-      "Drop one.",
-    );
-  }
+  const { layout, ranks } = layoutFor("reshardCheckpoint", options, defaultLayout);
   const verification = new Verification();
   const tensors = selectTensors(source, options, verification).map((tensor) => withRole(tensor, source));
   const plan = planSave(layout, tensors);
@@ -100,16 +88,6 @@ export async function reshardSource(
   }
   const unverified = options.verify === false ? tensors.map(({ name }) => name) : verification.unverified();
   return { path: folder.finalPath, step, ranks, unverified };
-}
-
-function checkedRanks(ranks: number | undefined): number {
-  if (ranks !== undefined && Number.isSafeInteger(ranks) && ranks >= 1) return ranks;
-  throw new OptError(
-    "BAD_ARGUMENT",
-    "reshardCheckpoint",
-    `ranks must be a positive whole number, got ${ranks}.`,
-    "Or give a layout.",
-  );
 }
 
 type RoledTensor = SourceTensor & { role: NonNullable<SourceTensor["role"]> };

@@ -17,12 +17,12 @@ import { optimizerContents, optimizerState } from "../format/optimizer-state";
 import { type Box, elementsIn, wholeOf } from "../layout/box";
 import { defaultLayout } from "../layout/layout";
 import { boxesOfRank } from "../layout/placements";
+import { loadCheckpoint } from "../operations";
 import { copyRegion } from "../plan/runs";
 import { localCommunicators } from "../save/ranks/communicator";
 import { saveCheckpoint } from "../save/save";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { expectCode } from "../testing/expect-code";
-import { loadCheckpoint } from "./load";
 import { mergeCheckpoint } from "./merge";
 import { reshardCheckpoint } from "./reshard";
 

@@ -1,6 +1,6 @@
 /** Which tensors of a source are meant, as which dtype, and which boxes of them: whole, by slices, or as a rank of a layout holds them. */
 import { check, OptError } from "@opt/core";
-import { bytesPerElement, isFloating, storedDType } from "../format/dtype";
+import { isFloating, storedDType } from "../format/dtype";
 import {
   redescribed,
   type SelectedTensor,
@@ -8,7 +8,7 @@ import {
   type TensorSource,
   type Verifier,
 } from "../format/source";
-import { type Box, describeBox, elementsIn, fits, wholeOf } from "../layout/box";
+import { type Box, describeBox, fits, wholeOf } from "../layout/box";
 import { defaultLayout, type Layout, matchesPattern, ranksOf } from "../layout/layout";
 import { boxesOfRank } from "../layout/placements";
 import { castTensor } from "./cast";
@@ -37,12 +37,8 @@ export function selectTensors(source: TensorSource, selection: Selection, verifi
   for (const pattern of [...(names ?? []), ...(typeof dtype === "object" ? Object.keys(dtype) : [])]) {
     if ([...source.tensors.keys()].some((name) => matchesPattern(pattern, name))) continue;
     const have = [...source.tensors.keys()].slice(0, 8).join(", ");
-    throw new OptError(
-      "MISSING",
-      source.path,
-      `it holds no tensor ${JSON.stringify(pattern)}.`,
-      `It holds ${have || "none"}.`,
-    );
+    const problem = `it holds no tensor ${JSON.stringify(pattern)}.`;
+    throw new OptError("MISSING", source.path, problem, `It holds ${have || "none"}.`);
   }
   const meant = [...source.tensors.values()].filter(
     ({ name }) => names?.some((pattern) => matchesPattern(pattern, name)) ?? true,
@@ -64,16 +60,11 @@ export function selectTensors(source: TensorSource, selection: Selection, verifi
 /** Tensors that nobody asked for may be of any element type; one that is asked for must be readable. */
 function refuseUnreadable({ path, unreadable = new Map() }: TensorSource, names: readonly string[] | undefined): void {
   const asked = [...unreadable].filter(([name]) => names?.some((pattern) => matchesPattern(pattern, name)) ?? true);
-  check(
-    asked.length === 0,
-    "UNSUPPORTED",
-    path,
-    () => {
-      const more = asked.length > 1 ? `, and ${asked.length - 1} more cannot be read either` : "";
-      return `${JSON.stringify(asked[0]![0])} cannot be read: ${asked[0]![1]}${more}.`;
-    },
-    "Ask for the others by names, or leave these out (exclude).",
-  );
+  const [[first, reason] = []] = asked;
+  const more = asked.length > 1 ? `, and ${asked.length - 1} more cannot be read either` : "";
+  const problem = () => `${JSON.stringify(first)} cannot be read: ${reason}${more}.`;
+  const advice = "Ask for the others by names, or leave these out (exclude).";
+  check(asked.length === 0, "UNSUPPORTED", path, problem, advice);
 }
 
 /** Half-open [begin, end) per dimension; null, or dimensions left out, for all of it. */
@@ -91,10 +82,6 @@ export interface Parts {
 export interface Wanted {
   readonly tensor: SourceTensor;
   readonly box: Box;
-}
-
-export function bytesIn({ tensor, box }: Wanted): number {
-  return elementsIn(box) * bytesPerElement(tensor.dtype);
 }
 
 function isPair(cut: unknown): boolean {
@@ -115,13 +102,8 @@ export function boxesWanted(tensor: SourceTensor, parts: Parts): readonly Box[] 
       size: shape.map((length, d) => (slice[d] ? slice[d][1] - slice[d][0] : length)),
     };
     const leaves = () => `slice ${describeBox(box)} leaves the shape [${shape}].`;
-    check(
-      slice.length <= shape.length && fits(box, shape),
-      "BAD_SHAPE",
-      where,
-      leaves,
-      "Use [begin, end) pairs inside it.",
-    );
+    const isInside = slice.length <= shape.length && fits(box, shape);
+    check(isInside, "BAD_SHAPE", where, leaves, "Use [begin, end) pairs inside it.");
     return [box];
   }
   if (parts.rank === undefined) {

@@ -3,12 +3,12 @@ import { describe, expect, it } from "vitest";
 import type { SourceBox } from "../format/source";
 import { type Box, elementsIn, wholeOf } from "../layout/box";
 import { boxesOf } from "../layout/placements";
+import { loadCheckpoint } from "../operations";
 import { chunksOf } from "../plan/chunks";
 import { copyRegion } from "../plan/runs";
 import { saveCheckpoint } from "../save/save";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { random, randomBytes } from "../testing/fixtures";
-import { loadCheckpoint } from "./load";
 import { streamTensors } from "./stream";
 
 describe("chunks", () => {

@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { encodeManifest, MANIFEST_FILE, type Manifest, parseManifest } from "../format/manifest";
 import { shardName } from "../format/shard";
+import { loadCheckpoint } from "../operations";
 import { saveCheckpoint } from "../save/save";
 import { FaultyFileSystem } from "../testing/disks/faulty-file-system";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
@@ -15,7 +16,6 @@ import {
   torchTensorCall,
   torchZip,
 } from "../testing/files/made-files";
-import { loadCheckpoint } from "./load";
 import { verifyCheckpoint } from "./verify";
 
 const [first, second] = [shardName(0), shardName(1)];

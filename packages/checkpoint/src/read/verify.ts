@@ -2,21 +2,20 @@
 
 import { checkOptions, OptError } from "@opt/core";
 import { crc32, crcText, joinCrc32 } from "../format/crc32";
-import { bytesPerElement } from "../format/dtype";
+import { bytesOf } from "../format/dtype";
 import { MANIFEST_FILE, type Manifest } from "../format/manifest";
 import { type FileRecord, sha256Of } from "../format/shard";
 import {
-  filling,
   openRandomAccess,
+  pooled,
   redescribed,
   type SourceBox,
-  type SourceTensor,
   StoredBox,
   type TensorSource,
   type Verifier,
 } from "../format/source";
 import { Sums, Verification } from "../format/verification";
-import { elementsIn, wholeOf } from "../layout/box";
+import { wholeOf } from "../layout/box";
 import { inBatches } from "../plan/chunks";
 import { SourcePlan } from "../plan/plan";
 import { fileSystemOf } from "../platform/local";
@@ -54,7 +53,7 @@ export interface VerifyResult {
   readonly unverified: readonly string[];
 }
 
-/** Reads all of a step (or of any known format). Throws only where there is nothing to verify: MISSING, UNSUPPORTED. */
+/** See operations.ts. */
 export async function verifyCheckpoint(path: string, options: VerifyOptions = {}): Promise<VerifyResult> {
   checkedPath("verifyCheckpoint", path);
   checkOptions("verifyCheckpoint", options, { ...OPEN_OPTIONS, progress: "function" });
@@ -144,8 +143,7 @@ async function verifyFiles(
         const [begin, end] = [length, record.byteLength].sort((a, b) => a - b) as [number, number];
         found.note("file", record.name, begin, end, `must have ${record.byteLength} bytes, has ${length}.`);
       }
-      const file = filling(path, (...range) => handles.use(path, (open) => open.read(...range)));
-      files.push({ path, record, file, segments });
+      files.push({ path, record, file: pooled(handles, path), segments });
     } catch (error) {
       const problem = diskError(error, path, "opening");
       for (const { subject, begin, end } of segments) found.note(subject, record.name, begin, end, problem);
@@ -256,7 +254,6 @@ function segmentsOf({ files, tensors }: Manifest): Segment[][] {
 async function verifyForeign(source: TensorSource, path: string, options: VerifyOptions): Promise<VerifyResult> {
   const found = new Findings(path);
   const verification = new Verification();
-  const bytesOf = ({ dtype, shape }: SourceTensor) => elementsIn(wholeOf(shape)) * bytesPerElement(dtype);
   const all = [...source.tensors.values()];
   const report = reporter(
     options.progress,

@@ -1,6 +1,6 @@
 /** A disk that refuses a call: the save says so, the latest step is whole, and older ones are as they were. */
 import { describe, expect, it } from "vitest";
-import { loadCheckpoint } from "../read/load";
+import { loadCheckpoint } from "../operations";
 import { mergeCheckpoint } from "../read/merge";
 import { verifyCheckpoint } from "../read/verify";
 import { FaultyFileSystem } from "../testing/disks/faulty-file-system";

@@ -1,6 +1,6 @@
 // Saves into a store that renames nothing: the manifest, put last, is the commit.
 import { expect, it } from "vitest";
-import { loadCheckpoint } from "../read/load";
+import { loadCheckpoint } from "../operations";
 import { mergeCheckpoint } from "../read/merge";
 import { reshardCheckpoint } from "../read/reshard";
 import { verifyCheckpoint } from "../read/verify";

@@ -2,7 +2,7 @@
 import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { loadCheckpoint } from "../read/load";
+import { loadCheckpoint } from "../operations";
 import { expectCode } from "../testing/expect-code";
 import { sampleTensors, scratchFolder } from "../testing/fixtures";
 import { singleProcess } from "./ranks/communicator";

@@ -1,8 +1,8 @@
 /** What a save refuses before it writes, and what it takes. */
 import { describe, expect, it } from "vitest";
+import { readManifest } from "../format/manifest";
 import { listSteps } from "../format/steps";
 import type { Layout } from "../layout/layout";
-import { readManifest } from "../read/native";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { singleProcess } from "./ranks/communicator";
 import { type CheckpointContents, type SaveOptions, saveCheckpoint } from "./save";

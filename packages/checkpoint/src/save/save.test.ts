@@ -1,8 +1,8 @@
 import { hostBytes, Tensor, tensor } from "@opt/core";
 import { describe, expect, it } from "vitest";
+import { readManifest } from "../format/manifest";
 import type { Layout } from "../layout/layout";
-import { loadCheckpoint } from "../read/load";
-import { readManifest } from "../read/native";
+import { loadCheckpoint } from "../operations";
 import { verifyCheckpoint } from "../read/verify";
 import type { OpenMode } from "../stores/file-system";
 import { FaultyFileSystem } from "../testing/disks/faulty-file-system";

@@ -5,6 +5,7 @@ import { checkedValues } from "../format/json/plain";
 import type { Manifest } from "../format/manifest";
 import type { Json } from "../format/source";
 import { localTensors, type SavedTensor } from "../format/tensors";
+import { checkedStep, isCount } from "../layout/counts";
 import { defaultLayout, type Layout, ranksOf } from "../layout/layout";
 import { fileSystemOf } from "../platform/local";
 import { checkedPath, type FileSystem } from "../stores/file-system";
@@ -142,9 +143,7 @@ class Save {
     checkedPath(WHERE, folder);
     checkOptions(WHERE, contents, { step: "number", tensors: "any", values: "any" });
     this.#layout = checkedLayout(options);
-    const { step } = contents;
-    check(isCount(step), "BAD_ARGUMENT", WHERE, () => `step must be a whole number from 0, got ${step}.`);
-    this.#step = step;
+    this.#step = checkedStep(WHERE, contents.step);
     this.#values = checkedValues(contents.values ?? {});
     const { communicator, whole = false } = options;
     this.#isWhole = whole || !communicator;
@@ -238,8 +237,6 @@ class Save {
     return { path: step.finalPath, step: this.#step, warnings };
   }
 }
-
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
 /** The layout of all ranks. Throws BAD_ARGUMENT for options that do not fit together. */
 function checkedLayout(options: SaveOptions): Layout {

@@ -1,6 +1,6 @@
 /** What a save tells whoever waits for it: when tensors may be changed, how far it is, what could not be tidied up, how it ended. */
 import { describe, expect, it, vi } from "vitest";
-import { readManifest } from "../read/native";
+import { readManifest } from "../format/manifest";
 import { verifyCheckpoint } from "../read/verify";
 import { memoryFileSystem } from "../stores/memory";
 import { FaultyFileSystem } from "../testing/disks/faulty-file-system";

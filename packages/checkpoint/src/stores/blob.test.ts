@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
+import { loadCheckpoint } from "../operations";
 import { inspectCheckpoint } from "../read/inspect";
-import { loadCheckpoint } from "../read/load";
 import { checkpointBlob } from "../read/merge";
 import { saveCheckpoint } from "../save/save";
 import { expectCode } from "../testing/expect-code";

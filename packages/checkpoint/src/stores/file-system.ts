@@ -69,6 +69,17 @@ export interface UnfinishedFiles {
   memory(byteLengths: readonly number[]): number;
 }
 
+/** Writes a small file, synced. */
+export async function writeBytes(fileSystem: FileSystem, path: string, bytes: Uint8Array): Promise<void> {
+  const file = await fileSystem.open(path, "create", bytes.length);
+  try {
+    await file.write(bytes, 0);
+    await file.finish();
+  } finally {
+    await file.close();
+  }
+}
+
 /** Throws BAD_ARGUMENT for what cannot be a path. */
 export function checkedPath(where: string, path: unknown): string {
   const isPath = typeof path === "string" && path !== "";

@@ -14,6 +14,8 @@ const LASTING = new Set<string | undefined>(["ENOENT", "ESTALE"]);
 /** As the file lies there: `fetch` asks so for ranges by itself, and browsers let nobody else say it. */
 const PLAIN = { "accept-encoding": "identity" };
 
+const USE_RANGES = "Let the server answer Range requests, or fetch the file and load its Blob.";
+
 /** Files below `root`, asked for again where no answer comes or one breaks off. Throws IO, MISSING, UNSUPPORTED. */
 export function httpObjects(root: URL, headers: Readonly<Record<string, string>>, retries: number): ObjectStore {
   const addressOf = (key: string) => new URL(key.split("/").map(encodeURIComponent).join("/"), root);
@@ -58,14 +60,8 @@ export function httpObjects(root: URL, headers: Readonly<Record<string, string>>
       const problem = () => `status ${response.status} is not 200.`;
       check(response.ok || response.status === 416, "IO", response.url, problem, "Check the address and headers.");
       const { length } = rangeOf(response);
-      const advice = "Let the server answer Range requests, or fetch the file and load its Blob.";
-      check(
-        length !== undefined,
-        "UNSUPPORTED",
-        response.url,
-        () => "the server does not say how long the file is.",
-        advice,
-      );
+      const unsaid = () => "the server does not say how long the file is.";
+      check(length !== undefined, "UNSUPPORTED", response.url, unsaid, USE_RANGES);
       return statOf(response, length);
     });
   };
@@ -83,8 +79,7 @@ export function httpObjects(root: URL, headers: Readonly<Record<string, string>>
         const isOther = version !== undefined && said !== undefined && said !== version;
         if (status === 416 || isOther || length !== byteLength) throw fail("ESTALE", `${url} has been replaced`);
         const whole = () => `ranges are needed, got status ${status}${isRange || status !== 206 ? "" : ", packed"}.`;
-        const advice = "Let the server answer Range requests, or fetch the file and load its Blob.";
-        check(isRange, "UNSUPPORTED", url, whole, advice);
+        check(isRange, "UNSUPPORTED", url, whole, USE_RANGES);
         const count = await fillFrom(response, target);
         const problem = () => `${target.length} bytes from ${position} were asked for, got ${count} from ${begin}.`;
         const isAsked = count === target.length && begin === position;

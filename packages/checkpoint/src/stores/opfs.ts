@@ -130,12 +130,8 @@ async function ownFolder(): Promise<FileSystemDirectoryHandle> {
 }
 
 function unsupported(problem: string): OptError {
-  return new OptError(
-    "UNSUPPORTED",
-    "opfsFileSystem",
-    `this browser, or this page, ${problem}.`,
-    "Serve the page from https or localhost, or use memoryFileSystem() and checkpointBlob.",
-  );
+  const advice = "Serve the page from https or localhost, or use memoryFileSystem() and checkpointBlob.";
+  return new OptError("UNSUPPORTED", "opfsFileSystem", `this browser, or this page, ${problem}.`, advice);
 }
 
 /** No other page of this origin does the same meanwhile, where the browser has locks. */

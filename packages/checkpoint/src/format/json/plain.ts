@@ -26,12 +26,8 @@ function describe(value: unknown): string {
 }
 
 function refusal(place: string, got: string): OptError {
-  return new OptError(
-    "BAD_ARGUMENT",
-    "saveCheckpoint",
-    `${place} must be plain JSON, got ${got}.`,
-    "Put arrays into tensors, null for NaN or undefined.",
-  );
+  const advice = "Put arrays into tensors, null for NaN or undefined.";
+  return new OptError("BAD_ARGUMENT", "saveCheckpoint", `${place} must be plain JSON, got ${got}.`, advice);
 }
 
 /** As JSON.stringify, but keeps the sign of -0, which JSON can hold. */

@@ -21,11 +21,6 @@ export function badState(path: string, problem: string, advice = "The files are 
   return new OptError("BAD_STATE", path, `${problem}.`, advice);
 }
 
-/** A count or length, as files must give them. */
-export function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
-}
-
 /** The beginning of a text that a file gives, for messages. */
 export function quoted(text: unknown, longest = 50): string {
   return JSON.stringify(String(text).slice(0, longest));

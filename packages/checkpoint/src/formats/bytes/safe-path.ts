@@ -11,12 +11,8 @@ export function insideOf(folder: string, name: unknown, where: string): string {
   const unsafe = parts.length === 0 || parts.some((part) => part === "" || part === "." || part === "..");
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a zero byte ends a name for the system.
   if (unsafe || /[\\:\u0000]/.test(String(name))) {
-    throw new OptError(
-      "REFUSED",
-      where,
-      `a file inside of the checkpoint is needed, got ${JSON.stringify(name)?.slice(0, 200)}.`,
-      "The checkpoint names files elsewhere: do not trust it.",
-    );
+    const problem = `a file inside of the checkpoint is needed, got ${JSON.stringify(name)?.slice(0, 200)}.`;
+    throw new OptError("REFUSED", where, problem, "The checkpoint names files elsewhere: do not trust it.");
   }
   return join(folder, ...parts);
 }

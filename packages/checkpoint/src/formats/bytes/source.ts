@@ -1,8 +1,8 @@
 /** Views of a file that importers compose: a part, parts joined end to end, and bytes that must match their checksum. */
 import { crc32 } from "../../format/crc32";
-import type { RandomAccess } from "../../format/source";
+import { pooled, type RandomAccess } from "../../format/source";
 import type { FilePool } from "../../stores/file-pool";
-import { diskError, type OpenFile, type StoredFile } from "../../stores/file-system";
+import { diskError, type StoredFile } from "../../stores/file-system";
 import { corrupt } from "./errors";
 
 /** Bytes read at random positions, whoever closes them: a file, or a part of one. */
@@ -36,26 +36,19 @@ export async function readBytes(source: ByteSource, position: number, length: nu
 
 /** A file of a folder, held open by the pool only as long as it is in use. Throws MISSING, IO. */
 export async function pooledFile(pool: FilePool, path: string): Promise<ByteSource> {
-  const use = async <T>(doing: string, body: (file: OpenFile) => Promise<T>): Promise<T> => {
-    try {
-      return await pool.use(path, body);
-    } catch (error) {
-      throw diskError(error, path, doing);
-    }
-  };
-  const byteLength = await use("opening", (file) => file.size());
+  const byteLength = await pool
+    .use(path, (file) => file.size())
+    .catch((error: unknown) => {
+      throw diskError(error, path, "opening");
+    });
+  const file = pooled(pool, path);
   const source: ByteSource = {
     path,
     byteLength,
-    get stored() {
-      return { file: source, begin: 0 };
-    },
+    stored: { file, begin: 0 },
     async read(target, position) {
-      checkRange(source, position, target.byteLength);
-      const count = await use("reading", (file) => file.read(target, position));
-      // The file was long enough when it was opened.
-      if (count < target.byteLength)
-        checkRange({ ...source, byteLength: position + count }, position, target.byteLength);
+      checkRange(this, position, target.byteLength);
+      await file.read(target, position);
     },
   };
   return source;

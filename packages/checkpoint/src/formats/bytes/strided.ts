@@ -1,6 +1,7 @@
 import type { OptError } from "@opt/core";
 import { elementCount } from "../../layout/box";
-import { corrupt, isCount, unsupported } from "./errors";
+import { isCount } from "../../layout/counts";
+import { corrupt, unsupported } from "./errors";
 import { type ByteSource, partOf, readBytes } from "./source";
 
 /** A view of elements in a storage: element `i` of the tensor lies at `offset + sum(index_d * strides_d)`. */

@@ -44,14 +44,6 @@ export async function writeFile(
   }
 }
 
-/** A small file of these bytes, synced. */
-export async function writeBytes(fileSystem: FileSystem, path: string, bytes: Uint8Array): Promise<void> {
-  await writeFile(fileSystem, path, async (file) => {
-    await file.write(bytes, 0);
-    return bytes.byteLength;
-  });
-}
-
 /**
  * Writes a folder by `body`, which gets the path to write under. Throws BAD_ARGUMENT where something is there that may not be
  * replaced, IO, and what `body` throws: then what was there before is there still.

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { loadCheckpoint } from "../../read/load";
+import { loadCheckpoint } from "../../operations";
 import { openSource } from "../../read/open";
 import { saveCheckpoint } from "../../save/save";
 import { expectCode } from "../../testing/expect-code";

@@ -2,14 +2,14 @@
 
 import { check } from "@opt/core";
 import type { SourceTensor, TensorSource } from "../../format/source";
-import { entryFor, type Layout, ranksOf } from "../../layout/layout";
+import { entryFor, type Layout, layoutFor } from "../../layout/layout";
 import { boxesOfRank } from "../../layout/placements";
 import { fileSystemOf } from "../../platform/local";
 import { FilePool } from "../../stores/file-pool";
-import type { FileSystem, OpenFile } from "../../stores/file-system";
+import { type FileSystem, type OpenFile, writeBytes } from "../../stores/file-system";
 import { join } from "../../stores/path";
 import { unsupported } from "../bytes/errors";
-import { writeBytes, writeFolder } from "../bytes/write-whole";
+import { writeFolder } from "../bytes/write-whole";
 import { mindsporeName } from "../names/states";
 import { type MindsporeLayout, mindsporeStrategy } from "./strategy";
 import { type MindsporeOptions, mindsporeTypeOf, writeMindsporeFiles } from "./write";
@@ -35,10 +35,7 @@ export async function writeMindsporeRanks(
 ): Promise<void> {
   const tensors = [...source.tensors.values()];
   for (const tensor of tensors) mindsporeTypeOf(tensor);
-  const layout = options.layout ?? evenLayout(options.ranks ?? 1, tensors);
-  const ranks = ranksOf(layout);
-  const problem = () => `the layout's mesh has ${ranks} ranks, ranks says ${options.ranks}.`;
-  check((options.ranks ?? ranks) === ranks, "BAD_ARGUMENT", "convertCheckpoint", problem, "Drop one.");
+  const { layout, ranks } = layoutFor("convertCheckpoint", options, (count) => evenLayout(count, tensors));
   const strategies = new Map(
     tensors.map((tensor) => [mindsporeName(tensor.name, tensor.follows), strategyOf(layout, tensor)]),
   );
@@ -132,8 +129,6 @@ async function writeStrategy(
 
 /** First dimensions that the number of ranks divides are split, everything else is whole on every rank. */
 function evenLayout(ranks: number, tensors: readonly SourceTensor[]): Layout {
-  const problem = () => `ranks must be a positive whole number, got ${ranks}.`;
-  check(Number.isSafeInteger(ranks) && ranks >= 1, "BAD_ARGUMENT", "convertCheckpoint", problem, "Or give a layout.");
   const divides = ({ shape }: SourceTensor): boolean => shape.length > 0 && shape[0]! > 0 && shape[0]! % ranks === 0;
   const split = Object.fromEntries(tensors.filter(divides).map(({ name }) => [name, ["rank"]]));
   return { mesh: { shape: [ranks], axes: ["rank"] }, tensors: { ...split, "*": "replicate" } };

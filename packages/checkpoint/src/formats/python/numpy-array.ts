@@ -2,7 +2,8 @@
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
 import { numberReader } from "../../format/numbers";
 import { elementCount } from "../../layout/box";
-import { corrupt, isCount, unsupported } from "../bytes/errors";
+import { isCount } from "../../layout/counts";
+import { corrupt, unsupported } from "../bytes/errors";
 import type { ForeignTensor } from "../bytes/foreign-tensor";
 import { type ByteSource, checkRange, memorySource, partOf, readBytes } from "../bytes/source";
 import { denseStrides, stridedSource } from "../bytes/strided";

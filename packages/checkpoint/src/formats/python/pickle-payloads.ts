@@ -1,12 +1,15 @@
-/** The numbers, strings and bytes of a pickle, as its opcodes spell them. Only what is not in memory yet waits. */
+/** The numbers, strings and bytes of a pickle, as its opcodes spell them. */
 import type { ByteCursor } from "../bytes/cursor";
 import { latin1 } from "../bytes/latin1";
 import { PickleFloat, PickleRange } from "./pickle-objects";
 
 // Beyond these lengths a payload stays where it is; integers longer than any counter are no data of ours.
 const LONG_PAYLOAD = 1024;
-const LONG_TEXT = 64 * 1024;
+const LONG_TEXT = 32 * 1024;
 const LONGEST_INTEGER = 256;
+
+/** More than an opcode and what it reads at once. */
+export const LONGEST_STEP = LONG_TEXT + 1024;
 
 export class PicklePayloads {
   readonly #cursor: ByteCursor;
@@ -16,51 +19,45 @@ export class PicklePayloads {
     this.#cursor = cursor;
   }
 
-  integer(length: number): unknown {
+  integer(length: number): number | bigint {
     if (length > LONGEST_INTEGER) throw this.#cursor.corrupt(`an integer of ${length} bytes is named`);
-    return this.#read(length, (bytes) => {
-      let value = 0n;
-      for (let i = bytes.length - 1; i >= 0; i--) value = (value << 8n) | BigInt(bytes[i]!);
-      return narrow(BigInt.asIntN(Math.max(1, bytes.length * 8), value));
-    });
+    const bytes = this.#cursor.take(length);
+    let value = 0n;
+    for (let i = length - 1; i >= 0; i--) value = (value << 8n) | BigInt(bytes[i]!);
+    return narrow(BigInt.asIntN(Math.max(1, length * 8), value));
   }
 
-  string(length: number): unknown {
+  string(length: number): string | PickleRange {
     if (length > LONG_TEXT) return this.#range("text", length);
-    return this.#read(length, (bytes) => {
-      try {
-        return this.#text.decode(bytes);
-      } catch {
-        // Lone surrogates (Python's surrogatepass) have no UTF-8: they read as U+FFFD.
-        return new TextDecoder().decode(bytes);
-      }
-    });
-  }
-
-  bytes(length: number): unknown {
-    if (length > LONG_PAYLOAD) return this.#range("bytes", length);
-    return this.#read(length, (bytes) => bytes.slice());
-  }
-
-  /** What Python 2 wrote for str. */
-  byteString(length: number): unknown {
-    if (length > LONG_PAYLOAD) return this.#range("bytes", length);
-    return this.#read(length, latin1);
-  }
-
-  async line(): Promise<string> {
-    let line = "";
-    for (;;) {
-      await this.#cursor.need(1);
-      const byte = this.#cursor.uint8();
-      if (byte === 0x0a) return line;
-      if (line.length >= LONG_PAYLOAD) throw this.#cursor.corrupt("a line of the pickle does not end");
-      line += String.fromCharCode(byte);
+    const bytes = this.#cursor.take(length);
+    try {
+      return this.#text.decode(bytes);
+    } catch {
+      // Lone surrogates (Python's surrogatepass) have no UTF-8: they read as U+FFFD.
+      return new TextDecoder().decode(bytes);
     }
   }
 
-  async decimal(): Promise<boolean | number | bigint> {
-    const line = await this.line();
+  bytes(length: number): Uint8Array | PickleRange {
+    return length > LONG_PAYLOAD ? this.#range("bytes", length) : this.#cursor.take(length).slice();
+  }
+
+  /** What Python 2 wrote for str. */
+  byteString(length: number): string | PickleRange {
+    return length > LONG_PAYLOAD ? this.#range("bytes", length) : latin1(this.#cursor.take(length));
+  }
+
+  line(): string {
+    let line = "";
+    for (let byte = this.#cursor.uint8(); byte !== 0x0a; byte = this.#cursor.uint8()) {
+      if (line.length >= LONG_PAYLOAD) throw this.#cursor.corrupt("a line of the pickle does not end");
+      line += String.fromCharCode(byte);
+    }
+    return line;
+  }
+
+  decimal(): boolean | number | bigint {
+    const line = this.line();
     if (line === "00" || line === "01") return line === "01";
     if (!/^-?\d+L?$/.test(line)) throw this.#cursor.corrupt("an integer has no digits");
     return narrow(BigInt(line.replace("L", "")));
@@ -70,11 +67,6 @@ export class PicklePayloads {
     const range = new PickleRange(kind, this.#cursor.position, length);
     this.#cursor.skip(length);
     return range;
-  }
-
-  #read<T>(length: number, read: (bytes: Uint8Array) => T): T | Promise<T> {
-    if (this.#cursor.has(length)) return read(this.#cursor.take(length));
-    return this.#cursor.need(length).then(() => read(this.#cursor.take(length)));
   }
 }
 

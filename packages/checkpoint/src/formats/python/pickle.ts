@@ -1,9 +1,9 @@
 /** Pickle is a program. This reader runs the part that builds data, and only notes what the rest would have called. */
-import { OptError } from "@opt/core";
+import { check } from "@opt/core";
 import { ByteCursor } from "../bytes/cursor";
 import type { ByteSource } from "../bytes/source";
 import { PickleCall, PickleGlobal, PicklePersistent, PickleSet, PickleTuple } from "./pickle-objects";
-import { float, PicklePayloads } from "./pickle-payloads";
+import { float, LONGEST_STEP, PicklePayloads } from "./pickle-payloads";
 import { PickleStack } from "./pickle-stack";
 
 export interface PickleLimits {
@@ -22,9 +22,9 @@ export interface PickleLimits {
 export async function readPickle(cursor: ByteCursor, limits: PickleLimits): Promise<unknown> {
   const machine = new PickleMachine(cursor, limits);
   for (;;) {
-    if (!cursor.has(16)) await cursor.need(Math.min(16, Math.max(1, cursor.remaining)));
-    const stopped = machine.step();
-    if (stopped === true || (stopped !== false && (await stopped))) return machine.result;
+    const ahead = Math.min(LONGEST_STEP, cursor.remaining);
+    if (!cursor.has(ahead)) await cursor.need(ahead);
+    if (machine.step()) return machine.result;
   }
 }
 
@@ -33,9 +33,9 @@ export function readPickleOf(source: ByteSource, limits: PickleLimits): Promise<
   return readPickle(new ByteCursor(source), limits);
 }
 
-type Step = (machine: PickleMachine) => boolean | Promise<boolean>;
+type Step = (machine: PickleMachine) => boolean;
 
-/** The opcodes that data need, and what each does: true (or a promise of it) ends the pickle. Only long payloads wait. */
+/** The opcodes that data need, and what each does: true ends the pickle. */
 const OPCODES = {
   PROTO: [
     0x80,
@@ -69,20 +69,20 @@ const OPCODES = {
   BININT1: [0x4b, ({ stack, cursor }) => stack.push(cursor.uint8())],
   BININT2: [0x4d, ({ stack, cursor }) => stack.push(cursor.uint16())],
   BINFLOAT: [0x47, ({ stack, cursor }) => stack.push(float(cursor.float64BigEndian()))],
-  LONG1: [0x8a, (machine) => machine.pushRead(machine.payloads.integer(machine.cursor.uint8()))],
-  LONG4: [0x8b, (machine) => machine.pushRead(machine.payloads.integer(machine.cursor.uint32()))],
-  INT: [0x49, (machine) => machine.pushRead(machine.payloads.decimal())],
-  LONG: [0x4c, (machine) => machine.pushRead(machine.payloads.decimal())],
-  FLOAT: [0x46, (machine) => machine.pushRead(machine.payloads.line().then((line) => float(Number(line))))],
-  SHORT_BINUNICODE: [0x8c, (machine) => machine.pushRead(machine.payloads.string(machine.cursor.uint8()))],
-  BINUNICODE: [0x58, (machine) => machine.pushRead(machine.payloads.string(machine.cursor.uint32()))],
-  BINUNICODE8: [0x8d, (machine) => machine.pushRead(machine.payloads.string(machine.cursor.length64()))],
-  SHORT_BINBYTES: [0x43, (machine) => machine.pushRead(machine.payloads.bytes(machine.cursor.uint8()))],
-  BINBYTES: [0x42, (machine) => machine.pushRead(machine.payloads.bytes(machine.cursor.uint32()))],
-  BINBYTES8: [0x8e, (machine) => machine.pushRead(machine.payloads.bytes(machine.cursor.length64()))],
-  BYTEARRAY8: [0x96, (machine) => machine.pushRead(machine.payloads.bytes(machine.cursor.length64()))],
-  SHORT_BINSTRING: [0x55, (machine) => machine.pushRead(machine.payloads.byteString(machine.cursor.uint8()))],
-  BINSTRING: [0x54, (machine) => machine.pushRead(machine.payloads.byteString(machine.cursor.uint32()))],
+  LONG1: [0x8a, ({ stack, payloads, cursor }) => stack.push(payloads.integer(cursor.uint8()))],
+  LONG4: [0x8b, ({ stack, payloads, cursor }) => stack.push(payloads.integer(cursor.uint32()))],
+  INT: [0x49, ({ stack, payloads }) => stack.push(payloads.decimal())],
+  LONG: [0x4c, ({ stack, payloads }) => stack.push(payloads.decimal())],
+  FLOAT: [0x46, ({ stack, payloads }) => stack.push(float(Number(payloads.line())))],
+  SHORT_BINUNICODE: [0x8c, ({ stack, payloads, cursor }) => stack.push(payloads.string(cursor.uint8()))],
+  BINUNICODE: [0x58, ({ stack, payloads, cursor }) => stack.push(payloads.string(cursor.uint32()))],
+  BINUNICODE8: [0x8d, ({ stack, payloads, cursor }) => stack.push(payloads.string(cursor.length64()))],
+  SHORT_BINBYTES: [0x43, ({ stack, payloads, cursor }) => stack.push(payloads.bytes(cursor.uint8()))],
+  BINBYTES: [0x42, ({ stack, payloads, cursor }) => stack.push(payloads.bytes(cursor.uint32()))],
+  BINBYTES8: [0x8e, ({ stack, payloads, cursor }) => stack.push(payloads.bytes(cursor.length64()))],
+  BYTEARRAY8: [0x96, ({ stack, payloads, cursor }) => stack.push(payloads.bytes(cursor.length64()))],
+  SHORT_BINSTRING: [0x55, ({ stack, payloads, cursor }) => stack.push(payloads.byteString(cursor.uint8()))],
+  BINSTRING: [0x54, ({ stack, payloads, cursor }) => stack.push(payloads.byteString(cursor.uint32()))],
   EMPTY_DICT: [0x7d, ({ stack }) => stack.push(new Map())],
   EMPTY_LIST: [0x5d, ({ stack }) => stack.push([])],
   EMPTY_TUPLE: [0x29, ({ stack }) => stack.push(new PickleTuple([]))],
@@ -104,7 +104,7 @@ const OPCODES = {
   MEMOIZE: [0x94, ({ stack }) => stack.put()],
   BINGET: [0x68, ({ stack, cursor }) => stack.get(cursor.uint8())],
   LONG_BINGET: [0x6a, ({ stack, cursor }) => stack.get(cursor.uint32())],
-  GLOBAL: [0x63, (machine) => machine.named()],
+  GLOBAL: [0x63, (machine) => machine.global([machine.payloads.line(), machine.payloads.line()])],
   STACK_GLOBAL: [0x93, (machine) => machine.global(machine.stack.popMany(2))],
   REDUCE: [0x52, (machine) => machine.call()],
   NEWOBJ: [0x81, (machine) => machine.call()],
@@ -133,21 +133,12 @@ class PickleMachine {
     this.payloads = new PicklePayloads(cursor);
   }
 
-  step(): boolean | Promise<boolean> {
+  step(): boolean {
     const opcode = this.cursor.uint8();
     const step = STEPS.get(opcode);
     if (step !== undefined) return step(this);
     const code = opcode.toString(16).padStart(2, "0");
     throw this.cursor.corrupt(`pickle opcode 0x${code} is not one that data needs`);
-  }
-
-  /** GLOBAL: two lines. */
-  async named(): Promise<boolean> {
-    return this.global([await this.payloads.line(), await this.payloads.line()]);
-  }
-
-  pushRead(read: unknown): false | Promise<false> {
-    return read instanceof Promise ? read.then((value) => this.stack.push(value)) : this.stack.push(read);
   }
 
   setItems(pairs: unknown[], target: unknown, push = false): false {
@@ -167,14 +158,10 @@ class PickleMachine {
   global([module, attribute]: readonly unknown[]): false {
     if (typeof module !== "string" || typeof attribute !== "string") throw this.cursor.corrupt("a global has no name");
     const name = `${module}.${attribute}`;
-    if (!this.#limits.globals.has(name)) {
-      throw new OptError(
-        "REFUSED",
-        this.cursor.source.path,
-        `the pickle wants ${name.slice(0, 200)}, which no tensor or plain value needs.`,
-        "Nothing was run. If you trust the file, load it where it was written and save tensors and plain values only.",
-      );
-    }
+    const problem = () => `the pickle wants ${name.slice(0, 200)}, which no tensor or plain value needs.`;
+    const advice =
+      "Nothing was run. If you trust the file, load it where it was written and save tensors and values only.";
+    check(this.#limits.globals.has(name), "REFUSED", this.cursor.source.path, problem, advice);
     return this.stack.push(new PickleGlobal(name));
   }
 

@@ -46,75 +46,43 @@ export async function nameTree<T>(
   const tensors = new Map<string, T>();
   const values = new Map<string, Json>();
   const unreadable = new Map<string, string>();
-  const waiting: Promise<void>[] = [];
   let budget = Math.min(source.byteLength + 1000, NODES_PER_TENSOR * mostTensors(source.byteLength, options));
-  const readLeaf = (value: unknown, name: string, put: (leaf: PythonTree) => void): void => {
-    if (tensors.has(name) || values.has(name) || unreadable.has(name)) {
+  const readLeaf = async (value: unknown, name: string): Promise<PythonTree> => {
+    if (tensors.has(name) || values.has(name) || unreadable.has(name))
       throw duplicate(source.path, `two entries are called ${JSON.stringify(name)}`);
-    }
     try {
       const tensor = tensorOf(value);
       if (tensor !== undefined) {
         tensors.set(name, tensor);
-        put({ tensor: name });
-        return;
+        return { tensor: name };
       }
     } catch (error) {
       if (!(error instanceof OptError && error.code === "UNSUPPORTED")) throw error;
       unreadable.set(name, error.message);
-      put({ tensor: name });
-      return;
+      return { tensor: name };
     }
-    if (value instanceof PickleRange) {
-      values.set(name, "");
-      const reading = readText(value, source).then((text) => {
-        values.set(name, text);
-        put(text);
-      });
-      reading.catch(() => undefined); // awaited below
-      waiting.push(reading);
-      return;
-    }
-    const leaf = numpyScalar(value) ?? leafOf(value);
+    const leaf = value instanceof PickleRange ? await readText(value, source) : (numpyScalar(value) ?? leafOf(value));
     const plain = plainOf(leaf);
     values.set(name, plain === undefined ? printed(leaf) : plain);
-    put(leaf);
+    return leaf;
   };
-  const visit = (value: unknown, name: string, depth: number, put: (tree: PythonTree) => void): void => {
+  const visit = async (value: unknown, name: string, depth: number): Promise<PythonTree> => {
     if (--budget < 0 || depth > DEEPEST || name.length > LONGEST_NAME)
       throw corrupt(source.path, "the objects nest or repeat without end", "The file is damaged, or hostile.");
     const children = childrenOf(value);
-    if (children === undefined) {
-      readLeaf(value, name, put);
-      return;
-    }
+    if (children === undefined) return readLeaf(value, name);
     const inside = (text: string): string => (name === "" ? text : `${name}.${text}`);
     if (Array.isArray(value) || value instanceof PickleTuple) {
       const items: PythonTree[] = [];
-      for (const [i, child] of children) {
-        visit(child, inside(String(i)), depth + 1, (item) => {
-          items[i as number] = item;
-        });
-      }
-      put(Array.isArray(value) ? { list: items } : { tuple: items });
-      return;
+      for (const [i, child] of children) items.push(await visit(child, inside(String(i)), depth + 1));
+      return Array.isArray(value) ? { list: items } : { tuple: items };
     }
     const dict: [PythonTree, PythonTree][] = [];
-    for (const [key, child] of children) {
-      const text = keyText(key, source.path);
-      const member: [PythonTree, PythonTree] = [leafOf(key), null];
-      dict.push(member);
-      visit(child, inside(text), depth + 1, (item) => {
-        member[1] = item;
-      });
-    }
-    put(value instanceof PickleCall ? { dict, ordered: true } : { dict });
+    for (const [key, child] of children)
+      dict.push([leafOf(key), await visit(child, inside(keyText(key, source.path)), depth + 1)]);
+    return value instanceof PickleCall ? { dict, ordered: true } : { dict };
   };
-  let tree: PythonTree = null;
-  visit(root, "", 0, (whole) => {
-    tree = whole;
-  });
-  await Promise.all(waiting);
+  const tree = await visit(root, "", 0);
   return { tensors, values: Object.fromEntries(values), unreadable, tree };
 }
 

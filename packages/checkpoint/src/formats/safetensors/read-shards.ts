@@ -1,8 +1,9 @@
 /** Folders of safetensors that `HuggingFaceStorageWriter` (PyTorch DCP) wrote: each entry says where in its tensor it begins. */
 import type { Json, SourceBox, SourceTensor } from "../../format/source";
 import { sameBox } from "../../layout/box";
+import { isCount } from "../../layout/counts";
 import { join } from "../../stores/path";
-import { badState, corrupt, isCount, missing } from "../bytes/errors";
+import { badState, corrupt, missing } from "../bytes/errors";
 import { boxOf } from "../bytes/foreign-tensor";
 import { isObject, parseJson } from "../bytes/json";
 import { formatReader } from "../bytes/reader";

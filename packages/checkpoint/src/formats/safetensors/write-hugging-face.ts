@@ -1,14 +1,14 @@
 /** Writes a set as Hugging Face's libraries split it: `model-00001-of-00003.safetensors` and so on, and the index that says what is where. */
 
 import { check } from "@opt/core";
-import { bytesPerElement } from "../../format/dtype";
+import { bytesOf } from "../../format/dtype";
 import type { SourceTensor, TensorSource } from "../../format/source";
 import { Verification } from "../../format/verification";
-import { elementCount } from "../../layout/box";
 import { type MergeOptions, mergeSource } from "../../read/merge";
 import { selectTensors } from "../../read/select";
+import { writeBytes } from "../../stores/file-system";
 import { join } from "../../stores/path";
-import { writeBytes, writeFolder } from "../bytes/write-whole";
+import { writeFolder } from "../bytes/write-whole";
 
 export interface HuggingFaceOptions extends MergeOptions {
   /** Most bytes of tensors in one file; a larger tensor has one of its own. */
@@ -60,10 +60,6 @@ export async function writeHuggingFace(
     await writeBytes(fileSystem, join(temporary, "model.safetensors.index.json"), text);
   });
   return { tensors: selected.length, unverified };
-}
-
-function bytesOf({ dtype, shape }: SourceTensor): number {
-  return elementCount(shape)! * bytesPerElement(dtype);
 }
 
 /** Tensors in their order, a new file where the next would make one too large. */

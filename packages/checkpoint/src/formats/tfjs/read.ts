@@ -1,9 +1,10 @@
 /** TF.js: `model.json` lists the weights in the order in which they lie, end to end, in its `.bin` files. */
-import { bytesPerElement, type StoredDType } from "../../format/dtype";
+import { bytesOf, type StoredDType } from "../../format/dtype";
 import { type Json, readWhole, type SourceTensor } from "../../format/source";
 import { elementCount } from "../../layout/box";
+import { isCount } from "../../layout/counts";
 import { basename, dirname, join } from "../../stores/path";
-import { corrupt, isCount, unsupported } from "../bytes/errors";
+import { corrupt, unsupported } from "../bytes/errors";
 import { wholeTensor } from "../bytes/foreign-tensor";
 import { isObject, parseJson } from "../bytes/json";
 import { formatReader } from "../bytes/reader";
@@ -42,7 +43,7 @@ export const tfjsReader = formatReader("TF.js", async ({ path, fileSystem, file 
     let begin = 0;
     for (const weight of group.weights) {
       const { name, dtype, shape } = readWeight(weight, model);
-      const byteLength = elementCount(shape)! * bytesPerElement(dtype);
+      const byteLength = bytesOf({ dtype, shape });
       tensors.push(wholeTensor(name, { dtype, shape, bytes: partOf(bytes, begin, byteLength) }, held));
       begin += byteLength;
     }

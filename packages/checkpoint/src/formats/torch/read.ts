@@ -1,7 +1,8 @@
 /** PyTorch `.pt` and `.pth` files: a zip of a pickle and its storages, or (before 1.6) pickles followed by raw storages. */
 import type { ImportOptions, Json } from "../../format/source";
+import { isCount } from "../../layout/counts";
 import { ByteCursor } from "../bytes/cursor";
-import { corrupt, isCount, missing, unsupported } from "../bytes/errors";
+import { corrupt, missing, unsupported } from "../bytes/errors";
 import { type ForeignTensor, wholeTensors } from "../bytes/foreign-tensor";
 import { formatReader } from "../bytes/reader";
 import { type ByteSource, partOf, readBytes } from "../bytes/source";

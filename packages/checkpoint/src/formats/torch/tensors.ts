@@ -1,6 +1,7 @@
 /** Tensors as PyTorch pickles them: a rebuild call on a storage, which lies outside of the pickle. */
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
-import { corrupt, isCount, unsupported } from "../bytes/errors";
+import { isCount } from "../../layout/counts";
+import { corrupt, unsupported } from "../bytes/errors";
 import type { ForeignTensor } from "../bytes/foreign-tensor";
 import type { ByteSource } from "../bytes/source";
 import { stridedSource } from "../bytes/strided";

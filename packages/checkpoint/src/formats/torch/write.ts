@@ -1,5 +1,5 @@
 /** Writes PyTorch `.pt` files: what `torch.load` gives is `{ model, optimizer, ... }`, or what was read from a PyTorch file before. */
-import { bytesPerElement, type StoredDType } from "../../format/dtype";
+import { bytesOf, bytesPerElement, type StoredDType } from "../../format/dtype";
 import type { TensorSource } from "../../format/source";
 import { elementCount, wholeOf } from "../../layout/box";
 import { streamTensors } from "../../read/stream";
@@ -67,8 +67,7 @@ export function torchArchive(
   const text = (content: string): Uint8Array => new TextEncoder().encode(content);
   const tensors = [...keys.keys()];
   const storages = tensors.map((name, key): Member => {
-    const { dtype, shape } = tensorOf(name);
-    return { name: `archive/data/${key}`, content: elementCount(shape)! * bytesPerElement(dtype) };
+    return { name: `archive/data/${key}`, content: bytesOf(tensorOf(name)) };
   });
   const members: Member[] = [
     { name: "archive/data.pkl", content: pickle },

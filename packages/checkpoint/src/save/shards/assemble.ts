@@ -64,12 +64,9 @@ export function compareReplicas(plan: SavePlan, reports: readonly RankReport[]):
       const first = written.get(one)!;
       if (first.crc32 === replicas[i]) continue;
       const [a, b] = [first, { rank, crc32: replicas[i]! }].map((it) => `rank ${it.rank} has ${crcText(it.crc32)}`);
-      throw new OptError(
-        "BAD_STATE",
-        `tensor ${JSON.stringify(one.tensor.name)}`,
-        `replicas of ${describeBox(one.box)} must be equal, but ${a} and ${b} as checksum.`,
-        "The ranks have drifted apart: find out why, or save with checkReplicas: false.",
-      );
+      const problem = `replicas of ${describeBox(one.box)} must be equal, but ${a} and ${b} as checksum.`;
+      const advice = "The ranks have drifted apart: find out why, or save with checkReplicas: false.";
+      throw new OptError("BAD_STATE", `tensor ${JSON.stringify(one.tensor.name)}`, problem, advice);
     }
   }
 }

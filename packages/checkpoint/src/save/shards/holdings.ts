@@ -64,13 +64,9 @@ export class Holdings {
   checkUnchanged(): void {
     if (this.isCopied) return;
     for (const { name, version, versionNow } of this.tensors) {
-      check(
-        versionNow?.() === version,
-        "CHANGED",
-        `tensor ${JSON.stringify(name)}`,
-        () => "was overwritten while it was saved.",
-        "Await the save, or use async.",
-      );
+      const problem = () => "was overwritten while it was saved.";
+      const where = `tensor ${JSON.stringify(name)}`;
+      check(versionNow?.() === version, "CHANGED", where, problem, "Await the save, or use async.");
     }
   }
 

@@ -18,7 +18,7 @@ export interface CleanResult {
   readonly kept: readonly Leftover[];
 }
 
-/** Removes a run's leftovers; steps are never touched. Throws MISSING, IO. */
+/** See operations.ts. */
 export async function cleanCheckpoints(folder: string, options: CleanOptions = {}): Promise<CleanResult> {
   checkedPath("cleanCheckpoints", folder);
   checkOptions("cleanCheckpoints", options, { force: "boolean", dryRun: "boolean", fileSystem: "any" });

@@ -1,7 +1,6 @@
 /** What saves that died have left: folders and files with a suffix, which no reader looks at, and whose owners tell whether they live. */
 
-import { MANIFEST_FILE, MAX_MANIFEST_BYTES, parseManifest } from "../../format/manifest";
-import { readWhole } from "../../format/source";
+import { MANIFEST_FILE, readManifest } from "../../format/manifest";
 import { diskError, type FileSystem, isMissing } from "../../stores/file-system";
 import { basename, dirname, join } from "../../stores/path";
 import { fileTagOf, lifeOf } from "./owner";
@@ -93,9 +92,7 @@ async function removeUnclaimed(fileSystem: FileSystem, step: string, sign: strin
     if (path !== sign && owner !== "dead" && path.startsWith(`${step}.tmp-`)) claimed.add(fileTagOf(path));
   }
   if (await exists(fileSystem, step)) {
-    const manifest = join(step, MANIFEST_FILE);
-    const { files: own } = parseManifest(await readWhole(fileSystem, manifest, MAX_MANIFEST_BYTES), manifest);
-    for (const { name } of own) claimed.add(name);
+    for (const { name } of (await readManifest(fileSystem, step)).files) claimed.add(name);
   }
   const tagOf = (name: string) => fileTagOf(name.slice(0, -".safetensors".length));
   const unclaimed = new Set(files.filter((name) => !claimed.has(name) && !claimed.has(tagOf(name))));

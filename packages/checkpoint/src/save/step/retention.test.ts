@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { listSteps } from "../../format/steps";
-import { loadCheckpoint } from "../../read/load";
+import { loadCheckpoint } from "../../operations";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { expectCode } from "../../testing/expect-code";
 import { localCommunicators } from "../ranks/communicator";

@@ -1,10 +1,10 @@
 /** Which steps stay once a new one exists. */
 import { check, checkOptions, show } from "@opt/core";
-import { MANIFEST_FILE, MAX_MANIFEST_BYTES, parseManifest } from "../../format/manifest";
-import { type Json, readWhole } from "../../format/source";
+import { readManifest } from "../../format/manifest";
+import type { Json } from "../../format/source";
 import type { Step } from "../../format/steps";
+import { isCount } from "../../layout/counts";
 import type { FileSystem } from "../../stores/file-system";
-import { join } from "../../stores/path";
 
 /** A step stays if any of these says so; the newest one always does. */
 export interface Retention {
@@ -29,8 +29,12 @@ export function checkedRetention(
     checkOptions(`${where} keep.best`, best, { value: "string", count: "number", highest: "boolean" });
   const counts = { keep: newest, "keep.every": every, "keep.best.count": best?.count };
   for (const [name, count] of Object.entries(counts)) {
-    const isCount = count === undefined || (Number.isSafeInteger(count) && count >= 1);
-    check(isCount, "BAD_ARGUMENT", where, () => `${name} must be at least 1, got ${count}.`);
+    check(
+      count === undefined || (isCount(count) && count > 0),
+      "BAD_ARGUMENT",
+      where,
+      () => `${name} must be at least 1, got ${count}.`,
+    );
   }
   const isSaid = best === undefined || typeof best.value === "string";
   check(isSaid, "BAD_ARGUMENT", where, () => "keep.best must name a value.", 'For example { value: "loss" }.');
@@ -61,8 +65,7 @@ async function bestSteps(
 ): Promise<number[]> {
   const scored: { step: number; score: number }[] = [];
   for (const { step, path } of steps) {
-    const file = join(path, MANIFEST_FILE);
-    const { values } = parseManifest(await readWhole(fileSystem, file, MAX_MANIFEST_BYTES), file);
+    const { values } = await readManifest(fileSystem, path);
     const score = values[value];
     if (typeof score === "number") scored.push({ step, score: highest ? -score : score });
   }

@@ -4,10 +4,9 @@
  */
 
 import { check, type OptError } from "@opt/core";
-import { encodeManifest, MANIFEST_FILE, MAX_MANIFEST_BYTES, type Manifest, parseManifest } from "../../format/manifest";
-import { readWhole } from "../../format/source";
+import { encodeManifest, MANIFEST_FILE, type Manifest, readManifest } from "../../format/manifest";
 import { listSteps, stepName } from "../../format/steps";
-import { diskError, type FileSystem, isMissing } from "../../stores/file-system";
+import { diskError, type FileSystem, isMissing, writeBytes } from "../../stores/file-system";
 import { dirname, join } from "../../stores/path";
 import { type Attempt, endAttempt, fileTagOf } from "./owner";
 import type { Retention } from "./retention";
@@ -86,7 +85,7 @@ export class StepFolder {
   async #showSign(): Promise<void> {
     const text = new TextEncoder().encode(this.attempt);
     await this.#fileSystem.unfinished!.createOnce(this.#sign, text);
-    this.#endPulse = pulse(() => this.#write(this.#sign, text), SIGN_EVERY);
+    this.#endPulse = pulse(() => writeBytes(this.#fileSystem, this.#sign, text), SIGN_EVERY);
   }
 
   async #exists(): Promise<boolean> {
@@ -102,8 +101,7 @@ export class StepFolder {
   /** Whether the step that exists is of this attempt. */
   async isCommitted(): Promise<boolean> {
     try {
-      const bytes = await readWhole(this.#fileSystem, this.#manifest, MAX_MANIFEST_BYTES);
-      return parseManifest(bytes, this.#manifest).attempt === this.attempt;
+      return (await readManifest(this.#fileSystem, this.finalPath)).attempt === this.attempt;
     } catch (error) {
       // Another save has replaced it while it was read, or removed it.
       const { code, cause } = error as OptError;
@@ -131,7 +129,7 @@ export class StepFolder {
     try {
       if (fs.unfinished) await this.#putManifest(bytes);
       else {
-        await this.#write(join(this.path, MANIFEST_FILE), bytes);
+        await writeBytes(fs, join(this.path, MANIFEST_FILE), bytes);
         await fs.syncFolder(this.path);
         await this.#takePlace();
         await fs.syncFolder(this.#run);
@@ -147,7 +145,7 @@ export class StepFolder {
   async #putManifest(bytes: Uint8Array): Promise<void> {
     this.#isUncertain = true;
     try {
-      if (this.#options.overwrite) return await this.#write(this.#manifest, bytes);
+      if (this.#options.overwrite) return await writeBytes(this.#fileSystem, this.#manifest, bytes);
       while (!(await this.#fileSystem.unfinished!.createOnce(this.#manifest, bytes))) {
         // An answer may get lost, and what is asked again finds what it did itself.
         if (await this.isCommitted()) return;
@@ -158,16 +156,6 @@ export class StepFolder {
       }
     } catch (error) {
       if (!this.#isUncertain || !(await this.isCommitted().catch(() => false))) throw error;
-    }
-  }
-
-  async #write(path: string, bytes: Uint8Array): Promise<void> {
-    const file = await this.#fileSystem.open(path, "create", bytes.length);
-    try {
-      await file.write(bytes, 0);
-      await file.finish();
-    } finally {
-      await file.close();
     }
   }
 

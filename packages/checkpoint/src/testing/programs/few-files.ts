@@ -1,7 +1,7 @@
 /** Saves, reads and writes anew a run of many ranks, for a process that may have few files open: `few-files <folder> <ranks>`. */
 import { convertCheckpoint } from "../../formats/convert";
+import { loadCheckpoint } from "../../operations";
 import { diffCheckpoints } from "../../read/diff";
-import { loadCheckpoint } from "../../read/load";
 import { mergeCheckpoint } from "../../read/merge";
 import { reshardCheckpoint } from "../../read/reshard";
 import { verifyCheckpoint } from "../../read/verify";

@@ -1,7 +1,7 @@
 /** A program that merges and re-slices a checkpoint and prints the most memory it ever held: `merge-memory <folder> <cap> <out>`. */
 
 import { writeFileSync } from "node:fs";
-import { loadCheckpoint } from "../../read/load";
+import { loadCheckpoint } from "../../operations";
 import { mergeCheckpoint } from "../../read/merge";
 import { reshardCheckpoint } from "../../read/reshard";
 import { saveCheckpoint } from "../../save/save";

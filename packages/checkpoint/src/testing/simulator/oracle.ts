@@ -1,9 +1,9 @@
 /** Knows what was saved and who was told what, and says where the disk disagrees. */
 import { type ErrorCode, OptError } from "@opt/core";
+import { readManifest } from "../../format/manifest";
 import { readWhole } from "../../format/source";
 import { listSteps } from "../../format/steps";
-import { loadCheckpoint } from "../../read/load";
-import { readManifest } from "../../read/native";
+import { loadCheckpoint } from "../../operations";
 import type { FileSystem } from "../../stores/file-system";
 import { join } from "../../stores/path";
 

@@ -1,0 +1,13 @@
+/** Whole numbers from 0: lengths, offsets, ranks, steps. */
+import { check } from "@opt/core";
+
+export function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+/** Throws BAD_ARGUMENT for what is no step's number. */
+export function checkedStep(where: string, step: unknown): number {
+  const problem = () => `step must be a whole number from 0, got ${step}.`;
+  check(isCount(step), "BAD_ARGUMENT", where, problem, "Count from 0.");
+  return step;
+}
