@@ -23,14 +23,7 @@ export interface S3Options {
 }
 
 /** With what the environment says. */
-export interface Settings {
-  readonly bucket: string;
-  readonly region: string;
-  readonly root: URL;
-  readonly credentials: NonNullable<S3Options["credentials"]>;
-  readonly retries: number;
-  readonly timeout: number;
-}
+export type Settings = Required<Omit<S3Options, "endpoint">> & { readonly root: URL };
 
 const WHERE = "s3FileSystem";
 

@@ -12,4 +12,8 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   out: (text) => process.stdout.write(text),
   error: (text) => process.stderr.write(text),
   isTerminal: process.stderr.isTTY === true,
+  hasColors: {
+    out: process.stdout.isTTY && process.stdout.hasColors(),
+    error: process.stderr.isTTY && process.stderr.hasColors(),
+  },
 });

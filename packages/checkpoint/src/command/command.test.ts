@@ -8,6 +8,7 @@ import { saveCheckpoint } from "../save/save";
 import { floats, mindsporeFile } from "../testing/files/made-files";
 import { sampleTensors, scratchFolder } from "../testing/fixtures";
 import { run } from "../testing/run-command";
+import { runCommand } from "./command";
 import { formatBytes, parseBytes, table } from "./output";
 
 const folder = scratchFolder();
@@ -34,6 +35,28 @@ describe("opt-checkpoint", () => {
     expect([code, error]).toEqual([0, ""]);
     expect(out).toMatch(/^Usage: opt-checkpoint .*\n\n/);
     expect(out).toMatch(/^ {2}merge .*\n/m);
+  });
+
+  it("colors what is right, what is wrong and its help, where colors are shown", async () => {
+    const told = async (hasColors: boolean, ...args: string[]) => {
+      let text = "";
+      const add = (more: string) => {
+        text += more;
+      };
+      await runCommand(args, {
+        out: add,
+        error: add,
+        isTerminal: false,
+        hasColors: { out: hasColors, error: hasColors },
+      });
+      return text;
+    };
+    const [green, red, bold] = ["\u001b[32m", "\u001b[31m", "\u001b[1m"];
+    expect(await told(true, "verify", at("run"))).toContain(green);
+    expect(await told(true, "verify", at("none"))).toContain(red);
+    expect(await told(true)).toContain(`${bold}Usage:`);
+    for (const args of [["verify", at("run")], ["verify", at("none")], []])
+      expect(await told(false, ...args)).not.toContain("\u001b");
   });
 
   it("inspect of a folder of runs names them", async () => {

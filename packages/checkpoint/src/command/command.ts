@@ -11,7 +11,7 @@ import { mergeCheckpoint } from "../read/merge";
 import { reshardCheckpoint } from "../read/reshard";
 import { verifyCheckpoint } from "../read/verify";
 import { type CleanOptions, cleanCheckpoints } from "../save/step/clean";
-import { formatBytes, type Output, parseBytes, withBar } from "./output";
+import { colored, formatBytes, type Output, parseBytes, withBar } from "./output";
 import { placeOf, placesOf, storedLedger } from "./place";
 import {
   oneLine,
@@ -36,7 +36,8 @@ export async function runCommand(args: readonly string[], output: Output): Promi
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     if (!(error instanceof OptError)) throw error;
-    output.error(`${oneLine(error.message).replace("overwrite: true", "--overwrite")}\n`);
+    const message = oneLine(error.message).replace("overwrite: true", "--overwrite");
+    output.error(`${colored(output.hasColors?.error, "red", message)}\n`);
     return error.code === "BAD_ARGUMENT" ? 2 : 1;
   }
 }
@@ -53,7 +54,7 @@ interface Answer {
   readonly result: unknown;
   /** For people. */
   text(): string;
-  /** The data says no. */
+  /** The data says no, or where it is false yes. */
   readonly isNo?: boolean;
   /** What is wrong, a line each, in place of the text. */
   readonly problems?: readonly string[];
@@ -86,7 +87,16 @@ function build(output: Output, exit: (code: number) => void): Command {
     .description("Sharded checkpoints: look at, verify, merge, re-slice, compare and convert them.")
     .version(version, "--version", "print the version")
     .exitOverride()
-    .configureOutput({ writeOut: output.out, writeErr: (text) => output.error(`${oneLine(text.trim())}\n`) })
+    .configureOutput({
+      writeOut: output.out,
+      writeErr: (text) => output.error(`${oneLine(text.trim())}\n`),
+      getOutHasColors: () => output.hasColors?.out ?? false,
+    })
+    .configureHelp({
+      styleTitle: (text) => colored(true, "bold", text),
+      styleSubcommandText: (text) => colored(true, "cyan", text),
+      styleOptionText: (text) => colored(true, "cyan", text),
+    })
     .showHelpAfterError(false);
   const add = (
     name: string,
@@ -106,8 +116,12 @@ function build(output: Output, exit: (code: number) => void): Command {
       const { result, text, isNo, problems } = await run(command.args, given as Flags);
       if (isNo) exit(1);
       if (json) output.out(`${JSON.stringify(result, null, 2)}\n`);
-      else if (problems) for (const line of problems) output.error(`${line}\n`);
-      else output.out(`${text()}\n`);
+      else if (problems)
+        for (const line of problems) output.error(`${colored(output.hasColors?.error, "red", line)}\n`);
+      else {
+        const hasColors = isNo !== undefined && output.hasColors?.out;
+        output.out(`${colored(hasColors, isNo ? "red" : "green", text())}\n`);
+      }
     });
   };
 
@@ -131,7 +145,7 @@ function build(output: Output, exit: (code: number) => void): Command {
     async ([path], flags) => {
       const { path: at, fileSystem } = await placeOf(path!);
       const result = await withBar(output, (bar) => verifyCheckpoint(at, { ...flags, fileSystem, ...bar }));
-      if (result.ok) return { result, text: () => showVerified(result) };
+      if (result.ok) return { result, text: () => showVerified(result), isNo: false };
       return { result, text: () => "", isNo: true, problems: showProblems(result) };
     },
   );

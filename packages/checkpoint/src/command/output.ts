@@ -1,4 +1,5 @@
 /** What the command prints: tables for people, JSON for machines, a bar on a terminal. */
+import { styleText } from "node:util";
 import { SingleBar } from "cli-progress";
 import type { ProgressCallback } from "../stores/progress";
 
@@ -8,6 +9,17 @@ export interface Output {
   error(text: string): void;
   /** Whether a person watches the errors, and so a bar is welcome. */
   readonly isTerminal: boolean;
+  /** Who shows colors. */
+  readonly hasColors?: { readonly out: boolean; readonly error: boolean };
+}
+
+/** The text in a color, where it is shown. */
+export function colored(
+  hasColors: boolean | undefined,
+  color: "green" | "red" | "cyan" | "bold",
+  text: string,
+): string {
+  return hasColors ? styleText(color, text, { validateStream: false }) : text;
 }
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];

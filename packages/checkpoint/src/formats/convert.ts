@@ -8,8 +8,8 @@ import { mergeSource } from "../read/merge";
 import { OPEN_OPTIONS, type OpenOptions, openSource } from "../read/open";
 import { reshardSource } from "../read/reshard";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "../read/select";
-import type { FileSystem } from "../stores/file-system";
-import { type ProgressCallback, reporter } from "../stores/progress";
+import { OUTPUT_OPTIONS, type OutputOptions } from "../read/stream-files";
+import { reporter } from "../stores/progress";
 import { writeMindspore } from "./mindspore/write";
 import { writeMindsporeRanks } from "./mindspore/write-ranks";
 import { underOurNames } from "./names/names";
@@ -26,7 +26,7 @@ const TARGETS = ["safetensors", "ckpt", "checkpoint", "pt", "dcp"] as const;
  */
 export type ConvertTarget = (typeof TARGETS)[number];
 
-export interface ConvertOptions extends Selection, OpenOptions, Naming {
+export interface ConvertOptions extends Selection, OpenOptions, OutputOptions, Naming {
   readonly to: ConvertTarget;
   /** Names, or patterns with `*`, of what is left out: as the source calls it, or as it is called here. */
   readonly exclude?: readonly string[];
@@ -34,10 +34,6 @@ export interface ConvertOptions extends Selection, OpenOptions, Naming {
   readonly rename?: Rename;
   /** Replace what is there: a folder, or a step of a run. Files are always replaced. */
   readonly overwrite?: boolean;
-  /** Most bytes of buffers, 64 MiB without it. */
-  readonly maxMemory?: number;
-  /** Where the result goes, if not into `fileSystem`. */
-  readonly outFileSystem?: FileSystem;
   /** End MindSpore files with a checksum. */
   readonly crc?: boolean;
   /** For how many ranks: of a checkpoint of ours, 1 without it; of `ckpt`, a folder of their files and the strategy. */
@@ -48,26 +44,23 @@ export interface ConvertOptions extends Selection, OpenOptions, Naming {
   readonly job?: readonly [i: number, n: number];
   /** For `safetensors`: a folder of files of at most so many bytes of tensors, and their index, as Hugging Face's libraries load it. */
   readonly maxShardSize?: number;
-  readonly progress?: ProgressCallback;
 }
 
 const CONVERT_OPTIONS = {
   ...OPEN_OPTIONS,
   ...SELECTION_OPTIONS,
+  ...OUTPUT_OPTIONS,
   to: "string",
   map: "object",
   parameterOrder: "any",
   exclude: "array",
   rename: "object",
   overwrite: "boolean",
-  maxMemory: "number",
-  outFileSystem: "any",
   crc: "boolean",
   ranks: "number",
   layout: "object",
   job: "array",
   maxShardSize: "number",
-  progress: "function",
 } as const;
 
 export interface ConvertResult {
@@ -110,26 +103,15 @@ export async function convertCheckpoint(
 /** Throws BAD_ARGUMENT for options that do not belong to the target. */
 function checkTarget({ to, parameterOrder, ranks, layout, job, maxShardSize }: ConvertOptions): void {
   const isCut = ranks !== undefined || layout !== undefined;
-  const order = JSON.stringify(parameterOrder);
-  const rules: [holds: boolean, rule: string, advice?: string][] = [
-    [TARGETS.includes(to), `to must be one of ${TARGETS.join(", ")}, got ${to}.`],
-    [
-      parameterOrder === undefined || parameterOrder === "model",
-      `parameterOrder must be "model", got ${order}.`,
-      "Leave it out where the order is not the model's.",
-    ],
-    [
-      (job === undefined || (to === "ckpt" && isCut)) && (!isCut || to === "ckpt" || to === "checkpoint"),
-      `ranks, layout and job are for ckpt and checkpoint, and job needs ranks, got them with ${to}.`,
-      "Leave them out.",
-    ],
-    [
-      maxShardSize === undefined || to === "safetensors",
-      `maxShardSize is for safetensors, got it with ${to}.`,
-      "Leave it out.",
-    ],
-  ];
-  for (const [holds, rule, advice] of rules) check(holds, "BAD_ARGUMENT", "convertCheckpoint", () => rule, advice);
+  const must = (holds: boolean, rule: string, advice = "Leave it out.") =>
+    check(holds, "BAD_ARGUMENT", "convertCheckpoint", () => rule, advice);
+  must(TARGETS.includes(to), `to must be one of ${TARGETS.join(", ")}, got ${to}.`, "Use one of them.");
+  const isOrder = parameterOrder === undefined || parameterOrder === "model";
+  must(isOrder, `parameterOrder must be "model", got ${JSON.stringify(parameterOrder)}.`);
+  const mayCut = (job === undefined || (to === "ckpt" && isCut)) && (!isCut || to === "ckpt" || to === "checkpoint");
+  must(mayCut, `ranks, layout and job are for ckpt and checkpoint, and job needs ranks, got them with ${to}.`);
+  const maySplit = maxShardSize === undefined || to === "safetensors";
+  must(maySplit, `maxShardSize is for safetensors, got it with ${to}.`);
 }
 
 interface Written {

@@ -13,21 +13,14 @@ import { fileSystemOf } from "../platform/local";
 import type { CheckpointContents } from "../save/save";
 import { fileOrder } from "../save/shards/plan";
 import { replaceFile } from "../save/step/replace-file";
-import { checkedPath, type FileSystem } from "../stores/file-system";
+import { checkedPath } from "../stores/file-system";
 import { memoryFileSystem } from "../stores/memory";
 import { basename, dirname } from "../stores/path";
-import type { ProgressCallback } from "../stores/progress";
 import { OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
-import { streamFiles } from "./stream-files";
+import { OUTPUT_OPTIONS, type OutputOptions, streamFiles } from "./stream-files";
 
-export interface MergeOptions extends Selection, OpenOptions {
-  /** Most bytes of buffers, 64 MiB without it: how large the checkpoint is does not matter. */
-  readonly maxMemory?: number;
-  /** Where the result goes, if not into `fileSystem`. */
-  readonly outFileSystem?: FileSystem;
-  readonly progress?: ProgressCallback;
-}
+export interface MergeOptions extends Selection, OpenOptions, OutputOptions {}
 
 export interface MergeResult {
   readonly path: string;
@@ -41,13 +34,7 @@ export interface MergeResult {
 export async function mergeCheckpoint(path: string, outFile: string, options: MergeOptions = {}): Promise<MergeResult> {
   checkedPath("mergeCheckpoint", path);
   checkedPath("mergeCheckpoint", outFile);
-  checkOptions("mergeCheckpoint", options, {
-    ...OPEN_OPTIONS,
-    ...SELECTION_OPTIONS,
-    maxMemory: "number",
-    outFileSystem: "any",
-    progress: "function",
-  });
+  checkOptions("mergeCheckpoint", options, { ...OPEN_OPTIONS, ...SELECTION_OPTIONS, ...OUTPUT_OPTIONS });
   return useSource(path, options, (source) => mergeSource(source, outFile, options));
 }
 

@@ -10,24 +10,18 @@ import { assembleManifest, type RankReport } from "../save/shards/assemble";
 import { planSave } from "../save/shards/plan";
 import { newAttempt } from "../save/step/owner";
 import { StepFolder } from "../save/step/step-folder";
-import { checkedPath, diskError, type FileSystem } from "../stores/file-system";
-import type { ProgressCallback } from "../stores/progress";
+import { checkedPath, diskError } from "../stores/file-system";
 import { OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
-import { streamFiles } from "./stream-files";
+import { OUTPUT_OPTIONS, type OutputOptions, streamFiles } from "./stream-files";
 
-export interface ReshardOptions extends Selection, OpenOptions {
+export interface ReshardOptions extends Selection, OpenOptions, OutputOptions {
   /** How many ranks will load it; may be left out where a layout says. */
   readonly ranks?: number;
   /** Without it every tensor is split along its first dimension. */
   readonly layout?: Layout;
-  /** Most bytes of buffers, 64 MiB without it. */
-  readonly maxMemory?: number;
-  /** Where the result goes, if not into `fileSystem`. */
-  readonly outFileSystem?: FileSystem;
   readonly overwrite?: boolean;
   readonly sha256?: boolean;
-  readonly progress?: ProgressCallback;
 }
 
 export interface ReshardResult {
@@ -49,13 +43,11 @@ export async function reshardCheckpoint(
   checkOptions("reshardCheckpoint", options, {
     ...OPEN_OPTIONS,
     ...SELECTION_OPTIONS,
+    ...OUTPUT_OPTIONS,
     ranks: "number",
     layout: "object",
-    maxMemory: "number",
-    outFileSystem: "any",
     overwrite: "boolean",
     sha256: "boolean",
-    progress: "function",
   });
   return useSource(path, options, (source) => reshardSource(source, destination, options));
 }

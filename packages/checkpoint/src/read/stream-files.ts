@@ -19,17 +19,23 @@ export interface FileToWrite {
   readonly metadata?: Record<string, string>;
 }
 
-export interface FilesOptions {
+/** Of all that writes a checkpoint from another. */
+export interface OutputOptions {
+  /** Most bytes of buffers, 64 MiB without it: how large the checkpoint is does not matter. */
   readonly maxMemory?: number;
-  readonly sha256?: boolean;
+  /** Where the result goes, if not into `fileSystem`. */
+  readonly outFileSystem?: FileSystem;
   readonly progress?: ProgressCallback;
 }
+
+/** For `checkOptions`. */
+export const OUTPUT_OPTIONS = { maxMemory: "number", outFileSystem: "any", progress: "function" } as const;
 
 /** What was written, in the order of `files`. Throws what readers throw, IO. */
 export async function streamFiles(
   fileSystem: FileSystem,
   files: readonly FileToWrite[],
-  { sha256 = false, ...options }: FilesOptions,
+  { sha256 = false, ...options }: OutputOptions & { readonly sha256?: boolean },
 ): Promise<WrittenShard[]> {
   const lengths = files.map(({ boxes }) => boxes.reduce((sum, one) => sum + byteLengthOf(one), 0));
   const groups = writtenTogether(lengths, fileSystem, options.maxMemory);

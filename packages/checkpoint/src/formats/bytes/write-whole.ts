@@ -2,9 +2,8 @@
 
 import { check } from "@opt/core";
 import { fileSystemOf } from "../../platform/local";
-import { endAttempt, newAttempt } from "../../save/step/owner";
-import { replaceFile, sweep } from "../../save/step/replace-file";
-import { diskError, type FileSystem, type OpenFile } from "../../stores/file-system";
+import { replaceFile, replacing } from "../../save/step/replace-file";
+import type { FileSystem, OpenFile } from "../../stores/file-system";
 import { dirname } from "../../stores/path";
 
 /** What every writer of another system's files takes. */
@@ -56,12 +55,7 @@ export async function writeFolder(
   const fileSystem = fileSystemOf(options.fileSystem);
   const problem = () => "other systems' folders are complete when they get their name, and nothing is renamed here.";
   check(!fileSystem.unfinished, "UNSUPPORTED", path, problem, "Write it to a disk and copy it.");
-  const target = fileSystem.resolve(path);
-  const attempt = newAttempt();
-  const temporary = `${target}.tmp-${attempt}`;
-  try {
-    await sweep(fileSystem, target).catch(() => {}); // whether it works is no matter of this folder
-    const kind = await fileSystem.kind(target);
+  await replacing(fileSystem, path, "writing", async ({ target, temporary, attempt, kind }) => {
     const isOther = () => "a folder is to be written, a pipe, a socket or a device is there.";
     check(kind !== "other", "BAD_ARGUMENT", path, isOther, "Write elsewhere.");
     const taken = kind === "file" || (kind === "folder" && (await fileSystem.list(target)).length > 0);
@@ -80,10 +74,5 @@ export async function writeFolder(
     }
     await fileSystem.syncFolder(dirname(target));
     if (kind !== undefined) await fileSystem.remove(old);
-  } catch (error) {
-    await fileSystem.remove(temporary).catch(() => undefined); // the first failure is the one to tell
-    throw diskError(error, path, "writing");
-  } finally {
-    endAttempt(attempt);
-  }
+  });
 }

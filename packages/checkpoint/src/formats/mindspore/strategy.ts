@@ -1,4 +1,5 @@
 /** MindSpore strategy files (node_strategy.proto): how each parameter was split over the devices of a run. */
+import { coordinatesOf } from "../../layout/layout";
 import { ByteCursor } from "../bytes/cursor";
 import { unsupported } from "../bytes/errors";
 import type { ByteSource } from "../bytes/source";
@@ -78,12 +79,7 @@ export function mindsporePart(
   dimensions: number,
 ): { parts: number[]; index: number[] } {
   const { deviceMatrix, tensorMap, shardStep, shardSize } = layout;
-  const coordinates = deviceMatrix.map(() => 0);
-  let rest = rank;
-  for (let axis = deviceMatrix.length - 1; axis >= 0; axis--) {
-    coordinates[axis] = rest % deviceMatrix[axis]!;
-    rest = Math.floor(rest / deviceMatrix[axis]!);
-  }
+  const coordinates = coordinatesOf(rank, deviceMatrix);
   const parts = Array.from({ length: dimensions }, () => 1);
   const index = Array.from({ length: dimensions }, () => 0);
   for (let d = 0; d < dimensions; d++) {

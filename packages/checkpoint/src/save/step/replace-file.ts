@@ -1,45 +1,65 @@
 /** One file written whole or not at all: readers of its name see the old one or the new one. */
 
 import { check } from "@opt/core";
-import { diskError, type FileSystem } from "../../stores/file-system";
+import { diskError, type FileSystem, type FolderEntry } from "../../stores/file-system";
 import { basename, dirname, join } from "../../stores/path";
-import { endAttempt, lifeOf, newAttempt } from "./owner";
+import { type Attempt, endAttempt, lifeOf, newAttempt } from "./owner";
 
-/** `write` makes the file under the name it is given, synced; then it takes the place of `path`. `doing` is for messages. */
-export async function replaceFile<T>(
+/** A place that is to be replaced. */
+export interface Replaced {
+  readonly target: string;
+  /** Where the new one is written. */
+  readonly temporary: string;
+  readonly attempt: Attempt;
+  readonly kind: FolderEntry["kind"] | undefined;
+}
+
+/** Runs `body`, whose new file or folder goes where it fails. `doing` is for messages. */
+export async function replacing<T>(
   fileSystem: FileSystem,
   path: string,
   doing: string,
-  write: (temporary: string) => Promise<T>,
+  body: (replaced: Replaced) => Promise<T>,
 ): Promise<T> {
   const target = fileSystem.resolve(path);
   const attempt = newAttempt();
   const { unfinished } = fileSystem;
   const temporary = unfinished ? target : `${target}.tmp-${attempt}`;
   try {
-    const there = await fileSystem.kind(target);
-    const other = there === "folder" ? "a folder" : "a pipe, a socket or a device";
-    const isFile = there === undefined || there === "file";
-    check(isFile, "BAD_ARGUMENT", target, () => `the output must be a file, ${other} is there.`, "Write elsewhere.");
-    if (unfinished) return await write(target);
-    await sweep(fileSystem, target).catch(() => {}); // whether it works is no matter of this file
-    const result = await write(temporary);
-    await fileSystem.rename(temporary, target);
-    await fileSystem.syncFolder(dirname(target));
-    return result;
+    if (!unfinished) await sweep(fileSystem, target).catch(() => {}); // whether it works is no matter of this one
+    return await body({ target, temporary, attempt, kind: await fileSystem.kind(target) });
   } catch (error) {
     await (unfinished ? unfinished.discard(target) : fileSystem.remove(temporary)).catch(() => {}); // the first error is the one that tells
-    const folder = dirname(target);
-    const hasFolder = unfinished || (await fileSystem.kind(folder).catch(() => "folder")) === "folder";
-    check(hasFolder, "MISSING", target, () => `there is no folder ${folder}.`, "Make it, or write elsewhere.");
     throw diskError(error, target, doing);
   } finally {
     endAttempt(attempt);
   }
 }
 
+/** `write` makes the file under the name it is given, synced; then it takes the place of `path`. */
+export function replaceFile<T>(
+  fileSystem: FileSystem,
+  path: string,
+  doing: string,
+  write: (temporary: string) => Promise<T>,
+): Promise<T> {
+  return replacing(fileSystem, path, doing, async ({ target, temporary, kind }) => {
+    const other = kind === "folder" ? "a folder" : "a pipe, a socket or a device";
+    const isFile = kind === undefined || kind === "file";
+    check(isFile, "BAD_ARGUMENT", target, () => `the output must be a file, ${other} is there.`, "Write elsewhere.");
+    if (fileSystem.unfinished) return write(target);
+    const folder = dirname(target);
+    const hasFolder = (await fileSystem.kind(folder)) === "folder";
+    check(hasFolder, "MISSING", target, () => `there is no folder ${folder}.`, "Make it, or write elsewhere.");
+    const result = await write(temporary);
+    await fileSystem.rename(temporary, target);
+    await fileSystem.syncFolder(folder);
+    return result;
+  });
+}
+
 /** Removes what writers of the same name that died have left; what one had set aside gets its name again where nothing has it. */
-export async function sweep(fileSystem: FileSystem, target: string): Promise<void> {
+async function sweep(fileSystem: FileSystem, target: string): Promise<void> {
   const prefix = `${basename(target)}.`;
   for (const { name } of await fileSystem.list(dirname(target))) {
     const [, kind, attempt] = /^(tmp|old)-(.+)$/.exec(name.startsWith(prefix) ? name.slice(prefix.length) : "") ?? [];
