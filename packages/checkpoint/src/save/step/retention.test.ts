@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { listSteps } from "../../format/steps";
 import { loadCheckpoint } from "../../operations";
+import type { FileSystem } from "../../stores/file-system";
+import { FaultyFileSystem } from "../../testing/disks/faulty-file-system";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { expectCode } from "../../testing/expect-code";
 import { localCommunicators } from "../ranks/communicator";
@@ -151,5 +153,34 @@ describe("a step that was set aside by a save that died", () => {
     fileSystem.remove = async (path) => void calls.push(`remove ${path}`);
     await sweep(fileSystem, "/r");
     expect(calls).toEqual(["sync /r", `remove ${aside}`]);
+  });
+});
+
+describe("a step's earlier save that is still set aside does not come back when the step goes", () => {
+  async function replaced() {
+    const fileSystem = new MemoryFileSystem();
+    for (const folder of ["/old", "/r"])
+      await saveCheckpoint(folder, { step: 1, tensors: { w }, values: { folder } }, { fileSystem });
+    const dead = newAttempt();
+    endAttempt(dead);
+    await fileSystem.rename("/old/step-00000001", `/r/step-00000001.old-${dead}.0`);
+    return fileSystem;
+  }
+  const save = (fileSystem: FileSystem) => saveCheckpoint("/r", { step: 2, tensors: { w } }, { fileSystem, keep: 1 });
+
+  it("where an earlier sweep has failed", async () => {
+    const fileSystem = await replaced();
+    await save(new FaultyFileSystem(fileSystem, { at: 0, only: "syncFolder" }));
+    expect((await fileSystem.list("/r")).map(({ name }) => name)).toEqual(["step-00000002"]);
+  });
+
+  it("where it cannot be removed: then both stay", async () => {
+    const fileSystem = await replaced();
+    const remove = (path: string) =>
+      path.includes(".old-") ? Promise.reject(new Error("no")) : fileSystem.remove(path);
+    const { warnings } = await save(Object.assign(Object.create(fileSystem), { remove }));
+    expect(warnings).toHaveLength(1);
+    expect((await listSteps(fileSystem, "/r")).map(({ step }) => step)).toEqual([1, 2]);
+    expect((await loadCheckpoint("/r", { step: 1, fileSystem })).values).toEqual({ folder: "/r" });
   });
 });

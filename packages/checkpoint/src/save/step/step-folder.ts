@@ -7,7 +7,7 @@ import { check, type OptError } from "@opt/core";
 import { encodeManifest, MANIFEST_FILE, type Manifest, readManifest } from "../../format/manifest";
 import { listSteps, stepName } from "../../format/steps";
 import { diskError, type FileSystem, isMissing, writeBytes } from "../../stores/file-system";
-import { dirname, join } from "../../stores/path";
+import { basename, dirname, join } from "../../stores/path";
 import { type Attempt, endAttempt, fileTagOf } from "./owner";
 import type { Retention } from "./retention";
 
@@ -201,6 +201,7 @@ export class StepFolder {
 
   async #tidy(): Promise<string[]> {
     const fs = this.#fileSystem;
+    const { keep } = this.#options;
     const warnings: string[] = [];
     const attempt = async (what: string, body: () => Promise<void>) => {
       await body().catch((error: unknown) => warnings.push(diskError(error, what, "tidying").message));
@@ -209,19 +210,24 @@ export class StepFolder {
     await attempt(this.#run, async () => {
       // What the step replaced goes with the sign.
       if (fs.unfinished) await this.#removeOwn();
-      const { keep } = this.#options;
-      if (keep !== undefined) {
-        const { stepsToRemove } = await import("./retention");
-        const { removeLeftover } = await import("./leftovers");
-        const steps = await stepsToRemove(fs, await listSteps(fs, this.#run), keep);
-        const doomed = steps.filter(({ path }) => path !== this.finalPath);
-        // Half a step must never look like one, after a power cut neither.
-        const aside = (path: string) => `${path}.tmp-${this.attempt}`;
-        for (const { path } of doomed) await attempt(path, () => this.#hide(path, aside(path)));
-        if (doomed.length > 0) await fs.syncFolder(this.#run);
-        for (const { path } of doomed) await attempt(path, () => removeLeftover(fs, aside(path)));
-      }
       await this.#sweep();
+    });
+    await attempt(this.#run, async () => {
+      if (keep === undefined) return;
+      const { stepsToRemove } = await import("./retention");
+      const { removeLeftover } = await import("./leftovers");
+      const steps = await stepsToRemove(fs, await listSteps(fs, this.#run), keep);
+      // A step's earlier save that is still set aside would come back in its place: the sweep has to take it first.
+      const names = (await fs.list(this.#run)).map(({ name }) => name);
+      const isLast = (path: string) => !names.some((name) => name.startsWith(`${basename(path)}.old-`));
+      const doomed = steps.filter(({ path }) => path !== this.finalPath && isLast(path));
+      if (doomed.length === 0) return;
+      // Half a step must never look like one, after a power cut neither: what was swept goes before.
+      const aside = (path: string) => `${path}.tmp-${this.attempt}`;
+      await fs.syncFolder(this.#run);
+      for (const { path } of doomed) await attempt(path, () => this.#hide(path, aside(path)));
+      await fs.syncFolder(this.#run);
+      for (const { path } of doomed) await attempt(path, () => removeLeftover(fs, aside(path)));
     });
     return warnings;
   }
