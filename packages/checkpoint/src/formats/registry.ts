@@ -42,9 +42,8 @@ export async function lookAt(path: string, fileSystem: FileSystem): Promise<Cand
   }
 }
 
-/** The importer that knows what stands at a path, or undefined. Throws MISSING, IO. */
-export async function detect(path: string, fileSystem: FileSystem): Promise<Importer | undefined> {
-  const candidate = await lookAt(path, fileSystem);
+/** The importer that knows what stands there, or undefined. */
+export function importerOf(candidate: Candidate): Importer | undefined {
   return importers.find((importer) => importer.recognises(candidate));
 }
 
@@ -54,9 +53,10 @@ export async function openForeign(
   fileSystem: FileSystem,
   options: ImportOptions = {},
 ): Promise<TensorSource> {
-  const importer = await detect(path, fileSystem);
+  const candidate = await lookAt(path, fileSystem);
+  const importer = importerOf(candidate);
   if (importer === undefined) {
-    const runs = (await fileSystem.kind(path)) === "folder" ? await runsIn(fileSystem, path) : [];
+    const runs = candidate.kind === "folder" ? await runsIn(fileSystem, path) : [];
     const known = importers.map(({ format }) => format).join(", ");
     if (runs.length > 0) throw unsupported(path, "it is a folder of runs", `Give one of them: ${runs.join(", ")}.`);
     const advice = `Give the folder of a run or of a step, or a checkpoint of another system. Known: ${known}.`;

@@ -24,9 +24,6 @@ const LARGEST = 1 << 30;
 /** From this length on the way to another thread, and the sums joined, are short beside the work. */
 const LONG = 64 << 10;
 
-/** Where no more than this is in the system's cache, the sync at the end is soon over: an early one only costs the journal. */
-const LITTLE = 1 << 20;
-
 /** The machine's own disk. */
 export const nodeFileSystem: FileSystem = {
   isNear: true,
@@ -37,12 +34,10 @@ export const nodeFileSystem: FileSystem = {
     // As long as it will be from the start: what is written makes it no longer, which each write would have to tell the journal.
     if (mode === "create" && large) await handle.truncate(byteLength);
     const direct = new DirectWrites(path);
-    let cached = 0;
     const put = async (data: Uint8Array, position: number) => {
       for (let done = 0; done < data.length; ) {
         done += (await handle.write(data, done, Math.min(data.length - done, LARGEST), position + done)).bytesWritten;
       }
-      cached += data.length;
     };
     return {
       async read(target, position, sum) {
@@ -71,11 +66,6 @@ export const nodeFileSystem: FileSystem = {
         await put(data.subarray(end), position + end);
       },
       size: async () => (await handle.stat()).size,
-      async sync() {
-        if (cached < LITTLE) return;
-        cached = 0;
-        await handle.sync();
-      },
       finish: () => handle.sync(),
       async close() {
         await direct.close();
@@ -98,7 +88,7 @@ export const nodeFileSystem: FileSystem = {
   },
   kind,
   modified: async (path) => (await fs.stat(path)).mtimeMs,
-  rename,
+  rename: fs.rename,
   remove: (path) => fs.rm(path, { recursive: true, force: true }),
   async syncFolder(path) {
     // Windows cannot open folders; its file system journals renames itself.
@@ -131,26 +121,11 @@ async function opened(path: string, mode: OpenMode): Promise<{ handle: fs.FileHa
   throw Object.assign(new Error(`${path} is a pipe, a socket or a device`), { code: "EINVAL" });
 }
 
-/**
- * The file whose name is taken is held open meanwhile: to free a large one takes the system longer than to write another, and nobody
- * needs to wait for that.
- */
-async function rename(from: string, to: string): Promise<void> {
-  // Windows replaces no file that is open. A pipe would wait for its other end.
-  const flags = FLAGS.read;
-  const replaced = process.platform === "win32" ? undefined : await fs.open(to, flags).catch(() => undefined);
-  try {
-    await fs.rename(from, to);
-  } finally {
-    replaced?.close().catch(() => {}); // of a file that has no name any more, or as it was
-  }
-}
-
 /** Not Node's own way of making parents, too: where a parent is there and says that it is not, as /proc does, that never returns. */
 async function makeFolder(path: string): Promise<void> {
   const make = () =>
     fs.mkdir(path).catch(async (error: unknown) => {
-      if (!(await isFolder(path))) throw error;
+      if ((await kind(path)) !== "folder") throw error;
     });
   try {
     await make();
@@ -160,11 +135,4 @@ async function makeFolder(path: string): Promise<void> {
     await makeFolder(parent);
     await make();
   }
-}
-
-async function isFolder(path: string): Promise<boolean> {
-  return fs.stat(path).then(
-    (there) => there.isDirectory(),
-    () => false,
-  );
 }

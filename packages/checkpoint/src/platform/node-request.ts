@@ -5,8 +5,6 @@
 import { once } from "node:events";
 import { type ClientRequest, request as http, type IncomingMessage } from "node:http";
 import { request as https } from "node:https";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import type { HttpAnswer, HttpRequest } from "./platform";
 
 /** So much is handed to the socket at once: TLS encrypts into memory of its own. */
@@ -42,7 +40,6 @@ async function filled(target: Uint8Array, response: IncomingMessage): Promise<Ui
   for await (const piece of response as AsyncIterable<Uint8Array>) {
     target.set(piece.subarray(0, target.length - length), length);
     length = Math.min(target.length, length + piece.length);
-    drop(piece.length);
   }
   return target.subarray(0, length);
 }
@@ -51,33 +48,4 @@ async function whole(response: IncomingMessage): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   for await (const piece of response as AsyncIterable<Uint8Array>) pieces.push(piece);
   return Buffer.concat(pieces);
-}
-
-/** Pieces from sockets die young, and V8 notices late what memory they hold: it is told when so many bytes lie. */
-const LYING = 8 << 20;
-
-type Collect = (options: { type: "minor" }) => void;
-
-let dropped = 0;
-let collect: Collect | null | undefined;
-
-/** Counts memory that has just been dropped, and collects the young generation, about a millisecond, when it is much. */
-function drop(bytes: number): void {
-  dropped += bytes;
-  if (dropped < LYING) return;
-  dropped = 0;
-  if (collect === undefined) collect = found();
-  collect?.({ type: "minor" });
-}
-
-/** V8 gives `gc` to contexts that are made while the flag is up; a context of its own gets it, and nobody else. Null on other engines. */
-function found(): Collect | null {
-  try {
-    setFlagsFromString("--expose-gc");
-    const gc = runInNewContext("gc") as Collect;
-    setFlagsFromString("--no-expose-gc");
-    return gc;
-  } catch {
-    return null;
-  }
 }

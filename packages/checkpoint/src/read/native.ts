@@ -2,7 +2,7 @@
 
 import { MANIFEST_FILE, type Manifest, type ManifestBox, type ManifestTensor, readManifest } from "../format/manifest";
 import {
-  type Importer,
+  type Candidate,
   LazyTensor,
   pooled,
   type ReadLimits,
@@ -12,7 +12,7 @@ import {
 } from "../format/source";
 import { findStep } from "../format/steps";
 import { FilePool } from "../stores/file-pool";
-import type { FileSystem, StoredFile } from "../stores/file-system";
+import type { FileSystem, FolderEntry, StoredFile } from "../stores/file-system";
 import { join } from "../stores/path";
 
 export interface NativeSource extends TensorSource {
@@ -49,14 +49,9 @@ function nativeTensor(tensor: ManifestTensor, files: readonly NamedFile[]): Sour
   return new LazyTensor(tensor, () => tensor.boxes.map(boxOf));
 }
 
-export const checkpointImporter: Importer = {
-  format: "Opt checkpoint",
-  // A folder with nothing in it is a run that has saved nothing yet.
-  recognises: ({ kind, entries }) =>
-    kind === "folder" &&
-    (entries.length === 0 ||
-      entries.some(
-        (entry) => (entry.name === MANIFEST_FILE && entry.kind === "file") || /^step-\d{8,}/.test(entry.name),
-      )),
-  open: (path, fileSystem) => openCheckpoint(path, fileSystem),
-};
+/** A folder with nothing in it is a run that has saved nothing yet. */
+export function isCheckpoint({ kind, entries }: Candidate): boolean {
+  const isOurs = (entry: FolderEntry) =>
+    (entry.name === MANIFEST_FILE && entry.kind === "file") || /^step-\d{8,}/.test(entry.name);
+  return kind === "folder" && (entries.length === 0 || entries.some(isOurs));
+}

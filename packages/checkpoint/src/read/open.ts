@@ -3,12 +3,12 @@
 import { OptError } from "@opt/core";
 import type { ImportOptions, TensorSource } from "../format/source";
 import { findStep } from "../format/steps";
-import { detect, lookAt, openForeign } from "../formats/registry";
+import { importerOf, lookAt, openForeign } from "../formats/registry";
 import { fileSystemOf } from "../platform/local";
 import { blobFileSystem } from "../stores/blob";
 import { checkedPath, type FileSystem } from "../stores/file-system";
 import { basename, dirname } from "../stores/path";
-import { checkpointImporter, type NativeSource, openCheckpoint, openStep } from "./native";
+import { isCheckpoint, type NativeSource, openCheckpoint, openStep } from "./native";
 
 export interface OpenOptions extends ImportOptions {
   readonly fileSystem?: FileSystem;
@@ -60,9 +60,8 @@ function isGone(error: unknown): boolean {
 async function openNow(path: string, options: OpenOptions): Promise<TensorSource> {
   const fileSystem = fileSystemOf(options.fileSystem);
   try {
-    const isOurs =
-      checkpointImporter.recognises(await lookAt(path, fileSystem)) ||
-      (options.step !== undefined && !(await detect(path, fileSystem)));
+    const candidate = await lookAt(path, fileSystem);
+    const isOurs = isCheckpoint(candidate) || (options.step !== undefined && !importerOf(candidate));
     return await (isOurs
       ? openCheckpoint(path, fileSystem, options.step, options)
       : openForeignStep(path, fileSystem, options));

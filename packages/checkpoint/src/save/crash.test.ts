@@ -64,7 +64,7 @@ describe("a disk that refuses one call", () => {
     }
   });
 
-  it("and tells it once, long before a large file ends, fails the save and the merge", async () => {
+  it("and cannot sync a large file: the save and the merge fail", async () => {
     const tensors = { w: { dtype: "U8" as const, shape: [34 << 20], data: new Uint8Array(34 << 20) } };
     const disk = await diskWithSteps(1);
     const refusing = () => new FaultyFileSystem(disk, { at: 0, only: "sync" });

@@ -12,39 +12,42 @@ export class FilePool {
   readonly #fileSystem: FileSystem;
   readonly #mode: "read" | "update";
   readonly #open = new Map<string, Pooled>();
+  /** Who waits until a file is used no more. */
+  readonly #waiting: (() => void)[] = [];
 
   constructor(fileSystem: FileSystem, mode: "read" | "update") {
     this.#fileSystem = fileSystem;
     this.#mode = mode;
   }
 
-  /** Runs `body` with the file open. */
+  /** Runs `body` with the file open. `body` must use no other file of the pool: it could wait for itself. */
   async use<T>(path: string, body: (file: OpenFile) => Promise<T>): Promise<T> {
-    const known = this.#open.get(path);
-    const pooled = known ?? { file: this.#fileSystem.open(path, this.#mode), users: 0 };
+    while (!this.#open.has(path) && this.#open.size >= CAPACITY) await this.#makeRoom();
+    const pooled = this.#open.get(path) ?? { file: this.#fileSystem.open(path, this.#mode), users: 0 };
     pooled.users++;
     // The order of a Map is that of insertion: what was used last stands last.
-    if (known) this.#open.delete(path);
+    this.#open.delete(path);
     this.#open.set(path, pooled);
     try {
       const file = await pooled.file.catch((error: unknown) => {
         if (this.#open.get(path) === pooled) this.#open.delete(path);
         throw error;
       });
-      if (!known) await this.#evict();
       return await body(file);
     } finally {
       pooled.users--;
+      for (const goOn of this.#waiting.splice(0)) goOn();
     }
   }
 
-  async #evict(): Promise<void> {
-    for (const [path, pooled] of this.#open) {
-      if (this.#open.size <= CAPACITY) return;
-      if (pooled.users > 0) continue;
+  /** Closes the file that was used longest ago, or waits until one is free. */
+  async #makeRoom(): Promise<void> {
+    for (const [path, { file, users }] of this.#open) {
+      if (users > 0) continue;
       this.#open.delete(path);
-      await (await pooled.file).close();
+      return (await file).close();
     }
+    await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
   async close(): Promise<void> {

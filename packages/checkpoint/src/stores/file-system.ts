@@ -18,8 +18,6 @@ export interface OpenFile {
   /** Writes all of `data` at `position`. */
   write(data: Uint8Array, position: number): Promise<void>;
   size(): Promise<number>;
-  /** Asks for what was written so far to be made durable, where a file is before it is whole. */
-  sync(): Promise<void>;
   /** Nothing more will be written: returns when the file exists, whole and durable. */
   finish(): Promise<void>;
   close(): Promise<void>;

@@ -87,7 +87,6 @@ export function objectFileSystem(store: ObjectStore): FileSystem {
       },
       write: () => Promise.reject(fail("EBADF", `${key} is open for reading`)),
       size: async () => stat.byteLength,
-      sync: async () => {},
       finish: async () => {},
       close: async () => {},
     };
@@ -102,7 +101,6 @@ export function objectFileSystem(store: ObjectStore): FileSystem {
       },
       write: (data, position) => gathered.write(data, position),
       size: async () => gathered.byteLength,
-      sync: async () => {},
       async finish() {
         await gathered.finish();
         if (gathering.get(key) === gathered) gathering.delete(key);

@@ -2,9 +2,9 @@ import type { OptError } from "@opt/core";
 import { corrupt } from "./errors";
 import { type ByteSource, readBytes } from "./source";
 
-const WINDOW = 128 * 1024;
+const WINDOW = 256 * 1024;
 
-/** Walks a source forwards through a window of 128 KiB: parsers wait only where the window ends. */
+/** Walks a source forwards through a window of 256 KiB: parsers wait only where the window ends. */
 export class ByteCursor {
   #window: Uint8Array = new Uint8Array(0);
   #view = new DataView(this.#window.buffer);

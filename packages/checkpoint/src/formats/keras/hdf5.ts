@@ -5,9 +5,8 @@
 import { check, OptError } from "@opt/core";
 import type { Dataset, File, Group } from "h5wasm";
 import { type ImportOptions, mostTensors } from "../../format/source";
-import { type Box, elementsIn } from "../../layout/box";
-import { chunksOf } from "../../plan/chunks";
 import { type ByteSource, readBytes } from "../bytes/source";
+import { type Slab, slabs } from "./slabs";
 
 const PAGE = 16 * 1024;
 /** Pages kept between operations: the file's own tables are asked for again and again. */
@@ -167,30 +166,29 @@ export class Hdf5File {
     position: number,
   ): Promise<void> {
     const end = position + target.byteLength;
-    let begin = 0;
-    for (const slab of chunksOf(shape, SLAB_BYTES / size)) {
-      const next = begin + elementsIn(slab) * size;
-      const [from, to] = [Math.max(position, begin), Math.min(end, next)];
-      if (from < to) {
-        const bytes = await this.#run(() => this.#readSlab(dataset, slab, size));
-        target.set(bytes.subarray(from - begin, to - begin), from - position);
-      }
-      begin = next;
+    for (const slab of slabs(shape, Math.floor(position / size), Math.ceil(end / size), SLAB_BYTES / size)) {
+      const bytes = await this.#run(() => this.#readSlab(dataset, slab, size));
+      const begin = slab.first * size;
+      const from = Math.max(position, begin);
+      const to = Math.min(end, begin + bytes.byteLength);
+      target.set(bytes.subarray(from - begin, to - begin), from - position);
     }
   }
 
   /** The library's own call: its typed arrays know neither float16 nor scalars, and hide the status. */
-  #readSlab({ file_id, path }: Dataset, slab: Box, size: number): Uint8Array {
+  #readSlab({ file_id, path }: Dataset, { ranges, count }: Slab, size: number): Uint8Array {
     const library = this.#library.Module;
-    const byteLength = elementsIn(slab) * size;
-    const address = library._malloc(byteLength);
-    if (address === 0) throw new OptError("OUT_OF_MEMORY", this.#source.path, `no ${byteLength} bytes left.`, "");
+    const address = library._malloc(Math.max(1, count * size));
+    if (address === 0) throw new OptError("OUT_OF_MEMORY", this.#source.path, `no ${count * size} bytes left.`, "");
     try {
-      const big = (list: readonly number[]) => (list.length === 0 ? null : list.map(BigInt));
-      const [lengths, starts, steps] = [big(slab.size), big(slab.offset), big(slab.size.map(() => 1))];
+      const big = (pick: (range: [number, number]) => number): bigint[] | null =>
+        ranges.length === 0 ? null : ranges.map((range) => BigInt(pick(range)));
+      const lengths = big(([start, stop]) => stop - start);
+      const starts = big(([start]) => start);
+      const steps = big(() => 1);
       const status = library.get_dataset_data(file_id, path, lengths, starts, steps, BigInt(address));
       if (status < 0) throw new Error(`reading ${path} failed`);
-      return library.HEAPU8.slice(address, address + byteLength);
+      return library.HEAPU8.slice(address, address + count * size);
     } finally {
       library._free(address);
     }

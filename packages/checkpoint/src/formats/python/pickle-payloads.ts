@@ -5,7 +5,7 @@ import { PickleFloat, PickleRange } from "./pickle-objects";
 
 // Beyond these lengths a payload stays where it is; integers longer than any counter are no data of ours.
 const LONG_PAYLOAD = 1024;
-const LONG_TEXT = 32 * 1024;
+const LONG_TEXT = 64 * 1024;
 const LONGEST_INTEGER = 256;
 
 /** More than an opcode and what it reads at once. */

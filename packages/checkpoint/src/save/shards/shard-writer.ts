@@ -13,11 +13,6 @@ import { PAGE } from "../../stores/scratch";
 const BUFFER = 2 << 20;
 const BUFFERS = 4;
 
-/** After this many bytes the disk is asked to begin, so that little is left to wait for at the end. */
-const SYNC_EVERY = 16 << 20;
-/** By all writers at once: while one waits for the journal, the disk has the other's bytes; each takes one of Node's four threads. */
-const SYNCS = 2;
-
 /**
  * Writes the boxes of one file, mostly from front to back. All bytes pass through a few buffers: small boxes that follow each other are one
  * write, the disk works while the next buffer fills, and what is written is what the checksum was taken of, whatever its owner does to it.
@@ -52,9 +47,6 @@ export class ShardWriter {
   readonly #fail = (error: unknown) => {
     this.#failure ??= { error };
   };
-  #unsynced = 0;
-  static #syncing = 0;
-  readonly #syncs = new Set<Promise<void>>();
 
   /**
    * `isStable`: nobody changes bytes that are being written, so long ones need no copy. `merged`: metadata in place of the sharding
@@ -121,10 +113,7 @@ export class ShardWriter {
 
   async #writeThrough(box: number, bytes: Uint8Array, position: number): Promise<void> {
     if (this.#buffer) this.#flush();
-    const write = this.#pool.use(this.#path, async (file) => {
-      await file.write(bytes, position);
-      this.#syncEarly(bytes.length);
-    });
+    const write = this.#pool.use(this.#path, (file) => file.write(bytes, position));
     write.catch(() => {}); // awaited below
     if (this.#checksums) this.#crcs[box] = crc32(bytes, this.#crcs[box]);
     await this.#disk("writing", () => write);
@@ -177,30 +166,12 @@ export class ShardWriter {
     const [begin, position] = [this.#begin, this.#position];
     this.#buffer = undefined;
     this.#filled = 0;
-    const write = async (file: OpenFile) => {
-      await file.write(bytes, position);
-      this.#syncEarly(bytes.length);
-    };
+    const write = (file: OpenFile) => file.write(bytes, position);
     this.#writes.push(
       this.#disk("writing", () => this.#pool.use(this.#path, write))
         .catch(this.#fail)
         .then(() => void this.#free.push(begin)),
     );
-  }
-
-  #syncEarly(bytes: number): void {
-    this.#unsynced += bytes;
-    if (this.#unsynced < SYNC_EVERY || ShardWriter.#syncing >= SYNCS) return;
-    this.#unsynced = 0;
-    ShardWriter.#syncing++;
-    // A system tells of bytes that it has lost once: the sync at the end does not hear of them.
-    const sync = this.#disk("syncing", () => this.#pool.use(this.#path, (file) => file.sync()))
-      .catch(this.#fail)
-      .then(() => {
-        ShardWriter.#syncing--;
-        this.#syncs.delete(sync);
-      });
-    this.#syncs.add(sync);
   }
 
   #rethrow(): void {
@@ -210,7 +181,6 @@ export class ShardWriter {
   /** Returns when nothing is on its way to the disk any more. */
   async settle(): Promise<void> {
     await Promise.all(this.#writes);
-    await Promise.all(this.#syncs);
   }
 
   /** Makes the file durable and tells what was written. */
@@ -221,7 +191,7 @@ export class ShardWriter {
       throw new OptError("INTERNAL", this.name, `box ${i} has ${taken} of ${wanted} bytes.`);
     });
     if (this.#buffer) this.#flush();
-    await Promise.all(this.#writes);
+    await this.settle();
     this.#rethrow();
     const sha256 = await this.#disk("syncing", () =>
       this.#pool.use(this.#path, async (file) => {
@@ -229,8 +199,6 @@ export class ShardWriter {
         return options.sha256 ? sha256Of(file, this.byteLength) : undefined;
       }),
     );
-    await this.settle();
-    this.#rethrow();
     return recordShard(this.name, this.#header, this.#begins, this.#crcs, sha256);
   }
 

@@ -60,7 +60,6 @@ export class FaultyFileSystem implements FileSystem {
           (share) => file.write(data.subarray(0, Math.floor(data.length * share)), position),
         ),
       size: () => this.#call("size", () => file.size()),
-      sync: () => this.#call("sync", () => file.sync()),
       finish: () => this.#call("sync", () => file.finish()),
       close: () => this.#call("close", () => file.close()),
     };

@@ -78,7 +78,6 @@ export class MemoryFileSystem implements FileSystem {
         file.data.set(data, position);
       },
       size: async () => file.data.length,
-      sync: async () => {},
       finish: async () => {},
       close: async () => {},
     };

@@ -36,7 +36,6 @@ export function memoryFiles(files: Readonly<Record<string, Uint8Array>>): Memory
         },
         write: refuse,
         size: async () => bytes.byteLength,
-        sync: refuse,
         finish: refuse,
         close: async () => undefined,
       };

@@ -40,7 +40,6 @@ export function diskFileSystem(disk: Disk, call: Call): FileSystem {
       );
     },
     size: () => call(`size ${path}`, () => node.data.length),
-    sync: () => call(`sync ${path}`, () => node.sync()),
     finish: () => call(`finish ${path}`, () => node.sync()),
     close: () => call(`close ${path}`, () => {}),
   });
