@@ -1,5 +1,5 @@
 /** Stored elements as numbers and back: what conversion and comparison with tolerance need. */
-import { OptError } from "@opt/core";
+import { check } from "@opt/core";
 import { bytesPerElement, type StoredDType } from "./dtype";
 
 /** A small float: sign, exponent and mantissa bits, and which patterns are no ordinary numbers. */
@@ -95,28 +95,22 @@ export function isNumeric(dtype: StoredDType): boolean {
   return ACCESS[dtype] !== undefined;
 }
 
-function access(dtype: StoredDType, where: string): [Get, Set] {
+function access(dtype: StoredDType, bytes: Uint8Array, where: string) {
   const pair = ACCESS[dtype];
-  if (pair) return pair;
-  throw new OptError("UNSUPPORTED", where, `${dtype} cannot be read as numbers.`, "Leave it as it is.");
+  const problem = () => `${dtype} cannot be read as numbers.`;
+  check(pair !== undefined, "UNSUPPORTED", where, problem, "Leave it as it is.");
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return { get: pair[0], set: pair[1], view, width: bytesPerElement(dtype) };
 }
 
 /** Element by element as numbers; 64-bit integers above 2^53 are rounded. Throws UNSUPPORTED for complex and exotic float8. */
 export function numberReader(dtype: StoredDType, bytes: Uint8Array, where: string): (index: number) => number {
-  const [get] = access(dtype, where);
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const width = bytesPerElement(dtype);
+  const { get, view, width } = access(dtype, bytes, where);
   return (index) => get(view, index * width);
 }
 
 /** Floats are rounded to nearest even; integers truncated and clamped to their range. Throws UNSUPPORTED as `numberReader`. */
-export function numberWriter(
-  dtype: StoredDType,
-  bytes: Uint8Array,
-  where: string,
-): (index: number, value: number) => void {
-  const [, set] = access(dtype, where);
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const width = bytesPerElement(dtype);
-  return (index, value) => set(view, index * width, value);
+export function numberWriter(dtype: StoredDType, bytes: Uint8Array, where: string) {
+  const { set, view, width } = access(dtype, bytes, where);
+  return (index: number, value: number) => set(view, index * width, value);
 }

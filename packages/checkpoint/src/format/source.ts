@@ -191,11 +191,6 @@ export interface FormatReader {
   open(path: string, fileSystem: FileSystem, options?: ImportOptions): Promise<TensorSource>;
 }
 
-/** A reader that knows its own. */
-export interface Importer extends FormatReader {
-  recognises(candidate: Candidate): boolean;
-}
-
 /** A file read at random positions. */
 export interface RandomAccess extends StoredFile {
   readonly path: string;

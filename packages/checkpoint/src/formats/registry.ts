@@ -3,7 +3,6 @@ import { MAX_HEADER_BYTES } from "../format/safetensors-writer";
 import {
   type Candidate,
   type FormatReader,
-  type Importer,
   type ImportOptions,
   openRandomAccess,
   type TensorSource,
@@ -42,27 +41,27 @@ export async function lookAt(path: string, fileSystem: FileSystem): Promise<Cand
   }
 }
 
-/** The importer that knows what stands there, or undefined. */
-export function importerOf(candidate: Candidate): Importer | undefined {
-  return importers.find((importer) => importer.recognises(candidate));
+/** The reader of what stands there, or undefined. */
+export function readerOf(candidate: Candidate): Row[2] | undefined {
+  return FORMATS.find(([, recognises]) => recognises(candidate))?.[2];
 }
 
-/** Opens a checkpoint of any foreign format. Throws UNSUPPORTED when none is recognised, and what its importer throws. */
+/** Opens a checkpoint of any foreign format. Throws UNSUPPORTED when none is recognised, and what its reader throws. */
 export async function openForeign(
   path: string,
   fileSystem: FileSystem,
   options: ImportOptions = {},
 ): Promise<TensorSource> {
   const candidate = await lookAt(path, fileSystem);
-  const importer = importerOf(candidate);
-  if (importer === undefined) {
+  const load = readerOf(candidate);
+  if (load === undefined) {
     const runs = candidate.kind === "folder" ? await runsIn(fileSystem, path) : [];
-    const known = importers.map(({ format }) => format).join(", ");
+    const known = FORMATS.map(([format]) => format).join(", ");
     if (runs.length > 0) throw unsupported(path, "it is a folder of runs", `Give one of them: ${runs.join(", ")}.`);
     const advice = `Give the folder of a run or of a step, or a checkpoint of another system. Known: ${known}.`;
     throw unsupported(path, "no known checkpoint format is recognised", advice);
   }
-  return importer.open(path, fileSystem, options);
+  return (await load()).open(path, fileSystem, options);
 }
 
 const has = ({ entries }: Candidate, test: (name: string) => boolean, wanted: "file" | "folder" = "file") =>
@@ -133,14 +132,6 @@ const FORMATS: readonly Row[] = [
     async () => (await import("./mindspore/read")).mindsporeReader,
   ],
 ];
-
-const importers = FORMATS.map(
-  ([format, recognises, load]): Importer => ({
-    format,
-    recognises,
-    open: async (path, fileSystem, options) => (await load()).open(path, fileSystem, options),
-  }),
-);
 
 /** The legacy file begins with a pickle (protocol 2, LONG1 of 10 bytes) of its magic number. */
 const LEGACY_HEAD = [0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];

@@ -1,9 +1,9 @@
-/** Opens whatever stands at a path: a checkpoint of ours, or of any system that has an importer. */
+/** Opens whatever stands at a path: a checkpoint of ours, or of any system that has a reader. */
 
 import { OptError } from "@opt/core";
 import type { ImportOptions, TensorSource } from "../format/source";
 import { findStep } from "../format/steps";
-import { importerOf, lookAt, openForeign } from "../formats/registry";
+import { lookAt, openForeign, readerOf } from "../formats/registry";
 import { fileSystemOf } from "../platform/local";
 import { blobFileSystem } from "../stores/blob";
 import { checkedPath, type FileSystem } from "../stores/file-system";
@@ -61,7 +61,7 @@ async function openNow(path: string, options: OpenOptions): Promise<TensorSource
   const fileSystem = fileSystemOf(options.fileSystem);
   try {
     const candidate = await lookAt(path, fileSystem);
-    const isOurs = isCheckpoint(candidate) || (options.step !== undefined && !importerOf(candidate));
+    const isOurs = isCheckpoint(candidate) || (options.step !== undefined && !readerOf(candidate));
     return await (isOurs
       ? openCheckpoint(path, fileSystem, options.step, options)
       : openForeignStep(path, fileSystem, options));

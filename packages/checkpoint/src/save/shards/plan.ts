@@ -25,11 +25,11 @@ export type SavePlan<T extends ShardableTensor = ShardableTensor> = readonly (re
 export function planSave<T extends ShardableTensor>(layout: Layout, tensors: readonly T[]): SavePlan<T> {
   const files: Assignment<T>[][] = Array.from({ length: ranksOf(layout) }, () => []);
   const load = files.map(() => 0);
-  const laidOut = new PlacementsOf(layout);
+  const laidOut = placementsIn(layout);
   const shared: { one: Assignment<T>; bytes: number }[] = [];
   for (const tensor of [...tensors].sort(tensorOrder)) {
     const holders = tensor.holders && new Set(tensor.holders);
-    for (const { box, ranks: all } of tensor.placements ?? laidOut.of(tensor)) {
+    for (const { box, ranks: all } of tensor.placements ?? laidOut(tensor)) {
       const ranks = holders ? all.filter((rank) => holders.has(rank)) : all;
       const bytes = elementsIn(box) * bytesPerElement(tensor.dtype);
       const [writer] = ranks;
@@ -58,23 +58,17 @@ export function heldBy<T extends ShardableTensor>(plan: SavePlan<T>, rank: numbe
 }
 
 /** Tensors of one shape that one entry governs lie alike: a hundred thousand of them share their boxes. */
-class PlacementsOf {
-  readonly #layout: Layout;
-  readonly #known = new Map<TensorLayout, Map<string, readonly Placement[]>>();
-
-  constructor(layout: Layout) {
-    this.#layout = layout;
-  }
-
-  of(tensor: LaidOutTensor): readonly Placement[] {
-    const entry = entryFor(this.#layout, tensor);
-    const byShape = this.#known.get(entry) ?? new Map<string, readonly Placement[]>();
-    this.#known.set(entry, byShape);
+function placementsIn(layout: Layout): (tensor: LaidOutTensor) => readonly Placement[] {
+  const known = new Map<TensorLayout, Map<string, readonly Placement[]>>();
+  return (tensor) => {
+    const entry = entryFor(layout, tensor);
+    const byShape = known.get(entry) ?? new Map<string, readonly Placement[]>();
+    known.set(entry, byShape);
     const shape = `${tensor.shape}`;
-    const known = byShape.get(shape) ?? placementsOf(this.#layout, tensor);
-    byShape.set(shape, known);
-    return known;
-  }
+    const placements = byShape.get(shape) ?? placementsOf(layout, tensor);
+    byShape.set(shape, placements);
+    return placements;
+  };
 }
 
 /** The order of tensors inside a file: wide elements first, so that every one is aligned; then by name. */

@@ -1,6 +1,7 @@
 /** What saves that died have left: folders and files with a suffix, which no reader looks at, and whose owners tell whether they live. */
 
 import { MANIFEST_FILE, readManifest } from "../../format/manifest";
+import { sorted } from "../../format/steps";
 import { diskError, type FileSystem, isMissing } from "../../stores/file-system";
 import { basename, dirname, join } from "../../stores/path";
 import { fileTagOf, lifeOf } from "./owner";
@@ -48,7 +49,7 @@ export async function sweep(fileSystem: FileSystem, folder: string, own?: string
 }
 
 async function restore(fileSystem: FileSystem, folder: string): Promise<void> {
-  for (const { name } of await fileSystem.list(folder)) {
+  for (const { name } of await sorted(fileSystem, folder)) {
     const [, step, kind, attempt] = suffixOf(name);
     if (kind !== "old" || lifeOf(attempt!.replace(/\.\d+$/, "")) !== "dead") continue;
     const target = join(folder, step!);

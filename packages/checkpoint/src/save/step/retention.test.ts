@@ -176,11 +176,34 @@ describe("a step's earlier save that is still set aside does not come back when 
 
   it("where it cannot be removed: then both stay", async () => {
     const fileSystem = await replaced();
-    const remove = (path: string) =>
-      path.includes(".old-") ? Promise.reject(new Error("no")) : fileSystem.remove(path);
-    const { warnings } = await save(Object.assign(Object.create(fileSystem), { remove }));
+    const { remove } = fileSystem;
+    fileSystem.remove = (path) =>
+      path.includes(".old-") ? Promise.reject(new Error("no")) : remove.call(fileSystem, path);
+    const { warnings } = await save(fileSystem);
     expect(warnings).toHaveLength(1);
     expect((await listSteps(fileSystem, "/r")).map(({ step }) => step)).toEqual([1, 2]);
     expect((await loadCheckpoint("/r", { step: 1, fileSystem })).values).toEqual({ folder: "/r" });
   });
+});
+
+it("of two saves of one step that are set aside readers and the next save choose the same", async () => {
+  for (const isReversed of [false, true]) {
+    const fileSystem = new MemoryFileSystem();
+    for (const [folder, attempt] of [
+      ["/a", newAttempt()],
+      ["/b", newAttempt()],
+    ] as const) {
+      await saveCheckpoint(folder, { step: 1, tensors: { w }, values: { folder } }, { fileSystem });
+      await fileSystem.makeFolder("/r");
+      await fileSystem.rename(`${folder}/step-00000001`, `/r/step-00000001.old-${attempt}.0`);
+      endAttempt(attempt);
+    }
+    const { list } = fileSystem;
+    const seen = async () => (await loadCheckpoint("/r", { step: 1, fileSystem })).values;
+    const before = await seen();
+    if (isReversed) fileSystem.list = async (path) => (await list.call(fileSystem, path)).reverse();
+    expect(await seen()).toEqual(before);
+    await saveCheckpoint("/r", { step: 2, tensors: { w } }, { fileSystem });
+    expect(await seen()).toEqual(before);
+  }
 });

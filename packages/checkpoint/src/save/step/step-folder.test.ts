@@ -118,6 +118,7 @@ describe("a step's folder", () => {
     expect(notes.slice(named)).toEqual([
       expect.stringMatching(/^rename /),
       "sync /runs/a",
+      "sync /runs/a",
       `rename ${A} ${A}.tmp-ATTEMPT`,
       "sync /runs/a",
       `remove ${A}.tmp-ATTEMPT`,
