@@ -58,7 +58,7 @@ const LAYERS: Readonly<Record<string, [() => unknown[], () => unknown[]]>> = {
   GRU: [() => [3, 2, { bidirectional: true }], () => [rows(), zeros([2, 2])]],
   BatchNorm1d: [() => [3, { momentum: 0.1, eps: 1e-5 }], () => [rows()]],
   BatchNorm2d: [() => [1, { affine: false }], () => [zeros([1, 1, 2, 2])]],
-  InstanceNorm1d: [() => [3, { affine: true }], () => [rows()]],
+  InstanceNorm1d: [() => [3, { affine: true }], () => [zeros([1, 3, 2])]],
   InstanceNorm2d: [() => [1, { trackRunningStats: true }], () => [zeros([1, 1, 2, 2])]],
   Linear: [() => [3, 2, { bias: true, ...seeded() }], () => [rows()]],
   Embedding: [() => [3, 2, seeded()], () => [tensor([0], { dtype: "i32" })]],

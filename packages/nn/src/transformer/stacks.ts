@@ -1,7 +1,6 @@
 /** Layers of a transformer on top of each other. */
 import { check, checkOptions, checkTensor, show, type Tensor, tidy } from "@opt/core";
 import type { Layer } from "../layers/container/sequential";
-import { checkExtents } from "../layers/extent";
 import { holdParameters } from "../module/held";
 import { isModule, Module } from "../module/module";
 import { DECODER_CALL, type TransformerDecoderCall, TransformerDecoderLayer } from "./decoder-layer";
@@ -92,9 +91,13 @@ export class TransformerDecoder extends Module {
   }
 }
 
+const MOST_LAYERS = 10_000;
+
 function checkStack(where: string, numLayers: number, options: TransformerStackOptions): void {
   checkOptions(where, options, { norm: "any" });
-  checkExtents(where, { numLayers });
+  const isCount = Number.isInteger(numLayers) && numLayers >= 1 && numLayers <= MOST_LAYERS;
+  const problem = () => `numLayers must be an integer in [1, ${MOST_LAYERS}], got ${show(numLayers)}.`;
+  check(isCount, "BAD_ARGUMENT", where, problem, "For example 6.");
   const { norm = null } = options;
   const fits = norm === null || isModule(norm);
   check(fits, "BAD_ARGUMENT", where, () => `norm must be a module or null, got ${show(norm)}.`, "new LayerNorm(width)");

@@ -42,11 +42,9 @@ export class Transformer extends Module {
 
   constructor(width = 512, heads = 8, options: TransformerOptions = {}) {
     super();
-    const where = "Transformer";
     const counts = { numEncoderLayers: "number", numDecoderLayers: "number" } as const;
-    checkOptions(where, options, { ...counts, ...TRANSFORMER_LAYER_OPTIONS });
+    checkOptions("Transformer", options, { ...counts, ...TRANSFORMER_LAYER_OPTIONS });
     const { numEncoderLayers = 6, numDecoderLayers = 6, ...layer } = options;
-    checkExtents(where, { numEncoderLayers, numDecoderLayers });
     const norm = () => {
       const { layerNormEps: eps = 1e-5, bias = true, dtype, device } = layer;
       return new LayerNorm(width, { eps, bias, dtype, device });

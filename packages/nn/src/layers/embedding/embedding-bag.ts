@@ -79,8 +79,8 @@ export class EmbeddingBag extends Module {
 
   forward(indices: Tensor, call: EmbeddingBagCall = {}): Tensor {
     const { mode, paddingIdx } = this;
-    const { offsets, perSampleWeights } = call;
     checkCall(mode, indices, call);
+    const { offsets, perSampleWeights } = call;
     return tidy(() => {
       const rows = lookUp(this, indices);
       const isKept = (paddingIdx === null ? indices.ge(0) : indices.ne(paddingIdx)).unsqueeze(-1);

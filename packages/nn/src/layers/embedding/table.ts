@@ -6,6 +6,7 @@ import { drawnBy, type LayerOptions, weightOf } from "../layer-options";
 
 /** Counted from 0 on. @throws OptError BAD_ARGUMENT */
 export function paddingRow(owner: string, paddingIdx: number | null, count: number): number | null {
+  checkExtents(owner, { count });
   if (paddingIdx === null) return null;
   const isRow = Number.isInteger(paddingIdx) && paddingIdx >= -count && paddingIdx < count;
   const problem = () => `paddingIdx must be null or a row of ${count}, got ${show(paddingIdx)}.`;
@@ -21,7 +22,7 @@ export function tableOf(
   paddingIdx: number | null,
   options: LayerOptions,
 ): Tensor {
-  checkExtents(owner, { count, width });
+  checkExtents(owner, { width });
   const { dtype, device } = options;
   const weight = normal(weightOf([count, width], { dtype, device }), 0, 1, drawnBy(options));
   if (paddingIdx === null) return weight;
