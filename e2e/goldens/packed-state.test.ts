@@ -87,8 +87,9 @@ describe.each(others)("$name", ({ name }) => {
   });
 });
 
-it("holds runs of every optimizer", () => {
-  expect(new Set(packed.map(({ name }) => name))).toEqual(new Set(all.map(({ name }) => name)));
+it("holds runs of every optimizer whose state has a number for each element", () => {
+  const others = all.filter(({ name }) => name !== "Adafactor");
+  expect(new Set(packed.map(({ name }) => name))).toEqual(new Set(others.map(({ name }) => name)));
 });
 
 it("keeps at most 2.1 bytes of state an element of AdamW", async () => {

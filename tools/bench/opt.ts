@@ -1,5 +1,6 @@
 /** Opt itself, on one of its devices. */
 import { Adadelta } from "@opt/adadelta";
+import { Adafactor } from "@opt/adafactor";
 import { Adagrad } from "@opt/adagrad";
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { Adamax } from "@opt/adamax";
@@ -29,6 +30,7 @@ export const OPTIMIZERS: Readonly<Record<OptimizerName, readonly [OptimizerClass
   ASGD: [ASGD, {}],
   Rprop: [Rprop, {}],
   Lion: [Lion, {}],
+  Adafactor: [Adafactor, {}],
 };
 
 /** The js device takes minutes on the largest work. */
@@ -39,15 +41,16 @@ export function opt(deviceName: string, isCompiled = false): Contender<Optimizer
   return {
     name: `opt ${deviceName}${isCompiled ? " compiled" : ""}`,
     tolerance: 0,
-    async open({ optimizer: name, tensors, size }) {
+    async open({ optimizer: name, tensors, size, rows }) {
       if (deviceName === "js" && tensors * size > LARGEST_ON_JS) return "too slow to be of interest at this size";
       const device = await init(deviceName).catch((error: Error) => error.message);
       if (typeof device === "string") return device;
       const first = firstParameters(size);
       const gradient = gradients(size);
+      const place = { device, shape: rows === undefined ? [size] : [rows, size / rows] };
       const params = Array.from({ length: tensors }, () => {
-        const param = parameter(first.slice(), { device });
-        param.grad = tensor(gradient, { device });
+        const param = parameter(first.slice(), place);
+        param.grad = tensor(gradient, place);
         return param;
       });
       const [Class, options] = OPTIMIZERS[name];

@@ -13,13 +13,20 @@ import { torch } from "./python/torch-steps";
 
 const OPTIMIZERS: readonly OptimizerName[] = [
   ...(["AdamW", "AMSGrad", "NAdam", "SGD", "RMSprop", "Adamax", "RAdam"] as const),
-  ...(["Adagrad", "Adadelta", "ASGD", "Rprop", "Lion"] as const),
+  ...(["Adagrad", "Adadelta", "ASGD", "Rprop", "Lion", "Adafactor"] as const),
 ];
 const SHAPES: readonly Omit<OptimizerWork, "optimizer">[] = [
   { tensors: 1, size: 65_536 },
   { tensors: 1, size: 1_048_576 },
   { tensors: 1, size: 33_554_432 },
   { tensors: 1000, size: 1000 },
+];
+/** Adafactor is for these. */
+const MATRICES: typeof SHAPES = [
+  { tensors: 1, size: 65_536, rows: 256 },
+  { tensors: 1, size: 1_048_576, rows: 1024 },
+  { tensors: 1, size: 33_554_432, rows: 4096 },
+  { tensors: 1000, size: 1000, rows: 25 },
 ];
 
 export function optimizerSteps(devices: readonly string[]): Benchmark<OptimizerWork>[] {
@@ -44,12 +51,12 @@ export function optimizerSteps(devices: readonly string[]): Benchmark<OptimizerW
     torch("single"),
   ];
   return OPTIMIZERS.flatMap((optimizer) =>
-    SHAPES.map(({ tensors, size }) => {
+    (optimizer === "Adafactor" ? MATRICES : SHAPES).map(({ tensors, size, rows }) => {
       const elements = (tensors * size).toLocaleString("en-US");
       return {
         title: `${optimizer}, ${tensors === 1 ? elements : `${tensors} tensors x ${size}`} parameters`,
         words: ["optimizers", optimizer, String(size), `${tensors}x${size}`],
-        work: { optimizer, tensors, size },
+        work: { optimizer, tensors, size, ...(rows !== undefined && { rows }) },
         contenders,
       };
     }),

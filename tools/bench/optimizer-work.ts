@@ -2,13 +2,15 @@
 
 export type OptimizerName =
   | ("AdamW" | "AMSGrad" | "NAdam" | "SGD" | "RMSprop" | "Adamax" | "RAdam")
-  | ("Adagrad" | "Adadelta" | "ASGD" | "Rprop" | "Lion");
+  | ("Adagrad" | "Adadelta" | "ASGD" | "Rprop" | "Lion" | "Adafactor");
 
 /** One step over `tensors` parameters of `size` float32 elements each, with default options (SGD: a momentum of 0.9) and gradients that never change. */
 export interface OptimizerWork {
   readonly optimizer: OptimizerName;
   readonly tensors: number;
   readonly size: number;
+  /** Of matrices; without it the parameters are vectors. */
+  readonly rows?: number;
 }
 
 /** Deterministic first parameters: in [-1, 1), never tiny. */

@@ -88,6 +88,7 @@ export type {
 } from "./optimizer/algorithm";
 export { checkBetas, checkBoolean, checkNotNegative } from "./optimizer/check";
 export { type ClipNormOptions, clipGradNorm, clipGradNormEach, clipGradValue } from "./optimizer/gradients/clip";
+export { norms } from "./optimizer/gradients/norm";
 export { l1, l2, type Regularizer } from "./optimizer/gradients/regularizer";
 export type { Group } from "./optimizer/group";
 export { type Hook, type HookName, Optimizer } from "./optimizer/optimizer";
@@ -95,7 +96,8 @@ export { algorithmOf, type OptimizerClass } from "./optimizer/optimizer-class";
 export type { GroupInput, OptimizerInput, Parameters } from "./optimizer/parameters";
 export type { Around } from "./optimizer/plan";
 export { ruleHashes } from "./optimizer/rule-hashes";
-export { StagedOptimizer, type Stages } from "./optimizer/staged";
+export { StagedOptimizer, type StagedStep, type Stages } from "./optimizer/staged";
+export type { Staged } from "./optimizer/staged-launch";
 export { enableQ8 } from "./optimizer/state/packed-state";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state/state-dict";
 export { enableStochasticRounding } from "./optimizer/state/stochastic-rounding";

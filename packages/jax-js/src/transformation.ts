@@ -64,7 +64,7 @@ export interface GradientTransformation<Options extends BaseOptions = BaseOption
  *     updates, state = update(grads, state, params)          params = applyUpdates(params, updates)
  *
  * @param optimizer its class: NAdam, AdamW, ...
- * @throws OptError BAD_ARGUMENT as the class does; UNSUPPORTED for Muon, `stateDType` and `lazyMode`
+ * @throws OptError BAD_ARGUMENT as the class does; UNSUPPORTED for Muon, Lamb, Adafactor, `stateDType` and `lazyMode`
  * @example
  * import { numpy, tree } from "@jax-js/jax";
  * const tx = gradientTransformation(NAdam, { lr: 0.1 });

@@ -1,4 +1,4 @@
-"""Writes optax-optimizers.json: optax's Lion, AdEMAMix and schedule-free AdamW in float32, op by op. `python optax_optimizers.py` beside it.
+"""Writes optax-optimizers.json: optax's Lion, AdEMAMix, Lamb and schedule-free AdamW in float32, op by op. `python optax_optimizers.py` beside it.
 
 `start`, `gradients` and `param`, the parameter after the last step, are base64, little-endian float32. So is `average`, the weights to
 evaluate where they are others.
@@ -23,6 +23,12 @@ CASES = [
         "ScheduleFreeAdamW",
         {"lr": 0.02, "betas": [0.75, 0.99], "weightDecay": 0.1},
         optax.contrib.schedule_free_adamw(0.02, b1=0.75, b2=0.99, weight_decay=0.1),
+    ),
+    ("Lamb", {"lr": 0.01}, optax.lamb(0.01)),
+    (
+        "Lamb",
+        {"lr": 0.05, "betas": [0.8, 0.99], "eps": 0.001, "weightDecay": 0.1},
+        optax.lamb(0.05, 0.8, 0.99, 0.001, weight_decay=0.1),
     ),
 ]
 text = lambda array: base64.b64encode(numpy.asarray(array, numpy.float32).tobytes()).decode()

@@ -6,6 +6,7 @@ export { type ContractRow, contractSuite, rulesSuite, whyUnavailable } from "./c
 export { DIFFERENTIABLE_OPS, inputsOf } from "./differentiable-ops";
 export { eachDevice } from "./each-device";
 export { expectCode } from "./expect-code";
+export { type AdafactorGolden, adafactorGoldens } from "./golden/adafactor";
 export { readGoldenJson } from "./golden/files";
 export { type MuonGolden, muonGoldens } from "./golden/muon";
 export { type OptaxGolden, optaxGoldens } from "./golden/optax";

@@ -14,7 +14,8 @@ def gradients(size):
 
 
 def open_work(request):
-    first, gradient = first_parameters(request["size"]), gradients(request["size"])
+    shape = (request["rows"], -1) if "rows" in request else (-1,)
+    first, gradient = (make(request["size"]).reshape(shape) for make in (first_parameters, gradients))
     parameters = []
     for _ in range(request["tensors"]):
         parameter = torch.nn.Parameter(first.clone())
@@ -26,7 +27,7 @@ def open_work(request):
         for _ in range(steps):
             optimizer.step()
 
-    return run, lambda count: parameters[0].detach()[:count].tolist()
+    return run, lambda count: parameters[0].detach().flatten()[:count].tolist()
 
 
 serve(open_work)

@@ -1,8 +1,10 @@
 import { Adadelta } from "@opt/adadelta";
+import { Adafactor } from "@opt/adafactor";
 import { Adagrad } from "@opt/adagrad";
 import { AdEMAMix } from "@opt/ademamix";
 import { ASGD } from "@opt/asgd";
 import { init, type Optimizer, type Parameters, parameter, tensor } from "@opt/core";
+import { Lamb } from "@opt/lamb";
 import { Lion } from "@opt/lion";
 import { Rprop } from "@opt/rprop";
 import { ScheduleFreeAdamW } from "@opt/schedule-free";
@@ -26,7 +28,7 @@ it("gives counters that PyTorch keeps as tensors as numbers", () => {
   expect(optimizerState({ tensors, values: {} }).state).toEqual({ w: { step: 3, mu_product: 0.5, exp_avg } });
 });
 
-it.each([Adadelta, Adagrad, AdEMAMix, ASGD, Lion, Rprop, ScheduleFreeAdamW])(
+it.each([Adadelta, Adafactor, Adagrad, AdEMAMix, ASGD, Lamb, Lion, Rprop, ScheduleFreeAdamW])(
   "finds the state of %o in a file without options",
   (Class) => {
     const make = (w: ReturnType<typeof parameter>) =>

@@ -54,7 +54,7 @@ export interface LocalTensor {
 const STATE_NAMES = new Set(
   (
     "exp_avg exp_avg_sq max_exp_avg_sq master_param momentum_buffer mu_product step square_avg acc_delta grad_avg exp_inf prev sum " +
-    "step_size ax eta mu exp_avg_fast exp_avg_slow z weight_sum lr_max " +
+    "step_size ax eta mu exp_avg_fast exp_avg_slow z weight_sum lr_max row_var col_var variance " +
     "moments moment1 moment2 vhat adam_m adam_v accum m v"
   ).split(" "),
 );

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Adadelta } from "@opt/adadelta";
+import { Adafactor } from "@opt/adafactor";
 import { Adagrad } from "@opt/adagrad";
 import { Adam } from "@opt/adam-amsgrad";
 import { Adamax } from "@opt/adamax";
@@ -67,6 +68,8 @@ const RUNS: [string, object, Make][] = [
   ["Adagrad", { lr: 0.1, lr_decay: 0.1, initial_accumulator_value: 0.5 }, (params) => new Adagrad(params) as never],
   ["Adadelta", { lr: 2, rho: 0.8, weight_decay: 0.1 }, (params) => new Adadelta(params) as never],
   ["ASGD", { lr: 0.1, lambd: 0.01, t0: 9 }, (params) => new ASGD(params) as never],
+  ["Adafactor", { lr: 0.1, weight_decay: 0.1 }, (params) => new Adafactor(params) as never],
+  ["Adafactor", { lr: 0.1, eps: [0.1, 0.5], d: 2 }, (params) => new Adafactor(params) as never],
   ["Rprop", { lr: 0.1, etas: [0.25, 1.5], step_sizes: [1e-3, 2] }, (params) => new Rprop(params) as never],
 ];
 

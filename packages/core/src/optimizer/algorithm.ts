@@ -2,6 +2,7 @@
 import type { OpName } from "../rule/expression";
 import type { Rule } from "../rule/rule";
 import type { Tensor } from "../tensor/tensor";
+import type { Shape } from "../values/shape";
 import type { Regularizer } from "./gradients/regularizer";
 
 /** Options that every optimizer has. */
@@ -67,6 +68,10 @@ export interface Algorithm<Options extends BaseOptions> {
   validate(options: Options): void;
   /** The update, always downwards: core negates the gradient to maximize. The first buffers are `param` and `grad`. The others are state under their snake_case names in state dicts: at first zero, or what `initialState` says. */
   rule(options: Options): Rule;
+  /** State of its own shapes that stages read and renew, by snake_case name, for a parameter of this shape. It starts at zero. */
+  stageState?(shape: Shape): Readonly<Record<string, Shape>>;
+  /** Scalars of the rule that stages compute, for each parameter its own. `scalars` gives the others. */
+  readonly stageScalars?: readonly string[];
   /** The first values of state that does not start at zero, by snake_case name. */
   initialState?(options: Options): InitialState;
   /** Counters before the first step. */

@@ -123,7 +123,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
     this.#generation++;
   }
 
-  /** @internal True if stages run before the launches, see `directed`. */
+  /** @internal True if stages run before the launches, see `staged`. */
   protected get hasStages(): boolean {
     return false;
   }
@@ -257,19 +257,18 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /** All scalars and directions are computed before the first launch, so that an error leaves everything as it was. */
   #launch(launches: readonly PlannedLaunch<Options>[]): void {
     for (const launch of launches) launch.scalars = launch.next();
-    const directed = this.hasStages ? launches.map((launch) => this.directed(launch)) : null;
+    const staged = this.hasStages ? launches.map((launch) => this.staged(launch)) : launches;
     const generation = this.#generation;
     const lives = livesOf(launches, () => this.#refreshOptions() === generation);
     for (let i = 0; i < launches.length; i++) {
-      const launch = launches[i]!;
-      launch.launch(lives[i]!, directed?.[i]);
-      launch.commit();
+      staged[i]!.launch(lives[i]!);
+      launches[i]!.commit();
     }
   }
 
-  /** @internal The slices of a launch, with the directions that stages have computed. */
-  protected directed(launch: PlannedLaunch<Options>): PlannedLaunch<Options>["tensors"] {
-    return launch.tensors;
+  /** @internal Runs the stages of a launch. Returns what launches the rule on their results. */
+  protected staged(launch: PlannedLaunch<Options>): Pick<PlannedLaunch<Options>, "launch"> {
+    return launch;
   }
 
   /** The norm of all gradients in groups that limit it. */

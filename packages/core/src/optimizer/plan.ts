@@ -60,20 +60,21 @@ export function rewrittenBy(rule: Rule, rewrites: readonly Rewriting[]): Rule {
   );
 }
 
-/** The scalars of a rule at these counters. @throws OptError BAD_ARGUMENT for one that the algorithm does not give */
+/** The scalars of a rule at these counters; NaN for those that stages compute. `constants` come first. @throws OptError BAD_ARGUMENT for one that the algorithm does not give */
 export function scalarsOf<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   options: Options,
   rule: Rule,
   counters: Counters,
   before: Counters,
+  constants: Readonly<Record<string, number>> = {},
 ): Scalar[] {
   const values = algorithm.scalars(options, counters, NUMBERS, before);
   const { scalars: names } = rule;
   const scalars = new Array<Scalar>(names.length);
   for (let i = 0; i < names.length; i++) {
     const name = names[i]!;
-    const value = values[name];
+    const value = constants[name] ?? (algorithm.stageScalars?.includes(name) ? Number.NaN : values[name]);
     if (typeof value !== "number") {
       const problem = `scalars() must give rule ${rule.name} the number ${name}, got ${value}.`;
       throw new OptError("BAD_ARGUMENT", algorithm.name, problem, "Name it there as the rule does.");
@@ -194,10 +195,14 @@ export class PlannedLaunch<Options extends BaseOptions> implements Live {
     if (!this.around.skipped?.()) this.counter.counters = this.#next!;
   }
 
-  /** @param tensors with directions, after stages */
-  launch(live: Live, tensors = this.tensors): void {
-    const { kernel, scalars } = this;
+  launch(live: Live): void {
+    const { kernel, tensors, scalars } = this;
     (this.#first.rows ?? this.device).launch({ kind: "rule", kernel, tensors, scalars }, live, this.#written);
+    this.launched();
+  }
+
+  /** Parameters and state were written. */
+  launched(): void {
     for (const storage of this.#storages) storage.overwritten();
     for (const slot of this.masters) markInSync(slot);
   }

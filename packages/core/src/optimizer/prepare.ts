@@ -7,7 +7,8 @@ import type { PackedDType } from "../rule/codebook";
 import type { Rule } from "../rule/rule";
 import type { SparseGradient, Tensor } from "../tensor/tensor";
 import type { DType } from "../values/dtype";
-import type { Algorithm, BaseOptions, GroupOptions, InitialState } from "./algorithm";
+import type { Shape } from "../values/shape";
+import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import type { Regularizer } from "./gradients/regularizer";
 import type { ParameterGroup } from "./group";
 import { hasMaster, syncMasters } from "./state/master";
@@ -90,7 +91,7 @@ export function completeState<Options extends BaseOptions>(
   groups: readonly Wanting<Options>[],
   withMasters = true,
 ): boolean {
-  const made = groups.flatMap((group) => missingState(group, algorithm.initialState?.(group.options), withMasters));
+  const made = groups.flatMap((group) => missingState(algorithm, group, withMasters));
   const fresh = groups.flatMap(({ slots }) => slots.filter(({ state }) => state === null));
   const counter = { counters: algorithm.initialCounters, users: fresh.length };
   for (const slot of fresh) slot.state = { counter, tensors: new Map(), masterVersion: -1 };
@@ -102,28 +103,40 @@ export function completeState<Options extends BaseOptions>(
   return made.length > 0 || fresh.length > 0;
 }
 
+/** A state tensor that is yet to be made. */
+interface Wanted {
+  readonly slot: Slot;
+  readonly key: string;
+  readonly shape: Shape;
+}
+
 /** Missing tensors in one block of memory for each device and dtype. All tensors of a key are in a row, so that a launch walks on in each buffer. */
-function missingState<Options>(
+function missingState<Options extends BaseOptions>(
+  algorithm: Algorithm<Options>,
   { slots, rule, options }: Wanting<Options>,
-  first: InitialState = {},
   withMasters: boolean,
 ): Made[] {
-  const blocks: { device: Device; dtype: DType | PackedDType; wanted: { slot: Slot; key: string }[] }[] = [];
-  for (const key of [...stateKeys(rule), ...(withMasters && !options.stochasticRounding ? [MASTER] : [])]) {
-    for (const slot of slots) {
-      const { param, state } = slot;
-      if (state?.tensors.has(key) || (key === MASTER && !is16Bit(param))) continue;
-      const dtype = storedState(rule, key, param, options, first);
-      let block = blocks.find((known) => known.device === param.device && known.dtype === dtype);
-      if (block === undefined) {
-        block = { device: param.device, dtype, wanted: [] };
-        blocks.push(block);
-      }
-      block.wanted.push({ slot, key });
+  const first = algorithm.initialState?.(options) ?? {};
+  const blocks: { device: Device; dtype: DType | PackedDType; wanted: Wanted[] }[] = [];
+  const want = (slot: Slot, key: string, shape: Shape) => {
+    const { param, state } = slot;
+    if (state?.tensors.has(key)) return;
+    const dtype = storedState(rule, key, param, options, first);
+    let block = blocks.find((known) => known.device === param.device && known.dtype === dtype);
+    if (block === undefined) {
+      block = { device: param.device, dtype, wanted: [] };
+      blocks.push(block);
     }
+    block.wanted.push({ slot, key, shape });
+  };
+  for (const key of stateKeys(rule)) for (const slot of slots) want(slot, key, slot.param.shape);
+  for (const slot of slots) {
+    const { shape } = slot.param;
+    for (const [key, own] of Object.entries(algorithm.stageState?.(shape) ?? {})) want(slot, key, own);
+    if (withMasters && !options.stochasticRounding && is16Bit(slot.param)) want(slot, MASTER, shape);
   }
   return blocks.flatMap(({ device, dtype, wanted }) => {
-    const shapes = wanted.map(({ slot }) => slot.param.shape);
+    const shapes = wanted.map(({ shape }) => shape);
     const tensors = statePacking.zeros?.(shapes, dtype, device) ?? arena(shapes, dtype as DType, device);
     return wanted.map(({ slot, key }, i) => {
       const tensor = tensors[i]!;

@@ -53,7 +53,10 @@ const algorithm: Algorithm<Options> = {
   scalars: ({ lr, keep }) => ({ keep, negLr: -lr }),
 };
 
-let transform = (direction: Tensor, { power }: Options) => direction.div(direction.abs().sum().pow(power));
+const normalized: Stages<Options>["transform"] = (directions, { options: { power } }) => ({
+  directions: directions.map((direction) => direction.div(direction.abs().sum().pow(power))),
+});
+let transform = normalized;
 
 /** Steps along momentum / |momentum|_1. */
 class Normalized extends StagedOptimizer<Options> {
@@ -144,19 +147,18 @@ it("compiled, it takes new options and steps as an eager one; steps that overflo
 });
 
 it("takes a direction as it is, and the memory of one more number for each while it steps", () => {
-  const works = transform;
   const w = parameter(new Float32Array(1000));
   const optimizer = new Normalized([w]);
   w.grad = tensor(new Float32Array(1000).fill(1));
   optimizer.step();
   const { bytes } = device.memory();
   let peak = 0;
-  transform = (direction) => {
+  transform = (directions) => {
     peak = device.memory().bytes - bytes;
-    return direction;
+    return { directions };
   };
   optimizer.step();
-  transform = works;
+  transform = normalized;
   expect([peak, device.memory().bytes]).toEqual([4000, bytes]);
   expect(w.dataSync()[0]).toBeCloseTo(-0.5 / 1000 - 0.5 * 1.5, 6);
 });
@@ -167,10 +169,9 @@ it("nothing has changed where a stage fails", () => {
   optimizer.step();
   const state = () => [w, optimizer.stateDict().state["0"]!.sum as Tensor].map((x) => [...x.dataSync()]);
   const before = state();
-  const works = transform;
-  transform = (direction) => direction.sum();
+  transform = ([direction]) => ({ directions: [direction!.sum()] });
   expectCode("BAD_SHAPE", () => optimizer.step());
-  transform = works;
+  transform = normalized;
   expect(state()).toEqual(before);
   expect(optimizer.stateDict().state["0"]!.step).toBe(1);
 });
@@ -190,11 +191,13 @@ describe("refuses", () => {
     ["BAD_ARGUMENT", { rule: () => fewer }],
     ["BAD_ARGUMENT", { rule: () => undefined as never }],
     ["BAD_ARGUMENT", { transform: () => undefined as never }],
-    ["BAD_ARGUMENT", { transform: (async (x: Tensor) => x) as never }],
+    ["BAD_ARGUMENT", { transform: (async (directions: Tensor[]) => ({ directions })) as never }],
+    ["BAD_ARGUMENT", { transform: () => ({ directions: [] }) }],
+    ["BAD_ARGUMENT", { transform: () => ({ directions: [1 as never] }) }],
     ["BAD_ARGUMENT", { transform: null as never }],
     ["BAD_ARGUMENT", { transformedBy: undefined as never }],
     ["BAD_ARGUMENT", null],
-    ["DEVICE_MISMATCH", { transform: ({ shape }) => zeros(shape, { device: elsewhere }) }],
+    ["DEVICE_MISMATCH", { transform: ([x]) => ({ directions: [zeros(x!.shape, { device: elsewhere })] }) }],
     ["BAD_ARGUMENT", {}, noDirection],
     ["BAD_ARGUMENT", {}, writesDirection],
   ])("by %s stages that do not fit: %o", (code, given, main = last) => {
@@ -203,7 +206,11 @@ describe("refuses", () => {
         return { ...algorithm, rule: () => main };
       }
       protected override stages(): Stages<Options> {
-        const whole = { rule: () => first, transform: (x: Tensor) => x, transformedBy: [] };
+        const whole = {
+          rule: () => first,
+          transform: (directions: readonly Tensor[]) => ({ directions }),
+          transformedBy: [],
+        };
         return given === null ? (undefined as never) : { ...whole, ...given };
       }
     }
@@ -239,4 +246,139 @@ it("refuses complex parameters, of which a direction would be half", () => {
   const optimizer = new Normalized([z]);
   expectCode("BAD_DTYPE", () => optimizer.step());
   expect(optimizer.stateDict().state).toEqual({});
+});
+
+/** Steps of its own length for each parameter, by an average of the gradients' means. */
+const stepped = defineRule({
+  name: "steppedByMeans",
+  buffers: ["param", "grad", "direction"],
+  scalars: ["length", "negLr"],
+  update: ({ param, direction }, { length, negLr }) => ({ param: fma(mul(negLr, length), direction, param) }),
+});
+const copied = defineRule({
+  name: "copiedGradient",
+  buffers: ["param", "grad", "direction"],
+  scalars: [],
+  update: ({ grad }) => ({ direction: grad }),
+});
+const follow = defineRule({
+  name: "followMean",
+  buffers: ["next", "mean", "average"],
+  scalars: ["keep", "factor"],
+  update: ({ mean, average }, { keep, factor }) => ({ next: mul(fma(keep, average, mean), factor) }),
+});
+
+const byMeans: Stages<Options>["transform"] = (directions, { params, states, launch }) => {
+  const pairs = directions.map((direction, i) => ({ state: states[i]!.get("mean")!, next: zeros([1]), direction }));
+  const factor = 0.5;
+  launch(
+    follow,
+    pairs.map(({ state, next, direction }) => [next, direction.mean(0, true), state]),
+    { factor },
+  );
+  return {
+    directions: pairs.map(({ next, direction }) => direction.add(next)),
+    scalars: { length: params.map(({ size }) => size) },
+    states: pairs.map(({ state, next }) => [state, next] as const),
+  };
+};
+
+describe("state and scalars of stages", () => {
+  let transform = byMeans;
+  class Means extends StagedOptimizer<Options> {
+    protected override define(): Algorithm<Options> {
+      const scalars = ({ lr, keep }: Options) => ({ keep, negLr: -lr });
+      const own = { stageState: () => ({ mean: [1] }), stageScalars: ["length"], rule: () => stepped, scalars };
+      return { ...algorithm, name: "Means", ...own };
+    }
+    protected override stages(): Stages<Options> {
+      return { rule: () => copied, transform: (...given) => transform(...given), transformedBy: [] };
+    }
+  }
+  const begin = () => {
+    const params = [parameter([1, 2]), parameter([4, 5, 6])];
+    for (const param of params) param.grad = tensor(new Float32Array(param.size));
+    return { params, optimizer: new Means(params, { lr: 0.125 }), scaler: new GradScaler({ initScale: 4 }) };
+  };
+  const words = ({ params, optimizer }: Omit<ReturnType<typeof begin>, "scaler">) => {
+    const state = Object.values(optimizer.stateDict().state).flatMap((entry) => Object.values(entry));
+    return [...params, ...state].map((value) => (typeof value === "number" ? value : [...value.dataSync()]));
+  };
+
+  it("are computed before the step, and renewed with it", () => {
+    const run = begin();
+    for (const gradient of [1, 3]) {
+      for (const { grad } of run.params) grad!.set(new Float32Array(grad!.size).fill(gradient));
+      run.optimizer.step();
+    }
+    // means 0.5 and 1.625: directions 1.5 and 4.625
+    const moved = (length: number) => 0.125 * length * (1.5 + 4.625);
+    const params = [[1 - moved(2), 2 - moved(2)], [4, 5, 6].map((p) => p - moved(3))];
+    expect(words(run)).toEqual([...params, 2, [1.625], 2, [1.625]]);
+  });
+
+  it("compiled they follow options and scalers as eager steps, and stay where a step is skipped", () => {
+    const [eager, compiled] = [begin(), begin()];
+    const body = ({ params, optimizer, scaler }: ReturnType<typeof begin>) => {
+      scaler.scale(params[0]!.sum());
+      scaler.step(optimizer);
+      scaler.update();
+    };
+    const step = compile(() => body(compiled));
+    for (const [i, gradient] of [1, 2, Number.NaN, 3, 4, 5].entries()) {
+      for (const { params, optimizer } of [eager, compiled]) {
+        for (const { grad } of params) grad!.set(new Float32Array(grad!.size).fill(gradient));
+        Object.assign(optimizer.groups[0]!, { keep: 0.25 * i, lr: 0.125 * i });
+      }
+      const before = String(words(compiled));
+      body(eager);
+      step();
+      expect(words(compiled)).toEqual(words(eager));
+      if (i > 0) expect(String(words(compiled)) === before).toBe(Number.isNaN(gradient));
+    }
+  });
+
+  it("are saved, loaded and checked by their own shapes", () => {
+    const [straight, resumed] = [begin(), begin()];
+    for (const { optimizer } of [straight, resumed]) optimizer.step();
+    const saved = resumed.optimizer.stateDict();
+    const optimizer = new Means(resumed.params);
+    optimizer.loadStateDict(saved);
+    for (const each of [straight.optimizer, optimizer]) each.step();
+    expect(words({ ...resumed, optimizer })).toEqual(words(straight));
+    const other = { ...saved, state: { ...saved.state, "0": { step: 1, mean: zeros([2]) } } };
+    expectCode("BAD_STATE", () => optimizer.loadStateDict(other));
+    expectCode("BAD_STATE", () => optimizer.loadStateDict({ ...saved, state: { "0": { step: 1 } } }));
+  });
+
+  it("have no other dtype", () => {
+    for (const options of [{ stateDType: "bf16" }] as const) {
+      expectCode("UNSUPPORTED", () => new Means([parameter([1])], options));
+      const { optimizer } = begin();
+      Object.assign(optimizer.groups[0]!, options);
+      expectCode("UNSUPPORTED", () => optimizer.step());
+    }
+  });
+
+  it.each<[ErrorCode, string, Stages<Options>["transform"]]>([
+    ["BAD_ARGUMENT", "no scalars", (directions) => ({ directions })],
+    ["BAD_ARGUMENT", "a scalar too few", (directions) => ({ directions, scalars: { length: [1] } })],
+    [
+      "BAD_SHAPE",
+      "state of another shape",
+      (directions, { states }) => ({
+        directions,
+        scalars: { length: [1, 1] },
+        states: [[states[0]!.get("mean")!, zeros([2])]],
+      }),
+    ],
+  ])("throws %s for %s, and nothing has changed", (code, _, wrong) => {
+    const run = begin();
+    const before = run.params.map((param) => param.tolist());
+    transform = wrong;
+    expectCode(code, () => run.optimizer.step());
+    transform = byMeans;
+    expect(run.params.map((param) => param.tolist())).toEqual(before);
+    expect(run.optimizer.stateDict().state).toEqual({});
+  });
 });

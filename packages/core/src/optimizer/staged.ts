@@ -1,23 +1,23 @@
-/** Steps of several stages: ops between two launches compute what no rule can say of one element (matrix products). */
+/** Steps of several stages: ops between two launches compute what no rule can say of one element (matrix products, norms, means). */
 import type { Scalar, Slice } from "../backend/memory";
 import type { Live } from "../device/live";
-import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
-import { cast, checkTensor } from "../ops";
+import { cast } from "../ops";
 import { checkReal } from "../ops/check-tensor";
 import { isRandom, withoutDraws } from "../rule/rounding";
 import type { Rule } from "../rule/rule";
 import type { StoredFormats } from "../rule/stored";
 import { Tensor } from "../tensor/tensor";
-import { sameShape, showShape } from "../values/shape";
-import type { BaseOptions, GroupOptions } from "./algorithm";
+import type { ComputeDType } from "../values/dtype";
+import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import { advanced, checkRule } from "./check-rule";
 import type { ParameterGroup } from "./group";
 import { Optimizer } from "./optimizer";
 import type { GroupInput } from "./parameters";
 import { type PlannedLaunch, rewrittenBy, scalarsOf } from "./plan";
-import { DIRECTION } from "./state/state";
+import { checkStaged, type Staged, StagedLaunch } from "./staged-launch";
+import { DIRECTION, MASTER } from "./state/state";
 
 export interface Stages<Options extends BaseOptions> {
   /**
@@ -25,10 +25,24 @@ export interface Stages<Options extends BaseOptions> {
    * returned. Its scalars are among the algorithm's.
    */
   rule(options: Options): Rule;
-  /** The new direction, of the same shape, in any dtype. */
-  transform(direction: Tensor, options: Options): Tensor;
+  /** New directions, and what else the rule's launch needs, from the directions of the parameters that step together. */
+  transform(directions: readonly Tensor[], step: StagedStep<Options>): Staged;
   /** The options that `transform` reads: compiled functions are traced again when one changes. */
   readonly transformedBy: readonly (keyof Options & string)[];
+}
+
+/** The parameters that step together, for `transform`. */
+export interface StagedStep<Options extends BaseOptions> {
+  readonly options: Options;
+  /** Master weights in the place of 16-bit parameters. */
+  readonly params: readonly Tensor[];
+  /** The state of each parameter, by snake_case name. Only the rule's launch may write it. */
+  readonly states: readonly ReadonlyMap<string, Tensor>[];
+  /**
+   * Launches a rule on lists of its buffers, all in the dtype of the directions. It writes none that are state. Its scalars are
+   * `constants`, or among the algorithm's, which each run of a compiled function computes anew.
+   */
+  launch(rule: Rule, tensors: readonly (readonly Tensor[])[], constants?: Readonly<Record<string, number>>): void;
 }
 
 /** Base of optimizers whose rule has a last buffer `direction`, for which no state is stored. */
@@ -36,9 +50,9 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
   /** What comes before the rule's launch: a constant. */
   protected abstract stages(): Stages<Options>;
 
-  /** @throws OptError UNSUPPORTED for `lazyMode`: stages work on whole parameters; further as `Optimizer` */
+  /** @throws OptError UNSUPPORTED for `lazyMode`, and for `stateDType` where state has shapes of its own; further as `Optimizer` */
   override addGroup(group: GroupInput<Options>): void {
-    checkWhole(this.algorithm.name, { ...this.defaults, ...group });
+    checkWhole(this.algorithm, { ...this.defaults, ...group });
     super.addGroup(group);
   }
 
@@ -50,7 +64,7 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
   /** @internal */
   protected override settingsOf({ options, slots }: ParameterGroup<Options>, rule: Rule): readonly unknown[] {
     const { name: where } = this.algorithm;
-    checkWhole(where, options);
+    checkWhole(this.algorithm, options);
     for (const { param } of slots) checkReal(where, param); // a direction has one number for each element
     const stages = this.stages();
     checkStages(where, stages);
@@ -61,38 +75,41 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
   }
 
   /** @internal */
-  protected override directed(launch: PlannedLaunch<Options>): PlannedLaunch<Options>["tensors"] {
+  protected override staged(launch: PlannedLaunch<Options>): StagedLaunch<Options> {
+    const { algorithm } = this;
     const { options } = launch.group;
     const stages = this.stages();
     const directions = launchFirst(stages.rule(options), launch);
-    return directions.map((direction, i) => {
-      const transformed = this.#transformed(stages, direction, options);
-      if (transformed !== direction) direction.dispose(); // at the end there are those of the whole group
-      return withDirection(launch, i, transformed);
+    const staged = stages.transform(directions, {
+      options,
+      params: launch.slots.map(({ param, state }) => state!.tensors.get(MASTER) ?? param),
+      states: launch.slots.map(({ state }) => state!.tensors),
+      launch: (...given) => launchStage(launch, ...given),
     });
-  }
-
-  #transformed(stages: Stages<Options>, direction: Tensor, options: Options): Tensor {
-    const { name: where } = this.algorithm;
-    const { device } = direction;
-    const transformed = tidy(() => {
-      const result: unknown = stages.transform(direction, options);
-      checkTensor(`${where} transform`, result, "the result");
-      const elsewhere = () => `the result must be on ${device.name}, got one on ${result.device.name}.`;
-      check(result.device === device, "DEVICE_MISMATCH", `${where} transform`, elsewhere, "Move it with to().");
-      return cast(result, direction.dtype);
-    });
-    const { shape } = transformed;
-    const problem = () => `transform must keep the shape ${showShape(direction.shape)}, got ${showShape(shape)}.`;
-    check(sameShape(shape, direction.shape), "BAD_SHAPE", where, problem);
-    return transformed;
+    checkStaged(algorithm, directions, staged);
+    const results = staged.directions.map((result, i) => cast(result, directions[i]!.dtype));
+    for (const direction of directions) if (!results.includes(direction)) direction.dispose();
+    const tensors = results.map((result, i) => withDirection(launch, i, result));
+    return new StagedLaunch(launch, tensors, staged);
   }
 }
 
-/** @throws OptError UNSUPPORTED for `lazyMode` */
-function checkWhole(where: string, { lazyMode }: GroupOptions): void {
+/** @throws OptError UNSUPPORTED for `lazyMode` and for `stateDType` */
+function checkWhole<Options extends BaseOptions>(
+  { name: where, stageState }: Algorithm<Options>,
+  { lazyMode, stateDType = "f32" }: GroupOptions,
+): void {
   const problem = () => "lazyMode steps some rows, and this step needs all of a parameter.";
-  check(!lazyMode, "UNSUPPORTED", where, problem, "Leave it out: row-sparse gradients are stepped as dense ones.");
+  const dense = "Leave it out: row-sparse gradients are stepped as dense ones.";
+  check(!lazyMode, "UNSUPPORTED", where, problem, dense);
+  const stored = () => `its state has less than one number for each element and is stored as f32, got ${stateDType}.`;
+  check(
+    stageState === undefined || stateDType === "f32",
+    "UNSUPPORTED",
+    `${where} stateDType`,
+    stored,
+    "Leave it out.",
+  );
 }
 
 /** @throws OptError BAD_ARGUMENT */
@@ -120,19 +137,21 @@ function withDirection<Options extends BaseOptions>(
   return tensors[i]!.toSpliced(group.rule.buffers.length - 1, 0, direction.memorySlice());
 }
 
-/** The launch of the first rule. Nothing is counted for it. */
-class FirstLaunch<Options extends BaseOptions> implements Live {
+/** A launch before the main one. Nothing is counted for it. */
+class StageLaunch<Options extends BaseOptions> implements Live {
   constructor(
     private readonly rule: Rule,
     private readonly main: PlannedLaunch<Options>,
     private readonly extraScalars: readonly Scalar[],
+    private readonly constants: Readonly<Record<string, number>> = {},
   ) {}
 
   next(): readonly Scalar[] {
-    const { algorithm, group, counter } = this.main;
+    const { rule, constants, main, extraScalars } = this;
+    const { algorithm, group, counter } = main;
     const { counters: before } = counter;
     const counters = advanced(algorithm, before, group.options);
-    return [...scalarsOf(algorithm, group.options, this.rule, counters, before), ...this.extraScalars];
+    return [...scalarsOf(algorithm, group.options, rule, counters, before, constants), ...extraScalars];
   }
 
   commit(): void {}
@@ -146,7 +165,7 @@ function launchFirst<Options extends BaseOptions>(rule: Rule, main: PlannedLaunc
   const plainly = (format: StoredFormats[number]) => (isRandom(format) ? withoutDraws(format) : format);
   const formats = stored && { stored: stored.slice(0, length).map(plainly) };
   const rewrites = main.rewrites.filter(({ rewrite }) => rewrite !== "guard");
-  const live = new FirstLaunch(rule, main, main.extraScalars.slice(0, rewrites.length)); // a guard is the last
+  const live = new StageLaunch(rule, main, main.extraScalars.slice(0, rewrites.length)); // a guard is the last
   const directions = slots.map(({ param }) => Tensor.empty(param.shape, dtype, device));
   device.launch(
     {
@@ -159,4 +178,27 @@ function launchFirst<Options extends BaseOptions>(rule: Rule, main: PlannedLaunc
   );
   for (const { storage } of directions) storage.overwritten();
   return directions;
+}
+
+/** Launches a rule of `transform`. */
+function launchStage<Options extends BaseOptions>(
+  main: PlannedLaunch<Options>,
+  rule: Rule,
+  tensors: readonly (readonly Tensor[])[],
+  constants: Readonly<Record<string, number>> = {},
+): void {
+  const { device, kernel } = main;
+  const { dtype } = kernel.spec as { dtype: ComputeDType };
+  const live = new StageLaunch(rule, main, [], constants);
+  device.launch(
+    {
+      kind: "rule",
+      kernel: device.kernel({ kind: "rule", rule, dtype }),
+      tensors: tensors.map((list) => list.map((tensor) => tensor.memorySlice())),
+      scalars: live.next(),
+    },
+    live,
+  );
+  const written = rule.writes.map((name) => rule.buffers.indexOf(name));
+  for (const list of tensors) for (const slot of written) list[slot]!.storage.overwritten();
 }

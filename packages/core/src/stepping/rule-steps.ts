@@ -50,7 +50,7 @@ export interface RuleSteps<Options extends BaseOptions> {
  *
  * @param optimizer its class: NAdam, AdamW, ...
  * @throws OptError BAD_ARGUMENT as the class does; UNSUPPORTED for `stateDType`, `lazyMode`, and for optimizers whose step has
- * several stages (Muon)
+ * several stages (Muon, Lamb, Adafactor)
  * @example
  * const adamw = ruleSteps(AdamW, { lr: 0.1 });
  * const { rule, scalars, counters } = adamw.next(adamw.initial, "w"); // counters.step is 1

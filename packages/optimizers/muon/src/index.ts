@@ -17,6 +17,7 @@ import {
   show,
   sub,
   Tensor,
+  tidy,
   where,
 } from "@opt/core";
 import { orthogonalized } from "./orthogonalize";
@@ -134,9 +135,16 @@ const muon: Algorithm<MuonOptions> = {
   }),
 };
 
+/** Each direction is freed when the next one is computed. */
+function replaced(direction: Tensor, options: MuonOptions): Tensor {
+  const result = tidy(() => orthogonalized(direction, options));
+  direction.dispose();
+  return result;
+}
+
 const stages: Stages<MuonOptions> = {
   rule: ({ nesterov }) => muonDirectionRules[nesterov ? "nesterov" : "plain"],
-  transform: orthogonalized,
+  transform: (directions, { options }) => ({ directions: directions.map((each) => replaced(each, options)) }),
   transformedBy: ["nesterov", "nsCoefficients", "nsSteps", "eps", "adjustLrFn"],
 };
 

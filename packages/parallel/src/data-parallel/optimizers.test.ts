@@ -7,7 +7,11 @@ const IMPORTS = `import { trainOnRanks } from "${new URL("../testing/training.ts
 const NAMES = Object.keys(ALGORITHMS) as Run["algorithm"][];
 
 const whole = NAMES.map((algorithm): Run => ({ algorithm, device: "cpu", steps: 10, clip: { norm: 0.5 } }));
-const divided = whole.filter(({ algorithm }) => algorithm !== "Muon").map((run): Run => ({ ...run, sharded: true }));
+/** Their steps need whole parameters. */
+const STAGED: readonly string[] = ["Adafactor", "Lamb", "Muon"];
+const divided = whole
+  .filter(({ algorithm }) => !STAGED.includes(algorithm))
+  .map((run): Run => ({ ...run, sharded: true }));
 
 describe.each([2, 3, 4])("%d ranks", (ranks) => {
   it(`train with ${NAMES.join(", ")}`, () => checkTraining(ranks, [...whole, ...divided], { imports: IMPORTS }));

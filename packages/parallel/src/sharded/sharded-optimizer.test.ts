@@ -2,9 +2,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Adafactor } from "@opt/adafactor";
 import { AdamW } from "@opt/adam-amsgrad";
 import { loadCheckpoint, optimizerState } from "@opt/checkpoint";
 import { compile, ExponentialMovingAverage, GradScaler, init, ones, parameter, type Tensor } from "@opt/core";
+import { Lamb } from "@opt/lamb";
 import { Muon } from "@opt/muon";
 import type { Module } from "@opt/nn";
 import { describe, expect, it } from "vitest";
@@ -259,6 +261,16 @@ describe("refused", () => {
       "steps of whole matrices",
       "UNSUPPORTED",
       async () => new ShardedOptimizer(Muon, [parameter([[1]])], {}, await connect()),
+    ],
+    [
+      "norms of whole parameters",
+      "UNSUPPORTED",
+      async () => new ShardedOptimizer(Lamb, [parameter([1])], {}, await connect()),
+    ],
+    [
+      "means of whole parameters",
+      "UNSUPPORTED",
+      async () => new ShardedOptimizer(Adafactor, [parameter([1])], {}, await connect()),
     ],
     [
       "a wrong option",

@@ -85,7 +85,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   #isStepping = false;
 
   /**
-   * @throws OptError as the optimizer's class does; UNSUPPORTED for one whose steps are not elementwise (Muon)
+   * @throws OptError as the optimizer's class does; UNSUPPORTED for one whose steps are not elementwise (Muon, Lamb, Adafactor)
    */
   constructor(
     optimizer: OptimizerClass<Options>,

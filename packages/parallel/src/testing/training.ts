@@ -1,5 +1,6 @@
 /** A small training run, in two forms that must agree bit for bit: on ranks, and in one process that takes their batches one by one. */
 import { Adadelta } from "@opt/adadelta";
+import { Adafactor } from "@opt/adafactor";
 import { Adagrad } from "@opt/adagrad";
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { Adamax } from "@opt/adamax";
@@ -19,6 +20,7 @@ import {
   tensor,
   tidy,
 } from "@opt/core";
+import { Lamb } from "@opt/lamb";
 import { Lion } from "@opt/lion";
 import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
@@ -75,6 +77,7 @@ type Options = BaseOptions & { [option: string]: unknown };
 /** Every optimizer, with options that make it keep all the state that it can. */
 export const ALGORITHMS = {
   Adadelta: [Adadelta, {}],
+  Adafactor: [Adafactor, {}],
   Adagrad: [Adagrad, { initialAccumulatorValue: 0.5, lrDecay: 0.125 }],
   Adam: [Adam, {}],
   AMSGrad: [Adam, { amsgrad: true }],
@@ -82,6 +85,7 @@ export const ALGORITHMS = {
   Adamax: [Adamax, {}],
   AdEMAMix: [AdEMAMix, { tAlpha: 5, tBeta3: 5 }],
   ASGD: [ASGD, { t0: 4 }],
+  Lamb: [Lamb, { weightDecay: 0.125 }],
   Lion: [Lion, { weightDecay: 0.125 }],
   NAdam: [NAdam, {}],
   RAdam: [RAdam, {}],

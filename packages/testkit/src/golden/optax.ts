@@ -1,4 +1,4 @@
-/** `optax-optimizers.json`: Lion, AdEMAMix and schedule-free AdamW in float32, 25 steps, by optax 0.2.8. */
+/** `optax-optimizers.json`: Lion, AdEMAMix, Lamb and schedule-free AdamW in float32, 25 steps, by optax 0.2.8. */
 import { readGoldenJson } from "./files";
 import type { OptimizerOptions } from "./optimizer";
 import { floats } from "./torch";
@@ -17,7 +17,7 @@ type Stored = {
   readonly [Key in "optimizer" | "start" | "param"]: string;
 } & { readonly average?: string; readonly gradients: readonly string[]; readonly options: OptimizerOptions };
 
-export function optaxGoldens(name: "Lion" | "AdEMAMix" | "ScheduleFreeAdamW"): OptaxGolden[] {
+export function optaxGoldens(name: "Lion" | "AdEMAMix" | "Lamb" | "ScheduleFreeAdamW"): OptaxGolden[] {
   const { cases } = readGoldenJson<{ cases: readonly Stored[] }>("optax-optimizers.json");
   return cases
     .filter(({ optimizer }) => optimizer === name)

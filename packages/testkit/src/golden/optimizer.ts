@@ -1,7 +1,7 @@
 /** Optimizers as the goldens know them: by name, options and public API. */
 import { Optimizer } from "@opt/core";
 
-export type OptimizerOptions = Readonly<Record<string, number | boolean | string | readonly number[]>>;
+export type OptimizerOptions = Readonly<Record<string, number | boolean | string | readonly (number | null)[]>>;
 
 /** What is needed of an optimizer. */
 export interface OptimizerLike {

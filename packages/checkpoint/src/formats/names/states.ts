@@ -27,6 +27,7 @@ const STATES: Readonly<Record<string, Words>> = {
   exp_avg_fast: {},
   exp_avg_slow: {},
   z: {},
+  variance: {},
   master_param: {},
 };
 

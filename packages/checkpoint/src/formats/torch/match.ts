@@ -175,7 +175,9 @@ function shapeOf(optimizer: TorchOptimizer, key: string, { tensors }: TensorSour
     const tensor = tensors.get(tensorOf(states?.get(state)) ?? "");
     if (tensor !== undefined) return tensor.shape;
   }
-  return undefined;
+  // Adafactor's factors have the rows and the columns of their parameter.
+  const [rows, columns] = ["row_var", "col_var"].map((state) => tensors.get(tensorOf(states?.get(state)) ?? ""));
+  return rows && columns && [...rows.shape.slice(0, -1), columns.shape.at(-1)!];
 }
 
 /** A name from the map is that of a parameter of some model that is there, and of one with the shape of the state. */

@@ -34,8 +34,8 @@ export function sumsOf(grads: readonly Tensor[], nonFinite = false): Tensor {
   return output;
 }
 
-/** The p-norm of each gradient. */
-export function norms(grads: readonly Tensor[], p: number): Tensor {
+/** The p-norm of each tensor, in f32, or f64 where one is f64. They are on one device. For p = 2 it is one launch for all of them. */
+export function norms(grads: readonly Tensor[], p = 2): Tensor {
   if (p === 2) return sumsOf(grads).sqrt();
   const each = grads.map((grad) => {
     const magnitude =

@@ -7,7 +7,7 @@ import type { Rule } from "../../rule/rule";
 import { checkNotSummary } from "../../tensor/summary";
 import { Tensor } from "../../tensor/tensor";
 import type { DType } from "../../values/dtype";
-import { sameShape, showShape } from "../../values/shape";
+import { type Shape, sameShape, showShape } from "../../values/shape";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "../algorithm";
 import { checkGroup, ownOptions, UNSET } from "../check";
 import type { ParameterGroup } from "../group";
@@ -19,8 +19,8 @@ import {
   type ParameterState,
   type Slot,
   type StepCounter,
-  stateKeys,
   statePacking,
+  stateShapes,
   storedState,
 } from "./state";
 
@@ -45,7 +45,11 @@ export function savedState<Options extends BaseOptions>(
   const listed = { ...initial };
   const stepped = groups.map(({ slots, options }) => {
     const rule = algorithm.rule(options);
-    return { slots: slots.filter(({ state }) => state !== null && isStepped(state, initial, rule)), rule, options };
+    return {
+      slots: slots.filter(({ state, param }) => state !== null && isStepped(state, algorithm, rule, param)),
+      rule,
+      options,
+    };
   });
   const made = completeState(algorithm, stepped, false);
   const state: OptimizerState["state"] = {};
@@ -62,9 +66,15 @@ export function savedState<Options extends BaseOptions>(
  * A rule without averages counts no steps: master weights alone show that there were some, until averages are made. Those that
  * were made for a step that failed have the initial counters still.
  */
-function isStepped({ counter: { counters }, tensors }: ParameterState, initial: Counters, rule: Rule): boolean {
+function isStepped<Options extends BaseOptions>(
+  { counter: { counters }, tensors }: ParameterState,
+  algorithm: Algorithm<Options>,
+  rule: Rule,
+  param: Tensor,
+): boolean {
   if (counters.step > 0) return true;
-  return tensors.has(MASTER) && (counters !== initial || !stateKeys(rule).some((key) => tensors.has(key)));
+  const keys = Object.keys(stateShapes(algorithm, rule, param));
+  return tensors.has(MASTER) && (counters !== algorithm.initialCounters || !keys.some((key) => tensors.has(key)));
 }
 
 function parameterStateDict(state: ParameterState): ParameterStateDict {
@@ -92,13 +102,14 @@ export function loadedState<Options extends BaseOptions>(
       const stored = saved.state[matched.get(slot)!];
       if (stored === undefined) return [];
       const entry = counted === undefined ? stored : { ...stored, ...counted(Object(stored)) };
-      checkParameterState(where, slot.name, slot.param, entry, stateKeys(rule), initialCounters);
-      return [{ slot, entry, rule, options: options[g]! }];
+      const shapes = stateShapes(algorithm, rule, slot.param);
+      checkParameterState(where, slot, entry, shapes, initialCounters);
+      return [{ slot, entry, shapes, rule, options: options[g]! }];
     });
   });
   const states = new Map<Slot, ParameterState>();
   const counters = new Map<string, StepCounter>();
-  for (const { slot, entry, rule, options } of entries) {
+  for (const { slot, entry, shapes, rule, options } of entries) {
     const own = Object.fromEntries(Object.keys(initialCounters).map((key) => [key, entry[key]]));
     const key = JSON.stringify(own);
     const counter = counters.get(key) ?? { counters: own as unknown as Counters, users: 0 };
@@ -106,7 +117,7 @@ export function loadedState<Options extends BaseOptions>(
     counter.users++;
     states.set(slot, {
       counter,
-      tensors: copiedTensors(algorithm, slot.param, entry, rule, options),
+      tensors: copiedTensors(algorithm, slot.param, entry, shapes, rule, options),
       masterVersion: -1,
     });
   }
@@ -182,10 +193,9 @@ function matchNames(where: string, groups: readonly (readonly Slot[])[], saved: 
 /** Checks one parameter's saved state without changing anything. @throws OptError BAD_STATE */
 function checkParameterState(
   where: string,
-  name: string,
-  param: Tensor,
+  { name, param }: Slot,
   saved: ParameterStateDict,
-  keys: readonly string[],
+  shapes: Readonly<Record<string, Shape>>,
   initial: Counters,
 ): void {
   const entry = () => `${name}: must be an object, got ${show(saved)}.`;
@@ -197,15 +207,15 @@ function checkParameterState(
       `${name}: ${key} must be a ${key === "step" ? "whole" : "finite"} number, got ${show(value)}.`;
     check(fits, "BAD_STATE", where, problem, OTHER_STATE);
   }
-  for (const key of [...keys, MASTER]) {
+  for (const [key, shape] of [...Object.entries(shapes), [MASTER, param.shape] as const]) {
     const value = saved[key];
     if (value === undefined && key === MASTER) continue;
     const missing = () => `${name}: needs the tensor ${key}, got ${typeof value}.`;
     checkNotSummary(where, `${name}: ${key}`, value);
     check(value instanceof Tensor, "BAD_STATE", where, missing, OTHER_STATE);
     value.checkAlive();
-    const problem = () => `${name}: ${key} must have shape ${showShape(param.shape)}, got ${showShape(value.shape)}.`;
-    check(sameShape(value.shape, param.shape), "BAD_STATE", where, problem, "The model has changed.");
+    const problem = () => `${name}: ${key} must have shape ${showShape(shape)}, got ${showShape(value.shape)}.`;
+    check(sameShape(value.shape, shape), "BAD_STATE", where, problem, "The model has changed.");
   }
 }
 
@@ -214,6 +224,7 @@ function copiedTensors<Options extends BaseOptions>(
   { initialState }: Algorithm<Options>,
   param: Tensor,
   saved: ParameterStateDict,
+  shapes: Readonly<Record<string, Shape>>,
   rule: Rule,
   options: Options & GroupOptions,
 ): Map<string, Tensor> {
@@ -221,7 +232,7 @@ function copiedTensors<Options extends BaseOptions>(
   const copied = Object.keys(saved).filter(
     (key) =>
       saved[key] instanceof Tensor &&
-      sameShape(saved[key].shape, param.shape) &&
+      sameShape(saved[key].shape, shapes[key] ?? param.shape) &&
       (key !== MASTER || (is16Bit(param) && !options.stochasticRounding)),
   );
   const copyOf = (key: string) =>

@@ -6,7 +6,7 @@ import { packing, rounding, type StoredDType, type StoredFormats } from "../../r
 import type { Tensor } from "../../tensor/tensor";
 import { byteSize, type ComputeDType, type DType, numbersOf } from "../../values/dtype";
 import type { Shape } from "../../values/shape";
-import type { Counters, GroupOptions, InitialState } from "../algorithm";
+import type { Algorithm, Counters, GroupOptions, InitialState } from "../algorithm";
 
 /** The key of the master weights, a float32 copy of a 16-bit parameter. */
 export const MASTER = "master_param";
@@ -58,6 +58,15 @@ export function stateKeys(rule: Rule): readonly string[] {
     keysOfRules.set(rule, keys);
   }
   return keys;
+}
+
+/** The shapes of a parameter's state tensors, by key: its own for the rule's buffers, others for what stages renew. */
+export function stateShapes(
+  { stageState }: Pick<Algorithm<never>, "stageState">,
+  rule: Rule,
+  { shape }: Tensor,
+): Readonly<Record<string, Shape>> {
+  return { ...Object.fromEntries(stateKeys(rule).map((key) => [key, shape])), ...stageState?.(shape) };
 }
 
 export function is16Bit({ dtype }: Tensor): boolean {

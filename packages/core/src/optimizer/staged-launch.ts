@@ -1,0 +1,131 @@
+/** The launches of a rule after stages: with the directions, scalars and state that these computed. */
+import type { Scalar, Slice } from "../backend/memory";
+import type { Live } from "../device/live";
+import { check } from "../errors/errors";
+import { show } from "../errors/show";
+import { cast, checkTensor } from "../ops";
+import { defineRule } from "../rule/rule";
+import { Tensor } from "../tensor/tensor";
+import { byteSize, type ComputeDType } from "../values/dtype";
+import { sameShape, showShape } from "../values/shape";
+import type { Algorithm, BaseOptions } from "./algorithm";
+import { type PlannedLaunch, rewrittenBy } from "./plan";
+
+/** What `transform` returns. */
+export interface Staged {
+  /** The new direction of each parameter, of its shape, in any dtype. */
+  readonly directions: readonly Tensor[];
+  /** Under each name of `stageScalars` a number for each parameter: a list, or a tensor. */
+  readonly scalars?: Readonly<Record<string, readonly number[] | Tensor>>;
+  /** State that has shapes of its own, and what it becomes with the step. */
+  readonly states?: readonly (readonly [state: Tensor, next: Tensor])[];
+}
+
+export const RENEW = /* @__PURE__ */ defineRule({
+  name: "renew",
+  buffers: ["state", "next"],
+  scalars: [],
+  update: ({ next }) => ({ state: next }),
+});
+
+/** @throws OptError BAD_ARGUMENT, BAD_SHAPE, DEVICE_MISMATCH for what `transform` may not return */
+export function checkStaged<Options extends BaseOptions>(
+  { name, stageScalars = [] }: Algorithm<Options>,
+  before: readonly Tensor[],
+  staged: Staged,
+): void {
+  const where = `${name} transform`;
+  const { directions, scalars = {}, states = [] } = Object(staged) as Staged;
+  const count = () => `must return { directions } with one for each of ${before.length}, got ${show(staged)}.`;
+  check(Array.isArray(directions) && directions.length === before.length, "BAD_ARGUMENT", where, count);
+  const pairs = directions.map((direction, i) => [before[i]!, direction] as const);
+  for (const [old, next] of [...pairs, ...states]) {
+    checkTensor(where, next, "a result");
+    const { device, shape } = old;
+    const elsewhere = () => `results must be on ${device.name}, got one on ${next.device.name}.`;
+    check(next.device === device, "DEVICE_MISMATCH", where, elsewhere, "Move it with to().");
+    const problem = () => `results must keep the shape ${showShape(shape)}, got ${showShape(next.shape)}.`;
+    check(sameShape(next.shape, shape), "BAD_SHAPE", where, problem);
+  }
+  for (const scalar of stageScalars) {
+    const given = scalars[scalar];
+    const problem = () => `must give ${scalar} for each of ${before.length} parameters, got ${show(given)}.`;
+    const length = given instanceof Tensor ? given.size : given?.length;
+    check(length === before.length, "BAD_ARGUMENT", where, problem, "A list of numbers, or a tensor.");
+  }
+}
+
+/** The launch of one parameter, whose scalars are partly its own. */
+class OneOf implements Live {
+  constructor(
+    private readonly all: Live,
+    /** By their place. */
+    private readonly own: ReadonlyMap<number, Scalar>,
+    private readonly isLast: boolean,
+  ) {}
+
+  with(scalars: readonly Scalar[]): readonly Scalar[] {
+    return scalars.map((scalar, s) => this.own.get(s) ?? scalar);
+  }
+
+  next(): readonly Scalar[] {
+    return this.with(this.all.next());
+  }
+
+  /** A step counts once for all. */
+  commit(): void {
+    if (this.isLast) this.all.commit();
+  }
+}
+
+export class StagedLaunch<Options extends BaseOptions> {
+  /** @param tensors the slices of each parameter, with its direction */
+  constructor(
+    private readonly main: PlannedLaunch<Options>,
+    private readonly tensors: readonly (readonly Slice[])[],
+    private readonly staged: Staged,
+  ) {}
+
+  /** One launch for all parameters; one for each where they have scalars of their own. */
+  launch(live: Live): void {
+    const { main, tensors } = this;
+    const { device, kernel, scalars } = main;
+    this.#renew();
+    if (main.algorithm.stageScalars === undefined) device.launch({ kind: "rule", kernel, tensors, scalars }, live);
+    else {
+      tensors.forEach((slices, i) => {
+        const one = new OneOf(live, this.#scalarsOf(i), i === tensors.length - 1);
+        device.launch({ kind: "rule", kernel, tensors: [slices], scalars: one.with(scalars) }, one);
+      });
+    }
+    main.launched();
+  }
+
+  #scalarsOf(i: number): ReadonlyMap<number, Scalar> {
+    const { algorithm, group, kernel } = this.main;
+    const { dtype } = kernel.spec as { dtype: ComputeDType };
+    const elementOf = (given: readonly number[] | Tensor): Scalar => {
+      if (!(given instanceof Tensor)) return given[i]!;
+      const slice = cast(given, dtype).memorySlice();
+      return { ...slice, byteOffset: slice.byteOffset + i * byteSize(dtype), length: 1 };
+    };
+    const names = algorithm.stageScalars!;
+    return new Map(names.map((name) => [group.rule.scalars.indexOf(name), elementOf(this.staged.scalars![name]!)]));
+  }
+
+  /** Writes the state that stages computed, in one launch, unless the step is skipped. */
+  #renew(): void {
+    const { device, kernel, rewrites, extraScalars } = this.main;
+    const { states = [] } = this.staged;
+    if (states.length === 0) return;
+    const { dtype } = kernel.spec as { dtype: ComputeDType };
+    const guards = rewrites.filter(({ rewrite }) => rewrite === "guard"); // the last of them
+    device.launch({
+      kind: "rule",
+      kernel: device.kernel({ kind: "rule", rule: rewrittenBy(RENEW, guards), dtype }),
+      tensors: states.map(([state, next]) => [state.memorySlice(), cast(next, dtype).memorySlice()]),
+      scalars: extraScalars.slice(extraScalars.length - guards.length),
+    });
+    for (const [{ storage }] of states) storage.overwritten();
+  }
+}

@@ -1,0 +1,123 @@
+import { compile, functional, GradScaler, parameter, type Tensor, tensor } from "@opt/core";
+import { adafactorGoldens, expectCode, optimizerSuite, runOptimizer } from "@opt/testkit";
+import { expect, it } from "vitest";
+import * as exported from "./index";
+import { Adafactor, type AdafactorOptions } from "./index";
+
+optimizerSuite(exported);
+
+it.each<[string, object]>([
+  ["lr below 0", { lr: -1 }],
+  ["beta2Decay above 0", { beta2Decay: 0.1 }],
+  ["beta2Decay NaN", { beta2Decay: Number.NaN }],
+  ["one eps", { eps: [1e-3] }],
+  ["a number for eps", { eps: 1e-3 }],
+  ["a first eps below 0", { eps: [-1, 1e-3] }],
+  ["null for the second eps", { eps: [null, null] }],
+  ["d below 1", { d: 0.5 }],
+  ["weightDecay below 0", { weightDecay: -1 }],
+  ["betas, which it lacks", { betas: [0.9, 0.999] }],
+])("rejects %s, for all and for a group", (_, options) => {
+  const w = parameter([1]);
+  expectCode("BAD_ARGUMENT", () => new Adafactor([w], options as Partial<AdafactorOptions>));
+  expectCode("BAD_ARGUMENT", () => new Adafactor([{ params: [w], ...options }]));
+});
+
+it("has PyTorch's defaults", () => {
+  const { params, names, ...options } = new Adafactor([parameter([1])]).groups[0]!;
+  const defaults = { lr: 1e-2, beta2Decay: -0.8, eps: [null, 1e-3], d: 1, weightDecay: 0, maximize: false };
+  expect(options).toEqual(defaults);
+});
+
+it.each(adafactorGoldens())("PyTorch's float64, $shape $options", async ({ end, ...run }) => {
+  const { trace, state } = await runOptimizer(Adafactor, { ...run, dtype: "f64" });
+  const ours = new Map(state).set("param", trace.at(-1)!);
+  for (const [key, expected] of Object.entries(end)) {
+    expect(ours.get(key), key).toAgreeWith(expected, { absolute: 1e-12, relative: 1e-12 });
+  }
+});
+
+/** Parameters of 0 to 3 dimensions, stepped once. */
+function stepped(dtype: "f32" | "bf16" = "f32") {
+  const shapes = [[], [3], [2, 3], [2, 3, 4]];
+  const params = shapes.map((shape) => {
+    const size = shape.reduce((product, n) => product * n, 1);
+    const numbers = (scale: number) => Array.from({ length: size }, (_, i) => scale * (i + 1));
+    const param = parameter(numbers(0.5), { shape, dtype });
+    param.grad = tensor(numbers(-0.1), { shape, dtype });
+    return param;
+  });
+  const optimizer = new Adafactor(params, { lr: 0.1 });
+  optimizer.step();
+  return { params, optimizer };
+}
+
+it("stores a number for each row and each column", () => {
+  const { state } = stepped().optimizer.stateDict();
+  const shapes = Object.values(state).map(({ step, ...tensors }) =>
+    Object.fromEntries(Object.entries(tensors).map(([key, value]) => [key, (value as Tensor).shape])),
+  );
+  expect(shapes).toEqual([
+    { variance: [] },
+    { variance: [3] },
+    { row_var: [2, 1], col_var: [1, 3] },
+    { row_var: [2, 3, 1], col_var: [2, 1, 4] },
+  ]);
+});
+
+it("goes on from its state, and rejects one of other shapes", () => {
+  const [straight, resumed] = [stepped(), stepped()];
+  const saved = resumed.optimizer.stateDict();
+  const other = new Adafactor(resumed.params);
+  other.loadStateDict(saved);
+  straight.optimizer.step();
+  other.step();
+  const words = ({ params }: typeof straight) => params.map((param) => [...param.dataSync()]);
+  expect(words(resumed)).toEqual(words(straight));
+  const { row_var: row, ...entry } = saved.state["2"]!;
+  const wrong = (row_var: Tensor) => ({ ...saved, state: { ...saved.state, "2": { ...entry, row_var } } });
+  expectCode("BAD_STATE", () => other.loadStateDict(wrong((row as Tensor).reshape([1, 2]))));
+});
+
+it("steps 16-bit parameters by float32 master weights", () => {
+  const { params, optimizer } = stepped("bf16");
+  const [narrow, wide] = [params[2]!, stepped().params[2]!];
+  expect(narrow.to("f32").dataSync()).toAgreeWith(wide.dataSync(), { absolute: 0, relative: 2 ** -7 });
+  const { row_var, master_param } = optimizer.stateDict().state["2"]! as Record<string, Tensor>;
+  expect([row_var!.dtype, master_param!.dtype]).toEqual(["f32", "f32"]);
+});
+
+it("compiled with a scaler it has the bits of eager steps, and skips what overflows, state and all", () => {
+  const [eager, compiled] = [stepped(), stepped()].map((run) => ({ ...run, scaler: new GradScaler({ initScale: 4 }) }));
+  type Run = Omit<NonNullable<typeof eager>, "scaler">;
+  const body = ({ params, optimizer, scaler }: NonNullable<typeof eager>) => {
+    scaler.scale(params[0]!.sum());
+    scaler.step(optimizer);
+    scaler.update();
+  };
+  const step = compile(() => body(compiled!));
+  const words = ({ params, optimizer }: Run) => {
+    const state = Object.values(optimizer.stateDict().state).flatMap((entry) => Object.values(entry));
+    return [...params, ...state].map((value) => (typeof value === "number" ? value : [...value.dataSync()]));
+  };
+  for (const [i, scale] of [1, 2, Number.POSITIVE_INFINITY, 0.5, 1].entries()) {
+    for (const { params, optimizer } of [eager!, compiled!]) {
+      for (const { grad } of params) grad!.set(Float32Array.from({ length: grad!.size }, (_, k) => scale * (k + 1)));
+      if (i === 3) optimizer.groups[0]!.eps = [0.1, 1];
+    }
+    const before = words(compiled!);
+    body(eager!);
+    step();
+    expect(words(compiled!)).toEqual(words(eager!));
+    expect(String(words(compiled!)) === String(before)).toBe(scale === Number.POSITIVE_INFINITY);
+  }
+});
+
+it.each([{ stateDType: "bf16" }, { lazyMode: true }] as const)("rejects %o by name", (options) => {
+  expectCode("UNSUPPORTED", () => new Adafactor([parameter([[1]])], options));
+  expect(() => new Adafactor([parameter([[1]])], options)).toThrow(Object.keys(options)[0]);
+});
+
+it("is not differentiated through", () => {
+  expectCode("UNSUPPORTED", () => functional(Adafactor));
+});
