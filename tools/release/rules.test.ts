@@ -56,7 +56,7 @@ it("keeps what the two newest series have had", () => {
 it("finds the rules of the algorithm packages", async () => {
   const present = await presentRules();
   expect(present.map(({ name }) => name)).toEqual(expect.arrayContaining(["@opt/adam-amsgrad", "@opt/nadam"]));
-  for (const { rules } of present) expect(rules.length).toBeGreaterThan(1);
+  for (const { name, rules } of present) expect(rules.length, name).toBeGreaterThan(0); // Rprop has one
 });
 
 it("the record brings back every rule as it was, infinite constants too", async () => {
