@@ -92,7 +92,7 @@ async function itemOf(x: Tensor): Promise<number> {
 
 /** Ops of the table under their own names: `x.add(y)`. */
 const ELEMENTWISE = [
-  ...(["neg", "exp", "log", "sqrt", "tanh", "sigmoid", "relu", "gelu", "abs"] as const),
+  ...(["neg", "exp", "log", "sqrt", "tanh", "sigmoid", "relu", "gelu", "abs", "log1p", "expm1"] as const),
   ...(["add", "sub", "mul", "div", "pow", "maximum", "minimum", "eq", "ne", "le"] as const),
 ] as const;
 
@@ -103,6 +103,8 @@ const CALLED = {
   clone: ops.clone,
   sum: ops.sum,
   mean: ops.mean,
+  square: ops.square,
+  rsqrt: ops.rsqrt,
   max: ops.maxOver,
   min: ops.minOver,
   argmax: ops.argmax,

@@ -84,6 +84,14 @@ export interface Fluent<T> {
   /** x * (1 + erf(x / sqrt(2))) / 2 */
   gelu(): T;
   abs(): T;
+  /** log(1 + x), with all digits of a small x. */
+  log1p(): T;
+  /** e^x - 1, with all digits of a small x. */
+  expm1(): T;
+  /** x * x */
+  square(): T;
+  /** 1 / sqrt(x) */
+  rsqrt(): T;
   pow(exponent: T | number): T;
   /** The larger of each pair; NaN if either is. */
   maximum(other: T | number): T;
