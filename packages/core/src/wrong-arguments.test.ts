@@ -139,6 +139,13 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   convTranspose2d: () => [images(), images(), null, { stride: 1, outputPadding: 0 }],
   avgPool2d: () => [images(), 1, { padding: 0 }],
   adaptiveAvgPool2d: () => [images(), [1, null]],
+  resample: () => [
+    images(),
+    [
+      { indices: [[0]], weights: [[1]] },
+      { indices: [[0]], weights: [[1]] },
+    ],
+  ],
   maxPool2d: () => [images(), 1, { padding: 0 }],
   tensor: () => [[1, 2], { shape: [2], dtype: "f32", requiresGrad: true }],
   parameter: () => [[1, 2], { shape: [2], name: "w" }],

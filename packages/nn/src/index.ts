@@ -24,9 +24,13 @@ export { PReLU, type PReLUOptions } from "./layers/activation/prelu";
 export { LogSoftmax, Softmax } from "./layers/activation/softmax";
 export { ModuleDict, ModuleList } from "./layers/container/module-list";
 export { type Layer, Sequential } from "./layers/container/sequential";
+export type { PaddingMode } from "./layers/conv/border";
+export { ConvTranspose1d, type ConvTranspose1dOptions } from "./layers/conv/conv-transpose1d";
 export { ConvTranspose2d, type ConvTranspose2dOptions } from "./layers/conv/conv-transpose2d";
 export { Conv1d, type Conv1dOptions } from "./layers/conv/conv1d";
 export { Conv2d, type Conv2dOptions } from "./layers/conv/conv2d";
+export { Conv3d, type Conv3dOptions, type Triple } from "./layers/conv/conv3d";
+export type { ConvolutionLayerOptions, Extents, TransposedLayerOptions } from "./layers/conv/convolution";
 export { Dropout, Dropout1d, Dropout2d, type DropoutOptions } from "./layers/dropout/dropout";
 export { Embedding, type EmbeddingOptions } from "./layers/embedding/embedding";
 export { EmbeddingBag, type EmbeddingBagCall, type EmbeddingBagOptions } from "./layers/embedding/embedding-bag";
@@ -40,6 +44,15 @@ export { LayerNorm, type LayerNormOptions } from "./layers/norm/layer-norm";
 export { RMSNorm, type RMSNormOptions } from "./layers/norm/rms-norm";
 export { AdaptiveAvgPool2d, AvgPool2d } from "./layers/pool/average-pool2d";
 export { MaxPool2d } from "./layers/pool/max-pool2d";
+export {
+  AdaptiveAvgPool1d,
+  AvgPool1d,
+  type AvgPool1dOptions,
+  MaxPool1d,
+  type MaxPool1dOptions,
+} from "./layers/pool/pool1d";
+export { type InterpolateOptions, type InterpolationMode, interpolate } from "./layers/resize/interpolate";
+export { PixelShuffle, Unflatten, Upsample } from "./layers/resize/upsample";
 export { type BceWithLogitsOptions, bceWithLogits } from "./losses/bce-with-logits";
 export { type BinaryCrossEntropyOptions, binaryCrossEntropy } from "./losses/binary-cross-entropy";
 export { type CrossEntropyOptions, crossEntropy } from "./losses/cross-entropy";

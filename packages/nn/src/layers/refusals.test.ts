@@ -82,7 +82,7 @@ it("layers show what they were made with", () => {
     String(new PReLU(3)),
   ]).toEqual([
     "Conv2d(4, 2, kernelSize=3x3, groups=2, bias=true)",
-    "ConvTranspose2d(4, 2, kernelSize=2x2, stride=2, outputPadding=0, groups=1, bias=true)",
+    "ConvTranspose2d(4, 2, kernelSize=2x2, stride=2, bias=true)",
     "AvgPool2d(kernelSize=2, countIncludePad=false)",
     "AdaptiveAvgPool2d(outputSize=1x)",
     "Softplus(beta=1, threshold=20)",

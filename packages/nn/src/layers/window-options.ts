@@ -1,5 +1,5 @@
-/** How windows slide over images: what convolutions and pools are told alike. */
-import { type ConvTransposeOptions, check, type Pair, show, type WindowOptions } from "@opt/core";
+/** How windows slide over images: what pools are told alike. */
+import { check, type MaxPoolOptions, type Pair, show, type WindowOptions } from "@opt/core";
 
 /** For `checkOptions`. */
 export const WINDOW_OPTIONS = {
@@ -9,10 +9,10 @@ export const WINDOW_OPTIONS = {
 } as const;
 
 /** Refused where the layer is made, not at its first image. @throws OptError BAD_ARGUMENT */
-export function checkWindow(where: string, kernelSize: Pair, window: ConvTransposeOptions): void {
-  const { stride, padding, dilation, outputPadding } = window;
-  const least = { kernelSize: 1, stride: 1, padding: 0, dilation: 1, outputPadding: 0 };
-  for (const [name, value] of Object.entries({ kernelSize, stride, padding, dilation, outputPadding })) {
+export function checkWindow(where: string, kernelSize: Pair, window: WindowOptions): void {
+  const { stride, padding, dilation } = window;
+  const least = { kernelSize: 1, stride: 1, padding: 0, dilation: 1 };
+  for (const [name, value] of Object.entries({ kernelSize, stride, padding, dilation })) {
     if (value === undefined && name !== "kernelSize") continue;
     const both: readonly unknown[] = Array.isArray(value) ? value : [value, value];
     const from = least[name as keyof typeof least];
@@ -27,8 +27,8 @@ export function checkWindow(where: string, kernelSize: Pair, window: ConvTranspo
 }
 
 /** What differs from sliding step by step: ", stride=2x1, padding=1". */
-export function describeWindow(window: WindowOptions): string {
-  const plain: Readonly<Record<string, string>> = { stride: "1", padding: "0", dilation: "1" };
+export function describeWindow(window: MaxPoolOptions): string {
+  const plain: Readonly<Record<string, string>> = { stride: "1", padding: "0", dilation: "1", ceilMode: "false" };
   return Object.entries(window)
     .map(([name, value]) => [name, [value].flat().join("x")] as const)
     .filter(([name, value]) => value !== "" && value !== plain[name])

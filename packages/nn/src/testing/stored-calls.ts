@@ -17,6 +17,7 @@ import { ctcCalls } from "./calls/ctc";
 import { embeddings } from "./calls/embeddings";
 import { lossCalls, lossesAtEdges } from "./calls/losses";
 import { transformers } from "./calls/transformers";
+import { windowCalls } from "./calls/windows";
 import { layerCall } from "./layer-call";
 import { RandomInputs } from "./random-inputs";
 
@@ -24,6 +25,7 @@ export const STORED: Readonly<Record<string, readonly TorchCall[]>> = {
   recurrent: recurrent(new RandomInputs(51)),
   attention: attention(new RandomInputs(52)),
   norm: norm(new RandomInputs(53)),
+  windows: windowCalls(2),
   activations: [...activationCalls(2), ...activationsAtEdges],
   losses: [...lossCalls(2), ...lossesAtEdges, ...ctcCalls(4)],
   transformers: transformers(new RandomInputs(54)),

@@ -1,6 +1,7 @@
 /** The numbers 0 .. n - 1 on a device, for ops that compare places. */
 import type { Device } from "../../device/device";
 import { Tensor } from "../../tensor/tensor";
+import type { ComputeDType, DType } from "../../values/dtype";
 import type { Shape } from "../../values/shape";
 
 /** [0, step, 2 step, ...] as i32, in a shape; written again in each replay. */
@@ -10,9 +11,22 @@ export function positions(shape: Shape, device: Device, step = 1): Tensor {
 
 /** i32 that the host knows by their numbers, in a shape; written again in each replay. */
 export function places(shape: Shape, device: Device, at: (i: number) => number): Tensor {
-  const result = Tensor.empty(shape, "i32", device);
-  const numbers = Int32Array.from({ length: result.size }, (_, i) => at(i));
-  const bytes = () => new Uint8Array(numbers.buffer);
+  return written(shape, "i32", device, (size) => Int32Array.from({ length: size }, (_, i) => at(i)));
+}
+
+/** The same for floats. */
+export function floats(shape: Shape, dtype: ComputeDType, device: Device, at: (i: number) => number): Tensor {
+  return written(shape, dtype, device, (size) => {
+    const numbers = dtype === "f64" ? new Float64Array(size) : new Float32Array(size);
+    for (let i = 0; i < size; i++) numbers[i] = at(i);
+    return numbers;
+  });
+}
+
+function written(shape: Shape, dtype: DType, device: Device, make: (size: number) => ArrayBufferView): Tensor {
+  const result = Tensor.empty(shape, dtype, device);
+  const { buffer } = make(result.size);
+  const bytes = () => new Uint8Array(buffer);
   device.write(result.memorySlice(), bytes(), bytes);
   return result;
 }

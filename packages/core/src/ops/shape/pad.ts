@@ -1,5 +1,7 @@
-/** Borders of one value around a tensor. */
+/** Borders around a tensor. */
 
+import { tidy } from "../../device/scope";
+import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
 import { show } from "../../errors/show";
@@ -9,12 +11,23 @@ import { checkRange } from "../../values/literal";
 import { denseStrides, showShape } from "../../values/shape";
 import { checkTensor } from "../check-tensor";
 import { fillInPlace } from "../map";
-import { copyBox } from "./shape";
+import { concat, copyBox, reshape, slice } from "./shape";
+
+export type PadMode = "constant" | "reflect" | "replicate" | "circular";
 
 export interface PadOptions {
-  /** What the border is made of. Default 0. */
+  /** What the border is made of: `value`, the mirrored tensor without its edge, its edge, or its other end. Default "constant". */
+  readonly mode?: PadMode;
+  /** The value of a constant border. Default 0. */
   readonly value?: number;
 }
+
+/** Which element of an axis stands at a place beyond its ends. */
+const PLACES: Readonly<Record<Exclude<PadMode, "constant">, (at: number, extent: number) => number>> = {
+  reflect: (at, extent) => (at < 0 ? -at : 2 * (extent - 1) - at),
+  replicate: (at, extent) => Math.min(Math.max(at, 0), extent - 1),
+  circular: (at, extent) => (at + extent) % extent,
+};
 
 /**
  * A border around the last axes: `padding` is [before, after] of the last axis, then of the one before it, and so on. Negative ones cut.
@@ -22,11 +35,14 @@ export interface PadOptions {
  * @throws OptError BAD_ARGUMENT, BAD_SHAPE where more is cut than there is
  * @example
  * pad(tensor([[1, 2]]), [1, 0, 0, 1]); // [[0, 1, 2], [0, 0, 0]]
+ * pad(tensor([[1, 2, 3]]), [2, 1], { mode: "reflect" }); // [[3, 2, 1, 2, 3, 2]]
  */
 export function pad(x: Tensor, padding: readonly number[], options: PadOptions = {}): Tensor {
   checkTensor("pad", x);
-  checkOptions("pad", options, { value: "number" });
-  const { value = 0 } = options;
+  checkOptions("pad", options, { value: "number", mode: "string" });
+  const { value = 0, mode = "constant" } = options;
+  const isKnown = mode === "constant" || mode in PLACES;
+  checkValue(isKnown, "pad", "mode", '"constant", "reflect", "replicate" or "circular"', mode);
   checkRange("pad", [value], x.dtype);
   const rank = x.shape.length;
   check(
@@ -36,6 +52,7 @@ export function pad(x: Tensor, padding: readonly number[], options: PadOptions =
     () => `padding must be up to ${rank} pairs of integers, got ${show(padding)}.`,
     "[left, right] pads the last axis, [left, right, top, bottom] the last two.",
   );
+  if (mode !== "constant") return bordered(x, padding, mode);
   const of = (axis: number, side: 0 | 1) => padding[2 * (rank - 1 - axis) + side] ?? 0;
   const shape = x.shape.map((extent, axis) => extent + of(axis, 0) + of(axis, 1));
   const fits = shape.every((extent) => extent >= 0);
@@ -56,4 +73,32 @@ export function pad(x: Tensor, padding: readonly number[], options: PadOptions =
   copyBox(x, output, kept, place(x.shape, -1), place(shape, 1));
   const back = padding.map((side) => -side);
   return record("pad", output, [x], [], (g) => [pad(g, back)]);
+}
+
+/** The border of an axis is made of its own elements, one after the other. */
+function bordered(x: Tensor, padding: readonly number[], mode: keyof typeof PLACES): Tensor {
+  const last = x.shape.length - 1;
+  return tidy(() => {
+    let result = reshape(x, x.shape);
+    for (let i = 0; i < padding.length; i += 2) {
+      const [before, after] = [padding[i]!, padding[i + 1]!];
+      const axis = last - i / 2;
+      const extent = x.shape[axis]!;
+      const most = mode === "reflect" ? extent - 1 : mode === "circular" ? extent : extent && Number.POSITIVE_INFINITY;
+      check(
+        Math.min(before, after) >= 0 && Math.max(before, after) <= most,
+        "BAD_ARGUMENT",
+        "pad",
+        () =>
+          `padding by "${mode}" must be from 0 to ${most} where the extent is ${extent}, got ${before} and ${after}.`,
+        "Pad less.",
+      );
+      const inner = result;
+      const at = (place: number) => slice(inner, PLACES[mode](place, extent), PLACES[mode](place, extent) + 1, axis);
+      const left = Array.from({ length: before }, (_, k) => at(k - before));
+      const right = Array.from({ length: after }, (_, k) => at(extent + k));
+      result = concat([...left, inner, ...right], axis);
+    }
+    return result;
+  });
 }

@@ -1,5 +1,6 @@
 /** Averages of windows of images, and of as many parts of them as are asked for. */
 
+import type { Window2d } from "../../backend/spec";
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
@@ -11,10 +12,9 @@ import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
 import { gather } from "../indices/gather";
 import { places } from "../indices/positions";
-import { fill } from "../map";
 import { mean, sum } from "../reduce/reduce";
 import { reshape, transpose } from "../shape/shape";
-import { MOST_PLACES, type Pair, unfold, windowOf } from "./windows";
+import { MOST_PLACES, type Pair, windowOf, windows } from "./windows";
 
 export interface AvgPoolOptions {
   /** By default the kernel size. */
@@ -23,6 +23,8 @@ export interface AvgPoolOptions {
   readonly padding?: Pair;
   /** The padding counts in the average. Default true. */
   readonly countIncludePad?: boolean;
+  /** Windows may reach beyond the padding at the end, so that no element is left out. Default false. */
+  readonly ceilMode?: boolean;
 }
 
 /**
@@ -39,39 +41,41 @@ export function avgPool2d(x: Tensor, kernelSize: Pair, options: AvgPoolOptions =
     stride: ["number", "array"],
     padding: ["number", "array"],
     countIncludePad: "boolean",
+    ceilMode: "boolean",
   });
-  const { stride = kernelSize, padding = 0, countIncludePad = true } = options;
-  const { batch, channels, height, width, outHeight, outWidth, ...window } = windowOf(
-    where,
-    x,
-    kernelSize,
-    { stride, padding },
-    1,
-  );
-  const [rows, columns] = window.kernel;
+  const { stride = kernelSize, padding = 0, countIncludePad = true, ceilMode = false } = options;
+  const window = windowOf(where, x, kernelSize, { stride, padding }, 1, ceilMode);
+  const { batch, channels, outHeight, outWidth, kernel } = window;
   check(
-    window.padding.every((p, i) => 2 * p <= window.kernel[i]!),
+    window.padding.every((p, i) => 2 * p <= kernel[i]!),
     "BAD_ARGUMENT",
     where,
-    () => `padding must be at most half the kernel, got ${window.padding} for ${window.kernel}.`,
+    () => `padding must be at most half the kernel, got ${window.padding} for ${kernel}.`,
     "Pad less.",
   );
-  const sums = (images: Tensor, planes: number) => {
-    const taken = unfold(images, kernelSize, { stride, padding });
-    return reshape(sum(reshape(taken, [images.shape[0]!, planes, rows * columns, outHeight * outWidth]), 2), [
-      images.shape[0]!,
-      planes,
-      outHeight,
-      outWidth,
-    ]);
-  };
   const dtype = isFloat(x.dtype) ? x.dtype : "f32";
   return computeIn(computeDType(dtype), [x], dtype, (images) => {
-    const counts = countIncludePad
-      ? rows * columns
-      : sums(fill([1, 1, height, width], 1, images!.dtype, images!.device), 1);
-    return reshape(elementwise("div", [sums(images!, channels), counts]), [batch, channels, outHeight, outWidth]);
+    const taps = windows("unfold", images!, window);
+    const sums = sum(reshape(taps, [batch, channels, kernel[0] * kernel[1], outHeight * outWidth]), 2);
+    const counts = countsOf(window, countIncludePad, images!);
+    return elementwise("div", [reshape(sums, [batch, channels, outHeight, outWidth]), counts]);
   });
+}
+
+/** How many elements of each window count: a number where that is all of them. */
+function countsOf(window: Window2d, includesPadding: boolean, { device, dtype }: Tensor): Tensor | number {
+  const { height, width, outHeight, outWidth, kernel, stride, padding } = window;
+  const along = (axis: 0 | 1, size: number, outputs: number) =>
+    Array.from({ length: outputs }, (_, i) => {
+      const from = i * stride[axis] - padding[axis];
+      const border = includesPadding ? padding[axis] : 0;
+      return Math.min(from + kernel[axis], size + border) - Math.max(from, -border);
+    });
+  const [down, across] = [along(0, height, outHeight), along(1, width, outWidth)];
+  if ([...down.map((n) => n - kernel[0]), ...across.map((n) => n - kernel[1])].every((n) => n === 0))
+    return kernel[0] * kernel[1];
+  const at = (i: number) => down[Math.floor(i / outWidth)]! * across[i % outWidth]!;
+  return cast(places([outHeight, outWidth], device, at), dtype);
 }
 
 /**

@@ -39,6 +39,11 @@ export interface WindowOptions {
   readonly dilation?: Pair;
 }
 
+export interface MaxPoolOptions extends WindowOptions {
+  /** Windows may reach beyond the padding at the end, so that no element is left out. Default false. */
+  readonly ceilMode?: boolean;
+}
+
 export const WINDOW_OPTIONS = {
   stride: ["number", "array"],
   padding: ["number", "array"],
@@ -63,8 +68,8 @@ export function windowOf(
   kernelSize: Pair,
   options: WindowOptions,
   defaultStride: Pair,
+  ceilMode = false,
 ): Window2d {
-  checkOptions(where, options, WINDOW_OPTIONS);
   check(
     x.shape.length === 4,
     "BAD_SHAPE",
@@ -77,8 +82,12 @@ export function windowOf(
   const stride = pair(where, "stride", options.stride ?? defaultStride, 1);
   const padding = pair(where, "padding", options.padding ?? 0, 0);
   const dilation = pair(where, "dilation", options.dilation ?? 1, 1);
-  const extent = (size: number, i: 0 | 1) =>
-    Math.floor((size + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) / stride[i]) + 1;
+  const extent = (size: number, i: 0 | 1) => {
+    const steps = (size + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) / stride[i];
+    if (!ceilMode) return Math.floor(steps) + 1;
+    const last = Math.ceil(steps);
+    return last * stride[i] >= size + padding[i] ? last : last + 1; // none begins in the padding behind
+  };
   const [outHeight, outWidth] = [extent(height, 0), extent(width, 1)];
   check(
     outHeight >= 1 && outWidth >= 1,
@@ -124,6 +133,7 @@ export function windows(kind: WindowKind, x: Tensor, window: Window2d): Tensor {
 /** Windows of images as columns: [batch, channels * kernelHeight * kernelWidth, outHeight * outWidth]; padding reads 0. @throws OptError BAD_SHAPE, BAD_ARGUMENT */
 export function unfold(x: Tensor, kernelSize: Pair, options: WindowOptions = {}): Tensor {
   checkTensor("unfold", x);
+  checkOptions("unfold", options, WINDOW_OPTIONS);
   const window = windowOf("unfold", x, kernelSize, options, 1);
   const compute = computeDType(x.dtype);
   if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => unfold(wide!, kernelSize, options));
@@ -142,9 +152,10 @@ function missesImage({ kernel, stride, padding, dilation, ...window }: Window2d,
 }
 
 /** Largest value of each window; of equal ones the first has the gradient, of NaN the last, as in PyTorch. The stride is the kernel size by default. @throws OptError BAD_SHAPE, BAD_ARGUMENT */
-export function maxPool2d(x: Tensor, kernelSize: Pair, options: WindowOptions = {}): Tensor {
+export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions = {}): Tensor {
   checkTensor("maxPool2d", x);
-  const window = windowOf("maxPool2d", x, kernelSize, options, kernelSize);
+  checkOptions("maxPool2d", options, { ...WINDOW_OPTIONS, ceilMode: "boolean" });
+  const window = windowOf("maxPool2d", x, kernelSize, options, kernelSize, options.ceilMode);
   check(
     window.padding.every((p, i) => 2 * p <= window.kernel[i]!),
     "BAD_ARGUMENT",

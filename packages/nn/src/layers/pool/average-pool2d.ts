@@ -9,12 +9,19 @@ import {
   type Tensor,
 } from "@opt/core";
 import { Module } from "../../module/module";
+import { batched } from "../batched";
 import { checkWindow, describeWindow } from "../window-options";
 
-const OPTIONS = { stride: ["number", "array"], padding: ["number", "array"], countIncludePad: "boolean" } as const;
+const OPTIONS = {
+  stride: ["number", "array"],
+  padding: ["number", "array"],
+  countIncludePad: "boolean",
+  ceilMode: "boolean",
+} as const;
 
 /**
  * The average of each window of images [batch, channels, height, width]. The stride is the kernel size by default.
+ * The batch may be left out.
  *
  * @throws OptError BAD_ARGUMENT for sizes below 1; forward: BAD_SHAPE, BAD_ARGUMENT
  * @example
@@ -27,14 +34,14 @@ export class AvgPool2d extends Module {
   constructor(kernelSize: Pair, options: AvgPoolOptions = {}) {
     super();
     checkOptions("AvgPool2d", options, OPTIONS);
-    const { countIncludePad: _, ...window } = options;
+    const { countIncludePad: _included, ceilMode: _ceil, ...window } = options;
     checkWindow("AvgPool2d", kernelSize, window);
     this.kernelSize = kernelSize;
     this.window = { ...options };
   }
 
   forward(x: Tensor): Tensor {
-    return avgPool2d(x, this.kernelSize, this.window);
+    return batched("AvgPool2d", x, 2, (images) => avgPool2d(images, this.kernelSize, this.window));
   }
 
   override describe(): string {
@@ -45,6 +52,7 @@ export class AvgPool2d extends Module {
 
 /**
  * Averages of parts of images, as many along each axis as `outputSize` says; null keeps an extent.
+ * The batch may be left out.
  *
  * @throws OptError BAD_ARGUMENT for sizes below 1; forward: BAD_SHAPE
  * @example
@@ -67,7 +75,7 @@ export class AdaptiveAvgPool2d extends Module {
   }
 
   forward(x: Tensor): Tensor {
-    return adaptiveAvgPool2d(x, this.outputSize);
+    return batched("AdaptiveAvgPool2d", x, 2, (images) => adaptiveAvgPool2d(images, this.outputSize));
   }
 
   override describe(): string {
