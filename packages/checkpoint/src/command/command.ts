@@ -1,8 +1,7 @@
 /** The `opt-checkpoint` command. Exit codes: 0 done, 1 the data says no, 2 wrong usage. */
-import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { check, OptError } from "@opt/core";
-import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { Command, CommanderError, Option } from "commander";
 import { type ConvertOptions, type ConvertTarget, convertCheckpoint } from "../formats/convert";
 import { compareLedgers } from "../ledger/compare";
 import { type DiffOptions, diffCheckpoints } from "../read/diff";
@@ -11,7 +10,8 @@ import { mergeCheckpoint } from "../read/merge";
 import { reshardCheckpoint } from "../read/reshard";
 import { verifyCheckpoint } from "../read/verify";
 import { type CleanOptions, cleanCheckpoints } from "../save/step/clean";
-import { colored, formatBytes, type Output, parseBytes, withBar } from "./output";
+import { colored, formatBytes, type Output, withBar } from "./output";
+import { parseCount, parseJob, parsePair, parseSize, parseTolerance, readJson } from "./parse";
 import { placeOf, placesOf, storedLedger } from "./place";
 import {
   oneLine,
@@ -266,42 +266,4 @@ function build(output: Output, exit: (code: number) => void): Command {
     },
   );
   return program;
-}
-
-function parseCount(text: string): number {
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError("must be a whole number.");
-}
-
-function parseTolerance(text: string): number {
-  const value = Number(text);
-  if (text.trim() !== "" && value >= 0) return value;
-  throw new InvalidArgumentError("must be a number of at least 0.");
-}
-
-function parseJob(text: string): [number, number] {
-  const [, i, n] = /^(\d{1,9})\/(\d{1,9})$/.exec(text) ?? [];
-  if (n !== undefined) return [Number(i), Number(n)];
-  throw new InvalidArgumentError("must be part/parts, such as 1/4.");
-}
-
-function parsePair(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
-  const at = text.indexOf("=");
-  if (at > 0) return { ...before, [text.slice(0, at)]: text.slice(at + 1) };
-  throw new InvalidArgumentError("must be a pattern and a name, such as 'encoder.*=*'.");
-}
-
-function parseSize(text: string): number {
-  const bytes = parseBytes(text);
-  if (bytes !== undefined) return bytes;
-  throw new InvalidArgumentError("must be a size such as 64MiB.");
-}
-
-function readJson(file: string): unknown {
-  try {
-    return JSON.parse(readFileSync(file, "utf8"));
-  } catch (error) {
-    const problem = `must be a readable JSON file, got ${error instanceof Error ? error.message : error}.`;
-    throw new OptError("BAD_ARGUMENT", file, problem, "Check the path and its contents.");
-  }
 }

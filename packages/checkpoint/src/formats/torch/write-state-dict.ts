@@ -21,7 +21,7 @@ import {
 import { ourOption } from "./names";
 import { keyOf, type OptimizerForm, optimizerOf, survey, type TorchGroup, type TorchOptimizer } from "./optimizers";
 import { optionsOf, optionTree, same, treeOf } from "./write-groups";
-import { asCounted, isSavedOptimizer, type SavedOptimizer, stateName, withLists } from "./written-states";
+import { asCounted, isSavedOptimizer, type SavedOptimizer, stateName, withLists } from "./write-states";
 
 export interface TorchObject {
   readonly tree: PythonTree;
