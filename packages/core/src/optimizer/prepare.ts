@@ -103,13 +103,6 @@ export function completeState<Options extends BaseOptions>(
   return made.length > 0 || fresh.length > 0;
 }
 
-/** A state tensor that is yet to be made. */
-interface Wanted {
-  readonly slot: Slot;
-  readonly key: string;
-  readonly shape: Shape;
-}
-
 /** Missing tensors in one block of memory for each device and dtype. All tensors of a key are in a row, so that a launch walks on in each buffer. */
 function missingState<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
@@ -117,7 +110,8 @@ function missingState<Options extends BaseOptions>(
   withMasters: boolean,
 ): Made[] {
   const first = algorithm.initialState?.(options) ?? {};
-  const blocks: { device: Device; dtype: DType | PackedDType; wanted: Wanted[] }[] = [];
+  const blocks: { device: Device; dtype: DType | PackedDType; wanted: { slot: Slot; key: string; shape: Shape }[] }[] =
+    [];
   const want = (slot: Slot, key: string, shape: Shape) => {
     const { param, state } = slot;
     if (state?.tensors.has(key)) return;

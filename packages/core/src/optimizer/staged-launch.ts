@@ -38,8 +38,7 @@ export function checkStaged<Options extends BaseOptions>(
   const { directions, scalars = {}, states = [] } = Object(staged) as Staged;
   const count = () => `must return { directions } with one for each of ${before.length}, got ${show(staged)}.`;
   check(Array.isArray(directions) && directions.length === before.length, "BAD_ARGUMENT", where, count);
-  const pairs = directions.map((direction, i) => [before[i]!, direction] as const);
-  for (const [old, next] of [...pairs, ...states]) {
+  for (const [old, next] of [...directions.map((direction, i) => [before[i]!, direction] as const), ...states]) {
     checkTensor(where, next, "a result");
     const { device, shape } = old;
     const elsewhere = () => `results must be on ${device.name}, got one on ${next.device.name}.`;
@@ -59,17 +58,12 @@ export function checkStaged<Options extends BaseOptions>(
 class OneOf implements Live {
   constructor(
     private readonly all: Live,
-    /** By their place. */
     private readonly own: ReadonlyMap<number, Scalar>,
     private readonly isLast: boolean,
   ) {}
 
-  with(scalars: readonly Scalar[]): readonly Scalar[] {
+  next(scalars = this.all.next()): readonly Scalar[] {
     return scalars.map((scalar, s) => this.own.get(s) ?? scalar);
-  }
-
-  next(): readonly Scalar[] {
-    return this.with(this.all.next());
   }
 
   /** A step counts once for all. */
@@ -86,7 +80,6 @@ export class StagedLaunch<Options extends BaseOptions> {
     private readonly staged: Staged,
   ) {}
 
-  /** One launch for all parameters; one for each where they have scalars of their own. */
   launch(live: Live): void {
     const { main, tensors } = this;
     const { device, kernel, scalars } = main;
@@ -95,7 +88,7 @@ export class StagedLaunch<Options extends BaseOptions> {
     else {
       tensors.forEach((slices, i) => {
         const one = new OneOf(live, this.#scalarsOf(i), i === tensors.length - 1);
-        device.launch({ kind: "rule", kernel, tensors: [slices], scalars: one.with(scalars) }, one);
+        device.launch({ kind: "rule", kernel, tensors: [slices], scalars: one.next(scalars) }, one);
       });
     }
     main.launched();
@@ -116,8 +109,8 @@ export class StagedLaunch<Options extends BaseOptions> {
   /** Writes the state that stages computed, in one launch, unless the step is skipped. */
   #renew(): void {
     const { device, kernel, rewrites, extraScalars } = this.main;
-    const { states = [] } = this.staged;
-    if (states.length === 0) return;
+    const { states } = this.staged;
+    if (!states?.length) return;
     const { dtype } = kernel.spec as { dtype: ComputeDType };
     const guards = rewrites.filter(({ rewrite }) => rewrite === "guard"); // the last of them
     device.launch({

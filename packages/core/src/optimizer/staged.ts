@@ -76,7 +76,6 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
 
   /** @internal */
   protected override staged(launch: PlannedLaunch<Options>): StagedLaunch<Options> {
-    const { algorithm } = this;
     const { options } = launch.group;
     const stages = this.stages();
     const directions = launchFirst(stages.rule(options), launch);
@@ -86,7 +85,7 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
       states: launch.slots.map(({ state }) => state!.tensors),
       launch: (...given) => launchStage(launch, ...given),
     });
-    checkStaged(algorithm, directions, staged);
+    checkStaged(this.algorithm, directions, staged);
     const results = staged.directions.map((result, i) => cast(result, directions[i]!.dtype));
     for (const direction of directions) if (!results.includes(direction)) direction.dispose();
     const tensors = results.map((result, i) => withDirection(launch, i, result));
@@ -199,6 +198,5 @@ function launchStage<Options extends BaseOptions>(
     },
     live,
   );
-  const written = rule.writes.map((name) => rule.buffers.indexOf(name));
-  for (const list of tensors) for (const slot of written) list[slot]!.storage.overwritten();
+  for (const name of rule.writes) for (const list of tensors) list[rule.buffers.indexOf(name)]!.storage.overwritten();
 }

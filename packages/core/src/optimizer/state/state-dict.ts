@@ -46,7 +46,9 @@ export function savedState<Options extends BaseOptions>(
   const stepped = groups.map(({ slots, options }) => {
     const rule = algorithm.rule(options);
     return {
-      slots: slots.filter(({ state, param }) => state !== null && isStepped(state, algorithm, rule, param)),
+      slots: slots.filter(
+        ({ state, param }) => state !== null && isStepped(state, initial, stateShapes(algorithm, rule, param)),
+      ),
       rule,
       options,
     };
@@ -66,15 +68,9 @@ export function savedState<Options extends BaseOptions>(
  * A rule without averages counts no steps: master weights alone show that there were some, until averages are made. Those that
  * were made for a step that failed have the initial counters still.
  */
-function isStepped<Options extends BaseOptions>(
-  { counter: { counters }, tensors }: ParameterState,
-  algorithm: Algorithm<Options>,
-  rule: Rule,
-  param: Tensor,
-): boolean {
+function isStepped({ counter: { counters }, tensors }: ParameterState, initial: Counters, shapes: object): boolean {
   if (counters.step > 0) return true;
-  const keys = Object.keys(stateShapes(algorithm, rule, param));
-  return tensors.has(MASTER) && (counters !== algorithm.initialCounters || !keys.some((key) => tensors.has(key)));
+  return tensors.has(MASTER) && (counters !== initial || !Object.keys(shapes).some((key) => tensors.has(key)));
 }
 
 function parameterStateDict(state: ParameterState): ParameterStateDict {
