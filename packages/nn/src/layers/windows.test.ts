@@ -47,3 +47,12 @@ it("pads more than one axis by itself", () => {
   same.dispose();
   expect([...x.dataSync()]).toEqual([1, 2, 3, 4]);
 });
+
+it("counts padding in averages, but not what lies beyond it", () => {
+  const average = (options: nn.AvgPool1dOptions) => [
+    ...new nn.AvgPool1d(2, options).forward(tensor([[1, 2, 3]])).dataSync(),
+  ];
+  expect(average({ padding: 1 })).toEqual([0.5, 2.5]);
+  expect(average({ padding: 1, countIncludePad: false })).toEqual([1, 2.5]);
+  expect(average({ ceilMode: true })).toEqual([1.5, 3]);
+});
