@@ -52,6 +52,8 @@ async function restore(fileSystem: FileSystem, folder: string): Promise<void> {
   for (const { name } of await sorted(fileSystem, folder)) {
     const [, step, kind, attempt] = suffixOf(name);
     if (kind !== "old" || lifeOf(attempt!.replace(/\.\d+$/, "")) !== "dead") continue;
+    // Half a one, which was being removed, must not take the name of a whole one.
+    if (!(await exists(fileSystem, join(folder, name)))) continue;
     const target = join(folder, step!);
     // Where another save is quicker, its step stays.
     if (!(await exists(fileSystem, target))) await fileSystem.rename(join(folder, name), target).catch(() => {});

@@ -207,3 +207,15 @@ it("of two saves of one step that are set aside readers and the next save choose
     expect(await seen()).toEqual(before);
   }
 });
+
+it("half of a step that was set aside does not take the name of a whole one", async () => {
+  const fileSystem = new MemoryFileSystem();
+  await saveCheckpoint("/a", { step: 1, tensors: { w }, values: { id: 7 } }, { fileSystem });
+  const [half, whole] = [newAttempt(), newAttempt()].sort();
+  for (const attempt of [half!, whole!]) endAttempt(attempt);
+  await fileSystem.makeFolder(`/r/step-00000001.old-${half}.0`);
+  await fileSystem.rename("/a/step-00000001", `/r/step-00000001.old-${whole}.0`);
+  await saveCheckpoint("/r", { step: 2, tensors: { w } }, { fileSystem });
+  expect((await fileSystem.list("/r")).map(({ name }) => name).sort()).toEqual(["step-00000001", "step-00000002"]);
+  expect((await loadCheckpoint("/r", { step: 1, fileSystem })).values).toEqual({ id: 7 });
+});
