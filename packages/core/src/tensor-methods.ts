@@ -114,6 +114,8 @@ const CALLED = {
   transpose: ops.transpose,
   permute: ops.permute,
   slice: ops.slice,
+  select: ops.select,
+  at: ops.at,
   var: ops.variance,
   std: ops.std,
   norm: ops.norm,

@@ -85,8 +85,19 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   split: () => [x(), [1, 1], 1],
   squeeze: () => [x(), 0],
   stack: () => [[x(), x()], 0],
-  std: () => [x(), 1, true, { correction: 0 }],
-  variance: () => [x(), 1, true, { correction: 0 }],
+  std: () => [x(), 1, { correction: 0, keepDim: true }],
+  variance: () => [x(), 1, { correction: 0, keepDim: true }],
+  argsort: () => [x(), 1, { descending: true }],
+  at: () => [x(), 0, null],
+  chunk: () => [x(), 2, 1],
+  flip: () => [x(), [0, 1]],
+  indexAdd: () => [x(), 0, labels(), x(), { alpha: 2 }],
+  repeat: () => [x(), [2, 1]],
+  roll: () => [x(), [1], [1]],
+  scatter: () => [x(), 1, core.tensor([[0]], { dtype: "i32" }), 1],
+  scatterAdd: () => [x(), 1, core.tensor([[0]], { dtype: "i32" }), x()],
+  select: () => [x(), 0, 0],
+  sort: () => [x(), 1, { descending: true }],
   topk: () => [x(), 1, 1, { largest: true }],
   tril: () => [x(), 0],
   triu: () => [x(), 0],
@@ -97,7 +108,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   reshape: () => [x(), [2]],
   transpose: () => [x(), 0, 1],
   permute: () => [x(), [1, 0]],
-  round: () => [x()],
+  round: () => [x(), { decimals: 1 }],
   slice: () => [x(), 0, 1, 1],
   silu: () => [x()],
   leakyRelu: () => [x(), 0.1],
@@ -189,7 +200,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
 
 /** Helpers of packages and what the optimizers' and devices' own tests try. */
 const ELSEWHERE = new Set(
-  "check needing runsOnce afterEachRun algorithmOf ruleHashes checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative checkNotSummary show defineRule everyVariant ruleByVariant l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend hostIo registerHostIo".split(
+  "check maskedSelect nonzero needing runsOnce afterEachRun algorithmOf ruleHashes checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative checkNotSummary show defineRule everyVariant ruleByVariant l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend hostIo registerHostIo".split(
     " ",
   ),
 );
@@ -202,8 +213,10 @@ const METHODS: Readonly<Record<string, () => unknown[]>> = {
     "add sub mul div pow maximum minimum eq ne lt le gt ge".split(" ").map((name) => [name, () => [x()]]),
   ),
   ...Object.fromEntries("sum mean max min argmax argmin".split(" ").map((name) => [name, () => [0, true]])),
-  var: () => [1, true, { correction: 0 }],
-  std: () => [1, true, { correction: 0 }],
+  var: () => [1, { correction: 0, keepDim: true }],
+  std: () => [1, { correction: 0, keepDim: true }],
+  select: () => [0, 0],
+  at: () => [0, null],
   norm: () => [2, 1, true],
   clamp: () => [0, 1],
   squeeze: () => [0],

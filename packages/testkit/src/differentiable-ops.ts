@@ -228,7 +228,8 @@ export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
         name: `${op} over ${JSON.stringify(axis) ?? "all"}`,
         shapes: [[3, 2, 4]],
         // The variance of one is NaN.
-        run: (x) => (op === "min" ? x!.min(axis) : x![op](axis, true, { correction: axis?.toString() === "" ? 0 : 1 })),
+        run: (x) =>
+          op === "min" ? x!.min(axis) : x![op](axis, { keepDim: true, correction: axis?.toString() === "" ? 0 : 1 }),
       }),
     ),
   ).filter(({ name }) => name !== "std over []"),

@@ -140,7 +140,7 @@ for (const dtype of [...FLOATS, ...INTEGERS]) {
           `${name} less ${correction}`,
           [input(shape, dtype, keeps)],
           `a.${name}(${shape.length === 0 ? "" : `dim=${axis}, `}correction=${correction})`,
-          (a) => a[name](axis, false, { correction }),
+          (a) => a[name](axis, { correction }),
         );
         add(name, [input(shape, dtype, trained)], `a.${name}()`, (a) => a[name]());
       }
@@ -162,6 +162,10 @@ for (const dtype of [...FLOATS, ...INTEGERS]) {
       F.flatten(a, start, end),
     );
   if (dtype !== "bool") add("round", [input([3, 7], dtype, trained)], "a.round()", (a) => F.round(a));
+  for (const decimals of isFloat ? [1, 3, -1] : [])
+    add(`round to ${decimals}`, [input([3, 7], dtype, trained)], `a.round(decimals=${decimals})`, (a) =>
+      F.round(a, { decimals }),
+    );
   if (dtype !== "u8") {
     add("any", [input([3, 2, 2], dtype)], "a.any(1, keepdim=True)", (a) => F.any(a, 1, true));
     add("all", [input([3, 2, 2], dtype)], "a.all(1, keepdim=True)", (a) => F.all(a, 1, true));

@@ -2,7 +2,7 @@
 import { inEachRun } from "../device/host-code";
 import { argmax, cast, clone, concat } from "../ops";
 import { computeOn } from "../ops/compute";
-import { scatterAdd } from "../ops/indices/gather";
+import { scatterRows } from "../ops/indices/gather";
 import { fill, launchMap } from "../ops/map";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
@@ -80,7 +80,7 @@ function byDevice(indices: Tensor): FirstPlaces {
     equal.dispose();
   }
   const places = parts.length === 1 ? parts[0]! : concat(parts);
-  const counts = scatterAdd(fill([size], 1, "f32", device), places, shape);
+  const counts = scatterRows(fill([size], 1, "f32", device), places, shape);
   const nowhere = fill([1], -1, compute, device);
   return {
     places,

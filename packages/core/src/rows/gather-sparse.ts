@@ -4,7 +4,7 @@ import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import { cast, checkTensor, elementwise, gather } from "../ops";
-import { scatterAdd } from "../ops/indices/gather";
+import { scatterRows } from "../ops/indices/gather";
 import { isTaping, noGrad, record } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import { computeDType } from "../values/dtype";
@@ -29,11 +29,11 @@ export function gatherSparse(table: Tensor, indices: Tensor, options: GatherSpar
   const computed = () => `the table must be a leaf, got the result of ${table.node!.name}.`;
   check(table.node === null, "UNSUPPORTED", where, computed, "Use gather, whose gradient is dense.");
   const output = noGrad(() => gather(table, indices));
-  const at = noGrad(() => rowsWithGradient(cast(indices, "i32"), options));
+  const at = noGrad(() => rowsWithGradient(indices, options));
   const { dtype, shape } = table;
   const recorded = record(where, output, [table], [at], (g, [held]) => {
     const wide = cast(g, computeDType(dtype));
-    if (isTaping()) return [cast(scatterAdd(wide, held!, shape), dtype)];
+    if (isTaping()) return [cast(scatterRows(wide, held!, shape), dtype)];
     const { rows, values } = tidy(() =>
       mergedRows(held!.reshape([held!.size]), wide.reshape([held!.size, ...shape.slice(1)]), dtype),
     );

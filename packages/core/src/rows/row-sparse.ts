@@ -7,8 +7,8 @@ import { check, OptError } from "../errors/errors";
 import { show } from "../errors/show";
 import { cast, checkTensor, clone, concat, copyInto, elementwise, fill, fillInPlace } from "../ops";
 import { checkDevice } from "../ops/check-device";
-import { checkIndices } from "../ops/indices/check-indices";
-import { scatterAdd } from "../ops/indices/gather";
+import { checkIndexDType, checkIndices } from "../ops/indices/check-indices";
+import { scatterRows } from "../ops/indices/gather";
 import { launchMap } from "../ops/map";
 import { decode, readBytesSync } from "../tensor/read";
 import { Storage } from "../tensor/storage";
@@ -79,14 +79,14 @@ export class RowSparse extends Tensor {
         device.write(tensor.memorySlice(), new Uint8Array(numbers.buffer));
         return tensor;
       }) as [Tensor, Tensor];
-      const values = scatterAdd(wide(this.content), target, [rows.length, ...shape.slice(1)]);
+      const values = scatterRows(wide(this.content), target, [rows.length, ...shape.slice(1)]);
       return new RowSparse(indices, cast(values, dtype), shape, true);
     });
   }
 
   /** The same numbers in a dense tensor: rows that come more than once are added up in their order. */
   toDense(): Tensor {
-    return alone(() => cast(scatterAdd(wide(this.values), this.place, this.shape), this.dtype));
+    return alone(() => cast(scatterRows(wide(this.values), this.place, this.shape), this.dtype));
   }
 
   /** @internal */
@@ -112,7 +112,7 @@ export class RowSparse extends Tensor {
     device.launch(launch, live);
     written.forEach((after, i) => {
       const compute = computeDType(after.dtype);
-      const counts = scatterAdd(fill([place.size], 1, compute, device), place, [shape[0]!]);
+      const counts = scatterRows(fill([place.size], 1, compute, device), place, [shape[0]!]);
       const column = counts.reshape(shape.map((extent, axis) => (axis === 0 ? extent : 1)));
       const inputs = [column, cast(after, compute), cast(before[i]!, compute)];
       copyInto(launchMap(WHERE_COUNTED, compute, inputs, [], shape), after);
@@ -189,7 +189,7 @@ export interface MergedRows {
 export function mergedRows(indices: Tensor, values: Tensor, dtype: DType): MergedRows {
   if (indices.size === 0) return { rows: clone(indices), values: cast(clone(values), dtype) };
   const { places, rows } = firstPlaces(indices);
-  return { rows, values: cast(scatterAdd(wide(values), places, values.shape), dtype) };
+  return { rows, values: cast(scatterRows(wide(values), places, values.shape), dtype) };
 }
 
 /**
@@ -207,8 +207,7 @@ export function rowSparse(indices: Tensor, values: Tensor, shape: Shape): RowSpa
   checkTensor(where, indices, "indices");
   checkTensor(where, values, "values");
   checkDevice(where, [indices, values]);
-  const integers = () => `indices must be integers, got ${indices.dtype}.`;
-  check(!isFloat(indices.dtype), "BAD_DTYPE", where, integers, `Make them with dtype: "i32".`);
+  checkIndexDType(where, indices);
   const floats = () => `values must be floating-point, got ${values.dtype}.`;
   check(isFloat(values.dtype), "BAD_DTYPE", where, floats, `Use dtype: "f32".`);
   const isShape =
@@ -221,7 +220,7 @@ export function rowSparse(indices: Tensor, values: Tensor, shape: Shape): RowSpa
   const rows = () => `values must have shape ${showShape(expected)}, got ${showShape(values.shape)}.`;
   check(sameShape(values.shape, expected), "BAD_SHAPE", where, rows, "One row for each index.");
   const own = alone(() => {
-    const at = cast(clone(indices), "i32");
+    const at = clone(indices);
     checkIndices(where, indices, shape[0]!);
     return { at, content: clone(values) };
   });

@@ -131,10 +131,14 @@ export interface Fluent<T> {
   permute(axes: readonly number[]): T;
   /** Elements `start` to `end` (exclusive) along an axis; negative positions count from the end. */
   slice(start: number, end?: number, axis?: number): T;
+  /** The part at one position of an axis, without that axis, as a copy: `x[i]` of PyTorch is `x.select(0, i)`. Negative positions count from the end. */
+  select(axis: number, index: number): T;
+  /** The part at one position of each of the first axes: `x[1, :, 3]` of PyTorch is `x.at(1, null, 3)`. */
+  at(...indices: readonly (number | null)[]): T;
   /** sum((x - mean)^2) / (count - correction) over the given axes, or over all; `correction` is 1 by default. */
-  var(axis?: number | readonly number[], keepDim?: boolean, options?: { readonly correction?: number }): T;
+  var(axis?: number | readonly number[], options?: { readonly correction?: number; readonly keepDim?: boolean }): T;
   /** The square root of the variance. */
-  std(axis?: number | readonly number[], keepDim?: boolean, options?: { readonly correction?: number }): T;
+  std(axis?: number | readonly number[], options?: { readonly correction?: number; readonly keepDim?: boolean }): T;
   /** sum(|x|^p)^(1/p) over the given axes, or over all; p = 2 by default. */
   norm(p?: number, axis?: number | readonly number[], keepDim?: boolean): T;
   /** Values kept between bounds, of which one may be null. */

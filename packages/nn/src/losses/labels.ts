@@ -22,6 +22,8 @@ export function labelIndices(where: string, labels: Labels, logits: Tensor, igno
     const problem = () => `labels must be a list or a Tensor, got ${show(labels)}.`;
     check(isTensor, "BAD_ARGUMENT", where, problem, "Pass one class per row of logits: [0].");
     checkTensor(where, labels, "labels");
+    const dtype = () => `labels must be i32, got ${labels.dtype}.`;
+    check(labels.dtype === "i32", "BAD_DTYPE", where, dtype, 'Cast with labels.to("i32").');
     return { indices: labels, count: undefined };
   }
   const classes = logits.shape.at(-1) ?? 0;

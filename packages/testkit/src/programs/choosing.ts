@@ -55,7 +55,7 @@ export const CHOOSING: Readonly<Record<string, OpKind>> = {
     run: ([x], { axis, keepDim }) => (x as Tensor).argmin(axis as number | undefined, keepDim as boolean | undefined),
     spec: ([x], options) => ({ shape: reduced(x!.shape, options), dtype: "i32" }),
   },
-  var: measure((x, axis, keepDim) => variance(x, axis, keepDim, { correction: 0 })),
+  var: measure((x, axis, keepDim) => variance(x, axis, { keepDim, correction: 0 })),
   norm: measure((x, axis, keepDim) => x.norm(2, axis, keepDim)),
   topk: {
     run: ([x], { k, axis, largest }) => topk(x as Tensor, k as number, axis as number, { largest: !!largest }).values,

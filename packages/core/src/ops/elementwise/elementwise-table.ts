@@ -45,7 +45,7 @@ const normalCdf = (x: E) => mul(0.5, add(1, erf(mul(x, SQRT_HALF))));
 export const nanOf = (b: E, value: E) => where(less(b, 1), value, where(less(0, b), value, b));
 
 /** One of two where x is a number, and `no` where it is NaN. */
-const ifNumber = (x: E, yes: E | number, no: E | number) => where(less(minimum(x, 1), 2), yes, no);
+export const ifNumber = (x: E, yes: E | number, no: E | number) => where(less(minimum(x, 1), 2), yes, no);
 /** Where neither is less: equal, or one is NaN. */
 export const ifEqual = (a: E, b: E, yes: E | number, no: E | number) =>
   where(less(a, b), no, where(less(b, a), no, ifNumber(a, ifNumber(b, yes, no), no)));

@@ -1,11 +1,13 @@
 /** Rounding to integers, and signs: what has the gradient 0. */
 
+import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
+import { checkOptions } from "../../errors/options";
 import type { Expression } from "../../rule/expression";
 import { abs, add, less, neg, sub, where } from "../../rule/symbols";
 import type { Tensor } from "../../tensor/tensor";
-import { isFloat } from "../../values/dtype";
-import { clone } from "../cast";
+import { computeDType, isFloat } from "../../values/dtype";
+import { clone, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "./elementwise";
 import { type ElementwiseDefinition, extended } from "./elementwise-table";
@@ -39,15 +41,25 @@ const SIGN: ElementwiseDefinition = {
   derivatives: [zeroGradient],
 };
 
+export interface RoundOptions {
+  /** Digits after the point; before it, if negative. Default 0. */
+  readonly decimals?: number;
+}
+
 /**
- * The nearest integer, and of two as near the even one. The gradient is 0, as in PyTorch.
+ * The nearest integer, and of two as near the even one; with `decimals` round(x 10^decimals) / 10^decimals. The gradient is 0, as in PyTorch.
  *
- * @throws OptError BAD_ARGUMENT; BAD_DTYPE for booleans
+ * @throws OptError BAD_ARGUMENT; BAD_DTYPE for booleans, and for integers with decimals
  * @example
  * round(tensor([0.5, 1.5, -2.6])); // [0, 2, -3]
+ * round(tensor([1.26]), { decimals: 1 }); // [1.3]
  */
-export function rounded(x: Tensor): Tensor {
-  return whole("round", ROUND, x);
+export function rounded(x: Tensor, options: RoundOptions = {}): Tensor {
+  checkTensor("round", x);
+  checkOptions("round", options, { decimals: "number" });
+  const { decimals = 0 } = options;
+  checkValue(Number.isInteger(decimals), "round", "decimals", "an integer", decimals, "For example { decimals: 1 }.");
+  return decimals === 0 ? whole("round", ROUND, x) : toDecimals(x, decimals);
 }
 
 /**
@@ -90,4 +102,15 @@ function whole(name: string, definition: ElementwiseDefinition, x: Tensor): Tens
 export function sign(x: Tensor): Tensor {
   checkTensor("sign", x);
   return x.dtype === "bool" ? clone(x) : elementwise(extended("sign", SIGN), [x]);
+}
+
+/** PyTorch multiplies by a power of ten and divides by it, or the other way round. */
+function toDecimals(x: Tensor, decimals: number): Tensor {
+  const problem = () => `decimals need floats, got ${x.dtype}.`;
+  check(isFloat(x.dtype), "BAD_DTYPE", "round", problem, 'Use x.to("f32").');
+  const [scale, back] = decimals > 0 ? (["mul", "div"] as const) : (["div", "mul"] as const);
+  const power = 10 ** Math.abs(decimals);
+  return computeIn(computeDType(x.dtype), [x], x.dtype, (wide) =>
+    elementwise(back, [rounded(elementwise(scale, [wide!, power])), power]),
+  );
 }

@@ -47,7 +47,7 @@ export function maskedFill(x: Tensor, mask: Tensor, value: Tensor | number): Ten
   });
 }
 
-function checkBool(where: string, value: unknown, name: string): asserts value is Tensor {
+export function checkBool(where: string, value: unknown, name: string): asserts value is Tensor {
   checkTensor(where, value, name);
   const { dtype } = value;
   check(dtype === "bool", "BAD_DTYPE", where, () => `${name} must be bool, got ${dtype}.`, "Compare: x.ne(0).");

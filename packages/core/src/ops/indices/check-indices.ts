@@ -6,6 +6,12 @@ import { decode } from "../../tensor/read";
 import type { Tensor } from "../../tensor/tensor";
 import { byteSize } from "../../values/dtype";
 
+/** @throws OptError BAD_DTYPE unless indices are i32: booleans choose by `maskedSelect`, and bytes are data */
+export function checkIndexDType(where: string, { dtype }: Tensor, name = "indices"): void {
+  const cure = dtype === "bool" ? "maskedSelect(x, mask) chooses by a mask." : 'Cast with to("i32").';
+  check(dtype === "i32", "BAD_DTYPE", where, () => `${name} must be i32, got ${dtype}.`, cure);
+}
+
 /**
  * Checks indices, as they were given, on devices that share the host's memory: now, and before each run of a compiled function.
  * Those that the function computes itself are not known then, and kernels answer with NaN.

@@ -3,16 +3,13 @@
 import { tidy } from "../../device/scope";
 import { check } from "../../errors/errors";
 import type { Tensor } from "../../tensor/tensor";
-import { isFloat } from "../../values/dtype";
 import { normalizeAxis, showShape } from "../../values/shape";
-import { cast } from "../cast";
 import { checkDevice } from "../check-device";
 import { checkTensor } from "../check-tensor";
-import { elementwise } from "../elementwise/elementwise";
-import { reshape, slice, transpose } from "../shape/shape";
-import { checkIndices } from "./check-indices";
+import { reshape } from "../shape/shape";
+import { checkIndexDType, checkIndices } from "./check-indices";
+import { flatPlaces } from "./flat-places";
 import { gather } from "./gather";
-import { positions } from "./positions";
 
 /**
  * torch.gather: along the axis, result[i, j, ..] = x[i, indices[i, j, ..], ..] (for axis 1). Indices have x's number of axes and, along
@@ -30,8 +27,8 @@ export function gatherAlong(x: Tensor, indices: Tensor, axis: number): Tensor {
   checkTensor(where, x);
   checkTensor(where, indices, "indices");
   checkDevice(where, [x, indices]);
-  const { dtype, shape } = indices;
-  check(!isFloat(dtype), "BAD_DTYPE", where, () => `indices must be integers, got ${dtype}.`, 'Cast with to("i32").');
+  const { shape } = indices;
+  checkIndexDType(where, indices);
   const along = normalizeAxis(where, axis, x.shape.length);
   check(
     shape.length === x.shape.length && shape.every((extent, i) => i === along || extent <= x.shape[i]!),
@@ -41,15 +38,7 @@ export function gatherAlong(x: Tensor, indices: Tensor, axis: number): Tensor {
     "Rows of a table are taken by gather(table, indices).",
   );
   return tidy(() => {
-    const at = cast(indices, "i32");
-    const extent = x.shape[along]!;
-    checkIndices(where, indices, extent);
-    const part = shape.reduce((rest, e, i) => (i === along || e === x.shape[i] ? rest : slice(rest, 0, e, i)), x);
-    const [values, places] = [transpose(part, along, -1), transpose(at, along, -1)];
-    const starts = positions([...places.shape.slice(0, -1), 1], x.device, extent);
-    // An index beyond its row must not reach into another one.
-    const inside = elementwise("mul", [elementwise("le", [0, places]), elementwise("less", [places, extent])]);
-    const flat = elementwise("select", [inside, elementwise("add", [places, starts]), -1]);
-    return transpose(gather(reshape(values, [values.size]), flat), along, -1);
+    checkIndices(where, indices, x.shape[along]!);
+    return gather(reshape(x, [x.size]), flatPlaces(indices, x.shape, along));
   });
 }

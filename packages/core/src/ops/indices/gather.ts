@@ -5,12 +5,12 @@ import { carried } from "../../js/carried";
 import { gather as gatherOnJs, scatterAdd as scatterAddOnJs } from "../../js/rows-by-index";
 import { record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
-import { type ComputeDType, computeDType, isFloat } from "../../values/dtype";
+import { type ComputeDType, computeDType } from "../../values/dtype";
 import type { Shape } from "../../values/shape";
-import { cast, computeIn } from "../cast";
+import { computeIn } from "../cast";
 import { checkDevice } from "../check-device";
 import { checkTensor } from "../check-tensor";
-import { checkIndices } from "./check-indices";
+import { checkIndexDType, checkIndices } from "./check-indices";
 
 const GATHER = /* @__PURE__ */ carried("gather", gatherOnJs);
 const SCATTER_ADD = /* @__PURE__ */ carried("scatterAdd", scatterAddOnJs);
@@ -28,16 +28,9 @@ export function gather(table: Tensor, indices: Tensor): Tensor {
   const device = checkDevice("gather", [table, indices]);
   const hasRows = table.shape.length > 0;
   check(hasRows, "BAD_SHAPE", "gather", () => "the table needs rows, got a scalar.", "Pass [rows, width].");
-  check(
-    !isFloat(indices.dtype),
-    "BAD_DTYPE",
-    "gather",
-    () => `indices must be integers, got ${indices.dtype}.`,
-    `Make them with dtype: "i32".`,
-  );
+  checkIndexDType("gather", indices);
   const compute = computeDType(table.dtype);
   if (table.dtype !== compute) return computeIn(compute, [table], table.dtype, (wide) => gather(wide!, indices));
-  const at = cast(indices, "i32");
   const [rows, ...rest] = table.shape as [number, ...number[]];
   const count = indices.size;
   checkIndices("gather", indices, rows);
@@ -47,20 +40,18 @@ export function gather(table: Tensor, indices: Tensor): Tensor {
     kind: "gather",
     kernel: device.kernel({ kind: GATHER, dtype: compute }),
     table: table.memorySlice(),
-    indices: at.memorySlice(),
+    indices: indices.memorySlice(),
     output: output.memorySlice(),
     rows,
     width,
     count,
   });
   const { shape } = table;
-  const recorded = record("gather", output, [table], [at], (g, [held]) => [scatterAdd(g, held!, shape)]);
-  if (at !== indices) at.dispose(); // the tape holds its own
-  return recorded;
+  return record("gather", output, [table], [indices], (g, [held]) => [scatterRows(g, held!, shape)]);
 }
 
 /** Adds rows up at their indices (i32), in a table of zeros: the adjoint of gather. */
-export function scatterAdd(source: Tensor, indices: Tensor, shape: Shape): Tensor {
+export function scatterRows(source: Tensor, indices: Tensor, shape: Shape): Tensor {
   const { device } = source;
   const dtype = source.dtype as ComputeDType;
   const result = Tensor.empty(shape, dtype, device);
@@ -75,5 +66,5 @@ export function scatterAdd(source: Tensor, indices: Tensor, shape: Shape): Tenso
     width: rows === 0 ? 0 : result.size / rows,
     count: indices.size,
   });
-  return record("scatterAdd", result, [source], [indices], (g, [held]) => [gather(g, held!)]);
+  return record("scatterRows", result, [source], [indices], (g, [held]) => [gather(g, held!)]);
 }

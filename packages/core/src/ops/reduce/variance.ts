@@ -1,7 +1,9 @@
 /** How far values spread: variance and standard deviation over axes. */
 
 import { checkValue } from "../../errors/check-value";
+import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
+import { show } from "../../errors/show";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
 import { sizeOf } from "../../values/shape";
@@ -14,6 +16,8 @@ import { type Axes, mean, reducedShape, sum } from "./reduce";
 export interface VarianceOptions {
   /** What is taken off the count: 1 for an estimate from samples, 0 for the mean of the squares. Default 1. */
   readonly correction?: number;
+  /** Keeps reduced axes with extent 1. Default false. */
+  readonly keepDim?: boolean;
 }
 
 /**
@@ -24,8 +28,8 @@ export interface VarianceOptions {
  * @example
  * variance(tensor([1, 2, 4])); // 7/3
  */
-export function variance(x: Tensor, axis?: Axes, keepDim = false, options: VarianceOptions = {}): Tensor {
-  return spread("var", x, axis, keepDim, options, (squares) => squares);
+export function variance(x: Tensor, axis?: Axes, options: VarianceOptions = {}): Tensor {
+  return spread("var", x, axis, options, (squares) => squares);
 }
 
 /**
@@ -35,21 +39,23 @@ export function variance(x: Tensor, axis?: Axes, keepDim = false, options: Varia
  * @example
  * std(tensor([1, 2, 3])); // 1
  */
-export function std(x: Tensor, axis?: Axes, keepDim = false, options: VarianceOptions = {}): Tensor {
-  return spread("std", x, axis, keepDim, options, root);
+export function std(x: Tensor, axis?: Axes, options: VarianceOptions = {}): Tensor {
+  return spread("std", x, axis, options, root);
 }
 
 function spread(
   where: string,
   x: Tensor,
   axis: Axes,
-  keepDim: boolean,
   options: VarianceOptions,
   last: (squares: Tensor) => Tensor,
 ): Tensor {
   checkTensor(where, x);
-  checkOptions(where, options, { correction: "number" });
-  const { correction = 1 } = options;
+  const unnamed = () => `the second place takes options, got ${show(options)}.`;
+  const cure = "Write { keepDim: true }, or { correction: 0 } for PyTorch's unbiased=False.";
+  check(typeof options !== "boolean", "BAD_ARGUMENT", where, unnamed, cure);
+  checkOptions(where, options, { correction: "number", keepDim: "boolean" });
+  const { correction = 1, keepDim = false } = options;
   checkValue(correction >= 0, where, "correction", ">= 0", correction, "Use 1.");
   const { axes } = reducedShape(where, x, axis, keepDim);
   const dtype = isFloat(x.dtype) ? x.dtype : "f32";

@@ -11,7 +11,7 @@ import { cast, computeIn } from "../cast";
 import { checkDevice } from "../check-device";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
-import { checkIndices } from "../indices/check-indices";
+import { checkIndexDType, checkIndices } from "../indices/check-indices";
 import { fill } from "../map";
 import { reshape } from "../shape/shape";
 import { launchRows } from "./launch-rows";
@@ -36,30 +36,21 @@ export function crossEntropyRows(logits: Tensor, labels: Tensor, ignoreIndex = -
       `labels must have the shape of logits without the class axis, got ${showShape(labels.shape)} for ${showShape(logits.shape)}.`,
     "Pass class indices, not one-hot rows.",
   );
-  check(
-    !isFloat(labels.dtype),
-    "BAD_DTYPE",
-    "crossEntropy",
-    () => `labels must be integers, got ${labels.dtype}.`,
-    `Make them with dtype: "i32".`,
-  );
+  checkIndexDType("crossEntropy", labels, "labels");
   checkValue(Number.isInteger(ignoreIndex), "crossEntropy", "ignoreIndex", "an integer", ignoreIndex, "Use -100.");
   const dtype = isFloat(logits.dtype) ? logits.dtype : "f32";
   const compute = computeDType(dtype);
   if (logits.dtype !== compute)
     return computeIn(compute, [logits], dtype, (wide) => crossEntropyRows(wide!, labels, ignoreIndex));
-  const indices = cast(labels, "i32");
   const classes = logits.shape.at(-1)!;
   const rows = labels.size;
   checkIndices("crossEntropy", labels, classes, ignoreIndex);
   const output = Tensor.empty(labels.shape, compute, device);
   const sizes = { rows, length: classes, ignoreIndex };
-  launchRows(lossRows, { inputs: { x: logits }, labels: indices, outputs: { loss: output }, ...sizes });
-  const recorded = record("crossEntropy", output, [logits], [logits, indices], (g, [x, held]) => [
+  launchRows(lossRows, { inputs: { x: logits }, labels, outputs: { loss: output }, ...sizes });
+  return record("crossEntropy", output, [logits], [logits, labels], (g, [x, held]) => [
     isTaping() ? recordedGrad(x!, held!, g, ignoreIndex) : crossEntropyGrad(x!, held!, g, ignoreIndex),
   ]);
-  if (indices !== labels) indices.dispose(); // the tape holds its own
-  return recorded;
 }
 
 /** g (softmax(x) - the label's class) in each row, and 0 where the label is ignored. */

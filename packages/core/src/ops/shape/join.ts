@@ -1,6 +1,7 @@
 /** Tensors joined along a new axis, and cut into pieces. */
 
 import { tidy } from "../../device/scope";
+import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { show } from "../../errors/show";
 import type { Tensor } from "../../tensor/tensor";
@@ -63,6 +64,20 @@ export function split(x: Tensor, sizes: number | readonly number[], axis = 0): T
     start += size;
     return slice(x, start - size, start, along);
   });
+}
+
+/**
+ * At most `chunks` pieces of an axis, as copies: of equal size, of which the last may be less.
+ *
+ * @throws OptError BAD_ARGUMENT
+ * @example
+ * chunk(zeros([5]), 2); // [3] and [2]
+ */
+export function chunk(x: Tensor, chunks: number, axis = 0): Tensor[] {
+  checkTensor("chunk", x);
+  checkValue(Number.isInteger(chunks) && chunks > 0, "chunk", "chunks", "a positive integer", chunks, "For example 2.");
+  const extent = x.shape[normalizeAxis("chunk", axis, x.shape.length)]!;
+  return split(x, extent === 0 ? Array<number>(chunks).fill(0) : Math.ceil(extent / chunks), axis);
 }
 
 function pieces(extent: number, size: number): number[] {

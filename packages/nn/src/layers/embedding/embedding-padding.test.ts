@@ -5,13 +5,13 @@ import { describe, expect, it } from "vitest";
 import { Embedding } from "../../index";
 
 const made = (paddingIdx: number | null) => new Embedding(3, 2, { paddingIdx, generator: new Generator(4) });
-const indices = (dtype: "i32" | "u8" = "i32") =>
+const indices = () =>
   tensor(
     [
       [0, 2],
       [2, 1],
     ],
-    { dtype },
+    { dtype: "i32" },
   );
 const rows = (x: { tolist(): unknown }) => x.tolist() as number[][];
 
@@ -27,14 +27,14 @@ describe("paddingIdx", () => {
     expect(rows(layer.weight)).toEqual(rows(made(null).weight).map((values, i) => (i === row ? [0, 0] : values)));
   });
 
-  it.each(["i32", "u8"] as const)("leaves its row without a gradient, for indices of %s", (dtype) => {
+  it("leaves its row without a gradient", () => {
     const layer = made(2);
     layer.weight.set([
       [1, 2],
       [3, 4],
       [5, 6],
     ]);
-    const result = layer.forward(indices(dtype));
+    const result = layer.forward(indices());
     expect(result.tolist()).toEqual([
       [
         [1, 2],

@@ -1,5 +1,4 @@
 /** Growth by comparing, choosing and measuring. */
-import type { DType } from "@opt/core";
 import { sizeOf } from "../numbers";
 import { broadcast } from "../op-kind";
 import type { Shape } from "../program";
@@ -71,7 +70,7 @@ export const CHOICES: readonly Growth[] = [
     const below = x.shape[axis]!;
     if (below === 0 || below > 256) return null;
     const shape = x.shape.with(axis, draft.random.pick([1, 2, 3]));
-    const indices = draft.leaf("data", shape, draft.random.pick<DType>(["i32", "u8"]), {
+    const indices = draft.leaf("data", shape, "i32", {
       ...draft.fill("whole"),
       below,
     });
@@ -80,7 +79,7 @@ export const CHOICES: readonly Growth[] = [
   (draft, x) => {
     const classes = x.shape.at(-1) ?? 0;
     if (classes < 1 || classes > 256) return null;
-    const places = draft.leaf("data", x.shape.slice(0, -1), draft.random.pick<DType>(["i32", "u8"]), {
+    const places = draft.leaf("data", x.shape.slice(0, -1), "i32", {
       ...draft.fill("whole"),
       below: classes,
     });

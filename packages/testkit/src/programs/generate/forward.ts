@@ -189,7 +189,7 @@ const OTHERS: readonly Growth[] = [
   (draft, x) => {
     if (x.shape.length === 0 || x.shape[0] === 0) return null;
     const shape = draft.random.pick<Shape>([[3], [2, 2], [5], [1], []]);
-    const indices = draft.leaf("data", shape, x.shape[0]! > 256 ? "i32" : draft.random.pick<DType>(["i32", "u8"]), {
+    const indices = draft.leaf("data", shape, "i32", {
       ...draft.fill("whole"),
       below: x.shape[0]!,
     });

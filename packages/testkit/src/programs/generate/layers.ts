@@ -1,5 +1,4 @@
 /** Growth by layers that have weights of their own. */
-import type { DType } from "@opt/core";
 import { sizeOf } from "../numbers";
 import type { Shape } from "../program";
 import type { Value } from "./draft";
@@ -49,15 +48,10 @@ export const LAYERS: readonly Growth[] = [
   },
   (draft) => {
     const [count, width] = [draft.random.pick([1, 3, 6]), draft.random.pick([1, 2, 5])];
-    const indices = draft.leaf(
-      "data",
-      draft.random.pick<Shape>([[3], [2, 2], []]),
-      draft.random.pick<DType>(["i32", "u8"]),
-      {
-        ...draft.fill("whole"),
-        below: count,
-      },
-    );
+    const indices = draft.leaf("data", draft.random.pick<Shape>([[3], [2, 2], []]), "i32", {
+      ...draft.fill("whole"),
+      below: count,
+    });
     const shapes = { weight: [count, width] };
     const sparse = draft.chance(0.5);
     const [layer, weights] = draft.layer("Embedding", [count, width], draft.floatDType(), shapes, { sparse });

@@ -1,0 +1,170 @@
+/** Elements put into a tensor, or added to it, at places by index. */
+
+import { tidy } from "../../device/scope";
+import { check } from "../../errors/errors";
+import { checkOptions } from "../../errors/options";
+import { show } from "../../errors/show";
+import { noGrad } from "../../tensor/tape";
+import { Tensor } from "../../tensor/tensor";
+import { type ComputeDType, computeDType, isFloat } from "../../values/dtype";
+import { normalizeAxis, type Shape, showShape } from "../../values/shape";
+import { cast } from "../cast";
+import { checkDevice } from "../check-device";
+import { checkTensor } from "../check-tensor";
+import { WRAP } from "../compute";
+import { elementwise } from "../elementwise/elementwise";
+import { fill, inWords } from "../map";
+import { reshape, slice, transpose } from "../shape/shape";
+import { checkIndexDType, checkIndices } from "./check-indices";
+import { flatPlaces } from "./flat-places";
+import { gather, scatterRows } from "./gather";
+import { positions } from "./positions";
+
+export interface IndexAddOptions {
+  /** The source is multiplied by it. Default 1. */
+  readonly alpha?: number;
+}
+
+/**
+ * x + alpha * source, a slice of the source along the axis going to each index (i32 [n]): torch.index_add. Equal indices add up.
+ * An index out of range throws where the device shares the host's memory, and adds nothing elsewhere.
+ *
+ * @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH; BAD_ARGUMENT for an index out of range
+ * @example
+ * indexAdd(zeros([3]), 0, tensor([2, 0, 2], { dtype: "i32" }), tensor([1, 2, 3])); // [2, 0, 4]
+ */
+export function indexAdd(
+  x: Tensor,
+  axis: number,
+  indices: Tensor,
+  source: Tensor,
+  options: IndexAddOptions = {},
+): Tensor {
+  const where = "indexAdd";
+  const along = checkOperands(where, x, axis, indices, source);
+  checkOptions(where, options, { alpha: "number" });
+  const { alpha = 1 } = options;
+  const shape = x.shape.with(along, indices.size);
+  const fits = indices.shape.length === 1 && source.shape.join() === shape.join();
+  const problem = () =>
+    `needs indices [n] and a source ${showShape(shape)}, got ${showShape(indices.shape)} and ${showShape(source.shape)}.`;
+  check(fits, "BAD_SHAPE", where, problem, "scatterAdd has an index for each element.");
+  checkIndices(where, indices, x.shape[along]!);
+  return tidy(() => {
+    const scaled = alpha === 1 ? source : elementwise("mul", [source, alpha]);
+    const rows = along === 0 ? scaled : transpose(scaled, 0, along);
+    const { shape: whole } = along === 0 ? x : { shape: swapped(x.shape, along) };
+    const sums = summed(rows, indices, whole);
+    return elementwise("add", [x, along === 0 ? sums : transpose(sums, 0, along)]);
+  });
+}
+
+/**
+ * x with the source's elements added along the axis: result[index[i, j], j] += source[i, j] for axis 0 (torch.scatter_add). Indices have
+ * x's number of axes and at most the source's extents; equal indices add up. An index out of range throws where the device shares the
+ * host's memory, and adds nothing elsewhere.
+ *
+ * @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH; BAD_ARGUMENT for an index out of range
+ * @example
+ * scatterAdd(zeros([3]), 0, tensor([2, 0, 2], { dtype: "i32" }), tensor([1, 2, 3])); // [2, 0, 4]
+ */
+export function scatterAdd(x: Tensor, axis: number, indices: Tensor, source: Tensor): Tensor {
+  const where = "scatterAdd";
+  const along = checkOperands(where, x, axis, indices, source);
+  checkExtents(where, x, along, indices, source);
+  return tidy(() => {
+    const places = reshape(flatPlaces(indices, x.shape, along), [indices.size]);
+    const sums = summed(reshape(fitted(source, indices.shape), [indices.size]), places, [x.size]);
+    return elementwise("add", [x, reshape(sums, x.shape)]);
+  });
+}
+
+/**
+ * x with the source's elements put in along the axis: result[index[i, j], j] = source[i, j] for axis 0 (torch.scatter). Indices have x's
+ * number of axes and at most the source's extents; of equal ones the last counts. The source may be a number. An index out of range throws
+ * where the device shares the host's memory, and puts nothing elsewhere.
+ *
+ * @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH; BAD_ARGUMENT for an index out of range
+ * @example
+ * scatter(zeros([2, 3]), 1, tensor([[2], [0]], { dtype: "i32" }), 1); // [[0, 0, 1], [1, 0, 0]]
+ */
+export function scatter(x: Tensor, axis: number, indices: Tensor, source: Tensor | number): Tensor {
+  const where = "scatter";
+  const along = checkOperands(where, x, axis, indices, typeof source === "number" ? x : source);
+  checkExtents(where, x, along, indices, typeof source === "number" ? indices : source);
+  return tidy(() => {
+    const flat = reshape(flatPlaces(indices, x.shape, along), [indices.size]);
+    const places = noGrad(() => tidy(() => lastOfEach(flat, x.size)));
+    // What comes again later goes to one more element, which is cut off.
+    const all = [x.size + 1];
+    const kept = (row: Tensor) => reshape(slice(row, 0, x.size), x.shape);
+    const given =
+      typeof source === "number" ? fill(indices.shape, source, x.dtype, x.device) : fitted(source, indices.shape);
+    const values = kept(summed(reshape(given, [indices.size]), places, all));
+    const counts = kept(scatterRows(fill([indices.size], 1, "f32", x.device), places, all));
+    return cast(elementwise("select", [elementwise("less", [0, counts]), values, x]), x.dtype);
+  });
+}
+
+/** The places, and `count` for each that comes again later: bit by bit, those stay whose number has the highest bits of its rivals'. */
+function lastOfEach(places: Tensor, count: number): Tensor {
+  const { device, size } = places;
+  const numbers = positions([size], device);
+  let left = places;
+  for (let bit = 2 ** 30; bit >= 1; bit /= 2) {
+    if (bit >= size) continue;
+    // The sign of the number shifted to the left.
+    const isSet = elementwise("less", [elementwise("mul", [numbers, 2 ** 31 / bit]), 0]);
+    const found = scatterRows(cast(isSet, "f32"), left, [count + 1]);
+    const beaten = elementwise("less", [cast(isSet, "f32"), elementwise("minimum", [gather(found, left), 1])]);
+    left = elementwise("select", [beaten, count, left]);
+  }
+  return left;
+}
+
+/** Rows added up by index, in their dtype: i32 modulo 2^32, u8 modulo 2^8. */
+function summed(rows: Tensor, indices: Tensor, shape: Shape): Tensor {
+  const { dtype, device } = rows;
+  const hasF64 = device.backend.dtypes.includes("f64");
+  const compute: ComputeDType = isFloat(dtype) || hasF64 ? computeDType(dtype) : "f32";
+  const sums = scatterRows(cast(rows, compute), indices, shape);
+  if (dtype === "u8") return cast(cast(sums, "i32"), dtype); // of which it takes the low byte
+  return cast(dtype === "i32" && hasF64 ? inWords(WRAP, sums) : sums, dtype);
+}
+
+const swapped = (shape: Shape, axis: number) => shape.with(0, shape[axis]!).with(axis, shape[0]!);
+
+function fitted(source: Tensor, shape: Shape): Tensor {
+  return shape.reduce((rest, extent, i) => (extent === rest.shape[i] ? rest : slice(rest, 0, extent, i)), source);
+}
+
+/** @returns the axis from 0 on */
+function checkOperands(where: string, x: Tensor, axis: number, indices: Tensor, source: Tensor): number {
+  checkTensor(where, x);
+  const isTensor = indices instanceof Tensor;
+  const problem = () => `indices must be a Tensor, got ${show(indices)}.`;
+  check(isTensor, "BAD_ARGUMENT", where, problem, `It takes ${where}(x, axis, indices, source).`);
+  checkTensor(where, indices, "indices");
+  checkIndexDType(where, indices);
+  checkTensor(where, source, "source");
+  checkDevice(where, [x, indices, source]);
+  const dtypes = () => `the source must have x's dtype ${x.dtype}, got ${source.dtype}.`;
+  check(source.dtype === x.dtype, "BAD_DTYPE", where, dtypes, "Cast it with to().");
+  return normalizeAxis(where, axis, x.shape.length);
+}
+
+function checkExtents(where: string, x: Tensor, axis: number, indices: Tensor, source: Tensor): void {
+  const { shape } = indices;
+  const rank = x.shape.length;
+  check(
+    shape.length === rank &&
+      source.shape.length === rank &&
+      shape.every((extent, i) => extent <= source.shape[i]! && (i === axis || extent <= x.shape[i]!)),
+    "BAD_SHAPE",
+    where,
+    () =>
+      `indices must fit into x ${showShape(x.shape)} along all axes but ${axis} and into the source ${showShape(source.shape)}, got ${showShape(shape)}.`,
+    "indexAdd takes one index for each slice.",
+  );
+  checkIndices(where, indices, x.shape[axis]!);
+}

@@ -1,0 +1,107 @@
+/** Elements in reverse, shifted round, and repeated. */
+
+import { tidy } from "../../device/scope";
+import { checkValue } from "../../errors/check-value";
+import { check } from "../../errors/errors";
+import { show } from "../../errors/show";
+import type { Tensor } from "../../tensor/tensor";
+import { denseStrides, normalizeAxis, type Shape, showShape, sizeOf } from "../../values/shape";
+import { clone } from "../cast";
+import { checkTensor } from "../check-tensor";
+import { elementwise } from "../elementwise/elementwise";
+import { gather } from "../indices/gather";
+import { places } from "../indices/positions";
+import { expand } from "./extents";
+import { concat, reshape, slice } from "./shape";
+
+/**
+ * The axes in reverse order of their elements, as a copy.
+ *
+ * @throws OptError BAD_ARGUMENT for axes that are not there, or named twice
+ * @example
+ * flip(tensor([1, 2, 3]), 0); // [3, 2, 1]
+ */
+export function flip(x: Tensor, axes: number | readonly number[]): Tensor {
+  checkTensor("flip", x);
+  const turned = axesOf("flip", x, axes);
+  const differ = new Set(turned).size === turned.length;
+  check(differ, "BAD_ARGUMENT", "flip", () => `axes must differ, got ${show(axes)}.`, "Name each once.");
+  if (turned.length === 0) return clone(x);
+  // What follows the last axis that is turned moves in rows.
+  const rows = x.shape.slice(0, Math.max(...turned) + 1);
+  const rest = x.shape.slice(rows.length);
+  const strides = denseStrides(rows);
+  return tidy(() => {
+    const steps = rows.map((extent, i) => {
+      const at = (place: number) => (turned.includes(i) ? extent - 1 - place : place) * strides[i]!;
+      return places([extent, ...rows.slice(i + 1).fill(1)], x.device, at);
+    });
+    const order = steps.reduce((sum, step) => elementwise("add", [sum, step]));
+    return reshape(gather(reshape(x, [sizeOf(rows), ...rest]), order), x.shape);
+  });
+}
+
+/**
+ * The elements moved along axes by `shifts`; what leaves at the end comes back at the start. Without axes x is rolled as one row.
+ *
+ * @throws OptError BAD_ARGUMENT for axes that are not there, or another count of shifts
+ * @example
+ * roll(tensor([1, 2, 3]), 1); // [3, 1, 2]
+ */
+export function roll(x: Tensor, shifts: number | readonly number[], axes?: number | readonly number[]): Tensor {
+  checkTensor("roll", x);
+  const list = typeof shifts === "number" ? [shifts] : shifts;
+  const areWhole = Array.isArray(list) && list.every(Number.isInteger);
+  checkValue(areWhole, "roll", "shifts", "an integer or a list of them", shifts, "For example 1.");
+  const along = axes === undefined ? [0] : axesOf("roll", x, axes);
+  const counts = () => `needs a shift for each axis, got ${list.length} for ${along.length}.`;
+  check(list.length === along.length, "BAD_ARGUMENT", "roll", counts, "For example roll(x, [1, 2], [0, 1]).");
+  return tidy(() => {
+    const flat = axes === undefined ? reshape(x, [x.size]) : x;
+    const rolled = along.reduce((rest, axis, i) => shifted(rest, list[i]!, axis), flat);
+    return rolled === x || rolled === flat ? clone(x) : reshape(rolled, x.shape);
+  });
+}
+
+function shifted(x: Tensor, shift: number, axis: number): Tensor {
+  const extent = x.shape[axis]!;
+  const start = extent === 0 ? 0 : (((extent - shift) % extent) + extent) % extent;
+  return start === 0 ? x : concat([slice(x, start, extent, axis), slice(x, 0, start, axis)], axis);
+}
+
+/**
+ * x beside itself: `repeats` copies along each axis, the last one being x's last. More repeats than axes add axes in front.
+ *
+ * @throws OptError BAD_ARGUMENT unless there is a count >= 0 for each axis
+ * @example
+ * repeat(tensor([1, 2]), [2, 2]); // [[1, 2, 1, 2], [1, 2, 1, 2]]
+ */
+export function repeat(x: Tensor, repeats: Shape): Tensor {
+  checkTensor("repeat", x);
+  const isList = Array.isArray(repeats) && repeats.every((count) => Number.isInteger(count) && count >= 0);
+  checkValue(isList, "repeat", "repeats", "a list of counts", repeats, "For example [2, 1].");
+  const missing = repeats.length - x.shape.length;
+  const few = () => `needs a count for each axis of ${showShape(x.shape)}, got ${show(repeats)}.`;
+  check(missing >= 0, "BAD_ARGUMENT", "repeat", few, "1 keeps an axis.");
+  const shape = [...Array<number>(missing).fill(1), ...x.shape];
+  return tidy(() => {
+    const apart = reshape(
+      x,
+      shape.flatMap((extent) => [1, extent]),
+    );
+    const wide = expand(
+      apart,
+      shape.flatMap((extent, i) => [repeats[i]!, extent]),
+    );
+    return reshape(
+      wide,
+      shape.map((extent, i) => extent * repeats[i]!),
+    );
+  });
+}
+
+function axesOf(where: string, x: Tensor, axes: number | readonly number[]): number[] {
+  const list = typeof axes === "number" ? [axes] : axes;
+  checkValue(Array.isArray(list), where, "axes", "an integer or a list of them", axes, "For example 0.");
+  return list.map((axis) => normalizeAxis(where, axis, x.shape.length));
+}
