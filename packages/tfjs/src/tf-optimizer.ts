@@ -139,7 +139,10 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
     const { names, state } = this.#trained.state();
     const { regularizer = null, ...options } = this.groups[0];
     const penalty = typeof regularizer === "function" ? {} : { regularizer };
-    return { groups: [{ ...options, ...penalty, params: [...names] }], state: { ...state } };
+    const set = Object.fromEntries(
+      Object.entries(options).filter(([, value]) => value !== undefined),
+    ) as typeof options;
+    return { groups: [{ ...set, ...penalty, params: [...names] }], state: { ...state } };
   }
 
   /**
