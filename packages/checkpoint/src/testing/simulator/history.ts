@@ -9,6 +9,7 @@ import type { FileSystem } from "../../stores/file-system";
 // The save loads them when it needs them; loaded already, that takes no turn of the event loop, which decides nothing then.
 import "../../save/step/leftovers";
 import "../../save/step/retention";
+import { random } from "../random";
 import { Bucket } from "./bucket";
 import { Disk } from "./disk";
 import { atOnce, type Call, callsOf, diskFileSystem } from "./file-system";
@@ -37,6 +38,13 @@ export async function runHistory(seed: number, planted: Planted = {}): Promise<H
   let violation: string | undefined;
   const { setInterval, clearInterval } = globalThis;
   const { timers } = job.scheduler;
+  const next = random(seed);
+  // Readers compare the names of attempts, so that these come from the seed, too.
+  const value = (bytes: Uint8Array) => {
+    for (let i = 0; i < bytes.length; i++) bytes[i] = next();
+    return bytes;
+  };
+  Object.defineProperty(crypto, "getRandomValues", { value, configurable: true });
   Object.assign(globalThis, {
     setInterval: (body: () => void) => timers.add(body) && body,
     clearInterval: (body: () => void) => timers.delete(body),
@@ -48,6 +56,7 @@ export async function runHistory(seed: number, planted: Planted = {}): Promise<H
     violation = error.message;
   } finally {
     Object.assign(globalThis, { setInterval, clearInterval });
+    Reflect.deleteProperty(crypto, "getRandomValues"); // the prototype's again
   }
   const { log, events } = job.scheduler;
   return { seed, violation, log, events };
