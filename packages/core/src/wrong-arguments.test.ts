@@ -80,6 +80,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   gatherAlong: () => [x(), core.tensor([[0]], { dtype: "i32" }), 1],
   maskedFill: () => [x(), x().gt(1), 0],
   norm: () => [x(), 2, 1, true],
+  norms: () => [[x(), x()], 2],
   oneHot: () => [labels(), 3],
   pad: () => [x(), [1, 1], { value: 2 }],
   split: () => [x(), [1, 1], 1],

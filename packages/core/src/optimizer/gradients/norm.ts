@@ -1,7 +1,10 @@
 /** Norms of gradients, and scaling them down to a limit. */
 
 import { zeros } from "../../create";
+import { checkValue } from "../../errors/check-value";
 import { cast, concat, elementwise } from "../../ops";
+import { checkDevice } from "../../ops/check-device";
+import { checkAnyTensor } from "../../ops/check-tensor";
 import { defineRule } from "../../rule/rule";
 import { mul } from "../../rule/symbols";
 import { Tensor } from "../../tensor/tensor";
@@ -34,8 +37,17 @@ export function sumsOf(grads: readonly Tensor[], nonFinite = false): Tensor {
   return output;
 }
 
-/** The p-norm of each tensor, in f32, or f64 where one is f64. They are on one device. For p = 2 it is one launch for all of them. */
+/**
+ * The p-norm of each tensor, in f32, or f64 where one is f64. They are on one device. For p = 2 it is one launch for all of them.
+ *
+ * @throws OptError BAD_ARGUMENT for what is no list of tensors, or an order that is not above 0; DEVICE_MISMATCH
+ */
 export function norms(grads: readonly Tensor[], p = 2): Tensor {
+  const isList = Array.isArray(grads) && grads.length > 0;
+  checkValue(isList, "norms", "the tensors", "a list of at least one", grads, "Wrap it: [w].");
+  for (const grad of grads) checkAnyTensor("norms", grad, "a tensor");
+  checkDevice("norms", grads);
+  checkValue(typeof p === "number" && p > 0, "norms", "the order", "a number above 0", p, "The default is 2.");
   if (p === 2) return sumsOf(grads).sqrt();
   const each = grads.map((grad) => {
     const magnitude =
