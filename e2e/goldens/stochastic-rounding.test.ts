@@ -77,6 +77,8 @@ describe.each(others)("$name", ({ name }) => {
     for (const run of CASES) {
       // The variance of rounded averages may be negative.
       if (further.stateDType === "q8" && "centered" in run.options) continue;
+      // Its state has less than one number for each element, and is float32.
+      if (further.stateDType !== undefined && run.name === "Adafactor") continue;
       // Products of matrices are added up in another order on each device: Muon's own directions.
       const reference = run.isElementwise ? js : device;
       const expected = train(run, { device: reference, dtype, further });

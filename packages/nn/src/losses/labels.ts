@@ -22,9 +22,11 @@ export function labelIndices(where: string, labels: Labels, logits: Tensor, igno
     const problem = () => `labels must be a list or a Tensor, got ${show(labels)}.`;
     check(isTensor, "BAD_ARGUMENT", where, problem, "Pass one class per row of logits: [0].");
     checkTensor(where, labels, "labels");
-    const dtype = () => `labels must be i32, got ${labels.dtype}.`;
-    check(labels.dtype === "i32", "BAD_DTYPE", where, dtype, 'Cast with labels.to("i32").');
-    return { indices: labels, count: undefined };
+    // As PyTorch: bytes are classes, as files of labels have them; booleans are not.
+    const isClass = labels.dtype === "i32" || labels.dtype === "u8";
+    const dtype = () => `labels must be i32 or u8, got ${labels.dtype}.`;
+    check(isClass, "BAD_DTYPE", where, dtype, 'Cast with labels.to("i32").');
+    return { indices: labels.to("i32"), count: undefined };
   }
   const classes = logits.shape.at(-1) ?? 0;
   const values: ArrayLike<unknown> = Array.isArray(labels) ? (labels as unknown[]).flat(64) : (labels as Int32Array);

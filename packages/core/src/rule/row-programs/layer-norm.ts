@@ -38,7 +38,8 @@ export const layerNormGradRows = /* @__PURE__ */ defineRows({
 /** The gradient of layerNorm, and `r` is added to dx. */
 export const layerNormGradAddRows = /* @__PURE__ */ defineRows({
   name: "layerNormGradAdd",
-  inputs: { ...GRADIENT_INPUTS, r: "matrix" },
+  // Written out: bundlers keep what is spread.
+  inputs: { x: "matrix", w: "vector", mean: "number", rstd: "number", g: "matrix", r: "matrix" },
   rows({ r, ...given }, { count }) {
     const { dx, ...rest } = gradients(given, count);
     return { dx: add(r, dx), ...rest };
