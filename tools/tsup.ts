@@ -7,7 +7,10 @@ export const buildOf = (entry: Options["entry"], options: Options = {}) =>
     entry,
     format: "esm",
     target: "es2022",
-    dts: { compilerOptions: { noCheck: true } }, // checked by `npm run typecheck`
+    dts: {
+      compilerOptions: { noCheck: true }, // checked by `npm run typecheck`
+      banner: '/// <reference lib="esnext.disposable" />', // Symbol.dispose, which es2022 lacks
+    },
     sourcemap: true,
     // The sources lie beside it in the package: maps name them and do not repeat them.
     esbuildOptions: (esbuild) => {

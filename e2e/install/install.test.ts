@@ -2,6 +2,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { build, pack, publicPackages, tarballOf } from "../../tools/packages.mjs";
 import { run } from "../../tools/run.mjs";
@@ -114,6 +115,28 @@ it("the README's example runs", () => {
   expect(ok).toBe(true);
   expect(stdout).toMatch(/\d/);
   expect(stdout).not.toMatch(/NaN|Infinity|undefined/);
+});
+
+/** Packages whose types need no host beside: WebGPU, TensorFlow.js and jax-js bring theirs. */
+const typed = publicPackages()
+  .map(({ name }) => name)
+  .filter((name) => !/-(linux|darwin)-|webgpu|tfjs|jax-js/.test(name));
+
+it.each([
+  ["node16", "node16"],
+  ["nodenext", "nodenext"],
+  ["esnext", "bundler"],
+])("strict TypeScript takes every export, without the types of Node (%s, %s)", (module, moduleResolution) => {
+  const imports = typed.map((name, i) => `import * as p${i} from "${name}";\nexport { p${i} };`);
+  const program = `import { keep, recompute, tensor } from "@opt/core";
+    export const kept = keep(tensor([1])).add(1);
+    export const again = recompute((x) => x.mul(2), kept);`;
+  writeFileSync(join(folder, "consumer.ts"), [...imports, program].join("\n"));
+  const compilerOptions = { noEmit: true, strict: true, target: "es2022", lib: ["es2022", "dom"], types: [] };
+  const config = { compilerOptions: { ...compilerOptions, module, moduleResolution }, files: ["consumer.ts"] };
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
+  const tsc = fileURLToPath(new URL("../../node_modules/typescript/bin/tsc", import.meta.url));
+  expect(run(process.execPath, [tsc, "-p", folder], { quiet: true }).stdout).toBe("");
 });
 
 function runInFolder(program: string, file = "program.js") {

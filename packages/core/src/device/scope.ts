@@ -10,12 +10,13 @@ export const isTensor: unique symbol = Symbol.for("@opt/core.tensor");
 /** What tidy gives back: tensors, of whichever copy of core. */
 export interface Scoped {
   readonly [isTensor]: true;
-  /** Made to be replaced by the next of its kind, see `replacing`. */
+  /** @internal Made to be replaced by the next of its kind, see `replacing`. */
   isReplaceable?: boolean;
-  /** What the tidy that frees it has made, and its place there. */
+  /** @internal What the tidy that frees it has made, and its place there. */
   made?: (Scoped | null)[] | null;
+  /** @internal */
   order?: number;
-  /** Leaves it to the garbage collector, where nobody disposes of it. */
+  /** @internal Leaves it to the garbage collector, where nobody disposes of it. */
   leave(): void;
   dispose(): void;
 }
