@@ -80,7 +80,9 @@ export function seededBuffers(rule: Pick<Rule, "buffers">, options: SeededBuffer
 /** A rule's scalars, in (-1, 1) and not representable in float32: a device that forgets to round them is found out. */
 export function seededScalars(rule: Pick<Rule, "scalars">, seed: number): number[] {
   const random = new Random(seed);
-  return rule.scalars.map(() => random.uniform() * 2 - 1);
+  const drawn = rule.scalars.map(() => random.uniform() * 2 - 1);
+  // What is added against a division by 0 must not bring a denominator near 0.
+  return drawn.map((value, i) => (rule.scalars[i] === "eps" ? Math.abs(value) : value));
 }
 
 /** Row indices in [0, bound). */
