@@ -50,7 +50,7 @@ export function writeRule(rule: Rule, form: RuleForm): string {
   const elements = `${isStored ? "" : `${type}, `}${buffers.length}, 0b${mask.toString(2)}`;
   return [
     `// ${name}`,
-    `extern "C" __global__ void __launch_bounds__(THREADS) ${ruleKernelName(rule, form)}(`,
+    `extern "C" __global__ void __launch_bounds__(THREADS, 1) ${ruleKernelName(rule, form)}(`,
     `    const Chunk<${buffers.length + (isStored ? 1 : 0)}>* chunks_, Index count_,${isStored ? " Index formats_, Index rewrites_," : ""}`,
     `    Given<${type}, ${scalars.length}${isStored ? " + MAX_REWRITES + KEYS" : ""}> given_) {`,
     ...indent(uniform, 2),
@@ -82,7 +82,7 @@ export function writeMap(program: Program, dtype: ComputeDType, kernelName: stri
     store: (_slot, _name, value) => `return ${value};`,
   });
   return [
-    `extern "C" __global__ void __launch_bounds__(THREADS) ${kernelName}(`,
+    `extern "C" __global__ void __launch_bounds__(THREADS, 1) ${kernelName}(`,
     `    ${type}* output_, Walk<${buffers.length}> walk_, Scalars<${scalars.length}> given_) {`,
     ...indent(uniform, 2),
     `  mapElements<${type}, ${buffers.length}>(walk_, output_, [=]([[maybe_unused]] const ${type}* element_) {`,

@@ -7,11 +7,11 @@ import { TransformerLayer, type TransformerLayerOptions } from "./layer";
 
 /** Masks as `MultiheadAttention` takes them. */
 export interface TransformerDecoderCall {
-  /** [places, places]: bool, true where a place may not see another one; or floats, which are added to the scores. */
+  /** Booleans [places, places], true where a place may not see another one; or floats, which are added to the scores. */
   readonly tgtMask?: Tensor;
   /** [places, places of the memory]. */
   readonly memoryMask?: Tensor;
-  /** [batch, places]: bool, true where a place is padding. */
+  /** Booleans [batch, places], true where a place is padding. */
   readonly tgtKeyPaddingMask?: Tensor;
   /** [batch, places of the memory]. */
   readonly memoryKeyPaddingMask?: Tensor;

@@ -3,9 +3,9 @@ import { TransformerLayer, type TransformerLayerOptions } from "./layer";
 
 /** Masks as `MultiheadAttention` takes them. */
 export interface TransformerEncoderLayerCall {
-  /** [places, places]: bool, true where a place may not see another one; or floats, which are added to the scores. */
+  /** Booleans [places, places], true where a place may not see another one; or floats, which are added to the scores. */
   readonly srcMask?: Tensor;
-  /** [batch, places]: bool, true where a place is padding. */
+  /** Booleans [batch, places], true where a place is padding. */
   readonly srcKeyPaddingMask?: Tensor;
   /** Each place sees those up to itself alone. Needs no mask. Default false. */
   readonly isCausal?: boolean;

@@ -12,9 +12,9 @@ export interface TransformerStackOptions {
 }
 
 export interface TransformerEncoderCall {
-  /** [places, places]: bool, true where a place may not see another one; or floats, which are added to the scores. */
+  /** Booleans [places, places], true where a place may not see another one; or floats, which are added to the scores. */
   readonly mask?: Tensor;
-  /** [batch, places]: bool, true where a place is padding. */
+  /** Booleans [batch, places], true where a place is padding. */
   readonly srcKeyPaddingMask?: Tensor;
   /** Each place sees those up to itself alone. Needs no mask. Default false. */
   readonly isCausal?: boolean;

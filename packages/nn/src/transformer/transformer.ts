@@ -19,9 +19,9 @@ export interface TransformerOptions extends TransformerLayerOptions {
 
 /** Masks as `MultiheadAttention` takes them. */
 export interface TransformerCall extends TransformerDecoderCall {
-  /** [places of src, places of src]: bool, true where a place may not see another one; or floats, which are added to the scores. */
+  /** Booleans [places of src, places of src], true where a place may not see another one; or floats, which are added to the scores. */
   readonly srcMask?: Tensor;
-  /** [batch, places of src]: bool, true where a place is padding. */
+  /** Booleans [batch, places of src], true where a place is padding. */
   readonly srcKeyPaddingMask?: Tensor;
   /** Each place of src sees those up to itself alone. Needs no mask. Default false. */
   readonly srcIsCausal?: boolean;
