@@ -148,7 +148,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
       "tools",
     ],
   ],
-  ["native/cuda/kernels/reduce.cu", ["kernels-cuda", "docs", "install", "tools"]],
+  ["native/cuda/kernels/reduce.cu", ["kernels-cuda", "goldens", "docs", "install", "tools"]],
   [
     "native/rules/released.json",
     [
@@ -172,7 +172,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
   ],
   ["native/mpi/src/owner.cc", ["collectives-mpi", "docs", "hybrid-parallel", "install", "tools"]],
   ["tools/build-mpi.mjs", ["collectives-mpi", "docs", "hybrid-parallel", "install", "tools"]],
-  ["tools/build-cuda.mjs", ["kernels-cuda", "docs", "install", "tools"]],
+  ["tools/build-cuda.mjs", ["kernels-cuda", "goldens", "docs", "install", "tools"]],
   ["e2e/mnist/src/model.ts", ["mnist", "tools"]],
   ["README.md", ["docs", "install"]],
   ["tsconfig.base.json", [...everything, "nx-tools"]],

@@ -233,7 +233,7 @@ function between(
       else lateGradient(draft, leaf.id);
     }
     const isFrozen = draft.frozen.has(leaf.id);
-    if (draft.chance(isFrozen ? 0.6 : parameters > 2 ? 0.01 : 0)) {
+    if (draft.chance(isFrozen ? 0.6 : parameters > 2 ? 0.005 : 0)) {
       const frozen = !isFrozen;
       say({ do: "freeze", of: leaf.id, frozen });
       draft.frozen[frozen ? "add" : "delete"](leaf.id);
