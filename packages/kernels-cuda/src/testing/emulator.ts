@@ -19,7 +19,7 @@ function hostCompiler(): Compiler {
   return {
     compile(source) {
       const file = join(folder, `kernel${number++}`);
-      const [, name] = /__launch_bounds__\(THREADS\) (\w+)\(/.exec(source)!;
+      const [, name] = /__launch_bounds__\(THREADS, 1\) (\w+)\(/.exec(source)!;
       const registration = `static Registration own("${name}", Packed<${name}>::call);`;
       writeFileSync(`${file}.cc`, ['#include "cuda.h"', source, registration, ""].join("\n"));
       const options = ["-std=c++20", "-O1", "-mfma", "-ffp-contract=off", "-fPIC", "-shared", "-w", `-I${headers}`];
