@@ -95,7 +95,7 @@ export interface DrawOptions {
 }
 
 /**
- * 1 with the probability that each element says, else 0, in its dtype. Without a gradient. A probability outside of 0 to 1 is refused where
+ * 1 with the probability that each element says, else 0, in its dtype. Without a gradient. A probability outside of 0 to 1 throws where
  * the device shares the host's memory; elsewhere it counts as the nearer of the two.
  *
  * @throws OptError BAD_DTYPE for integers; BAD_ARGUMENT
@@ -135,7 +135,7 @@ export interface MultinomialOptions extends DrawOptions {
 
 /**
  * Indices (i32) of `count` categories of each row, drawn with probabilities proportional to the weights [categories] or [rows, categories].
- * Without replacement those drawn earlier come first. Without a gradient. Weights that are negative, not finite or all 0 are refused where
+ * Without replacement those drawn earlier come first. Without a gradient. Weights that are negative, not finite or all 0 throw where
  * the device shares the host's memory.
  *
  * @throws OptError BAD_ARGUMENT for more categories than there are, without replacement; BAD_SHAPE, BAD_DTYPE

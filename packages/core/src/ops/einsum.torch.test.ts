@@ -129,7 +129,7 @@ check(" i j , j k -> i k ", [
   [3, 2],
 ]);
 check("ij->ji...", [[2, 3]]);
-// What PyTorch refuses.
+// What PyTorch rejects.
 check("ij->ijk", [[2, 3]]);
 check("ij->ii", [[2, 3]]);
 check("ij,jk->ik", [

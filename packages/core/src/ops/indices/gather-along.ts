@@ -13,7 +13,7 @@ import { gather } from "./gather";
 
 /**
  * torch.gather: along the axis, result[i, j, ..] = x[i, indices[i, j, ..], ..] (for axis 1). Indices have x's number of axes and, along
- * the others, at most its extents; the result has their shape. An index out of range is refused where the device shares the host's
+ * the others, at most its extents; the result has their shape. An index out of range throws where the device shares the host's
  * memory, and gives NaN elsewhere,
  * and in replays of a step that computes it.
  *

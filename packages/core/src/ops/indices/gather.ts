@@ -17,7 +17,7 @@ const SCATTER_ADD = /* @__PURE__ */ carried("scatterAdd", scatterAddOnJs);
 
 /**
  * Rows of a table by index: table [rows, ...], indices i32 of any shape, result [...indices.shape, ...].
- * An index out of range is refused where the device shares the host's memory (js, wasm, cpu), and gives NaN elsewhere,
+ * An index out of range throws where the device shares the host's memory (js, wasm, cpu), and gives NaN elsewhere,
  * and in replays of a step that computes it.
  *
  * @throws OptError BAD_SHAPE, BAD_DTYPE; BAD_ARGUMENT for an index out of range

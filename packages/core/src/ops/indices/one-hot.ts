@@ -11,7 +11,7 @@ import { checkIndexDType, checkIndices } from "./check-indices";
 import { positions } from "./positions";
 
 /**
- * i32 [..., classes] with 1 at each index and 0 elsewhere, from i32 [...]. An index out of range is refused where the device shares
+ * i32 [..., classes] with 1 at each index and 0 elsewhere, from i32 [...]. An index out of range throws where the device shares
  * the host's memory, and gives a row of zeros elsewhere,
  * and in replays of a step that computes it.
  *

@@ -28,7 +28,7 @@ export interface TriangleOptions {
 
 /**
  * The lower triangle L, with a positive diagonal, of x = L transpose(L), for symmetric positive definite matrices [..., n, n] of f32 or
- * f64. Only the lower triangle of x is read. In n rounds on the device. A matrix that is not positive definite is refused where the
+ * f64. Only the lower triangle of x is read. In n rounds on the device. A matrix that is not positive definite throws where the
  * device shares the host's memory; elsewhere its factor has NaN on the diagonal.
  *
  * @throws OptError BAD_ARGUMENT for a matrix that is not positive definite; BAD_SHAPE, BAD_DTYPE

@@ -82,7 +82,7 @@ for (const nothing of [empty, none]) {
     (a, b) => F.solve(a!, b!),
   );
 }
-// What PyTorch refuses, and what is singular.
+// What PyTorch rejects, and what is singular.
 add("cholesky of a singular matrix", [ones], "torch.linalg.cholesky(a)", (a) => F.cholesky(a!));
 add("cholesky of a negative matrix", [matrix([-1, 0, 0, 1])], "torch.linalg.cholesky(a)", (a) => F.cholesky(a!));
 add("solve of a singular matrix", [ones], "torch.linalg.solve(a, a)", (a) => F.solve(a!, a!));

@@ -28,7 +28,7 @@ export interface SolveOptions {
 /**
  * The x of A x = b, for invertible matrices A [..., n, n] of f32 or f64 and b [..., n, k], or vectors [..., n]; batches broadcast. As
  * torch.linalg.solve, a b with one axis less than A is vectors where its shape is that of A without the last. In n rounds on the device.
- * A singular matrix is refused where the device shares the host's memory; elsewhere the result is not finite.
+ * A singular matrix throws where the device shares the host's memory; elsewhere the result is not finite.
  *
  * @throws OptError BAD_ARGUMENT for a singular matrix; BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH
  * @example
@@ -96,7 +96,7 @@ function checkPivots(where: string, pivots: Tensor, extent: number): void {
 }
 
 /**
- * The inverse of matrices [..., n, n] of f32 or f64: `solve` is more exact where it is only multiplied. A singular matrix is refused where
+ * The inverse of matrices [..., n, n] of f32 or f64: `solve` is more exact where it is only multiplied. A singular matrix throws where
  * the device shares the host's memory; elsewhere the result is not finite.
  *
  * @throws OptError BAD_ARGUMENT for a singular matrix; BAD_SHAPE, BAD_DTYPE

@@ -19,7 +19,7 @@ import { softmax } from "./softmax";
 
 /**
  * Per row: logsumexp(logits) - logits[label], and 0 where label = ignoreIndex. logits [..., classes], labels i32 [...].
- * A label that is no class is refused where the device shares the host's memory (js, wasm, cpu), and gives NaN elsewhere,
+ * A label that is no class throws where the device shares the host's memory (js, wasm, cpu), and gives NaN elsewhere,
  * and in replays of a step that computes it.
  *
  * @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH; BAD_ARGUMENT for a label that is no class

@@ -13,7 +13,7 @@ export interface EmbeddingOptions extends LayerOptions {
 
 /**
  * Rows of a trained table: indices [...] of integers, weight [count, width], result [..., width]. The weight begins as N(0, 1), as PyTorch's.
- * An index out of range is refused where the device shares the host's memory, and gives NaN elsewhere.
+ * An index out of range throws where the device shares the host's memory, and gives NaN elsewhere.
  *
  * With `sparse` a step may cost what its rows cost, not what the table costs: see the optimizers' option `lazyMode`.
  *
