@@ -1,7 +1,17 @@
 /** Which boxes of a tensor each rank of a layout holds, and the whole shape that ranks hold slices of. */
 import { OptError } from "@opt/core";
 import { type Box, describeBox, elementsIn, fits, wholeOf } from "./box";
-import { boxOf, cutOf, entryFor, type LaidOutTensor, type Layout, ranksOf, refuse, type TensorLayout } from "./layout";
+import {
+  boxOf,
+  coordinatesOf,
+  cutOf,
+  entryFor,
+  type LaidOutTensor,
+  type Layout,
+  ranksOf,
+  refuse,
+  type TensorLayout,
+} from "./layout";
 
 /** A box and the ranks, ascending, that hold it. */
 export interface Placement {
@@ -41,11 +51,18 @@ export function boxesOf(layout: Layout, tensor: LaidOutTensor): Box[] {
     const all = Array.from({ length: cut.parts[d]! }, (_, part) => cut.begin(d, part));
     return all.filter(([begin, end]) => end > begin);
   });
-  let boxes: Box[] = [{ offset: [], size: [] }];
-  for (const along of intervals) {
-    boxes = boxes.flatMap(({ offset, size }) =>
-      along.map(([begin, end]) => ({ offset: [...offset, begin], size: [...size, end - begin] })),
-    );
+  const lengths = intervals.map(({ length }) => length);
+  const count = lengths.reduce((product, length) => product * length, 1);
+  const boxes: Box[] = [];
+  for (let index = 0; index < count; index++) {
+    const offset = coordinatesOf(index, lengths);
+    const size = new Array<number>(offset.length);
+    for (let d = 0; d < size.length; d++) {
+      const interval = intervals[d]![offset[d]!]!;
+      offset[d] = interval[0];
+      size[d] = interval[1] - interval[0];
+    }
+    boxes.push({ offset, size });
   }
   return boxes;
 }

@@ -1,120 +1,126 @@
 /**
- * Finds the boxes that touch a given one without looking at all of them: along the dimension that tells most boxes apart, boxes are
- * grouped by their interval and the groups sorted; each group is indexed along the other dimensions. On a grid a search is logarithmic.
+ * Finds the boxes that touch a given one without looking at all of them. Boxes are sorted by their interval along one dimension, those of
+ * one interval along the next, and so on: on a grid a search is logarithmic.
  */
 import { type Box, elementsIn, elementsShared } from "../layout/box";
 
 /** Of so few boxes all are looked at. */
 const LEAF = 4;
 
-interface Group {
-  readonly begin: number;
-  readonly end: number;
-  readonly inside: Level;
-}
-
+/** Groups of boxes, each with an interval of its own along a dimension, ascending. */
 interface Level {
   readonly dimension: number;
-  readonly groups: readonly Group[];
-  /** The largest end among the groups up to each one: what lets a search start in the middle. */
+  readonly begins: readonly number[];
+  readonly ends: readonly number[];
+  /** The largest end up to each group: what lets a search start in the middle. */
   readonly reach: readonly number[];
-  /** Boxes that are not told apart further. */
-  readonly leaf: readonly number[];
+  /** Where in the order each group begins, and where the last one ends. */
+  readonly starts: readonly number[];
+  /** Tells the boxes of each group apart. */
+  readonly inside: (Level | undefined)[];
+  /** Intervals reach into each other. */
+  readonly isCrossing: boolean;
 }
 
 export class BoxIndex {
   readonly #boxes: readonly Box[];
-  readonly #root: Level;
+  /** The boxes' numbers, those of a group together. */
+  readonly #order: Uint32Array;
+  readonly #root: Level | undefined;
+  /** Boxes that no level tells apart from all others. */
+  readonly #doubtful: number[] = [];
 
   constructor(boxes: readonly Box[]) {
     this.#boxes = boxes;
-    this.#root = build(boxes, [...boxes.keys()], boxes[0]?.offset.map((_, d) => d) ?? []);
+    this.#order = new Uint32Array(boxes.length);
+    for (let id = 0; id < boxes.length; id++) this.#order[id] = id;
+    this.#root = this.#build(0, boxes.length, boxes[0]?.offset.map((_, d) => d) ?? []);
   }
 
   /** The indices, ascending, of the boxes that share an element with `box`. */
   touching(box: Box): number[] {
-    if (elementsIn(box) === 0) return [];
     const found: number[] = [];
-    this.#search(this.#root, box, found);
-    return found.length > 1 ? found.sort((a, b) => a - b) : found;
+    if (elementsIn(box) === 0) return found;
+    this.#search(this.#root, 0, this.#order.length, box, found);
+    for (let i = 1; i < found.length; i++) if (found[i]! < found[i - 1]!) return found.sort((a, b) => a - b);
+    return found;
   }
 
   /** Two boxes that share an element, or undefined where all are disjoint. */
   overlap(): [number, number] | undefined {
-    return this.#overlapIn(this.#root);
-  }
-
-  #overlapIn(level: Level): [number, number] | undefined {
-    for (let i = 0; i < level.leaf.length; i++) {
-      for (let j = i + 1; j < level.leaf.length; j++) {
-        const [a, b] = [level.leaf[i]!, level.leaf[j]!];
-        if (elementsShared(this.#boxes[a]!, this.#boxes[b]!) > 0) return [a, b];
-      }
-    }
-    for (let i = 0; i < level.groups.length; i++) {
-      const group = level.groups[i]!;
-      // Only intervals that reach into each other need a look at their boxes one by one.
-      const crossing = i > 0 && level.reach[i - 1]! > group.begin;
-      const pair = crossing ? this.#overlapAcross(group.inside) : this.#overlapIn(group.inside);
-      if (pair) return pair;
-    }
-    return undefined;
-  }
-
-  #overlapAcross(level: Level): [number, number] | undefined {
-    for (const id of level.leaf) {
+    for (const id of this.#doubtful) {
       const other = this.touching(this.#boxes[id]!).find((found) => found !== id);
       if (other !== undefined) return [Math.min(id, other), Math.max(id, other)];
     }
-    for (const group of level.groups) {
-      const pair = this.#overlapAcross(group.inside);
-      if (pair) return pair;
-    }
     return undefined;
   }
 
-  #search(level: Level, box: Box, found: number[]): void {
-    for (const id of level.leaf) if (elementsShared(this.#boxes[id]!, box) > 0) found.push(id);
-    if (level.groups.length === 0) return;
-    const begin = box.offset[level.dimension]!;
-    const end = begin + box.size[level.dimension]!;
-    for (let i = firstAbove(level.reach, begin); i < level.groups.length; i++) {
-      const group = level.groups[i]!;
-      if (group.begin >= end) break;
-      if (group.end > begin) this.#search(group.inside, box, found);
+  #search(level: Level | undefined, from: number, to: number, box: Box, found: number[]): void {
+    if (!level) {
+      for (let i = from; i < to; i++) {
+        const id = this.#order[i]!;
+        if (elementsShared(this.#boxes[id]!, box) > 0) found.push(id);
+      }
+      return;
+    }
+    const { dimension, begins, ends, reach, starts, inside } = level;
+    const begin = box.offset[dimension]!;
+    const end = begin + box.size[dimension]!;
+    for (let i = firstAbove(reach, begin); i < begins.length && begins[i]! < end; i++) {
+      if (ends[i]! > begin) this.#search(inside[i], starts[i]!, starts[i + 1]!, box, found);
     }
   }
-}
 
-function build(boxes: readonly Box[], ids: number[], dimensions: readonly number[]): Level {
-  const dimension = ids.length > LEAF ? mostTelling(boxes, ids, dimensions) : undefined;
-  if (dimension === undefined) return { dimension: 0, groups: [], reach: [], leaf: ids };
-  const others = dimensions.filter((d) => d !== dimension);
-  const begin = (id: number) => boxes[id]!.offset[dimension]!;
-  const end = (id: number) => boxes[id]!.offset[dimension]! + boxes[id]!.size[dimension]!;
-  ids.sort((a, b) => begin(a) - begin(b) || end(a) - end(b));
-  const groups: Group[] = [];
-  const reach: number[] = [];
-  for (let i = 0; i < ids.length; ) {
-    const first = ids[i]!;
-    let next = i + 1;
-    while (next < ids.length && begin(ids[next]!) === begin(first) && end(ids[next]!) === end(first)) next++;
-    groups.push({ begin: begin(first), end: end(first), inside: build(boxes, ids.slice(i, next), others) });
-    reach.push(Math.max(reach.at(-1) ?? 0, end(first)));
-    i = next;
+  /** Tells the boxes of a part of the order apart, if they are many and some dimension does. */
+  #build(from: number, to: number, dimensions: readonly number[]): Level | undefined {
+    const level = to - from > LEAF ? this.#bestLevel(from, to, dimensions) : undefined;
+    if (to - from > 1 && (!level || level.isCrossing)) this.#doubtful.push(...this.#order.subarray(from, to));
+    if (!level) return undefined;
+    const others = dimensions.filter((d) => d !== level.dimension);
+    for (let i = 0; i < level.begins.length; i++)
+      level.inside.push(this.#build(level.starts[i]!, level.starts[i + 1]!, others));
+    return level;
   }
-  return { dimension, groups, reach, leaf: [] };
-}
 
-function mostTelling(boxes: readonly Box[], ids: readonly number[], dimensions: readonly number[]): number | undefined {
-  let best: number | undefined;
-  let most = 1;
-  for (const d of dimensions) {
-    const distinct = new Set<number>();
-    for (const id of ids) distinct.add(boxes[id]!.offset[d]!);
-    if (distinct.size > most) [best, most] = [d, distinct.size];
+  /** By the first dimension whose intervals are disjoint, else the first that has several. */
+  #bestLevel(from: number, to: number, dimensions: readonly number[]): Level | undefined {
+    let crossing: number | undefined;
+    for (const dimension of dimensions) {
+      const level = this.#levelOf(dimension, from, to);
+      if (level.begins.length < 2) continue;
+      if (!level.isCrossing) return level;
+      crossing ??= dimension;
+    }
+    return crossing === undefined ? undefined : this.#levelOf(crossing, from, to);
   }
-  return best;
+
+  #levelOf(dimension: number, from: number, to: number): Level {
+    const [boxes, order] = [this.#boxes, this.#order];
+    const compare = (a: number, b: number) => {
+      const [first, second] = [boxes[a]!, boxes[b]!];
+      return first.offset[dimension]! - second.offset[dimension]! || first.size[dimension]! - second.size[dimension]!;
+    };
+    // Layouts make them in order.
+    let sorted = from + 1;
+    while (sorted < to && compare(order[sorted - 1]!, order[sorted]!) <= 0) sorted++;
+    if (sorted < to) order.subarray(from, to).sort(compare);
+    const [begins, ends, reach, starts]: [number[], number[], number[], number[]] = [[], [], [], []];
+    let [begin, end, furthest, isCrossing] = [-1, -1, 0, false];
+    for (let i = from; i < to; i++) {
+      const { offset, size } = boxes[order[i]!]!;
+      const [next, length] = [offset[dimension]!, size[dimension]!];
+      if (next === begin && next + length === end) continue;
+      [begin, end] = [next, next + length];
+      isCrossing ||= begin < furthest;
+      furthest = Math.max(furthest, end);
+      begins.push(begin);
+      ends.push(end);
+      reach.push(furthest);
+      starts.push(i);
+    }
+    starts.push(to);
+    return { dimension, begins, ends, reach, starts, inside: [], isCrossing };
+  }
 }
 
 /** The first position in ascending values that is above the bound. */
