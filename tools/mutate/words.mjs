@@ -12,6 +12,12 @@ const WORDS = {
   checkNumber: 3,
   checkOptions: 0,
   corrupt: 0,
+  damaged: 0,
+  unread: 0,
+  unsupported: 1,
+  missing: 1,
+  duplicate: 1,
+  badState: 1,
   internalError: 0,
   refuse: 0,
   refuseUnless: 1,
@@ -32,17 +38,23 @@ const NAMES = {
   trueOrFalse: [0, 1],
 };
 
+/**
+ * Of what calls are named, `constructor` is one, too. @template T
+ * @param {Readonly<Record<string, T>>} table @param {string} name @returns {T | undefined}
+ */
+const own = (table, name) => (Object.hasOwn(table, name) ? table[name] : undefined);
+
 /** @param {{ node: any, parentPath: any, listKey?: string, key?: any }} path @returns {string | undefined} the reason to plant nothing here */
 function shouldIgnore(path) {
   if (writesText(path.node) || writesText(path.parentPath?.node)) return "the words of a refusal";
   for (let at = path; at.parentPath; at = at.parentPath) {
     const { node } = at.parentPath;
     const name = node.callee?.name ?? node.callee?.property?.name;
-    const names = NAMES[/** @type {keyof typeof NAMES} */ (name)];
+    const names = own(NAMES, name);
     if (at.node === path.node && at.listKey === "arguments" && names?.includes(at.key) && isText(path.node))
       return "the words of a refusal";
-    const first = WORDS[/** @type {keyof typeof WORDS} */ (name)];
-    if (at.listKey === "arguments" && at.key >= first) return "the words of a refusal";
+    const first = own(WORDS, name);
+    if (at.listKey === "arguments" && first !== undefined && at.key >= first) return "the words of a refusal";
     if (/^(problem|advice|rule|got|title|where)$/.test(node.id?.name ?? "") && isText(path.node))
       return "the words of a refusal";
     if (/^shown?$/.test(node.id?.name ?? "")) return "the words of a refusal";

@@ -3,7 +3,7 @@ import { check, hostBytes, OptError, show, type Tensor, versionOf } from "@opt/c
 import { type Box, describeBox, elementCount, elementsIn, fits, wholeOf } from "../layout/box";
 import { isCount } from "../layout/counts";
 import { bytesPerElement, type StoredDType, storedDType } from "./dtype";
-import type { Role } from "./source";
+import { type Role, redescribed, type SelectedTensor, type SourceTensor } from "./source";
 
 /** Elements row-major and little-endian: bytes, or a typed array of the dtype's own kind; 16-bit floats may be a Uint16Array. */
 export interface PlainTensor {
@@ -70,6 +70,25 @@ export function followedName(name: string, names: { has(name: string): boolean }
   return undefined;
 }
 
+/** What a tensor is of which nothing else is said. */
+export function roleOf(shape: readonly number[], follows: string | undefined): Role {
+  return follows !== undefined ? "state" : shape.length === 0 ? "scalar" : "param";
+}
+
+/** The tensor with its role: as it says itself, else as `told`, else as its name among all looks. */
+export function withRole(
+  tensor: SourceTensor,
+  all: { has(name: string): boolean },
+  told?: string,
+): SelectedTensor & { readonly role: Role } {
+  const guessed = tensor.role === undefined ? (told ?? followedName(tensor.name, all)) : undefined;
+  const follows = tensor.follows ?? guessed;
+  const role = (follows === undefined && tensor.role) || roleOf(tensor.shape, follows);
+  return redescribed(tensor, { role, ...(follows === undefined ? {} : { follows }) }) as SelectedTensor & {
+    role: Role;
+  };
+}
+
 export function isTensor(value: unknown): value is Tensor {
   // By shape, not by class: an ESM and a CommonJS copy of core may both be loaded.
   return (
@@ -117,7 +136,7 @@ function localTensor(name: string, saved: SavedTensor, names: ReadonlyMap<string
   const shape = [...value.shape] as number[];
   const given: { role?: Role; follows?: string } = isTensor(saved) ? {} : saved;
   const follows = given.follows ?? followedName(name, names);
-  const role = given.role ?? (follows !== undefined ? "state" : shape.length === 0 ? "scalar" : "param");
+  const role = given.role ?? roleOf(shape, follows);
   const common = { name, dtype, shape, role, ...(follows === undefined ? {} : { follows }) };
   if (isTensor(value)) {
     const versionNow = () => versionOf(value);

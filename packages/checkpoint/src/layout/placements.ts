@@ -73,9 +73,14 @@ export function placementsOf(layout: Layout, tensor: LaidOutTensor): Placement[]
   if (elementsIn({ offset: [], size: tensor.shape }) === 0) {
     return [{ box: wholeOf(tensor.shape), ranks: Array.from({ length: ranks }, (_, rank) => rank) }];
   }
+  return placementsGiven(Array.from({ length: ranks }, (_, rank) => [rank, boxesOfRank(layout, tensor, rank)]));
+}
+
+/** Each box that holds an element once, with the ranks that hold it. */
+export function placementsGiven(held: Iterable<readonly [rank: number, boxes: readonly Box[]]>): Placement[] {
   const placed = new Map<string, { box: Box; ranks: number[] }>();
-  for (let rank = 0; rank < ranks; rank++) {
-    for (const box of boxesOfRank(layout, tensor, rank)) {
+  for (const [rank, boxes] of held) {
+    for (const box of boxes) {
       if (elementsIn(box) === 0) continue;
       const key = describeBox(box);
       const known = placed.get(key);

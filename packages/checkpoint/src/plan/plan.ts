@@ -26,16 +26,10 @@ export class SourcePlan {
       elements += elementsIn(box);
     }
     this.#index = new BoxIndex(boxes);
-    this.#refuseOverlaps();
+    const [a, b] = this.#index.overlap()?.map((id) => describeBox(boxes[id]!)) ?? [];
+    if (a !== undefined) this.#fail("CORRUPT", `boxes must not overlap, got ${a} and ${b}.`);
     // They are inside the shape and disjoint: counting proves that nothing is missing.
     this.#isComplete = elements === elementsIn({ offset: [], size: tensor.shape });
-  }
-
-  #refuseOverlaps(): void {
-    const pair = this.#index.overlap();
-    if (!pair) return;
-    const [a, b] = pair.map((id) => describeBox(this.#boxes[id]!));
-    this.#fail("CORRUPT", `boxes must not overlap, got ${a} and ${b}.`);
   }
 
   #fail(code: "CORRUPT" | "MISSING", problem: string): never {

@@ -1,5 +1,5 @@
 /** From boxes to bytes: the contiguous runs that copying a region between two row-major boxes consists of. */
-import type { Box } from "../layout/box";
+import { type Box, elementsIn } from "../layout/box";
 
 export interface Run {
   /** First byte inside the source box. */
@@ -27,18 +27,19 @@ export function runLength(source: Box, target: Box, region: Box, elementBytes: n
   return walkOf(source, target, region, elementBytes).length;
 }
 
-/** Where the region begins in a box, in bytes. */
-function startOf(box: Box, region: Box, elementBytes: number): number {
-  let start = 0;
-  for (let d = 0; d < box.size.length; d++) start = start * box.size[d]! + region.offset[d]! - box.offset[d]!;
-  return start * elementBytes;
+/** Where in a box an element of the tensor lies, in bytes. */
+export function placeIn(box: Box, element: readonly number[], elementBytes: number): number {
+  let place = 0;
+  for (let d = 0; d < box.size.length; d++) place = place * box.size[d]! + element[d]! - box.offset[d]!;
+  return place * elementBytes;
 }
 
 /** The only run of `region`, or undefined where there are several: the quick answer for what is asked most. */
 export function onlyRun(source: Box, target: Box, region: Box, elementBytes: number): Run | undefined {
   const { inner, length } = walkOf(source, target, region, elementBytes);
   for (let d = 0; d < inner; d++) if (region.size[d]! > 1) return undefined;
-  return { from: startOf(source, region, elementBytes), to: startOf(target, region, elementBytes), length };
+  const { offset } = region;
+  return { from: placeIn(source, offset, elementBytes), to: placeIn(target, offset, elementBytes), length };
 }
 
 /** The runs of `region` from box to box, ascending on both sides and as long as both sides allow. */
@@ -46,8 +47,8 @@ export function* runsOf(source: Box, target: Box, region: Box, elementBytes: num
   const { inner, length } = walkOf(source, target, region, elementBytes);
   const sourceStrides = strides(source.size, elementBytes);
   const targetStrides = strides(target.size, elementBytes);
-  let from = startOf(source, region, elementBytes);
-  let to = startOf(target, region, elementBytes);
+  let from = placeIn(source, region.offset, elementBytes);
+  let to = placeIn(target, region.offset, elementBytes);
   const position = new Array<number>(inner).fill(0);
   for (;;) {
     yield { from, to, length };
@@ -64,9 +65,10 @@ export function* runsOf(source: Box, target: Box, region: Box, elementBytes: num
   }
 }
 
-function strides(size: readonly number[], elementBytes: number): number[] {
+/** How far apart the elements of a row-major box are along each dimension, in units of which an element has so many. */
+export function strides(size: readonly number[], element: number): number[] {
   const result = new Array<number>(size.length);
-  let stride = elementBytes;
+  let stride = element;
   for (let d = size.length - 1; d >= 0; d--) {
     result[d] = stride;
     stride *= size[d]!;
@@ -83,9 +85,23 @@ export function copyRegion(
   region: Box,
   elementBytes: number,
 ): void {
-  for (const { from, to, length } of runsOf(source, target, region, elementBytes)) {
+  for (const { from, to, length } of runsOf(source, target, region, elementBytes))
     copyBytes(sourceBytes, from, targetBytes, to, length);
-  }
+}
+
+/** The bytes of a region of a box: where they lie, if that is in one piece, else copied into what `make` gives. */
+export function cutOut(
+  box: Box,
+  bytes: Uint8Array,
+  region: Box,
+  elementBytes: number,
+  make: (byteLength: number) => Uint8Array,
+): Uint8Array {
+  const only = onlyRun(box, region, region, elementBytes);
+  if (only) return bytes.subarray(only.from, only.from + only.length);
+  const cut = make(elementsIn(region) * elementBytes);
+  copyRegion(box, bytes, region, cut, region, elementBytes);
+  return cut;
 }
 
 /** A view costs more than copying a few bytes one by one. */

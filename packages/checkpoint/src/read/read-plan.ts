@@ -3,7 +3,7 @@ import { type SelectedTensor, type SourceBox, storedWidth } from "../format/sour
 import { type Box, elementsIn, intersect, sameBox } from "../layout/box";
 import { chunksOf, nearPieces } from "../plan/chunks";
 import { SourcePlan } from "../plan/plan";
-import { copyBytes, onlyRun, type Run, runLength, runsOf } from "../plan/runs";
+import { copyBytes, onlyRun, placeIn, type Run, runLength, runsOf } from "../plan/runs";
 import type { StoredFile } from "../stores/file-system";
 
 /** Runs of at least this length are read on their own, straight to where they belong. */
@@ -215,19 +215,10 @@ function* partsOf(request: ReadRequest, box: SourceBox, base: number, room: numb
     }
   }
   for (const piece of nearPieces(box, shared, width, room, GAP)) {
-    const begin = placeIn(box, piece, false) * width;
-    yield part(begin, placeIn(box, piece, true) * width + width - begin, undefined, piece);
+    const begin = placeIn(box, piece.offset, width);
+    const last = piece.offset.map((at, d) => at + piece.size[d]! - 1);
+    yield part(begin, placeIn(box, last, width) + width - begin, undefined, piece);
   }
-}
-
-/** How many elements of a box lie before the first of a region, or before its last. */
-function placeIn(box: Box, { offset, size }: Box, isLast: boolean): number {
-  let place = 0;
-  for (let d = 0; d < size.length; d++) {
-    const at = offset[d]! - box.offset[d]! + (isLast ? size[d]! - 1 : 0);
-    place = place * box.size[d]! + at;
-  }
-  return place;
 }
 
 /** Parts in the order of their bytes, those that are read at once together. */

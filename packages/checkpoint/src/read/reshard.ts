@@ -1,8 +1,8 @@
 /** Re-slicing: a checkpoint for another number of ranks or another layout, without ever holding a whole tensor. */
 import { checkOptions } from "@opt/core";
 import { shardName } from "../format/shard";
-import { redescribed, type SourceTensor, type TensorSource } from "../format/source";
-import { followedName } from "../format/tensors";
+import type { TensorSource } from "../format/source";
+import { withRole } from "../format/tensors";
 import { Verification } from "../format/verification";
 import { defaultLayout, type Layout, layoutFor } from "../layout/layout";
 import { fileSystemOf } from "../platform/local";
@@ -59,7 +59,7 @@ export async function reshardSource(
 ): Promise<ReshardResult> {
   const { layout, ranks } = layoutFor("reshardCheckpoint", options, defaultLayout);
   const verification = new Verification();
-  const tensors = selectTensors(source, options, verification).map((tensor) => withRole(tensor, source));
+  const tensors = selectTensors(source, options, verification).map((tensor) => withRole(tensor, source.tensors));
   const plan = planSave(layout, tensors);
   const fileSystem = fileSystemOf(options.outFileSystem ?? options.fileSystem);
   const overwrite = options.overwrite ?? false;
@@ -80,14 +80,4 @@ export async function reshardSource(
   }
   const unverified = options.verify === false ? tensors.map(({ name }) => name) : verification.unverified();
   return { path: folder.finalPath, step, ranks, unverified };
-}
-
-type RoledTensor = SourceTensor & { role: NonNullable<SourceTensor["role"]> };
-
-/** Other systems do not say which tensor is whose state; its name does. */
-function withRole(tensor: SourceTensor, source: TensorSource): RoledTensor {
-  if (tensor.role !== undefined) return tensor as RoledTensor;
-  const follows = tensor.follows ?? followedName(tensor.name, source.tensors);
-  const role = follows !== undefined ? "state" : tensor.shape.length === 0 ? "scalar" : "param";
-  return redescribed(tensor, { role, ...(follows === undefined ? {} : { follows }) }) as RoledTensor;
 }

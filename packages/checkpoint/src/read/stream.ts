@@ -6,10 +6,10 @@ import { check } from "@opt/core";
 import { platform } from "#platform";
 import { bytesPerElement } from "../format/dtype";
 import type { SourceTensor } from "../format/source";
-import { type Box, elementsIn, intersect, sameBox, wholeOf } from "../layout/box";
+import { type Box, elementsIn, intersect, wholeOf } from "../layout/box";
 import { BoxIndex } from "../plan/box-index";
 import { chunksOf, inBatches } from "../plan/chunks";
-import { copyRegion, onlyRun } from "../plan/runs";
+import { cutOut } from "../plan/runs";
 import { allOf } from "../stores/lanes";
 import { PAGE, Scratch } from "../stores/scratch";
 import { PlannedSource, ReadRequest } from "./read-plan";
@@ -153,14 +153,8 @@ async function giveAll(parts: readonly ChunkPart[], scratch: Scratch, writing: P
   }
 }
 
-/** The bytes of a region that belong to a box, copied together where they do not lie in one piece. */
+/** The bytes of a region that belong to a box. */
 function pieceOf(region: Box, bytes: Uint8Array, box: Box, width: number, scratch: Scratch): Uint8Array {
   const shared = intersect(box, region);
-  if (!shared) return bytes.subarray(0, 0);
-  if (sameBox(shared, region)) return bytes;
-  const only = onlyRun(region, shared, shared, width);
-  if (only) return bytes.subarray(only.from, only.from + only.length);
-  const piece = scratch.take(elementsIn(shared) * width);
-  copyRegion(region, bytes, shared, piece, shared, width);
-  return piece;
+  return shared ? cutOut(region, bytes, shared, width, (length) => scratch.take(length)) : NOWHERE;
 }

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { strides as stridesOf } from "../../plan/runs";
 import { expectCode } from "../../testing/expect-code";
 import { memorySource, readBytes } from "./source";
-import { denseStrides, stridedSource } from "./strided";
+import { stridedSource } from "./strided";
 
 const storage = memorySource(
   "storage",
@@ -15,7 +16,7 @@ describe("stridedSource", () => {
     await fc.assert(
       fc.asyncProperty(shapes, fc.nat(), fc.nat(), fc.nat(), async (stored, turn, a, b) => {
         const order = stored.map((_, d) => (d + turn) % stored.length);
-        const dense = denseStrides(stored, "row");
+        const dense = stridesOf(stored, 1);
         const shape = order.map((d) => stored[d]!);
         const strides = order.map((d) => dense[d]!);
         const source = stridedSource(storage, { bytesPerElement: 3, offset: 2, shape, strides });

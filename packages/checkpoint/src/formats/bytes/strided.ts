@@ -1,6 +1,7 @@
 import type { OptError } from "@opt/core";
 import { elementCount } from "../../layout/box";
 import { isCount } from "../../layout/counts";
+import { strides } from "../../plan/runs";
 import { corrupt, unsupported } from "./errors";
 import { type ByteSource, partOf, readBytes } from "./source";
 
@@ -17,15 +18,15 @@ export interface StridedView {
  * Throws CORRUPT where the view leaves its storage, UNSUPPORTED where it repeats elements beyond the storage's own size.
  */
 export function stridedSource(storage: ByteSource, view: StridedView): ByteSource {
-  const { bytesPerElement: width, offset, shape, strides } = view;
+  const { bytesPerElement: width, offset, shape, strides: steps } = view;
   const count = elementCount(shape);
-  if (count === undefined || shape.length !== strides.length || ![offset, ...shape, ...strides].every(isCount)) {
+  if (count === undefined || shape.length !== steps.length || ![offset, ...shape, ...steps].every(isCount)) {
     throw invalid(storage.path, view);
   }
   if (count === 0) return partOf(storage, 0, 0);
-  const last = shape.reduce((sum, length, d) => sum + (length - 1) * strides[d]!, offset);
+  const last = shape.reduce((sum, length, d) => sum + (length - 1) * steps[d]!, offset);
   if (!Number.isSafeInteger(last) || (last + 1) * width > storage.byteLength) throw invalid(storage.path, view);
-  if (isRowMajor(shape, strides)) return partOf(storage, offset * width, count * width);
+  if (isRowMajor(shape, steps)) return partOf(storage, offset * width, count * width);
   if (count * width > storage.byteLength) {
     const problem = `the view [${shape}] repeats elements of a storage of ${storage.byteLength} bytes`;
     throw unsupported(storage.path, problem, "Save a contiguous copy of the tensor.");
@@ -38,21 +39,9 @@ export function stridedSource(storage: ByteSource, view: StridedView): ByteSourc
   };
 }
 
-/** The strides of a row-major (or, reversed, column-major) array of this shape. */
-export function denseStrides(shape: readonly number[], order: "row" | "column"): number[] {
-  const strides = shape.map(() => 1);
-  let step = 1;
-  for (let i = 0; i < shape.length; i++) {
-    const d = order === "column" ? i : shape.length - 1 - i;
-    strides[d] = step;
-    step *= shape[d]!;
-  }
-  return strides;
-}
-
-function isRowMajor(shape: readonly number[], strides: readonly number[]): boolean {
-  const dense = denseStrides(shape, "row");
-  return shape.every((length, d) => length === 1 || strides[d] === dense[d]);
+function isRowMajor(shape: readonly number[], given: readonly number[]): boolean {
+  const dense = strides(shape, 1);
+  return shape.every((length, d) => length === 1 || given[d] === dense[d]);
 }
 
 /** Reads the smallest piece of the storage that holds the asked-for elements, and picks them from it. */

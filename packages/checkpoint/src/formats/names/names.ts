@@ -1,7 +1,7 @@
 /** Names as we give them: parameters keep theirs, an optimizer's state is called `<parameter>.<state>` with PyTorch's words for states. */
 import { OptError } from "@opt/core";
 import { type Json, redescribed, type SourceTensor, type TensorSource } from "../../format/source";
-import { followedName } from "../../format/tensors";
+import { withRole } from "../../format/tensors";
 import { badState, missing } from "../bytes/errors";
 import { byName, renamed, scalarTensor } from "../bytes/foreign-tensor";
 import { kerasNames } from "../keras/names";
@@ -51,7 +51,7 @@ export async function underOurNames(
   const active = [...whole.tensors.values()].filter(({ name }) => !idle.has(name));
   const tensors = renamed(active, nameOf, { path: whole.path, advice: "Use --map." });
   checkMappedStates(mapped, tensors, whole.path);
-  for (const [name, tensor] of tensors) tensors.set(name, withRole(tensor, states.get(name), tensors));
+  for (const [name, tensor] of tensors) tensors.set(name, withRole(tensor, tensors, states.get(name)));
   for (const step of await stepsOf(whole, renamings, tensors)) tensors.set(step.name, step);
   const { structure, unreadable, ...rest } = whole;
   const values = { ...whole.values };
@@ -127,19 +127,6 @@ function mapNames(source: TensorSource, map: Readonly<Record<string, string>>): 
     }
   }
   return names;
-}
-
-/** What the file says of a tensor, else what its format's rules say, else what the names look like. */
-function withRole(
-  tensor: SourceTensor,
-  told: string | undefined,
-  all: ReadonlyMap<string, SourceTensor>,
-): SourceTensor {
-  if (tensor.follows !== undefined) return redescribed(tensor, { role: "state" });
-  if (tensor.role !== undefined) return tensor;
-  const follows = told ?? followedName(tensor.name, all);
-  if (follows !== undefined) return redescribed(tensor, { role: "state", follows });
-  return redescribed(tensor, { role: tensor.shape.length === 0 ? "scalar" : "param" });
 }
 
 /** Steps that are no tensors of their parameters yet: plain values, or else counted once for all. Ours are, so that a run can go on. */

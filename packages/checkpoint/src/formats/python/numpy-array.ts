@@ -3,10 +3,11 @@ import { bytesPerElement, type StoredDType } from "../../format/dtype";
 import { numberReader } from "../../format/numbers";
 import { elementCount } from "../../layout/box";
 import { isCount } from "../../layout/counts";
+import { strides } from "../../plan/runs";
 import { corrupt, unsupported } from "../bytes/errors";
 import type { ForeignTensor } from "../bytes/foreign-tensor";
 import { type ByteSource, checkRange, memorySource, partOf, readBytes } from "../bytes/source";
-import { denseStrides, stridedSource } from "../bytes/strided";
+import { stridedSource } from "../bytes/strided";
 import { PickleCall, PickleRange, PickleTuple } from "./pickle-objects";
 
 /** NumPy 1 and 2 call the module differently; some versions pickle through a helper of their own. */
@@ -54,8 +55,12 @@ export function numpyArray(value: unknown, source: ByteSource): ForeignTensor | 
   const storage = rawBytes(data, source, count * width);
   if (storage === undefined) throw unread(source.path, "an array of Python objects");
   if (columnMajor !== true) return { dtype, shape, bytes: storage };
-  const strides = denseStrides(shape, "column");
-  return { dtype, shape, bytes: stridedSource(storage, { bytesPerElement: width, offset: 0, shape, strides }) };
+  const columns = strides(shape.toReversed(), 1).reverse();
+  return {
+    dtype,
+    shape,
+    bytes: stridedSource(storage, { bytesPerElement: width, offset: 0, shape, strides: columns }),
+  };
 }
 
 const SCALARS: readonly StoredDType[] = ["F64", "F32", "BOOL", "I8", "U8", "I16", "U16", "I32", "U32", "I64", "U64"];

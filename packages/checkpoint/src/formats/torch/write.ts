@@ -2,9 +2,9 @@
 import { bytesOf, bytesPerElement, type StoredDType } from "../../format/dtype";
 import type { TensorSource } from "../../format/source";
 import { elementCount, wholeOf } from "../../layout/box";
+import { strides } from "../../plan/runs";
 import { streamTensors } from "../../read/stream";
 import { unsupported } from "../bytes/errors";
-import { denseStrides } from "../bytes/strided";
 import { SequenceWriter } from "../bytes/write-sequence";
 import { type ExportOptions, writeWhole } from "../bytes/write-whole";
 import { PickleCall, PickleFloat, PickleGlobal, PicklePersistent, PickleTuple } from "../python/pickle-objects";
@@ -84,9 +84,8 @@ function rebuild({ dtype, shape }: WrittenTensor, key: number): PickleCall {
   const type = new PickleGlobal(storage === undefined ? "torch.storage.UntypedStorage" : `torch.${storage}`);
   const count = storage === undefined ? elements * bytesPerElement(dtype) : elements;
   const id = new PicklePersistent(new PickleTuple(["storage", type, String(key), "cpu", count]));
-  const strides = new PickleTuple(denseStrides(shape, "row"));
   const hooks = new PickleCall("collections.OrderedDict", []);
-  const args = [id, 0, new PickleTuple(shape), strides, false, hooks];
+  const args = [id, 0, new PickleTuple(shape), new PickleTuple(strides(shape, 1)), false, hooks];
   if (storage !== undefined) return new PickleCall("torch._utils._rebuild_tensor_v2", args);
   return new PickleCall("torch._utils._rebuild_tensor_v3", [...args, new PickleGlobal(`torch.${name}`)]);
 }

@@ -3,9 +3,9 @@ import { check } from "@opt/core";
 import type { StoredDType } from "../../format/dtype";
 import type { Role } from "../../format/source";
 import type { LocalTensor } from "../../format/tensors";
-import { type Box, describeBox, elementsIn } from "../../layout/box";
+import type { Box } from "../../layout/box";
 import type { Layout } from "../../layout/layout";
-import { boxesOfRank, type Placement, wholeShape } from "../../layout/placements";
+import { boxesOfRank, placementsGiven, wholeShape } from "../../layout/placements";
 import type { RecordedTensor } from "../shards/assemble";
 
 export interface TensorDescription {
@@ -58,7 +58,8 @@ function agreeOn(layout: Layout, holders: readonly Holder[], ranks: number, isWh
   const { boxes, ...described } = tensor;
   const isGiven = isWhole || boxes !== undefined;
   for (const { rank, tensor: other } of holders) refuseDisagreement(first, tensor, rank, other, isGiven);
-  if (boxes) return { ...described, placements: placementsGiven(holders) };
+  if (boxes)
+    return { ...described, placements: placementsGiven(holders.map(({ rank, tensor }) => [rank, tensor.boxes!])) };
   const some = holders.length < ranks ? { holders: holders.map(({ rank }) => rank) } : {};
   if (isGiven) return { ...described, ...some };
   const shapes = new Map(holders.map(({ rank, tensor }) => [rank, tensor.shape]));
@@ -81,20 +82,6 @@ function refuseDisagreement(
   const isSame = !isGiven || `${tensor.shape}` === `${expected.shape}`;
   const shapes = () => `rank ${first} says that the whole is [${expected.shape}], rank ${rank} [${tensor.shape}].`;
   check(isSame, "BAD_SHAPE", where, shapes, "Make them equal.");
-}
-
-/** Each box once, with the ranks that hold it. */
-function placementsGiven(holders: readonly Holder[]): Placement[] {
-  const placed = new Map<string, Placement & { readonly ranks: number[] }>();
-  for (const { rank, tensor } of holders) {
-    for (const box of tensor.boxes!) {
-      const key = describeBox(box);
-      const known = placed.get(key);
-      if (known) known.ranks.push(rank);
-      else if (elementsIn(box) > 0) placed.set(key, { box, ranks: [rank] });
-    }
-  }
-  return [...placed.values()];
 }
 
 /** What a rank hands over must be what the layout says it holds. Throws BAD_SHAPE. */

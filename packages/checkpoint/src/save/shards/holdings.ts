@@ -3,8 +3,8 @@ import { check } from "@opt/core";
 import { platform } from "#platform";
 import { bytesPerElement } from "../../format/dtype";
 import type { LocalTensor } from "../../format/tensors";
-import { type Box, elementsIn, sameBox, wholeOf } from "../../layout/box";
-import { copyRegion, onlyRun } from "../../plan/runs";
+import { sameBox, wholeOf } from "../../layout/box";
+import { cutOut } from "../../plan/runs";
 import type { ThreadCopies } from "../../platform/platform";
 import { allOf } from "../../stores/lanes";
 import type { Scratch } from "../../stores/scratch";
@@ -77,17 +77,8 @@ export class Holdings {
     const all = this.#snapshot?.get(name)?.[index] ?? tensor.bytes(index);
     if (tensor.boxes || !this.#isWhole) return all;
     const whole = wholeOf(tensor.shape);
-    const cut = (bytes: Uint8Array) => cutOut(bytes, whole, box, bytesPerElement(tensor.dtype), scratch);
+    const make = (length: number) => scratch?.take(length) ?? new Uint8Array(length);
+    const cut = (bytes: Uint8Array) => cutOut(whole, bytes, box, bytesPerElement(tensor.dtype), make);
     return all instanceof Promise ? all.then(cut) : cut(all);
   }
-}
-
-/** A box out of a larger one, copied only where it does not lie there in one piece. */
-function cutOut(bytes: Uint8Array, whole: Box, box: Box, elementBytes: number, scratch?: Scratch): Uint8Array {
-  const length = elementsIn(box) * elementBytes;
-  const only = onlyRun(whole, box, box, elementBytes);
-  if (only) return bytes.subarray(only.from, only.from + length);
-  const cut = scratch?.take(length) ?? new Uint8Array(length);
-  copyRegion(whole, bytes, box, cut, box, elementBytes);
-  return cut;
 }
