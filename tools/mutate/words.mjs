@@ -44,8 +44,10 @@ const NAMES = {
  */
 const own = (table, name) => (Object.hasOwn(table, name) ? table[name] : undefined);
 
-/** @param {{ node: any, parentPath: any, listKey?: string, key?: any }} path @returns {string | undefined} the reason to plant nothing here */
+/** @param {{ node: any, parentPath: any, listKey?: string, key?: any, getFunctionParent(): any }} path @returns {string | undefined} the reason to plant nothing here */
 function shouldIgnore(path) {
+  // A module is loaded once for all runs: the words of its tables cannot change later.
+  if (isText(path.node) && !path.getFunctionParent()) return "computed at import";
   if (writesText(path.node) || writesText(path.parentPath?.node)) return "the words of a refusal";
   for (let at = path; at.parentPath; at = at.parentPath) {
     const { node } = at.parentPath;
