@@ -17,8 +17,6 @@ export type TensorLayout =
       readonly rule?: UnevenRule;
       /** Explicit lengths of the parts of a dimension, in place of the rule. */
       readonly sizes?: readonly (readonly number[] | null)[];
-      /** The whole tensor's shape, where ranks that hold uneven slices cannot ask each other. */
-      readonly shape?: readonly number[];
     }
   | { readonly boxes: readonly (readonly Box[])[] };
 

@@ -105,7 +105,6 @@ export function wholeShape(
     const advice = "Check the slices and the layout.";
     throw new OptError("BAD_SHAPE", `tensor ${JSON.stringify(tensor.name)}`, problem, advice);
   };
-  if (typeof entry === "object" && "shape" in entry && entry.shape) return [...entry.shape];
   if (typeof entry === "object" && "boxes" in entry) {
     const boxes = entry.boxes.flat();
     return Array.from({ length: tensor.rank }, (_, d) =>

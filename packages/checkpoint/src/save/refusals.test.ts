@@ -57,7 +57,7 @@ describe("saveCheckpoint", () => {
       "a slice that the layout does not give",
       { tensors: { v: f32([1], 1) } },
       {
-        layout: { mesh: { shape: [1], axes: ["model"] }, tensors: { v: { split: ["model"], shape: [8] } } },
+        layout: { mesh: { shape: [1], axes: ["model"] }, tensors: { v: { boxes: [[{ offset: [0], size: [8] }]] } } },
         communicator: singleProcess(),
       },
       "BAD_SHAPE",

@@ -54,6 +54,15 @@ export async function readText(cursor: ByteCursor, end: number, longest: number)
   return new TextDecoder().decode(cursor.take(length));
 }
 
+const MOST_DIMENSIONS = 64;
+
+/** Adds what a field has of a list of dimensions, packed or not. Throws CORRUPT for too many. */
+export async function readDims(cursor: ByteCursor, field: Field, dims: number[]): Promise<void> {
+  if (field.kind === "varint") dims.push(field.value);
+  else while (cursor.position < field.end) dims.push(await readVarint(cursor));
+  if (dims.length > MOST_DIMENSIONS) throw cursor.corrupt("a list of dimensions is too long");
+}
+
 /** The bytes of a varint. */
 export function varint(value: number): number[] {
   const bytes: number[] = [];

@@ -5,7 +5,7 @@ import { join } from "../../stores/path";
 import { badState, missing } from "../bytes/errors";
 import { formatReader, type Opening } from "../bytes/reader";
 import { type HeldPart, mergeParts } from "./merge-parts";
-import { readMindspore } from "./read";
+import { type Age, ageOf, readMindspore } from "./read";
 import { type MindsporeLayout, readMindsporeStrategy } from "./strategy";
 
 const RANK = /^rank_(\d+)$/;
@@ -65,11 +65,6 @@ async function readStrategies(opening: Opening): Promise<Map<string, MindsporeLa
   return layouts;
 }
 
-interface Age {
-  readonly epoch: number;
-  readonly step: number;
-}
-
 /** A file of each rank, in the order of ranks: all of one epoch and step, the newest or the one asked for. Throws MISSING. */
 async function filesOfStep(opening: Opening): Promise<{ files: string[]; step: number }> {
   const { path, options } = opening;
@@ -82,7 +77,9 @@ async function filesOfStep(opening: Opening): Promise<{ files: string[]; step: n
   const saved: Map<string, string>[] = [];
   for (const rank of ranks) {
     const files = (await list(opening, join(path, rank))).filter(({ kind, name }) => kind === "file" && isCkpt(name));
-    saved.push(new Map(files.map(({ name }) => [JSON.stringify(ageOf(name)), join(rank, name)])));
+    saved.push(
+      new Map(files.map(({ name }) => [JSON.stringify(ageOf(name) ?? { epoch: 0, step: 0 }), join(rank, name)])),
+    );
   }
   const common = [...(saved[0]?.keys() ?? [])]
     .filter((age) => saved.every((files) => files.has(age)))
@@ -95,12 +92,6 @@ async function filesOfStep(opening: Opening): Promise<{ files: string[]; step: n
 }
 
 const isCkpt = (name: string): boolean => name.endsWith(".ckpt");
-
-/** Epoch and step of `<prefix>-<epoch>_<step>.ckpt`: compared as numbers. */
-export function ageOf(name: string): Age {
-  const [, epoch = "0", step = "0"] = /-(\d{1,15})_(\d{1,15})\.ckpt$/.exec(name) ?? [];
-  return { epoch: Number(epoch), step: Number(step) };
-}
 
 async function list({ fileSystem }: Opening, path: string): Promise<FolderEntry[]> {
   return fileSystem.list(path).catch((error: unknown) => {

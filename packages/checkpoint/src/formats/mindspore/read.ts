@@ -14,10 +14,19 @@ const LONGEST_STRING = 1 << 24;
 
 export const mindsporeReader = formatReader("MindSpore ckpt", async ({ path, file, options }) => {
   const contents = await readMindspore(await file(), basename(path), options);
-  // `<prefix>-<epoch>_<step>.ckpt`, as ModelCheckpoint names its files.
-  const named = /-\d+_(\d{1,15})\.ckpt$/.exec(basename(path))?.[1];
-  return { ...contents, step: contents.step ?? (named === undefined ? undefined : Number(named)) };
+  return { ...contents, step: contents.step ?? ageOf(path)?.step };
 });
+
+export interface Age {
+  readonly epoch: number;
+  readonly step: number;
+}
+
+/** Of `<prefix>-<epoch>_<step>.ckpt`, as ModelCheckpoint names its files: compared as numbers. */
+export function ageOf(name: string): Age | undefined {
+  const [, epoch, step] = /-(\d{1,15})_(\d{1,15})\.ckpt$/.exec(name) ?? [];
+  return step === undefined ? undefined : { epoch: Number(epoch), step: Number(step) };
+}
 
 export interface MindsporeContents {
   readonly tensors: readonly SourceTensor[];

@@ -3,7 +3,7 @@ import { coordinatesOf } from "../../layout/layout";
 import { ByteCursor } from "../bytes/cursor";
 import { unsupported } from "../bytes/errors";
 import type { ByteSource } from "../bytes/source";
-import { eachField, lengthHead, readText, readVarint, varint } from "./protobuf";
+import { eachField, lengthHead, readDims, readText, varint } from "./protobuf";
 
 /** `ParallelLayouts`: the device mesh, and which of its axes splits which dimension. */
 export interface MindsporeLayout {
@@ -16,7 +16,6 @@ export interface MindsporeLayout {
 }
 
 const LARGEST_FILE = 256 * 1024 * 1024;
-const MOST_DIMENSIONS = 64;
 const LONGEST_NAME = 4096;
 
 /** Reads a strategy file: layouts by parameter. Throws CORRUPT, UNSUPPORTED. */
@@ -44,7 +43,13 @@ async function readLayout(cursor: ByteCursor, end: number): Promise<MindsporeLay
   const numbers = new Map<number, number>();
   await eachField(cursor, end, async (field) => {
     if (field.kind === "varint") numbers.set(field.number, field.value);
-    else lists.set(field.number, await readDims(cursor, field.end));
+    else {
+      const dims: number[] = [];
+      lists.set(field.number, dims);
+      await eachField(cursor, field.end, async (item) => {
+        if (item.number === 1) await readDims(cursor, item, dims);
+      });
+    }
   });
   const deviceMatrix = lists.get(1) ?? [];
   const tensorMap = lists.get(2) ?? [];
@@ -58,18 +63,6 @@ async function readLayout(cursor: ByteCursor, end: number): Promise<MindsporeLay
     throw cursor.corrupt(`the layout [${tensorMap}] does not fit the devices [${deviceMatrix}]`);
   }
   return { deviceMatrix, tensorMap, shardStep: numbers.get(6) ?? 0, shardSize: numbers.get(7) ?? 0 };
-}
-
-/** A list of dimensions: the repeated field 1, packed or not. */
-async function readDims(cursor: ByteCursor, end: number): Promise<number[]> {
-  const dims: number[] = [];
-  await eachField(cursor, end, async (field) => {
-    if (field.number !== 1) return;
-    if (field.kind === "varint") dims.push(field.value);
-    else while (cursor.position < field.end) dims.push(await readVarint(cursor));
-    if (dims.length > MOST_DIMENSIONS) throw cursor.corrupt("a list of dimensions is too long");
-  });
-  return dims;
 }
 
 /** Which part of a parameter a rank holds: per dimension the number of parts and the index of this one. */

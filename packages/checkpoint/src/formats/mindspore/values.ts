@@ -6,7 +6,7 @@ import { corrupt, unsupported } from "../bytes/errors";
 import { latin1 } from "../bytes/latin1";
 import { type ByteSource, checkCrc, crcOf, partOf, readBytes } from "../bytes/source";
 import { CRC_MARK, CRC_TRAILER, ENCRYPTED_MAGIC } from "./format";
-import { eachField, lengthHead, readText, readVarint, varint } from "./protobuf";
+import { eachField, lengthHead, readDims, readText, varint } from "./protobuf";
 
 /** One `Value`, as it is stored: a tensor, or a piece of one that is too large for a single value. */
 export interface MindsporeValue {
@@ -18,7 +18,6 @@ export interface MindsporeValue {
 }
 
 const LONGEST_TEXT = 4096;
-const MOST_DIMENSIONS = 64;
 
 /** All values of a file, in order, and its checksum's end if it has one. Throws CORRUPT, UNSUPPORTED, REFUSED. */
 export async function readMindsporeValues(
@@ -90,19 +89,13 @@ async function readTensor(cursor: ByteCursor, end: number): Promise<Omit<Mindspo
   let type: string | undefined;
   let content: ByteSource | undefined;
   await eachField(cursor, end, async (field) => {
-    if (field.kind === "varint") {
-      if (field.number === 1) dims.push(field.value);
-    } else if (field.number === 1) {
-      while (cursor.position < field.end) dims.push(await readVarint(cursor));
-    } else if (field.number === 2) {
-      type = await readText(cursor, field.end, LONGEST_TEXT);
-    } else if (field.number === 3) {
-      content = partOf(cursor.source, cursor.position, field.end - cursor.position);
-    }
+    if (field.number === 1) await readDims(cursor, field, dims);
+    else if (field.kind === "varint") return;
+    else if (field.number === 2) type = await readText(cursor, field.end, LONGEST_TEXT);
+    else if (field.number === 3) content = partOf(cursor.source, cursor.position, field.end - cursor.position);
   });
   if (type === undefined || content === undefined) throw cursor.corrupt("a tensor has no type or no content");
-  if (dims.length > MOST_DIMENSIONS || dims.some((dim) => dim < 0))
-    throw cursor.corrupt("a tensor has impossible dims");
+  if (dims.some((dim) => dim < 0)) throw cursor.corrupt("a tensor has impossible dims");
   return { dims, type, content };
 }
 

@@ -1,4 +1,5 @@
 /** Options of an optimizer's groups, and plain values, as PyTorch spells them. */
+import { sameJson } from "../../format/json/plain";
 import type { Json } from "../../format/source";
 import { type PythonTree, plainOf } from "../python/tree";
 import { ourOption, STRONG_WOLFE, torchOption } from "./names";
@@ -27,7 +28,7 @@ export function optionsOf(
     const now = ours[ourOption(name)];
     const plain = plainOf(value);
     // What has no plain form was looked at before: tensors.
-    options.set(name, now === undefined || plain === undefined || same(now, plain) ? value : optionTree(name, now));
+    options.set(name, now === undefined || plain === undefined || sameJson(now, plain) ? value : optionTree(name, now));
   }
   for (const [name, value] of Object.entries(ours)) {
     const theirName = torchOption(name);
@@ -54,8 +55,4 @@ export function treeOf(value: Json, floats = false): PythonTree {
   if (Array.isArray(value)) return { list: value.map((item) => treeOf(item, floats)) };
   if (typeof value !== "object" || value === null) return value;
   return { dict: Object.entries(value).map(([key, item]) => [key, treeOf(item, floats)]) };
-}
-
-export function same(a: Json | undefined, b: Json | undefined): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
 }

@@ -3,6 +3,7 @@
  * its own nesting, with the states, options and values as they are now.
  */
 
+import { sameJson } from "../../format/json/plain";
 import type { Json, SourceTensor, TensorSource } from "../../format/source";
 import { scalarTensor } from "../bytes/foreign-tensor";
 import { isObject } from "../bytes/json";
@@ -20,7 +21,7 @@ import {
 } from "../python/tree";
 import { ourOption } from "./names";
 import { keyOf, type OptimizerForm, optimizerOf, survey, type TorchGroup, type TorchOptimizer } from "./optimizers";
-import { optionsOf, optionTree, same, treeOf } from "./write-groups";
+import { optionsOf, optionTree, treeOf } from "./write-groups";
 import { asCounted, isSavedOptimizer, type SavedOptimizer, stateName, withLists } from "./write-states";
 
 export interface TorchObject {
@@ -109,7 +110,7 @@ class Context {
         const [now, plain] = [left.get(name), plainOf(tree)];
         left.delete(name);
         // Sets, dtypes and the like are texts among the values: they stay what they are.
-        return now === undefined || plain === undefined || same(now, plain) ? tree : treeOf(now);
+        return now === undefined || plain === undefined || sameJson(now, plain) ? tree : treeOf(now);
       }
       const inner: [PythonTree, PythonTree][] = [];
       for (const [key, value] of items) {
@@ -154,7 +155,7 @@ class Context {
             this.#placed.add(inner);
             return this.tensors.has(inner) ? inner : undefined;
           })!;
-          const isNew = now !== undefined && !same(now, plainOf(value));
+          const isNew = now !== undefined && !sameJson(now, plainOf(value));
           plain.set(`${param}.${name}`, isNew ? treeOf(now, !Number.isInteger(value)) : kept);
         }
       }
@@ -185,7 +186,7 @@ class Context {
       const read = new Set<string>();
       const number = await inNumbers(value, this.tensors, read);
       const now = ours[ourOption(name)];
-      if (now === undefined || read.size === 0 || same(now, plainOf(number))) {
+      if (now === undefined || read.size === 0 || sameJson(now, plainOf(number))) {
         const kept = renameTensors(value, (inner) => (this.tensors.has(inner) ? inner : undefined));
         if (kept !== undefined) options.set(name, kept);
       } else {
@@ -260,7 +261,7 @@ class Context {
    */
   #initialLrs(groups: SavedOptimizer["groups"]): { readonly [option: string]: Json }[] {
     const lrs = groups.map(({ lr }) => lr ?? null);
-    const schedule = [...this.#values.values()].find((value) => isObject(value) && same(value.lr, lrs));
+    const schedule = [...this.#values.values()].find((value) => isObject(value) && sameJson(value.lr, lrs));
     const base = isObject(schedule) && Array.isArray(schedule.baseLrs) ? schedule.baseLrs : [];
     return lrs.map((lr, g): { readonly [option: string]: Json } => (lr === null ? {} : { initialLr: base[g] ?? lr }));
   }

@@ -1,6 +1,6 @@
 /** Writes PyTorch `.pt` files: what `torch.load` gives is `{ model, optimizer, ... }`, or what was read from a PyTorch file before. */
-import { bytesOf, bytesPerElement, type StoredDType } from "../../format/dtype";
-import type { TensorSource } from "../../format/source";
+import { bytesOf, bytesPerElement } from "../../format/dtype";
+import type { SourceTensor, TensorSource } from "../../format/source";
 import { elementCount, wholeOf } from "../../layout/box";
 import { strides } from "../../plan/runs";
 import { streamTensors } from "../../read/stream";
@@ -40,11 +40,6 @@ export async function writeTorch(
   });
 }
 
-export interface WrittenTensor {
-  readonly dtype: StoredDType;
-  readonly shape: readonly number[];
-}
-
 /** Globals of plain values that are written again; every other one that a file held is left out by its reader already. */
 const PLAIN_GLOBAL = /^torch\.(float|bfloat|complex|u?int|bool)\w*$/;
 
@@ -54,7 +49,7 @@ const PLAIN_GLOBAL = /^torch\.(float|bfloat|complex|u?int|bool)\w*$/;
  */
 export function torchArchive(
   tree: PythonTree,
-  tensorOf: (name: string) => WrittenTensor,
+  tensorOf: (name: string) => Pick<SourceTensor, "dtype" | "shape">,
   where: string,
 ): { members: Member[]; tensors: string[] } {
   const keys = new Map<string, number>();
@@ -78,7 +73,7 @@ export function torchArchive(
   return { members, tensors };
 }
 
-function rebuild({ dtype, shape }: WrittenTensor, key: number): PickleCall {
+function rebuild({ dtype, shape }: Pick<SourceTensor, "dtype" | "shape">, key: number): PickleCall {
   const { dtype: name, storage } = torchTypeNames(dtype);
   const elements = elementCount(shape)!;
   const type = new PickleGlobal(storage === undefined ? "torch.storage.UntypedStorage" : `torch.${storage}`);

@@ -39,12 +39,6 @@ export function lifeOf(attempt: string): "alive" | "dead" | "unknown" {
   return platform.processLife(kernel!, Number(pid), start!);
 }
 
-/** For messages: who makes an attempt. */
-export function describeOwner(attempt: string): string {
-  const [host, , pid] = attempt.split(".");
-  return `process ${pid} on ${host}`;
-}
-
 /** What the names of an attempt's files end with, where those of others may lie beside them. */
 export function fileTagOf(attempt: Attempt): string {
   return attempt.slice(-12);
