@@ -92,7 +92,7 @@ export type {
 } from "./optimizer/algorithm";
 export { checkBetas, checkBoolean, checkNotNegative } from "./optimizer/check";
 export { type ClipNormOptions, clipGradNorm, clipGradNormEach, clipGradValue } from "./optimizer/gradients/clip";
-export { norms } from "./optimizer/gradients/norm";
+export { nonFinite, norms } from "./optimizer/gradients/norm";
 export { l1, l2, type Regularizer } from "./optimizer/gradients/regularizer";
 export type { Group } from "./optimizer/group";
 export { type Hook, type HookName, Optimizer } from "./optimizer/optimizer";
@@ -121,6 +121,7 @@ export {
   type Weights,
 } from "./stepping/functional";
 export { type FloatArray, type PerParameter, type Steppable, stepArrays } from "./stepping/step-arrays";
+export { evict, fillAgain, isEvicted } from "./tensor/evict";
 export type { BackwardOptions, NestedValues } from "./tensor/fluent";
 export { onGradient } from "./tensor/gradient-hooks";
 export { hostBytes } from "./tensor/read";

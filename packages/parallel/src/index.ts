@@ -6,10 +6,12 @@ import "./local/register";
 export { Communicator } from "./communicator/communicator";
 export type { Traffic } from "./communicator/world";
 export { type TrainingCost, type TrainingCostOptions, trainingCost } from "./cost/training-cost";
-export { DataParallel, type DataParallelOptions, type Trainable } from "./data-parallel/data-parallel";
+export { DataParallel, type DataParallelOptions } from "./data-parallel/data-parallel";
+export type { Trainable } from "./data-parallel/parameters";
 export { type ConnectOptions, connect } from "./engine/connect";
 export type { AllReduce, Engine, EngineRegistration, Move, Reduction } from "./engine/engine";
 export { registerEngine } from "./engine/registry";
+export { FullyShardedDataParallel, type FullyShardedDataParallelOptions } from "./fully-sharded/fully-sharded";
 export { mesh, ProcessMesh } from "./mesh/mesh";
 export {
   DistributedSampler,

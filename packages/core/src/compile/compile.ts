@@ -168,6 +168,7 @@ class CompiledFunction {
     const { f } = this;
     const body = () => {
       const result = f(...args);
+      for (const last of tracing.lasts) last();
       checkSynchronous("compile", result);
       checkResult(result);
       return mapTensors(result, (tensor) => (tensor.node === null ? tensor : tensor.detach()));

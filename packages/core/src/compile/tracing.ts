@@ -38,6 +38,8 @@ export class Tracing implements Tracer {
   readonly written = new Set<Overwritable>();
   readonly checks: { view: View; body(tensor: Tensor): void }[] = [];
   readonly ends: (() => void)[] = [];
+  /** What the function does last. */
+  readonly lasts: (() => void)[] = [];
   /** The most bytes that lived at once. */
   peakBytes = 0;
   #bytes = 0;
@@ -110,7 +112,8 @@ export class Tracing implements Tracer {
   }
 
   leaf(tensor: Traceable, requiresGrad: boolean): void {
-    if (this.#leaves.has(tensor) || this.made.has(tensor.storage.memory)) return;
+    const { storage } = tensor;
+    if (this.#leaves.has(tensor) || (!storage.isEvictable && this.made.has(storage.memory))) return;
     this.#leaves.add(tensor);
     const hasHooks = tensor.gradientHooks !== undefined;
     this.dependsOn(() => tensor.requiresGrad);
@@ -152,7 +155,7 @@ export class Tracing implements Tracer {
     const run = (...present: Tensor[]) => {
       const before = leaves.map(({ grad }) => grad);
       (body as (...tensors: Tensor[]) => void)(...present);
-      const isSame = leaves.every(({ grad }, i) => grad === before[i]);
+      const isSame = leaves.every(({ grad }, i) => grad === before[i] || grad === null);
       const problem = () => "a hook inside a compiled function cannot replace a gradient.";
       check(isSame, "UNSUPPORTED", "compile", problem, "Write into it: x.grad.set(...).");
     };
@@ -172,6 +175,10 @@ export class Tracing implements Tracer {
 
   after(body: () => void): void {
     this.ends.push(body);
+  }
+
+  atEnd(body: () => void): void {
+    this.lasts.push(body);
   }
 
   /** The gradients that are others than when this was asked last, or than at the start. */

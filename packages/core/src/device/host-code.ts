@@ -40,6 +40,11 @@ export function inEachRun<Tensors extends readonly Traceable[]>(
   return tracer !== null;
 }
 
+/** Inside a compiled function: at its end, as part of it. Elsewhere nothing happens. */
+export function atEndOfCall(body: () => void): void {
+  activeTracer()?.atEnd(body);
+}
+
 /** What follows is of no use for good once `count()` is larger. It must not throw. */
 export function outdatedBy(count: () => number): void {
   activeTracer()?.outdatedBy(count);

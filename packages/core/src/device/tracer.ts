@@ -7,6 +7,8 @@ import type { Live } from "./live";
 /** Memory that tensors share. */
 export interface Overwritable {
   readonly memory: Memory;
+  /** See `Storage`. */
+  readonly isEvictable: boolean;
   overwritten(): void;
 }
 
@@ -41,6 +43,8 @@ export interface Tracer {
   runs(tensors: readonly Traceable[], body: (...tensors: never[]) => void): void;
   before(tensor: Traceable, body: (tensor: never) => void): void;
   after(body: () => void): void;
+  /** At the end of the function that is traced, as part of it. */
+  atEnd(body: () => void): void;
 }
 
 const state = /* @__PURE__ */ shared("tracer", () => ({ active: null as Tracer | null, isPaused: false }));

@@ -141,7 +141,7 @@ export class GradScaler {
     const advice = "Let the optimizer clip: { norm: 1 }, or train in bf16.";
     check(!grads.some(isHalf), "UNSUPPORTED", `${where}.unscale`, problem, advice);
     noGrad(() => {
-      const found = this.examine(grads);
+      const found = this.examine([...grads, ...overflowsOf(optimizer)]);
       tidy(() => scaleInPlace(grads, this.inverse()));
       this.note("unscaled", optimizer, found);
     });
@@ -171,7 +171,7 @@ export class GradScaler {
     dependsOn(looks);
     if (looks() && before === undefined && !gradientsIn(optimizer).some(isHalf)) this.unscale(optimizer);
     const unscaled = this.examined.get(optimizer);
-    const found = unscaled?.found ?? noGrad(() => this.examine(gradientsIn(optimizer)));
+    const found = unscaled?.found ?? noGrad(() => this.examine([...gradientsIn(optimizer), ...overflowsOf(optimizer)]));
     try {
       if (found.device.backend.readSync === undefined) return this.stepLater(optimizer, found, unscaled !== undefined);
       this.stepNow(optimizer, found, unscaled !== undefined);
@@ -401,6 +401,11 @@ function gradientsIn(optimizer: Scalable): Tensor[] {
   const grads = optimizer.groups.flatMap(({ params }) => gradientsOf(params));
   checkOrder(grads.length > 0, () => "the optimizer has no gradients.");
   return grads;
+}
+
+/** What says of parameters that are parts that another part's gradient is not finite. */
+function overflowsOf(optimizer: Scalable): Set<Tensor> {
+  return new Set(optimizer.groups.flatMap(({ params }) => params.flatMap(({ overflow }) => overflow ?? [])));
 }
 
 function checkNumber(name: string, value: number, fits: boolean, rule: string): void {

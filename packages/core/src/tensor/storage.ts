@@ -5,18 +5,57 @@ import type { Device } from "../device/device";
 export class Storage {
   #owners = 1;
   #version = 0;
+  /** Null while it is evicted. */
+  #memory: Memory | null;
+  readonly #bytes: number;
+  #refill: (() => void) | null = null;
   /** Holds other contents for a while: master weights need not follow. */
   isLent = false;
 
   /** @param isBorrowed the memory is an array of the program */
   constructor(
     readonly device: Device,
-    readonly memory: Memory,
+    memory: Memory,
     readonly isBorrowed = false,
-  ) {}
+  ) {
+    this.#memory = memory;
+    this.#bytes = memory.bytes;
+  }
 
   static allocate(device: Device, bytes: number): Storage {
     return new Storage(device, device.allocate(bytes));
+  }
+
+  /** Evicted memory comes back before it is used. @throws what its refill throws */
+  get memory(): Memory {
+    if (this.#memory === null) this.#refill!();
+    return this.#memory!;
+  }
+
+  /** True if it was evicted at least once: what a trace allocates for it holds the contents of before. */
+  get isEvictable(): boolean {
+    return this.#refill !== null;
+  }
+
+  get isEvicted(): boolean {
+    return this.#memory === null;
+  }
+
+  /** Frees the memory until something uses it. `refill` is called first then: it must `reallocate` and write what was there. */
+  evict(refill: (() => void) | null = this.#refill): void {
+    this.#refill = refill;
+    if (this.#memory !== null) this.device.free(this.#memory);
+    this.#memory = null;
+  }
+
+  /** Memory with undefined contents, where it was evicted. */
+  reallocate(): void {
+    this.#memory ??= this.device.allocate(this.#bytes);
+  }
+
+  /** What was written since is what was there before. */
+  rewind(version: number): void {
+    this.#version = version;
   }
 
   /** True if more than one tensor sees this memory. */
@@ -46,6 +85,6 @@ export class Storage {
   }
 
   release(): void {
-    if (--this.#owners === 0) this.device.free(this.memory);
+    if (--this.#owners === 0 && this.#memory !== null) this.device.free(this.#memory);
   }
 }

@@ -80,10 +80,19 @@ export class Tensor {
   declare replaced?: number;
   /** @internal What took its place last. */
   declare successor?: Tensor | undefined;
-  /** @internal Asked by steps of optimizers that have it (`isStep`), and by what clips the gradients of a list with it. */
+  /**
+   * @internal Asked by steps of optimizers that have it (`isStep`; `isStaged` where they need whole parameters), and by what clips the
+   * gradients of a list with it.
+   */
   declare checkSteps?:
-    | ((groups: readonly { readonly params: readonly Tensor[] }[], isStep?: boolean) => void)
+    | ((
+        groups: readonly { readonly params: readonly Tensor[]; readonly clip?: { readonly norm?: number } | null }[],
+        isStep?: boolean,
+        isStaged?: boolean,
+      ) => void)
     | undefined;
+  /** @internal Of a part of a parameter: not finite where a gradient of another part is not. */
+  declare overflow?: Tensor;
   /** @internal Itself, of row-sparse gradients. */
   declare readonly sparse?: SparseGradient;
   /** @internal See `onGradient`. */

@@ -14,11 +14,7 @@ import {
   zeros,
 } from "@opt/core";
 import { byteSize } from "@opt/core/backend";
-
-export interface NamedParameter {
-  readonly name: string;
-  readonly tensor: Tensor;
-}
+import type { NamedParameter } from "./parameters";
 
 export class Bucket {
   /** Parameters that a backward has reached since the last `sync`. */

@@ -4,7 +4,7 @@ import type { Group } from "../communicator/group";
 import { broadcastJson, gatherJson, treeOf } from "../communicator/messages";
 import type { Operation } from "../communicator/operation";
 import { bytesOf, overwrite } from "../communicator/staging";
-import type { NamedParameter } from "./bucket";
+import type { NamedParameter } from "./parameters";
 
 /** What all ranks do: the buffers at these places are those of `root`. */
 interface Verdict {

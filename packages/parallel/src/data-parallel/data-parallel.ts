@@ -1,13 +1,12 @@
 /** The same model on every rank, each with its own samples: gradients are averaged while backward still computes others. */
-import { check, checkOptions, onGradient, show, Tensor } from "@opt/core";
+import { check, checkOptions, onGradient, show, type Tensor } from "@opt/core";
 import { Communicator } from "../communicator/communicator";
-import { digest } from "../communicator/digest";
 import { allReduce, allReduceByEngine } from "../communicator/reduce";
 import { sampleOf } from "../communicator/sample";
-import { bytesOf } from "../communicator/staging";
 import { agree } from "./agreement";
-import { BUCKET_BYTES, Bucket, bucketsOf, type NamedParameter } from "./bucket";
+import { BUCKET_BYTES, Bucket, bucketsOf } from "./bucket";
 import { Buffers } from "./buffers";
+import { averagedBy, buffersOf, checkParameters, linesOf, type NamedParameter, type Trainable } from "./parameters";
 
 const WHERE = "DataParallel";
 const ALIKE =
@@ -16,17 +15,6 @@ const ALIKE =
 const POLL_AFTER = 1;
 /** Steps after which the model's parameters are listed again, where no gradient has stayed away since: that takes longer than all else that is looked at. */
 const LIST_EVERY = 64;
-
-/** Each parameter is averaged by one: two would add to the same gradient at once. */
-const averagedBy = new WeakMap<Tensor, object>();
-
-/** What DataParallel asks of a model: every Module has it. */
-export interface Trainable {
-  forward(...inputs: never[]): unknown;
-  namedParameters(): Iterable<[string, Tensor]>;
-  /** All of its state: what is no parameter is a buffer. */
-  namedTensors?(): Iterable<[string, Tensor]>;
-}
 
 export interface DataParallelOptions {
   /** How many bytes of gradients travel together. No bit depends on it. Default 25 MiB; the first bucket has at most 1 MiB. */
@@ -96,8 +84,8 @@ export class DataParallel<Model extends Trainable> {
     const isKnown = reduction === "ordered" || reduction === "engine";
     check(isKnown, "BAD_ARGUMENT", WHERE, () => `reduction must be "ordered" or "engine", got ${show(reduction)}.`);
     const parameters = [...module.namedParameters()].map(([name, tensor]) => ({ name, tensor }));
-    checkParameters(parameters);
-    this.#frozen = buffersOf(module);
+    checkParameters(WHERE, parameters);
+    this.#frozen = buffersOf(WHERE, module);
     const buffers = broadcastBuffers ? this.#frozen : [];
     for (const { tensor } of parameters) averagedBy.set(tensor, this);
     this.module = module;
@@ -107,10 +95,11 @@ export class DataParallel<Model extends Trainable> {
     this.#buffers = new Buffers(buffers);
     const { group } = communicator;
     const isAlone = communicator.size === 1;
+    const settings = `bucketBytes ${bucketBytes}, reduction ${reduction}, broadcastBuffers ${broadcastBuffers}`;
     const isReadable = sampleOf(this.#tensors(), 0) !== undefined;
     this.#areReadable = isAlone
       ? Promise.resolve(false)
-      : agree(group, WHERE, linesOf(parameters, buffers, { bucketBytes, reduction, broadcastBuffers }), isReadable);
+      : agree(group, WHERE, linesOf([...parameters, ...buffers], settings), isReadable);
     this.ready = this.#areReadable.then(() => {});
     this.ready.catch(() => {}); // sync() throws it
     this.#removers = isAlone
@@ -264,55 +253,4 @@ export class DataParallel<Model extends Trainable> {
       return average(group, WHERE, row, "mean", heading);
     });
   }
-}
-
-function checkParameters(parameters: readonly NamedParameter[]): void {
-  const [first] = parameters;
-  check(first, "BAD_ARGUMENT", WHERE, () => "the model has no parameters that require a gradient.");
-  const names = new Map<Tensor, string>();
-  for (const { name, tensor } of parameters) {
-    check(tensor instanceof Tensor, "BAD_ARGUMENT", WHERE, () => `${name} must be a tensor, got ${show(tensor)}.`);
-    const twice = () => `a parameter must have one name, got ${names.get(tensor)} and ${name} for one tensor.`;
-    check(!names.has(tensor), "DUPLICATE", WHERE, twice, "Name it once in namedParameters().");
-    names.set(tensor, name);
-    const other = () => `another DataParallel averages the gradients of ${name}.`;
-    check(!averagedBy.has(tensor), "BAD_STATE", WHERE, other, "dispose() that one first.");
-    const complex = () => `${name} is complex, which is not averaged.`;
-    const parts = "Train its two parts, and compute with viewAsComplex(parts).";
-    check(tensor.dtype !== "c64", "UNSUPPORTED", WHERE, complex, parts);
-    const { device } = first.tensor;
-    const problem = () =>
-      `all parameters must be on one device, got ${first.name} on ${device.name} and ${name} on ${tensor.device.name}.`;
-    check(tensor.device === device, "DEVICE_MISMATCH", WHERE, problem, "Move the model with to().");
-  }
-}
-
-function buffersOf(module: Trainable): NamedParameter[] {
-  const seen = new Set<Tensor>();
-  const buffers: NamedParameter[] = [];
-  for (const [name, tensor] of module.namedTensors?.() ?? []) {
-    check(tensor instanceof Tensor, "BAD_ARGUMENT", WHERE, () => `${name} must be a tensor, got ${show(tensor)}.`);
-    if (!tensor.requiresGrad && !seen.has(tensor)) buffers.push({ name, tensor });
-    seen.add(tensor);
-  }
-  return buffers;
-}
-
-/** What ranks must agree on: as it is now, for the first forward writes to buffers. */
-async function linesOf(
-  parameters: readonly NamedParameter[],
-  buffers: readonly NamedParameter[],
-  options: Required<DataParallelOptions>,
-): Promise<string[]> {
-  const all = [...parameters, ...buffers];
-  const digests = all.map(({ tensor }) => {
-    const bytes = bytesOf(tensor);
-    return bytes instanceof Uint8Array ? digest(bytes) : bytes.then(digest);
-  });
-  const { bucketBytes, reduction, broadcastBuffers } = options;
-  const values = await Promise.all(digests);
-  return [
-    `bucketBytes ${bucketBytes}, reduction ${reduction}, broadcastBuffers ${broadcastBuffers}`,
-    ...all.map(({ name, tensor: { dtype, shape } }, i) => `${name} ${dtype} [${shape}] values ${values[i]}`),
-  ];
 }

@@ -6,7 +6,6 @@ import {
   checkTensor,
   concat,
   gather,
-  noGrad,
   parameter,
   show,
   type Tensor,
@@ -19,6 +18,7 @@ import { Communicator } from "../communicator/communicator";
 import { digest } from "../communicator/digest";
 import { partsOf } from "../communicator/parts";
 import { sampleOf } from "../communicator/sample";
+import { cut } from "./cut";
 import { added, bytesNow, joined, shared } from "./exchange";
 
 const OPTIONS = { bias: "boolean", dtype: "string", device: ["string", "object"], generator: "object" } as const;
@@ -64,15 +64,6 @@ export abstract class DividedLayer extends Module {
   get communicator(): Communicator {
     return this.#communicator;
   }
-}
-
-/** The rows or columns of a whole tensor that are this rank's, as a parameter. */
-function cut(whole: Tensor, axis: number, communicator: Communicator): Tensor {
-  const { begin, end } = partsOf(whole.shape[axis]!, communicator.size)[communicator.rank]!;
-  const part = noGrad(() => tidy(() => whole.detach().slice(begin, end, axis)));
-  const made = parameter(part);
-  part.dispose();
-  return made;
 }
 
 export interface ColumnParallelLinearOptions extends LinearOptions {

@@ -1,7 +1,8 @@
 /** What a checkpoint is told of a model whose layers are divided. */
-import type { Layout, TensorLayout } from "@opt/checkpoint";
+import type { Layout, Split, TensorLayout } from "@opt/checkpoint";
 import { check, show } from "@opt/core";
 import { Module } from "@opt/nn";
+import { dividedOver, splitBy } from "../fully-sharded/fully-sharded";
 import { ProcessMesh } from "../mesh/mesh";
 import { DividedLayer } from "./layers";
 
@@ -30,5 +31,13 @@ export function layoutOf(model: Module, mesh: ProcessMesh): Layout {
     for (const [name, child] of module.namedChildren()) visit(child, `${prefix}${name}.`);
   };
   visit(model, "");
+  for (const [name, tensor] of model.namedTensors()) {
+    const ranks = dividedOver(tensor);
+    if (ranks === undefined) continue;
+    const axis = mesh.axes.find((each) => mesh.axis(each) === ranks);
+    const problem = () => `${name} is divided over "${ranks.name}", which is no axis of the mesh.`;
+    check(axis, "BAD_ARGUMENT", where, problem, `Divide it over mesh.axis("${mesh.axes[0]}").`);
+    tensors[name] = splitBy(axis, tensor, tensors[name] as readonly Split[] | undefined);
+  }
   return { mesh: { shape: mesh.shape, axes: mesh.axes }, tensors: { ...tensors, "*": "replicate" } };
 }

@@ -9,6 +9,8 @@ import { ASGD } from "@opt/asgd";
 import {
   type BaseOptions,
   type ClipOptions,
+  clipGradNorm,
+  compile,
   Generator,
   init,
   type Optimizer,
@@ -35,6 +37,7 @@ import "@opt/kernels-wasm";
 import type { Communicator } from "../communicator/communicator";
 import { digest } from "../communicator/digest";
 import { DataParallel, type DataParallelOptions } from "../data-parallel/data-parallel";
+import { FullyShardedDataParallel } from "../fully-sharded/fully-sharded";
 import { ShardedOptimizer } from "../sharded/sharded-optimizer";
 
 /** A branch that some batches do not take: its parameters are unused there. */
@@ -68,6 +71,9 @@ export interface Run {
   readonly options?: DataParallelOptions;
   /** By ShardedOptimizer. */
   readonly sharded?: boolean;
+  /** By FullyShardedDataParallel. */
+  readonly fully?: boolean;
+  readonly compiled?: boolean;
   readonly clip?: ClipOptions;
   readonly stochasticRounding?: boolean;
 }
@@ -98,7 +104,7 @@ export const ALGORITHMS = {
 
 function argumentsOf(
   { algorithm, clip, stochasticRounding = false }: Run,
-  model: Module,
+  model: Pick<Module, "namedParameters">,
 ): [OptimizerClass<Options>, [string, Tensor][], Options] {
   const [algorithmOf, own] = ALGORITHMS[algorithm];
   // Muon takes matrices alone.
@@ -107,7 +113,7 @@ function argumentsOf(
   return [algorithmOf as unknown as OptimizerClass<Options>, parameters, options];
 }
 
-export function optimizerOf(run: Run, model: Module): Optimizer<Options> {
+export function optimizerOf(run: Run, model: Pick<Module, "namedParameters">): Optimizer<Options> {
   const [algorithm, parameters, options] = argumentsOf(run, model);
   return new algorithm(parameters, options);
 }
@@ -117,59 +123,96 @@ export function shardedOf(run: Run, model: Module, communicator: Communicator): 
 }
 
 /** The gradients of one micro-batch are added to what is there. */
-function backward(forward: (x: Tensor, usesSide: boolean) => Tensor, step: number, rank: number, micro: number): void {
+function backward(learn: Learn, run: Run, step: number, rank: number, micro: number): void {
   tidy(() => {
     const seed = new Generator(1000 * step + 10 * rank + micro);
     const x = randn([5, 6], { generator: seed });
     const y = tensor(Int32Array.from({ length: 5 }, () => Math.floor(seed.nextFloat() * 4)));
-    crossEntropy(forward(x, (step + rank) % 3 !== 0), y).backward();
+    // Ranks of a divided model use the same modules.
+    learn(x, y, (step + (run.fully ? 0 : rank)) % 3 !== 0);
   });
+}
+
+type Learn = (x: Tensor, y: Tensor, usesSide: boolean) => void;
+
+function learnerOf(forward: (x: Tensor, usesSide: boolean) => Tensor, { compiled }: Run): Learn {
+  const learn: Learn = (x, y, usesSide) => crossEntropy(forward(x, usesSide), y).backward();
+  return compiled ? compile(learn) : learn;
 }
 
 /** Every bit of parameters and state. */
 export async function bitsOf(
-  model: Module,
+  model: { namedParameters(): Iterable<[string, Tensor]> },
   optimizer: { stateDict(): OptimizerState | Promise<OptimizerState> },
+  wholeOf: (name: string, x: Tensor) => Tensor | Promise<Tensor> = (_, x) => x,
 ): Promise<Record<string, string>> {
   const bits: Record<string, string> = {};
-  for (const [name, tensor] of model.namedParameters()) bits[name] = digest(await tensor.bytes());
+  const digestOf = async (name: string, x: Tensor) => digest(await (await wholeOf(name, x)).bytes());
+  for (const [name, x] of model.namedParameters()) bits[name] = await digestOf(name, x);
   for (const [name, state] of Object.entries((await optimizer.stateDict()).state))
     for (const [key, value] of Object.entries(state))
-      bits[`${name}.${key}`] = typeof value === "number" ? String(value) : digest(await (value as Tensor).bytes());
+      bits[`${name}.${key}`] = typeof value === "number" ? String(value) : await digestOf(name, value);
   return bits;
 }
 
 export async function trainOnRanks(run: Run, communicator: Communicator): Promise<Record<string, string>> {
+  if (run.fully) return trainDivided(run, communicator);
   await init(run.device);
   const model = makeNet();
   const parallel = new DataParallel(model, communicator, run.options);
   const optimizer = run.sharded ? shardedOf(run, model, communicator) : optimizerOf(run, model);
+  await train(run, parallel, optimizer, communicator.rank);
+  return bitsOf(model, optimizer);
+}
+
+/** By FullyShardedDataParallel. */
+async function trainDivided(run: Run, communicator: Communicator): Promise<Record<string, string>> {
+  await init(run.device);
+  const parallel = new FullyShardedDataParallel(makeNet(), communicator);
+  const { clip, ...rest } = run;
+  const optimizer = optimizerOf(rest, parallel);
+  await train(run, parallel, optimizer, communicator.rank, async () => {
+    if (clip?.norm !== undefined) await parallel.clipGradNorm(clip.norm);
+  });
+  const { tensors } = parallel.layout;
+  const wholeOf = (name: string, x: Tensor) => (name in tensors ? communicator.allGather(x) : x);
+  return bitsOf(parallel, optimizer, wholeOf);
+}
+
+async function train(
+  run: Run,
+  parallel: DataParallel<Net> | FullyShardedDataParallel<Net>,
+  optimizer: { step(): unknown; zeroGrad(): void },
+  rank: number,
+  beforeStep = async () => {},
+): Promise<void> {
   const { accumulate = 1 } = run;
+  const learn = learnerOf((x, usesSide) => parallel.forward(x, usesSide), run);
   for (let step = 0; step < run.steps; step++) {
-    const forward = (x: Tensor, usesSide: boolean) => parallel.forward(x, usesSide);
     parallel.noSync(() => {
-      for (let micro = 0; micro < accumulate - 1; micro++) backward(forward, step, communicator.rank, micro);
+      for (let micro = 0; micro < accumulate - 1; micro++) backward(learn, run, step, rank, micro);
     });
-    backward(forward, step, communicator.rank, accumulate - 1);
+    backward(learn, run, step, rank, accumulate - 1);
     await parallel.sync();
+    await beforeStep();
     await optimizer.step();
     optimizer.zeroGrad();
   }
-  return bitsOf(model, optimizer);
 }
 
 /** Each rank's gradients x 1 / W, added in the order of the ranks. */
 export async function trainAlone(run: Run, ranks: number): Promise<Record<string, string>> {
   await init(run.device);
   const model = makeNet();
-  const optimizer = optimizerOf(run, model);
+  const { clip, ...rest } = run;
+  const optimizer = optimizerOf(run.fully ? rest : run, model);
   const { accumulate = 1 } = run;
+  const learn = learnerOf((x, usesSide) => model.forward(x, usesSide), { ...run, compiled: false });
   for (let step = 0; step < run.steps; step++) {
     const sums = new Map<Tensor, Tensor>();
     const parameters = model.parameters();
     for (let rank = 0; rank < ranks; rank++) {
-      for (let micro = 0; micro < accumulate; micro++)
-        backward((x, usesSide) => model.forward(x, usesSide), step, rank, micro);
+      for (let micro = 0; micro < accumulate; micro++) backward(learn, run, step, rank, micro);
       for (const each of parameters) {
         if (each.grad === null) continue;
         const scaled = each.grad.mul(1 / ranks);
@@ -179,6 +222,7 @@ export async function trainAlone(run: Run, ranks: number): Promise<Record<string
       }
     }
     for (const [each, sum] of sums) each.grad = sum;
+    if (run.fully && clip?.norm !== undefined) clipGradNorm(parameters, clip.norm);
     optimizer.step();
     optimizer.zeroGrad();
   }

@@ -38,15 +38,29 @@ export function sumsOf(grads: readonly Tensor[], nonFinite = false): Tensor {
 }
 
 /**
+ * 0 for each tensor whose elements are all finite, another number for others. They are on one device.
+ *
+ * @throws OptError BAD_ARGUMENT for what is no list of tensors; DEVICE_MISMATCH
+ */
+export function nonFinite(tensors: readonly Tensor[]): Tensor {
+  checkList("nonFinite", tensors);
+  return sumsOf(tensors, true);
+}
+
+function checkList(where: string, tensors: readonly Tensor[]): void {
+  const isList = Array.isArray(tensors) && tensors.length > 0;
+  checkValue(isList, where, "the tensors", "a list of at least one", tensors, "Wrap it: [w].");
+  for (const each of tensors) checkAnyTensor(where, each, "a tensor");
+  checkDevice(where, tensors);
+}
+
+/**
  * The p-norm of each tensor, in f32, or f64 where one is f64. They are on one device. For p = 2 it is one launch for all of them.
  *
  * @throws OptError BAD_ARGUMENT for what is no list of tensors, or an order that is not above 0; DEVICE_MISMATCH
  */
 export function norms(grads: readonly Tensor[], p = 2): Tensor {
-  const isList = Array.isArray(grads) && grads.length > 0;
-  checkValue(isList, "norms", "the tensors", "a list of at least one", grads, "Wrap it: [w].");
-  for (const grad of grads) checkAnyTensor("norms", grad, "a tensor");
-  checkDevice("norms", grads);
+  checkList("norms", grads);
   checkValue(typeof p === "number" && p > 0, "norms", "the order", "a number above 0", p, "The default is 2.");
   if (p === 2) return sumsOf(grads).sqrt();
   const each = grads.map((grad) => {

@@ -1,0 +1,332 @@
+/** ZeRO-3: parameters, gradients and optimizer state of each module are divided over the ranks, and whole only while it computes. */
+import type { Layout, Split, TensorLayout } from "@opt/checkpoint";
+import {
+  check,
+  checkOptions,
+  concat,
+  full,
+  keep,
+  noGrad,
+  nonFinite,
+  norms,
+  onGradient,
+  show,
+  type Tensor,
+  tidy,
+  zeros,
+} from "@opt/core";
+import { Module, Sequential } from "@opt/nn";
+import { Communicator } from "../communicator/communicator";
+import { allGatherJson } from "../communicator/messages";
+import { agree } from "../data-parallel/agreement";
+import { Buffers } from "../data-parallel/buffers";
+import { averagedBy, buffersOf, checkParameters, linesOf, type NamedParameter } from "../data-parallel/parameters";
+import { type Shard, Unit } from "./unit";
+
+const WHERE = "FullyShardedDataParallel";
+
+export interface FullyShardedDataParallelOptions {
+  /** Modules whose parameters are gathered together. Default: the children of the model, and of `Sequential`s among them their children. */
+  readonly units?: readonly Module[];
+  /** As `DataParallel`'s. Default true. */
+  readonly broadcastBuffers?: boolean;
+}
+
+/**
+ * Divides a model over the ranks (ZeRO stage 3, PyTorch's `fully_shard`). Each rank keeps 1 / W of the rows of each parameter, of its
+ * gradient and of the optimizer's state. A module's parameters are gathered before its forward and backward, and freed after them.
+ * Gradients are averaged as by `DataParallel`: W ranks equal one process bit for bit.
+ *
+ * Make the optimizer of `namedParameters()`, this rank's parts. Its rule must be elementwise. Parameters with fewer rows than ranks
+ * stay whole on each rank. All ranks use the same modules in each step.
+ *
+ * @example
+ * const communicator = await connect();
+ * const parallel = new FullyShardedDataParallel(model, communicator);
+ * const optimizer = new AdamW(parallel.namedParameters());
+ * crossEntropy(parallel.forward(x), y).backward();
+ * await parallel.sync();
+ * optimizer.step();
+ * optimizer.zeroGrad();
+ */
+export class FullyShardedDataParallel<Model extends Module> {
+  readonly module: Model;
+  readonly communicator: Communicator;
+  /** Rejects with BAD_STATE where ranks differ in names, shapes, dtypes, the order or the values of parameters, or in options. `sync` waits for it. */
+  readonly ready: Promise<void>;
+  readonly #units: readonly Unit[];
+  readonly #buffers: Buffers;
+  readonly #names: readonly string[];
+  readonly #removers: (() => void)[] = [];
+  /** Infinite where a gradient of any rank is not finite: what a GradScaler looks at. */
+  readonly #overflow: Tensor;
+  /** A forward or backward may gather. */
+  #isOpen = false;
+  #isSilent = false;
+  #step = 0;
+
+  /** @throws OptError BAD_ARGUMENT; BAD_STATE if another one averages the model; DEVICE_MISMATCH if parameters lie on several devices; DUPLICATE; UNSUPPORTED for complex ones */
+  constructor(module: Model, communicator: Communicator, options: FullyShardedDataParallelOptions = {}) {
+    checkOptions(WHERE, options, { units: "object", broadcastBuffers: "boolean" });
+    check(module instanceof Module, "BAD_ARGUMENT", WHERE, () => `needs a module, got ${show(module)}.`);
+    const isOurs = communicator instanceof Communicator;
+    check(isOurs, "BAD_ARGUMENT", WHERE, () => `needs a communicator, got ${show(communicator)}.`, "await connect()");
+    const { units = unitsOf(module), broadcastBuffers = true } = options;
+    const inside = new Set<unknown>(module.modules());
+    for (const unit of units) {
+      const problem = () => `each unit must be a module of the model, got ${show(unit)}.`;
+      check(inside.has(unit), "BAD_ARGUMENT", WHERE, problem, "{ units: model.blocks }");
+    }
+    const parameters = module.namedParameters().map(([name, tensor]) => ({ name, tensor }));
+    checkParameters(WHERE, parameters);
+    const buffers = broadcastBuffers ? buffersOf(WHERE, module) : [];
+    this.module = module;
+    this.communicator = communicator;
+    this.#buffers = new Buffers(buffers);
+    this.#names = parameters.map(({ name }) => name);
+    const isAlone = communicator.size === 1;
+    const lines = isAlone ? [] : linesOf([...parameters, ...buffers], `broadcastBuffers ${broadcastBuffers}`);
+    const agreed = isAlone ? Promise.resolve() : agree(communicator.group, WHERE, lines, true);
+    this.ready = agreed.then(() => {});
+    this.ready.catch(() => {}); // sync() throws it
+    this.#overflow = keep(zeros([1], { device: parameters[0]!.tensor.device }));
+    this.#units = divided(module, units, parameters).map(([unit, name, list]) => {
+      const made = new Unit(name, communicator, list, (shard) => this.#checkOpen(shard));
+      for (const shard of made.shards) this.#take(made, shard);
+      if (!isAlone) this.#removers.push(unit.onForward(() => made.evict()));
+      return made;
+    });
+    for (const unit of this.#units) unit.evict();
+  }
+
+  #take(unit: Unit, shard: Shard): void {
+    const { name, whole, part, isDivided } = shard;
+    averagedBy.set(whole, this);
+    part.overflow = this.#overflow;
+    if (this.communicator.size === 1) return;
+    this.#removers.push(onGradient(whole, () => this.#reached(unit, shard)));
+    if (!isDivided) {
+      part.checkSteps = (groups, _isStep, isStaged) => checkElementwise(name, groups, false, isStaged);
+      return;
+    }
+    axisOf.set(whole, this.communicator);
+    part.checkSteps = (groups, isStep, isStaged) => checkElementwise(name, groups, !isStep, isStaged);
+    whole.checkSteps = () => {
+      const problem = () => `${name} is divided over the ranks, and has no gradient of its own.`;
+      check(false, "BAD_STATE", WHERE, problem, "Use parallel.namedParameters() in place of the model's.");
+    };
+  }
+
+  /** The model's. */
+  forward(...inputs: Parameters<Model["forward"]>): ReturnType<Model["forward"]> {
+    this.#isOpen = true;
+    return this.module.forward(...(inputs as never[])) as ReturnType<Model["forward"]>;
+  }
+
+  /** This rank's parts under the parameters' names: what optimizers, averages and schedules take. */
+  namedParameters(): [string, Tensor][] {
+    return this.#shards().map(({ name, part }) => [name, part]);
+  }
+
+  /** The same without names. */
+  parameters(): Tensor[] {
+    return this.#shards().map(({ part }) => part);
+  }
+
+  /** Gradients of further micro-batches accumulate, whole on each rank; the backward after it averages their sums. See `DataParallel`. */
+  noSync<Result>(body: () => Result): Result {
+    check(typeof body === "function", "BAD_ARGUMENT", "noSync", () => `needs a function, got ${show(body)}.`);
+    const before = this.#isSilent;
+    this.#isSilent = true;
+    try {
+      return body();
+    } finally {
+      this.#isSilent = before;
+    }
+  }
+
+  /**
+   * Ends a step: between backward and the optimizer's step, once on every rank. Afterwards each part has its `grad`.
+   *
+   * @throws OptError BAD_STATE where ranks differ, see `ready`, or used other parameters; UNSUPPORTED where the engine cannot wait in a backward; IO, MISSING, DISPOSED
+   */
+  async sync(): Promise<void> {
+    const { group, size } = this.communicator;
+    if (size === 1) return;
+    try {
+      for (const unit of this.#units) if (!unit.isReduced) unit.reduce();
+      const what = `sync of step ${this.#step + 1}`;
+      const shared = this.#buffers.list.length > 0 ? [this.#buffers.share(group, WHERE, what)] : [];
+      const areFinite = allGatherJson(group, `${what}, finite gradients`, await this.#isFinite());
+      const [all] = await Promise.all([areFinite, this.ready, ...shared]);
+      noGrad(() => this.#overflow.set([all.every(Boolean) ? 0 : Number.POSITIVE_INFINITY]));
+    } finally {
+      for (const unit of this.#units) {
+        unit.evict();
+        unit.ready.clear();
+        unit.isReduced = false;
+      }
+      this.#isOpen = false;
+      this.#step++;
+    }
+  }
+
+  async #isFinite(): Promise<boolean> {
+    const gradients = this.parameters().flatMap(({ grad }) => grad ?? []);
+    if (gradients.length === 0) return true;
+    const found = keep(noGrad(() => tidy(() => nonFinite(gradients))));
+    const values = await found.data();
+    found.dispose();
+    return (values as Float32Array).every((value) => value === 0);
+  }
+
+  /**
+   * Scales all gradients so that their norm together is at most `maxNorm`, with the bits of `clipGradNorm` in one process: after `sync`,
+   * on every rank. Whole gradients of one module at a time are gathered for it.
+   *
+   * @returns the norm before
+   * @throws OptError BAD_ARGUMENT; IO, MISSING, DISPOSED
+   */
+  async clipGradNorm(maxNorm: number, normType = 2): Promise<number> {
+    const isNorm = typeof maxNorm === "number" && maxNorm >= 0 && normType > 0;
+    const problem = () => `needs a norm >= 0 and an order > 0, got ${show(maxNorm)}, ${show(normType)}.`;
+    check(isNorm, "BAD_ARGUMENT", "clipGradNorm", problem);
+    return noGrad(() =>
+      tidy(() => {
+        const found = new Map(this.#units.flatMap((unit) => normsOf(unit, normType)));
+        const each = this.#shards().flatMap((shard) => found.get(shard) ?? []);
+        if (each.length === 0) return 0;
+        const total = each.length === 1 ? each[0]! : norms([concat(each)], normType);
+        const factor = full([1], maxNorm, { device: total.device, dtype: total.dtype }).div(total.add(1e-6)).minimum(1);
+        for (const { grad } of this.parameters())
+          if (grad !== null) grad.set(grad.mul(factor.to(grad.dtype === "f64" ? "f64" : "f32")).to(grad.dtype));
+        return total.dataSync()[0]!;
+      }),
+    );
+  }
+
+  /** Parts and buffers by name, for `saveCheckpoint` with `layout`. */
+  stateDict(): Record<string, Tensor> {
+    const parts = new Map<Tensor, Tensor>(this.#shards().map(({ whole, part }) => [whole, part]));
+    return Object.fromEntries(this.module.namedTensors().map(([name, x]) => [name, (parts.get(x) ?? x).detach()]));
+  }
+
+  /** Takes what `stateDict` gives, also among others: what `loadCheckpoint(path, { layout, rank })` read. @throws OptError BAD_STATE for what is missing or has another shape. Nothing has changed then */
+  loadStateDict(state: Readonly<Record<string, Tensor | undefined>>): void {
+    const own = Object.entries(this.stateDict());
+    for (const [name, { shape }] of own) {
+      const given = state[name];
+      const problem = () => `${name} must have shape [${shape}] on this rank, got ${given && `[${given.shape}]`}.`;
+      check(`${given?.shape}` === `${shape}`, "BAD_STATE", WHERE, problem, "loadCheckpoint(path, { layout, rank })");
+    }
+    noGrad(() => {
+      for (const [name, x] of own) x.set(state[name]!);
+    });
+  }
+
+  /** For `saveCheckpoint` and `loadCheckpoint`: which rows each rank has. On a mesh of several axes: `layoutOf`. */
+  get layout(): Layout {
+    const tensors: Record<string, TensorLayout> = {};
+    for (const { name, whole, isDivided } of this.#shards()) if (isDivided) tensors[name] = splitBy("rank", whole);
+    return { mesh: { shape: [this.communicator.size], axes: ["rank"] }, tensors: { ...tensors, "*": "replicate" } };
+  }
+
+  /** Makes the model whole again on every rank, and leaves it alone from now on. */
+  dispose(): void {
+    for (const remove of this.#removers.splice(0)) remove();
+    this.#isOpen = true;
+    for (const unit of this.#units) unit.restore();
+    for (const { whole } of this.#shards()) {
+      axisOf.delete(whole);
+      delete whole.checkSteps;
+      if (averagedBy.get(whole) === this) averagedBy.delete(whole);
+    }
+  }
+
+  #shards(): Shard[] {
+    const byName = new Map(this.#units.flatMap(({ shards }) => shards.map((shard) => [shard.name, shard] as const)));
+    return this.#names.map((name) => byName.get(name)!);
+  }
+
+  #checkOpen({ name }: Shard): void {
+    const problem = () => `${name} is divided over the ranks, and whole only in parallel.forward() and backward.`;
+    const advice = "Read this rank's part: parallel.namedParameters() or parallel.stateDict().";
+    check(this.#isOpen, "BAD_STATE", WHERE, problem, advice);
+  }
+
+  #reached(unit: Unit, shard: Shard): void {
+    const problem = () => `backward reached ${shard.name} a second time before sync().`;
+    const advice =
+      "Await sync() after each backward; put those whose gradients accumulate into noSync, before the last.";
+    check(!unit.ready.has(shard) && !unit.isReduced, "BAD_STATE", WHERE, problem, advice);
+    unit.evict([shard]);
+    if (this.#isSilent) return;
+    unit.ready.add(shard);
+    if (unit.ready.size === unit.shards.length) unit.reduce();
+  }
+}
+
+/** Over which ranks the rows of a model's tensor are divided. */
+const axisOf = new WeakMap<Tensor, Communicator>();
+
+/** The communicator by which `FullyShardedDataParallel` divides a tensor of a model; undefined for others. */
+export const dividedOver = (whole: Tensor) => axisOf.get(whole);
+
+/** Rows by an axis; other divisions stay, and come first. */
+export function splitBy(axis: string, { shape }: Tensor, others: readonly Split[] = shape.map(() => null)): Split[] {
+  const [first, ...rest] = others as [Split, ...Split[]];
+  return [first === null ? axis : [first, axis].flat(), ...rest];
+}
+
+/** @throws OptError UNSUPPORTED for what needs whole parameters */
+function checkElementwise(
+  name: string,
+  groups: readonly { readonly clip?: { readonly norm?: number } | null }[],
+  isClipped: boolean,
+  isStaged = false,
+): void {
+  const whole = () => `the optimizer needs whole parameters, got a part of ${name}.`;
+  check(!isStaged, "UNSUPPORTED", WHERE, whole, "Muon, Lamb and Adafactor train with DataParallel.");
+  const limits = isClipped || groups.some(({ clip }) => clip?.norm !== undefined);
+  const norm = () => `a norm needs whole gradients, got a part of ${name}.`;
+  check(
+    !limits,
+    "UNSUPPORTED",
+    WHERE,
+    norm,
+    "await parallel.clipGradNorm(maxNorm) after sync(); by value: clip: { value }.",
+  );
+}
+
+function normsOf(unit: Unit, order: number): [Shard, Tensor][] {
+  const gradients = [...unit.gatherGradients()];
+  if (gradients.length === 0) return [];
+  const each = norms(
+    gradients.map(([, grad]) => grad),
+    order,
+  );
+  for (const [, grad] of gradients) grad.dispose();
+  return gradients.map(([shard], i) => [shard, each.slice(i, i + 1)]);
+}
+
+/** Children, and those of Sequentials in their place. */
+function unitsOf(module: Module): Module[] {
+  return [...module.namedChildren()].flatMap(([, child]) => (child instanceof Sequential ? unitsOf(child) : [child]));
+}
+
+/** Each unit with its parameters; those of no unit, or of several side by side, are the model's. */
+function divided(
+  model: Module,
+  units: readonly Module[],
+  parameters: readonly NamedParameter[],
+): [unit: Module, name: string, parameters: NamedParameter[]][] {
+  const holders = units.map((unit) => ({ unit, tensors: new Set(unit.parameters()), below: new Set(unit.modules()) }));
+  const lists = new Map<Module, NamedParameter[]>();
+  for (const parameter of parameters) {
+    const holding = holders.filter(({ tensors }) => tensors.has(parameter.tensor));
+    const inner = holding.find(({ unit }) => holding.every(({ below }) => below.has(unit)));
+    const owner = inner?.unit ?? model;
+    lists.set(owner, [...(lists.get(owner) ?? []), parameter]);
+  }
+  return [...lists].map(([unit, list]) => [unit, list[0]!.name.split(".").slice(0, -1).join(".") || "the model", list]);
+}
