@@ -48,6 +48,7 @@ export function fillAgain(
   const areTensors = Array.isArray(tensors) && tensors.every((x) => x instanceof Tensor);
   checkValue(areTensors, "fillAgain", "the tensors", "a list of tensors", tensors);
   checkBody("fillAgain", write);
+  checkValue(typeof isSame === "boolean", "fillAgain", "isSame", "true or false", isSame);
   const versions = tensors.map(({ storage }) => storage.version);
   for (const { storage } of tensors) storage.reallocate();
   inEachRun(tensors, (...present) => write(present as readonly Tensor[]));
