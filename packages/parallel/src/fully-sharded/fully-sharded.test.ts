@@ -115,6 +115,9 @@ it("save boxes that any number of ranks goes on from", async () => {
   }
 });
 
+/** Scale and weight after each of three steps, and the averaged weight. */
+type Skipped = [first: [number, number], second: [number, number], third: [number, number], averaged: number];
+
 it("skip a step together where one rank's gradients are not finite, and average weights by parts", async () => {
   const body = `const parallel = new FullyShardedDataParallel(new Linear(4, 8, { generator: new core.Generator(1) }), communicator);
     const optimizer = new SGD(parallel.namedParameters(), { lr: 0.5 });
@@ -137,7 +140,7 @@ it("skip a step together where one rank's gradients are not finite, and average 
     tell([...sums, averaged]);`;
   const { told, error } = await runJob(2, body, { imports: IMPORTS });
   expect(error).toBe("");
-  for (const [first, second, third, averaged] of told as [number, number][][] as never) {
+  for (const [first, second, third, averaged] of told as never as Skipped[]) {
     expect([first[0], second[0], third[0]]).toEqual([8, 4, 4]);
     expect(second[1]).toBe(first[1]); // skipped
     expect(third[1]).toBeCloseTo(first[1] - 0.5, 5);

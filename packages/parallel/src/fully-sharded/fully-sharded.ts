@@ -42,7 +42,7 @@ export interface FullyShardedDataParallelOptions {
  *
  * @example
  * const communicator = await connect();
- * const parallel = new FullyShardedDataParallel(model, communicator);
+ * const parallel = new FullyShardedDataParallel(new Linear(4, 3), communicator);
  * const optimizer = new AdamW(parallel.namedParameters());
  * crossEntropy(parallel.forward(x), y).backward();
  * await parallel.sync();

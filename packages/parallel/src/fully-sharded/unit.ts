@@ -99,8 +99,12 @@ export class Unit {
         );
       return done;
     });
-    group.beginNow(WHERE, heading).now(moves);
+    this.#exchange(heading, moves);
     for (const done of ends) done();
+  }
+
+  #exchange(heading: Heading, moves: Moves): void {
+    if (this.communicator.size > 1) this.communicator.group.beginNow(WHERE, heading).now(moves);
   }
 
   /** Each rank gets its parts of the average, x 1 / W and added in the order of the ranks. Whole gradients are freed. */
@@ -133,7 +137,7 @@ export class Unit {
         return room;
       });
     });
-    group.beginNow(WHERE, heading).now(moves);
+    this.#exchange(heading, moves);
     for (const done of ends) done();
     for (const [i, shard] of shards.entries()) take(shard, all[i]!);
   }
