@@ -50,8 +50,8 @@ export async function checkpointBlob(contents: CheckpointContents): Promise<Blob
 }
 
 /**
- * Writes all tensors of a checkpoint, of ours or of any known system, whole into one safetensors file; readers of `outFile` see the old
- * one or the new one. Throws MISSING where a piece is missing, CORRUPT, UNSUPPORTED, IO: then there is no file.
+ * Writes all tensors of a checkpoint, in any known format, whole into one safetensors file. Readers of `outFile` see the old one or the
+ * new one. Throws MISSING where a piece is missing, CORRUPT, UNSUPPORTED, IO: then there is no file.
  */
 export async function mergeCheckpoint(path: string, outFile: string, options?: MergeOptions): Promise<MergeResult> {
   const { mergeCheckpoint: merge } = await import("./read/merge");
@@ -59,8 +59,7 @@ export async function mergeCheckpoint(path: string, outFile: string, options?: M
 }
 
 /**
- * Writes the step of `source` (a checkpoint of ours or of any known system) sliced anew under `destination`; optimizer state follows its
- * parameter. Throws MISSING, CORRUPT, BAD_ARGUMENT, BAD_SHAPE, DUPLICATE, IO: then there is no new step.
+ * Writes a step for another number or layout of ranks. `source` is in any known format. Optimizer state follows its parameter. Throws MISSING, CORRUPT, BAD_ARGUMENT, BAD_SHAPE, DUPLICATE, IO: then there is no new step.
  */
 export async function reshardCheckpoint(
   path: string,
@@ -89,7 +88,7 @@ export async function inspectCheckpoint(path: Place, options?: OpenOptions): Pro
   return inspect(path, options);
 }
 
-/** Opens what stands at a path: its tensors' bytes are read when asked for. Throws MISSING, UNSUPPORTED, and what the format's reader throws. */
+/** Opens a checkpoint in any known format; reads bytes of tensors when you ask for them. Throws MISSING, UNSUPPORTED, and what the format's reader throws. */
 export async function openSource(path: Place, options?: OpenOptions): Promise<TensorSource> {
   const { openSource: open } = await import("./read/open");
   return open(path, options);
@@ -102,9 +101,9 @@ export async function cleanCheckpoints(folder: string, options?: CleanOptions): 
 }
 
 /**
- * Writes the checkpoint at `path` (or the files that make one together: a model and its optimizer) to `destination`, parameters under their
- * names, optimizer state as `<parameter>.<state>`, so that a run begun elsewhere goes on here. Throws MISSING, CORRUPT, REFUSED, UNSUPPORTED,
- * BAD_STATE (nothing proves whose a state is), DUPLICATE (two names fall together), BAD_ARGUMENT, IO.
+ * Writes a checkpoint in another format, optimizer state included. `path` may be several files: a model and its optimizer. Parameters keep
+ * their names, and state is named `<parameter>.<state>`. Throws MISSING, CORRUPT, REFUSED, UNSUPPORTED, BAD_STATE (nothing proves whose a
+ * state is), DUPLICATE (two names fall together), BAD_ARGUMENT, IO.
  */
 export async function convertCheckpoint(
   path: string | readonly string[],

@@ -19,7 +19,7 @@ import { savedState, stateDict } from "./state-dict";
 /** The state of an optimizer: how often it stepped (and for NAdam `mu_product`), and a tree like the parameters for each of PyTorch's keys: `exp_avg`, ... */
 export type State<Params = Tree> = { step: number; [key: string]: number | Params };
 
-/** A step as a function, as optax has it: whatever is passed is consumed, unless it is refused. */
+/** A step as a function, as in optax. A call consumes its arrays, unless it throws. */
 export interface GradientTransformation<Options extends BaseOptions = BaseOptions> {
   /** The state before the first step: zeros. @throws OptError BAD_ARGUMENT, BAD_DTYPE, DISPOSED, DUPLICATE, UNSUPPORTED */
   init<Params extends Tree>(params: Params): State<Params>;

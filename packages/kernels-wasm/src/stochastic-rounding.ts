@@ -5,7 +5,7 @@ import { isDrawn, randomAccess, randomRule } from "./emit/rounding";
 import { further } from "./emit/rule";
 import { brought } from "./emit/stored";
 
-/** Lets optimizers round 16-bit parameters at random on "wasm", by `stochasticRounding`; see `enableStochasticRounding` of `@opt/core`. */
+/** Enables stochastic rounding of 16-bit parameters on "wasm" (`stochasticRounding`); see `enableStochasticRounding` of `@opt/core`. */
 export function enableStochasticRounding(): void {
   enable();
   if (WasmBackend.prototype.draws) return;

@@ -1,12 +1,12 @@
 /** Every touch of the disk goes through this seam, so that tests can fail each of them and other stores can stand in. */
 import { check, OptError, show } from "@opt/core";
 
-/** Set by who takes the checksum of the bytes that it puts into memory, where it fills all of it; else who asks takes it. */
+/** The checksum of bytes that a store has read, if it computed one. Otherwise the caller does. */
 export interface Checksum {
   crc32?: number | undefined;
 }
 
-/** A file in which boxes lie; the same object for all boxes of one file. */
+/** A file that contains boxes; the same object for all boxes of one file. */
 export interface StoredFile {
   /** Fills all of `target` from `position`. Throws CORRUPT past the end. */
   read(target: Uint8Array, position: number, sum?: Checksum): Promise<void>;

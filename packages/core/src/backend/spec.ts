@@ -53,7 +53,7 @@ export interface Specs {
 export type Kind = keyof Specs;
 /** Every fused kernel: what a device has that has all of them. */
 export const FUSED_KINDS = ["attention", "attentionGrad", "batchNorm", "batchNormGrad", "lstm", "lstmGrad"] as const;
-/** Several ops in one: only devices that list them (`Backend.fuses`) are asked for them, on others the ops are launched one by one. */
+/** Several ops in one kernel. Only devices that list it in `Backend.fuses` get it; on others the ops run one by one. */
 export type FusedKind = (typeof FUSED_KINDS)[number];
 /** What every device has. */
 export type PlainKind = Exclude<Kind, FusedKind>;

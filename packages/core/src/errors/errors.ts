@@ -1,4 +1,4 @@
-/** Every reason for which Opt refuses something. Programs branch on these; the words of a message may change. */
+/** The codes of Opt's errors. Programs branch on these; the words of a message may change. */
 export type ErrorCode =
   | "BAD_ARGUMENT" // an option or argument is out of its range or of the wrong kind
   | "BAD_SHAPE" // shapes do not fit each other or the data
@@ -43,7 +43,7 @@ export class OptError extends Error {
 }
 
 /**
- * Refuses what breaks a rule: throws an OptError unless `condition` holds. `problem` is only written then.
+ * Throws an OptError unless `condition` holds. `problem` is only called then.
  *
  * @example
  * const rate = 0.5;

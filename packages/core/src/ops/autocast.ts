@@ -14,8 +14,8 @@ export type AutocastDType = "bf16" | "f16" | null;
 const state = /* @__PURE__ */ shared("autocast", () => ({ dtype: null as AutocastDType }));
 
 /**
- * Runs `body` in mixed precision, as torch.autocast: matrix products, convolutions and attention take their operands in 16 bits and give
- * 16 bits; softmax, norms and losses give float32; all other ops follow their operands, where float32 wins. Parameters stay float32, and
+ * Runs `body` in mixed precision, as torch.autocast. Matrix products, convolutions and attention compute in 16 bits; softmax, norms and
+ * losses in float32. Other ops follow their operands, where float32 wins. Parameters stay float32, and
  * so do their gradients. Tensors in float64 stay as they are. Call `backward()` outside. With "f16" use a GradScaler. null: as without it.
  *
  * @throws OptError BAD_ARGUMENT if `body` is asynchronous or for another dtype

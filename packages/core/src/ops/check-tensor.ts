@@ -5,7 +5,7 @@ import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import type { Tensor } from "../tensor/tensor";
 
-/** Refuses what cannot be computed with: what is no tensor, of whichever copy of core, complex or disposed ones. @throws OptError BAD_ARGUMENT, BAD_DTYPE, DISPOSED */
+/** Checks that a value is a tensor of any copy of core, neither complex nor disposed. @throws OptError BAD_ARGUMENT, BAD_DTYPE, DISPOSED */
 export function checkTensor(where: string, value: unknown, name = "x"): asserts value is Tensor {
   checkAnyTensor(where, value, name);
   checkReal(where, value);

@@ -4,8 +4,8 @@ import { record } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 
 /**
- * Puts on the tape that the gradient of `output` needs `tensors` as they are, as that of the kernel `name` does: so every device refuses
- * what was overwritten alike. Takes `output` over.
+ * Makes the gradient of `output` depend on `tensors`, as the kernel `name` does. So backward throws on every device after one of them was
+ * overwritten. Takes `output` over.
  */
 export function needing(name: string, output: Tensor, tensors: readonly Tensor[]): Tensor {
   const result = record(name, output.alias(), [output], tensors, (g) => [g]);

@@ -14,7 +14,7 @@ const where = "withGradient";
 type Form = Pick<Tensor, "shape" | "dtype" | "device">;
 
 /**
- * Puts a result that was computed elsewhere (under `noGrad`, by another library, on other processes) on the tape: `backward` gives the
+ * Puts a result that was computed elsewhere on the tape: under `noGrad`, by another library, in other processes. `backward` returns the
  * gradients of `inputs` from that of `output`, null for an input without one. Computed by ops, they can be differentiated again; tensors of your
  * own stay yours.
  *

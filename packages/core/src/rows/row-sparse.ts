@@ -193,8 +193,8 @@ export function mergedRows(indices: Tensor, values: Tensor, dtype: DType): Merge
 }
 
 /**
- * A gradient of a table of `shape` that has only the rows at `indices` (integers [n]): `values` [n, ...], added up where an index comes
- * more than once. Assign it to `grad`. Both are copied: what is set in them later does not reach it.
+ * A gradient of a table of `shape` with only the rows at `indices` (integers [n]). Rows of `values` [n, ...] with the same index are
+ * added. Assign it to `grad`. Both are copied: what is set in them later does not reach it.
  *
  * @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH; BAD_ARGUMENT for an index out of range where the host shares the device's memory
  * @example

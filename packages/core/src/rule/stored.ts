@@ -9,7 +9,7 @@ import type { Program } from "./program";
 /** How an element of a rule that computes in float32 may be stored. */
 export type StoredDType = "f32" | "bf16" | "f16";
 
-/** Of a rule's first buffer, where it has no mirror: 16 bits that are rounded at random. */
+/** Formats of a rule's first buffer with stochastic rounding to 16 bits. */
 export type RandomDType = "bf16r" | "f16r";
 
 /**

@@ -6,7 +6,7 @@ import { PlannedLR } from "./scheduler/planned";
 import { initialLr, type ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
 import { LRScheduler } from "./scheduler/scheduler";
 
-/** Refuses what cannot be driven without a metric or drives another optimizer. */
+/** Checks that a schedule needs no metric and drives this optimizer. */
 export function requirePart(where: string, name: string, part: unknown, optimizer: ScheduledOptimizer): void {
   const refuseUnless = (fits: boolean, rule: string, got: unknown, advice: string) =>
     checkValue(fits, where, name, rule, got, advice);

@@ -51,8 +51,7 @@ export function decode({ size, dtype }: Pick<Tensor, "size" | "dtype">, bytes: U
 }
 
 /**
- * The bytes of a tensor where they lie (little-endian, row-major), for whoever moves many of them in or out without a copy; undefined
- * on devices that have memory of their own. Valid until the tensor is disposed.
+ * A tensor's own bytes, without a copy: little-endian, row-major. undefined on devices with memory of their own. Valid until the tensor is disposed.
  *
  * @param access "write" counts as an overwrite of the tensor, at this moment
  * @throws OptError DISPOSED, BAD_ARGUMENT

@@ -15,7 +15,7 @@ export function summaryOf({ shape, dtype, device }: Tensor): Summary {
   return { shape, dtype, device: device.name };
 }
 
-/** Refuses a summary that is loaded as a tensor. @throws OptError BAD_STATE */
+/** Checks that a loaded value is not a tensor's summary. @throws OptError BAD_STATE */
 export function checkNotSummary(where: string, name: string, value: unknown): void {
   check(
     !(isPlainObject(value) && ["shape", "dtype", "device"].every((key) => Object.hasOwn(value, key))),

@@ -159,7 +159,7 @@ function multiplyHigh(a: number, b: number): number {
   return (aHigh * bHigh + Math.floor(middle / 65536) + Math.floor(middle2 / 65536)) >>> 0;
 }
 
-/** Refuses what is no Generator, of whichever copy of core. @throws OptError BAD_ARGUMENT */
+/** Checks that a value is a Generator, of any copy of core. @throws OptError BAD_ARGUMENT */
 export function checkGenerator(where: string, generator: unknown): asserts generator is Generator {
   const draws = typeof (generator as Generator | null | undefined)?.nextNormals === "function";
   checkValue(draws, where, "generator", "a Generator", generator, "For example new Generator(42).");

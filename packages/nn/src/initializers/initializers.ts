@@ -112,7 +112,7 @@ export function normal(target: Tensor, mean = 0, deviation = 1, options: Initial
   return fillWith(target, () => mean + deviation * next());
 }
 
-/** N(mean, deviation^2) given that it lies in [low, high]: numbers outside are drawn again. @throws OptError BAD_ARGUMENT */
+/** N(mean, deviation^2) within [low, high]: numbers outside are drawn again. @throws OptError BAD_ARGUMENT */
 export function truncatedNormal(
   target: Tensor,
   mean = 0,

@@ -10,7 +10,7 @@ export class Flatten extends Plain {
   }
 }
 
-/** A view of x: what stands where a model needs no layer. */
+/** Returns a view of x, for places where a model needs no layer. */
 export class Identity extends Plain {
   forward(x: Tensor): Tensor {
     checkTensor("Identity", x);

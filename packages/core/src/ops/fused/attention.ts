@@ -28,8 +28,8 @@ export interface AttentionForm {
 }
 
 /**
- * softmax(scale query key^T) value of query [..., queries, width], key [..., keys, width] and value [..., keys, columns] in one kernel,
- * which keeps no scores; null where the device, the dtype or the shapes need more than it.
+ * softmax(scale query key^T) value of query [..., queries, width], key [..., keys, width] and value [..., keys, columns] in one kernel.
+ * It stores no scores. null where the device, the dtype or the shapes need more than it.
  *
  * @example
  * const [query, key, value] = [rand([2, 6, 8]), rand([2, 6, 8]), rand([2, 6, 8])];

@@ -24,8 +24,8 @@ export interface BatchNormalized {
 }
 
 /**
- * (x - mean) / sqrt(variance + eps) * weight + bias of x [batch, channels, length] in one kernel, mean and variance being those of each
- * channel (Ioffe & Szegedy 2015); null where the device, the dtype or the shapes need more than it.
+ * (x - mean) / sqrt(variance + eps) * weight + bias of x [batch, channels, length] in one kernel, by channel (Ioffe & Szegedy
+ * 2015). null where the device, the dtype or the shapes need more than it.
  *
  * @throws OptError BAD_ARGUMENT
  * @example

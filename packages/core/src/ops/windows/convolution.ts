@@ -73,8 +73,8 @@ export function conv2d(
 }
 
 /**
- * The adjoint of `conv2d`, also called deconvolution: each element of x, times weight [channels, outChannels / groups, kernelHeight,
- * kernelWidth], is added up where its window lies; plus bias [outChannels].
+ * The adjoint of `conv2d`, also called deconvolution. Weight [channels, outChannels / groups, kernelHeight, kernelWidth], bias [outChannels].
+ * Each element of x times the weight is added to its window.
  * Result extent = (size - 1) stride - 2 padding + dilation (kernel - 1) + outputPadding + 1. Integers wrap as in `matmul`.
  *
  * @throws OptError BAD_SHAPE, BAD_ARGUMENT, DEVICE_MISMATCH
