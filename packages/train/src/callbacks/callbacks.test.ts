@@ -1,0 +1,141 @@
+import { AdamW } from "@opt/adam-amsgrad";
+import { memoryFileSystem } from "@opt/checkpoint";
+import { Generator, init, type Tensor, tensor } from "@opt/core";
+import { Linear } from "@opt/nn";
+import { expectCode } from "@opt/testkit";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import type { Callback, FitState } from "../fit/events";
+import { fit } from "../fit/fit";
+import { csv } from "./csv";
+import { earlyStopping } from "./early-stopping";
+import { duration, shortNumber } from "./format";
+import { logger } from "./logger";
+import { progress } from "./progress";
+
+beforeEach(() => init("js"));
+
+type Batch = [Tensor, Tensor];
+
+/** A run whose losses are those given: of epoch 1, 2, ... Weights grow by one in each step. */
+async function run(losses: readonly number[], callbacks: readonly Callback[]) {
+  const model = new Linear(1, 1, { bias: false, generator: new Generator(1) });
+  const optimizer = new AdamW(model.namedParameters(), { lr: 1, weightDecay: 0, eps: 0 });
+  model.loadStateDict({ weight: tensor([[0]]) });
+  let epoch = 0;
+  const data = () => {
+    const loss = losses[epoch++]!;
+    return [loss, loss].map((each): Batch => [tensor([each]), tensor([[-1]])]);
+  };
+  // The gradient is -1, the loss what the data say.
+  const forward = ([loss, x]: Batch) => {
+    const output = model.forward(x).sum();
+    return output.sub(output.detach()).add(loss.sum());
+  };
+  const history = await fit(model, { data, forward, optimizer, epochs: losses.length, callbacks: [...callbacks] });
+  return { history, weight: model.weight.dataSync()[0]! };
+}
+
+describe("earlyStopping", () => {
+  it.each<[string, number[], object, number, number]>([
+    [
+      "ends after `patience` epochs without a better one, with the weights of the best",
+      [3, 2, 2.5, 2.25, 1],
+      { patience: 2 },
+      4,
+      4,
+    ],
+    ["counts anew after a better one", [3, 2, 2.5, 1, 2], { patience: 2 }, 5, 8],
+    ["wants minDelta", [3, 2.9, 2.8, 2.7], { patience: 2, minDelta: 0.5 }, 3, 2],
+    ["takes NaN for no better", [Number.NaN, 3, Number.NaN, Number.NaN], { patience: 2 }, 4, 4],
+    ["may look for higher numbers", [1, 2, 1, 1], { patience: 2, mode: "max" }, 4, 4],
+    ["may leave the last weights", [1, 2, 3], { patience: 2, restoreBest: false }, 3, 6],
+  ])("%s", async (_, losses, options, epochs, weight) => {
+    const result = await run(losses, [earlyStopping({ monitor: "loss", ...options })]);
+    expect(result.history.epochs.length).toBe(epochs);
+    expect(result.weight).toBeCloseTo(weight, 5);
+  });
+
+  it("names what it cannot find", async () => {
+    await expect(run([1], [earlyStopping()])).rejects.toThrow(/monitor must be a number of each epoch, got "val_loss"/);
+  });
+});
+
+it("csv writes all epochs", async () => {
+  const fileSystem = memoryFileSystem();
+  const { history } = await run([2, 1], [csv("runs/a.csv", { fileSystem })]);
+  const [a, b] = history.epochs.map(({ seconds }) => seconds);
+  expect(await (await fileSystem.blob("runs/a.csv")).text()).toBe(`epoch,loss,lr,seconds\n1,2,1,${a}\n2,1,1,${b}\n`);
+});
+
+it("logger gets steps and epochs", async () => {
+  const seen: unknown[] = [];
+  await run([2, 1], [logger(({ seconds: _, ...record }) => seen.push(record), { every: 2 })]);
+  expect(seen).toEqual([
+    { epoch: 0, step: 2, loss: 2, lr: 1 },
+    { epoch: 1, step: 2, loss: 2, lr: 1 },
+    { epoch: 1, step: 4, loss: 1, lr: 1 },
+    { epoch: 2, step: 4, loss: 1, lr: 1 },
+  ]);
+});
+
+describe("progress", () => {
+  it.each([
+    [
+      "a terminal's line is drawn again, and stays at the end of an epoch",
+      true,
+      ["\r\u001b[Kepoch 1/1  loss 2.500  0 s\n", "\r\u001b[K"],
+    ],
+    ["a log gets a line an epoch", false, ["epoch 1/1  loss 2.500  0 s\n"]],
+  ])("%s", async (_, isTTY, lines) => {
+    const written: string[] = [];
+    await run([2.5], [progress({ stream: { isTTY, write: (text) => written.push(text) } })]);
+    expect(written).toEqual(lines);
+  });
+
+  it("shows means, rate and what is left", () => {
+    const written: string[] = [];
+    const clock = vi.spyOn(performance, "now").mockReturnValue(0);
+    const callback = progress({ stream: { isTTY: true, columns: 200, write: (text) => written.push(text) } });
+    const state = { epoch: 0, epochs: 2, epochStep: 5, stepsPerEpoch: 10, samples: 0, logs: { loss: 0.12345 } };
+    callback.onTrainBegin!(state as unknown as FitState, undefined as never);
+    callback.onEpochBegin!(state as unknown as FitState, undefined as never);
+    clock.mockReturnValue(2000);
+    callback.onStepEnd!({ ...state, samples: 100 } as unknown as FitState, undefined as never);
+    expect(written[0]).toMatch(/━{12}─{12} epoch 1\/2 {2}5\/10 {2}loss 0\.1235 {2}50.0 \/s {2}2 s left$/);
+    clock.mockRestore();
+  });
+
+  it("is silent on other ranks", () => {
+    const written: string[] = [];
+    const callback = progress({ stream: { write: (text) => written.push(text) } });
+    const state = { communicator: { rank: 1 }, history: { epochs: [{ loss: 1 }] } } as unknown as FitState;
+    callback.onTrainBegin!(state, undefined as never);
+    callback.onEpochEnd!(state, undefined as never);
+    expect(written).toEqual([]);
+  });
+});
+
+it.each([
+  [0.123456, "0.1235"],
+  [12.34567, "12.35"],
+  [3, "3"],
+  [0.0000123, "1.23e-5"],
+  [Number.NaN, "NaN"],
+  [12345678.5, "1.23e+7"],
+])("%d is written %s", (value, text) => expect(shortNumber(value)).toBe(text));
+
+it.each([
+  [7.2, "7 s"],
+  [125, "2:05"],
+  [3725, "1:02:05"],
+])("%d seconds are %s", (seconds, text) => expect(duration(seconds)).toBe(text));
+
+it.each<[string, () => unknown]>([
+  ["patience", () => earlyStopping({ patience: 0 })],
+  ["mode", () => earlyStopping({ mode: "least" as never })],
+  ["minDelta", () => earlyStopping({ minDelta: -1 })],
+  ["a path", () => csv(undefined as never)],
+  ["a function", () => logger("x" as never)],
+  ["every", () => logger(() => {}, { every: 0 })],
+  ["an option", () => progress({ streams: {} } as never)],
+])("rejects wrong arguments: %s", (_, make) => expectCode("BAD_ARGUMENT", make));

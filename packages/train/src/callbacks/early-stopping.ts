@@ -1,0 +1,91 @@
+/** Ends a run when it has stopped improving. */
+import { check, checkOptions, keep, show, type Tensor, tidy } from "@opt/core";
+import type { Callback, FitState } from "../fit/events";
+
+export interface EarlyStoppingOptions {
+  /** A name of the epoch's record. Default "val_loss". */
+  readonly monitor?: string;
+  /** Whether lower or higher is better. Default: "min" for losses, perplexity and mae, else "max". */
+  readonly mode?: "min" | "max";
+  /** Epochs in a row without improvement that end the run. Default 3. */
+  readonly patience?: number;
+  /** By how much a number must be better to count. Default 0. */
+  readonly minDelta?: number;
+  /** At the end the model gets the weights of its best epoch. Default true. */
+  readonly restoreBest?: boolean;
+}
+
+const WHERE = "earlyStopping";
+
+/** Whether lower numbers of this name are better. */
+export const isLowerBetter = (name: string): boolean => /loss|perplexity|mae|error/.test(name);
+
+/**
+ * Ends the run when `monitor` has not become better for `patience` epochs in a row. NaN is never better.
+ * A copy of the best weights is kept, and restored at the end. With an `ema` the monitored number is of the averages; the weights are the model's.
+ *
+ * @throws OptError BAD_ARGUMENT for options out of range, and for a `monitor` that no epoch has
+ * @example
+ * await fit(model, { data, validation, loss: crossEntropy, optimizer, epochs: 100, callbacks: [earlyStopping({ patience: 5 })] });
+ */
+export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
+  checkOptions(WHERE, options, {
+    monitor: "string",
+    mode: "string",
+    patience: "number",
+    minDelta: "number",
+    restoreBest: "boolean",
+  });
+  const { monitor = "val_loss", patience = 3, minDelta = 0, restoreBest = true } = options;
+  const { mode = isLowerBetter(monitor) ? "min" : "max" } = options;
+  check(
+    mode === "min" || mode === "max",
+    "BAD_ARGUMENT",
+    WHERE,
+    () => `mode must be "min" or "max", got ${show(mode)}.`,
+  );
+  const wrong = () => `patience must be a whole number from 1 on, got ${show(patience)}.`;
+  check(Number.isSafeInteger(patience) && patience > 0, "BAD_ARGUMENT", WHERE, wrong);
+  check(minDelta >= 0, "BAD_ARGUMENT", WHERE, () => `minDelta must be at least 0, got ${show(minDelta)}.`);
+  let best: number | null = null;
+  let waited = 0;
+  let weights: Record<string, Tensor> = {};
+
+  const free = () => {
+    for (const tensor of Object.values(weights)) tensor.dispose();
+    weights = {};
+  };
+  const copy = (state: Readonly<Record<string, Tensor>>) => {
+    free();
+    const entries = Object.entries(state).map(([name, x]) => [name, keep(tidy(() => x.clone()))] as const);
+    weights = Object.fromEntries(entries);
+  };
+  const isBetter = (value: number) => {
+    if (best === null) return !Number.isNaN(value);
+    return mode === "min" ? value < best - minDelta : value > best + minDelta;
+  };
+  return {
+    onEpochEnd({ history, model }: FitState, control) {
+      const record = history.epochs.at(-1)!;
+      const value = record[monitor];
+      const missing = () =>
+        `monitor must be a number of each epoch, got ${show(monitor)} among ${show(Object.keys(record))}.`;
+      check(value !== undefined, "BAD_ARGUMENT", WHERE, missing, "val_ numbers need the option validation.");
+      if (isBetter(value)) {
+        best = value;
+        waited = 0;
+        if (restoreBest) copy(model.stateDict());
+      } else if (++waited >= patience) control.stop = true;
+    },
+    onTrainEnd({ model, error }) {
+      if (error === undefined && Object.keys(weights).length > 0) model.loadStateDict(weights);
+      free();
+    },
+    stateDict: () => ({ best, waited, weights }),
+    loadStateDict(state) {
+      const saved = state as { best: number | null; waited: number; weights: Record<string, Tensor> };
+      ({ best, waited } = saved);
+      copy(saved.weights);
+    },
+  };
+}

@@ -1,0 +1,90 @@
+/** Hands the events of a run to its callbacks, and to those who iterate over it. */
+import type { Callback, FitControl, FitEvent, FitEventType, FitState } from "./events";
+
+type HookName = `on${Capitalize<FitEventType>}`;
+
+const hookOf = (type: FitEventType) => `on${type[0]!.toUpperCase()}${type.slice(1)}` as HookName;
+
+/** Waits between the run and one reader: the run goes on when the event was taken. */
+class Stream {
+  #event: FitEvent | undefined;
+  #isDone = false;
+  #taken = () => {};
+  #arrived = () => {};
+
+  push(event: FitEvent): Promise<void> {
+    this.#event = event;
+    this.#arrived();
+    return new Promise((resolve) => {
+      this.#taken = resolve;
+    });
+  }
+
+  end(): void {
+    this.#isDone = true;
+    this.#arrived();
+  }
+
+  async *read(): AsyncGenerator<FitEvent, void, undefined> {
+    try {
+      while (true) {
+        while (this.#event === undefined && !this.#isDone) {
+          await new Promise<void>((resolve) => {
+            this.#arrived = resolve;
+          });
+        }
+        if (this.#event === undefined) return;
+        yield this.#event;
+        this.#event = undefined;
+        this.#taken();
+      }
+    } finally {
+      this.#taken();
+    }
+  }
+}
+
+export class Dispatcher {
+  readonly #hooks = new Map<FitEventType, ((state: FitState, control: FitControl) => unknown)[]>();
+  readonly #streams = new Set<Stream>();
+
+  constructor(
+    private readonly callbacks: readonly Callback[],
+    private readonly state: FitState,
+    private readonly control: FitControl,
+  ) {}
+
+  /** Resolves when every callback is done, and every reader has come back for the next event. Undefined if nobody listens. */
+  emit(type: FitEventType): Promise<void> | undefined {
+    let hooks = this.#hooks.get(type);
+    if (hooks === undefined) {
+      const name = hookOf(type);
+      hooks = this.callbacks.flatMap((callback) => callback[name]?.bind(callback) ?? []);
+      this.#hooks.set(type, hooks);
+    }
+    return hooks.length === 0 && this.#streams.size === 0 ? undefined : this.#run(type, hooks);
+  }
+
+  async #run(type: FitEventType, hooks: readonly ((state: FitState, control: FitControl) => unknown)[]): Promise<void> {
+    for (const hook of hooks) await hook(this.state, this.control);
+    for (const stream of this.#streams) await stream.push({ type, state: this.state });
+  }
+
+  /** The events from now on. A reader that leaves early stops the run. */
+  async *events(): AsyncGenerator<FitEvent, void, undefined> {
+    const stream = new Stream();
+    this.#streams.add(stream);
+    let isWhole = false;
+    try {
+      yield* stream.read();
+      isWhole = true;
+    } finally {
+      this.#streams.delete(stream);
+      if (!isWhole) this.control.stop = true;
+    }
+  }
+
+  end(): void {
+    for (const stream of this.#streams) stream.end();
+  }
+}

@@ -1,0 +1,92 @@
+/** What a run tells about itself: its events, the state that callbacks see, and what they may ask for. */
+import type { CheckpointContents, Communicator } from "@opt/checkpoint";
+import type { Module } from "@opt/nn";
+import type { History } from "./history";
+import type { FitOptimizer } from "./parts";
+
+/** The events of a run, in the order in which they come. `save` follows each checkpoint. */
+export type FitEventType =
+  | "trainBegin"
+  | "epochBegin"
+  | "stepBegin"
+  | "stepEnd"
+  | "evaluate"
+  | "epochEnd"
+  | "save"
+  | "trainEnd";
+
+/** A run as it stands. It is one object, which the run updates. */
+export interface FitState {
+  readonly model: Module;
+  readonly optimizer: FitOptimizer;
+  /** Epochs of the whole run. */
+  readonly epochs: number;
+  /** The current epoch, from 0; at `epochEnd` the number of epochs done. */
+  readonly epoch: number;
+  /** Optimizer steps done since the run began, also before it was resumed. */
+  readonly step: number;
+  /** Steps done in this epoch. */
+  readonly epochStep: number;
+  /** Steps of an epoch; undefined where the data have no length. */
+  readonly stepsPerEpoch: number | undefined;
+  /** Samples of this epoch so far, on this rank. */
+  readonly samples: number;
+  /** Loss of the last step that was read. Devices that answer later are some steps behind. NaN before the first. */
+  readonly loss: number;
+  /** Learning rate of the first group. */
+  readonly lr: number;
+  /** Means of this epoch so far, on this rank: `loss` and each metric. From `evaluate` on also `val_loss` and the like. */
+  readonly logs: Readonly<Record<string, number>>;
+  readonly history: History;
+  /** Of the data-parallel model; undefined in one process. */
+  readonly communicator: Communicator | undefined;
+  /** The folder of the last checkpoint; undefined before the first. */
+  readonly checkpoint: string | undefined;
+  /** What ended the run, at `trainEnd`; undefined where nothing failed. */
+  readonly error: unknown;
+  /** Everything that `resume` needs, for `saveCheckpoint`. All ranks call it. */
+  contents(): Promise<CheckpointContents>;
+}
+
+/** What a callback may ask of a run. */
+export interface FitControl {
+  /** Set it to true: the run ends after this step. */
+  stop: boolean;
+  /** Says that a checkpoint was written to `folder`: the other callbacks get `onSave`. */
+  saved(folder: string): Promise<void>;
+}
+
+type Handler = (state: FitState, control: FitControl) => unknown;
+
+/**
+ * Hooks of a run: a plain object. The run waits for promises that they return.
+ *
+ * @example
+ * const stopAt100: Callback = {
+ *   onStepEnd(state, control) {
+ *     if (state.step === 100) control.stop = true;
+ *   },
+ * };
+ */
+export interface Callback {
+  onTrainBegin?: Handler;
+  onEpochBegin?: Handler;
+  /** Before each optimizer step, with the batch not yet used. */
+  onStepBegin?: Handler;
+  onStepEnd?: Handler;
+  /** After the validation of an epoch. */
+  onEvaluate?: Handler;
+  onEpochEnd?: Handler;
+  onSave?: Handler;
+  /** Also after an error: `state.error`. */
+  onTrainEnd?: Handler;
+  /** What belongs into a checkpoint: plain JSON, with tensors among it. */
+  stateDict?(): object;
+  loadStateDict?(state: object): void;
+}
+
+/** One event of a run that is iterated. */
+export interface FitEvent {
+  readonly type: FitEventType;
+  readonly state: FitState;
+}

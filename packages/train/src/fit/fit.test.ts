@@ -1,0 +1,311 @@
+/** `fit` has the bits of the loop that it stands for. */
+import "@opt/kernels-cpu";
+import "@opt/kernels-wasm";
+import { AdamW } from "@opt/adam-amsgrad";
+import {
+  clipGradNorm,
+  ExponentialMovingAverage,
+  Generator,
+  GradScaler,
+  init,
+  listDevices,
+  manualSeed,
+  noGrad,
+  type Tensor,
+} from "@opt/core";
+import { LinearLR } from "@opt/core/schedules";
+import { DataLoader, TensorDataset } from "@opt/data";
+import { NAdam } from "@opt/nadam";
+import { Conv2d, crossEntropy, Dropout, Flatten, Linear, MaxPool2d, type Module, ReLU, Sequential } from "@opt/nn";
+import { expectCode } from "@opt/testkit";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { accuracy } from "../metrics/metrics";
+import { fit } from "./fit";
+import type { FitOptions } from "./options";
+
+type Batch = [Tensor, Tensor];
+const ROWS = 44; // in batches of 16: 16, 16, 12
+
+function dataset(shape: number[], seed: number) {
+  const generator = new Generator(seed);
+  const size = shape.reduce((a, b) => a * b, 1);
+  const data = Float32Array.from({ length: ROWS * size }, () => generator.nextFloat() - 0.5);
+  const labels = Int32Array.from(
+    { length: ROWS },
+    (_, i) => (data[i * size]! > 0 ? 1 : 0) + (data[i * size + 1]! > 0 ? 1 : 0),
+  );
+  return new TensorDataset({ data, shape: [ROWS, ...shape] }, { data: labels, shape: [ROWS] });
+}
+
+const models: Record<string, { shape: number[]; make(generator: Generator): Module }> = {
+  mlp: {
+    shape: [6],
+    make: (generator) =>
+      new Sequential(new Linear(6, 12, { generator }), new ReLU(), new Dropout(0.2), new Linear(12, 3, { generator })),
+  },
+  cnn: {
+    shape: [1, 8, 8],
+    make: (generator) =>
+      new Sequential(
+        new Conv2d(1, 4, 3, { generator }),
+        new ReLU(),
+        new MaxPool2d(2),
+        new Flatten(),
+        new Linear(36, 3, { generator }),
+      ),
+  },
+};
+
+interface Extras {
+  clip?: number;
+  accumulate?: number;
+  scaler?: boolean;
+  ema?: boolean;
+}
+
+function begin(name: string, optimizerOf: (model: Module) => AdamW | NAdam, { scaler, ema }: Extras) {
+  manualSeed(5);
+  const { shape, make } = models[name]!;
+  const model = make(new Generator(1));
+  const optimizer = optimizerOf(model);
+  const schedule = new LinearLR(optimizer, { startFactor: 1, endFactor: 0.1, totalIters: 6 });
+  const loader = new DataLoader(dataset(shape, 2), { batchSize: 16, shuffle: true, generator: new Generator(3) });
+  const average = ema ? new ExponentialMovingAverage(model.namedParameters(), { decay: 0.9 }) : undefined;
+  return {
+    model,
+    optimizer,
+    schedule,
+    loader,
+    ema: average,
+    scaler: scaler ? new GradScaler({ initScale: 8 }) : undefined,
+  };
+}
+
+type Begun = ReturnType<typeof begin>;
+
+/** The loop written by hand, eagerly. Returns the losses. */
+async function byHand({ model, optimizer, schedule, loader, ema, scaler }: Begun, extras: Extras, epochs: number) {
+  const { clip, accumulate = 1 } = extras;
+  const losses: number[] = [];
+  const update = () => {
+    if (clip !== undefined) {
+      scaler?.unscale(optimizer);
+      clipGradNorm(model.parameters(), clip);
+    }
+    if (scaler) {
+      scaler.step(optimizer);
+      scaler.update();
+    } else optimizer.step();
+    optimizer.zeroGrad();
+    ema?.update();
+    schedule.step();
+  };
+  for (let epoch = 0; epoch < epochs; epoch++) {
+    let waiting = 0;
+    for (const [x, y] of loader as Iterable<Batch>) {
+      const loss = crossEntropy((model as Sequential).forward(x), y);
+      const share = accumulate > 1 ? loss.div(accumulate) : loss;
+      (scaler ? scaler.scale(share) : share).backward();
+      losses.push(await loss.item());
+      if (++waiting < accumulate) continue;
+      update();
+      waiting = 0;
+    }
+    if (waiting > 0) update();
+  }
+  return losses;
+}
+
+/** Every bit of weights, optimizer state and averages. */
+async function words({ model, optimizer, ema }: Begun): Promise<string[]> {
+  const states = Object.values(optimizer.stateDict().state).flatMap((state) => Object.values(state));
+  const averages = Object.values(ema?.stateDict() ?? {});
+  const all = [...model.parameters(), ...states, ...averages];
+  return Promise.all(
+    all.map(async (value) =>
+      typeof value === "number" ? String(value) : Buffer.from(await value.bytes()).toString("hex"),
+    ),
+  );
+}
+
+const optionsOf = ({ model: _, loader, ...begun }: Begun, { clip, accumulate }: Extras): FitOptions<Batch> => ({
+  ...begun,
+  data: loader as Iterable<Batch>,
+  loss: crossEntropy,
+  epochs: 2,
+  accumulate,
+  clip: clip === undefined ? undefined : { norm: clip },
+  callbacks: [],
+});
+
+const devices = (await listDevices()).filter(({ name }) => ["js", "wasm", "cpu"].includes(name));
+afterEach(() => init("js"));
+
+describe.each(devices)("on $name", ({ name, available, reason }) => {
+  it.for<[string, string, Extras]>([
+    ["mlp", "NAdam", {}],
+    ["mlp", "AdamW", { clip: 0.1, scaler: true, ema: true }],
+    ["mlp", "AdamW", { accumulate: 2, clip: 0.1 }],
+    ["cnn", "NAdam", { ema: true, scaler: true }],
+    ["cnn", "AdamW", { accumulate: 3, scaler: true }],
+  ])("%s with %s and %j: the words of the loop by hand", async ([model, optimizer, extras], { skip }) => {
+    if (!available) skip(reason);
+    await init(name);
+    const optimizerOf = (made: Module) =>
+      optimizer === "NAdam"
+        ? new NAdam(made.namedParameters(), { lr: 0.02 })
+        : new AdamW(made.namedParameters(), { lr: 0.02 });
+    const hand = begin(model, optimizerOf, extras);
+    const losses = await byHand(hand, extras, 2);
+    for (const compiled of name === "js" ? [true, false] : [true]) {
+      const ours = begin(model, optimizerOf, extras);
+      const history = await fit(ours.model, { ...optionsOf(ours, extras), compile: compiled });
+      expect(await words(ours)).toEqual(await words(hand));
+      expect(ours.schedule.lastLr).toEqual(hand.schedule.lastLr);
+      expect(history.epochs).toHaveLength(2);
+      if (!extras.accumulate) expect(history.losses).toEqual(losses);
+    }
+  });
+});
+
+const plain = () => begin("mlp", (model) => new AdamW(model.namedParameters(), { lr: 0.02 }), {});
+
+it("measures loss and metrics over all samples, also in validation, and leaves modes as they were", async () => {
+  const run = plain();
+  const validation = new DataLoader(dataset([6], 9), { batchSize: 10 });
+  const options = {
+    ...optionsOf(run, {}),
+    epochs: 2,
+    metrics: [accuracy()],
+    validation: validation as Iterable<Batch>,
+  };
+  const { epochs, losses } = await fit(run.model, options);
+  const [a, b, c] = losses.slice(0, 3) as [number, number, number];
+  expect(epochs[0]!.loss).toBeCloseTo((16 * a + 16 * b + 12 * c) / ROWS, 12);
+  expect(run.model.training).toBe(true);
+  run.model.eval();
+  let right = 0;
+  let sum = 0;
+  for (const [x, y] of validation as Iterable<Batch>) {
+    const output = noGrad(() => (run.model as Sequential).forward(x));
+    right += output.argmax(-1).eq(y).to("f32").sum().dataSync()[0]!;
+    sum += crossEntropy(output, y).dataSync()[0]! * y.size;
+  }
+  expect(epochs[1]!.val_accuracy).toBe(right / ROWS);
+  expect(epochs[1]!.val_loss).toBeCloseTo(sum / ROWS, 6);
+  expect(Object.keys(epochs[1]!)).toEqual(["loss", "accuracy", "val_loss", "val_accuracy", "lr", "seconds"]);
+});
+
+it("tells its events in order, to callbacks and to readers, who hold it up", async () => {
+  const run = plain();
+  const seen: string[] = [];
+  const callback = { onStepEnd: () => seen.push("callback") };
+  const running = fit(run.model, { ...optionsOf(run, {}), epochs: 1, callbacks: [callback] });
+  for await (const { type, state } of running) {
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    seen.push(`${type} ${state.step}`);
+  }
+  expect(seen).toEqual([
+    ...["trainBegin 0", "epochBegin 0"],
+    ...[0, 1, 2].flatMap((step) => [`stepBegin ${step}`, "callback", `stepEnd ${step + 1}`]),
+    ...["epochEnd 3", "trainEnd 3"],
+  ]);
+  expect((await running).epochs).toHaveLength(1);
+});
+
+describe("ends after the step", () => {
+  it("of a signal", async () => {
+    const run = plain();
+    const controller = new AbortController();
+    const onStepEnd = ({ step }: { step: number }) => step === 4 && controller.abort();
+    const history = await fit(run.model, {
+      ...optionsOf(run, {}),
+      signal: controller.signal,
+      callbacks: [{ onStepEnd }],
+    });
+    expect([history.losses.length, history.epochs.length]).toEqual([4, 1]);
+  });
+
+  it("in which a timer aborts", async () => {
+    const run = plain();
+    const controller = new AbortController();
+    setTimeout(() => controller.abort());
+    await fit(run.model, { ...optionsOf(run, {}), epochs: 1_000_000, signal: controller.signal });
+    expect(controller.signal.aborted).toBe(true);
+  });
+
+  it("that a reader breaks off", async () => {
+    const run = plain();
+    const running = fit(run.model, optionsOf(run, {}));
+    for await (const { type, state } of running) if (type === "stepEnd" && state.step === 2) break;
+    expect((await running).losses).toHaveLength(2);
+  });
+});
+
+it("frees everything that it made", async () => {
+  const device = await init("js");
+  const run = plain();
+  await fit(run.model, optionsOf(run, {}));
+  const before = device.memory().tensors;
+  const again = plain();
+  await fit(again.model, {
+    ...optionsOf(again, {}),
+    metrics: [accuracy()],
+    validation: again.loader as Iterable<Batch>,
+  });
+  again.optimizer.dispose();
+  for (const parameter of again.model.parameters()) parameter.dispose();
+  expect(device.memory().tensors).toBe(before);
+});
+
+it("warns once of a loss that is NaN, and of a step without gradients", async () => {
+  const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
+  const run = plain();
+  const forward = ([x]: Batch) => (run.model as Sequential).forward(x).sum().mul(Number.NaN);
+  await fit(run.model, { ...optionsOf(run, {}), loss: undefined, forward });
+  expect(warn.mock.calls.flat()).toEqual([
+    expect.stringMatching(/^\[fit\] the loss should be a number, got NaN in step 1\./),
+  ]);
+  warn.mockClear();
+  const other = plain();
+  const apart = new Linear(6, 3);
+  const elsewhere = ([x, y]: Batch) => crossEntropy(apart.forward(x), y);
+  for (let i = 0; i < 2; i++)
+    await fit(other.model, { ...optionsOf(other, {}), loss: undefined, forward: elsewhere, epochs: 1 });
+  expect(warn.mock.calls.flat()).toEqual([expect.stringMatching(/^\[fit\] a step should leave gradients, got none\./)]);
+  warn.mockRestore();
+});
+
+it.each<[string, object, RegExp]>([
+  ["no epochs", { epochs: 0 }, /epochs must be a whole number from 1 on, got 0/],
+  ["half a batch", { accumulate: 0.5 }, /accumulate must be a whole number from 1 on, got 0.5/],
+  ["no optimizer", { optimizer: {} }, /needs an optimizer/],
+  ["no loss", { loss: undefined }, /needs loss or forward, got neither/],
+  ["another schedule", { scheduleEvery: "batch" }, /scheduleEvery must be "step" or "epoch"/],
+  ["an unknown option", { epoch: 3 }, /there is no option epoch. Did you mean epochs\?/],
+])("rejects %s", (_, wrong, message) => {
+  const run = plain();
+  const begun = () => fit(run.model, { ...optionsOf(run, {}), ...wrong } as never);
+  expectCode("BAD_ARGUMENT", begun);
+  expect(begun).toThrow(message);
+});
+
+it.each<[string, object, RegExp]>([
+  ["data that end for good", { data: [][Symbol.iterator]() }, /must have batches in each epoch, got none in epoch 1/],
+  ["data that are no list", { data: 5 }, /data must be iterable, got 5/],
+  ["batches without a target", { data: [1] }, /batches must be \[input, target\], got 1/],
+])("rejects %s", async (_, wrong, message) => {
+  const run = plain();
+  await expect(fit(run.model, { ...optionsOf(run, {}), ...wrong } as never)).rejects.toThrow(message);
+});
+
+it("compiles by default", async () => {
+  const run = plain();
+  let calls = 0;
+  const forward = ([x, y]: Batch) => {
+    calls++;
+    return crossEntropy((run.model as Sequential).forward(x), y);
+  };
+  await fit(run.model, { ...optionsOf(run, {}), loss: undefined, forward, epochs: 20 });
+  expect(calls).toBeLessThan(30); // of 60 steps
+});

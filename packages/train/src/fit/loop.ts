@@ -1,0 +1,249 @@
+/** The loop of `fit`: epochs, batches, optimizer steps, validation. */
+import type { CheckpointContents, Communicator } from "@opt/checkpoint";
+import { check } from "@opt/core";
+import type { Module } from "@opt/nn";
+import { Dispatcher } from "./dispatcher";
+import { Evaluation, overRanks } from "./evaluate";
+import type { Callback, FitControl, FitState } from "./events";
+import type { EpochRecord, History } from "./history";
+import { batchesOf, type FitOptions, forwardOf, modelOf, WHERE } from "./options";
+import type { ParallelModel } from "./parts";
+import { pauses } from "./pause";
+import { Reads } from "./reads";
+import { resumeRun } from "./resume";
+import { contentsOf, type Position } from "./run-state";
+import { type TrainingStep, trainingStep } from "./step";
+import { samplesOf, Totals } from "./totals";
+
+export class Loop<Batch> implements FitState, FitControl {
+  readonly model: Module;
+  readonly communicator: Communicator | undefined;
+  readonly position: Position = { epoch: 0, step: 0, epochStep: 0, batches: 0, seconds: 0, isEpochDone: false };
+  readonly history: History = { epochs: [], losses: [] };
+  readonly totals: Totals;
+  readonly dispatcher: Dispatcher;
+  stop = false;
+  error: unknown;
+  checkpoint: string | undefined;
+  readonly #step: TrainingStep<Batch>;
+  readonly #evaluation: Evaluation<Batch> | undefined;
+  /** Numbers of the last validation, under their names in history. */
+  #validated: Record<string, number> = {};
+  readonly #isPlateau: boolean;
+  readonly #pause = pauses();
+  #hasWarned = false;
+
+  constructor(
+    model: Module | ParallelModel,
+    readonly options: FitOptions<Batch>,
+    readonly callbacks: readonly Callback[],
+  ) {
+    const { module, parallel } = modelOf(WHERE, model);
+    const { validation, metrics = [], compile } = options;
+    this.model = module;
+    this.communicator = parallel?.communicator;
+    this.totals = new Totals(metrics);
+    const forward = forwardOf(WHERE, module, options);
+    this.#step = trainingStep({ module, parallel, forward, options });
+    if (validation !== undefined) {
+      const measuring = { data: validation, metrics, compile };
+      this.#evaluation = new Evaluation(module, forward, measuring, this.communicator);
+    }
+    const { kind } = (options.schedule?.stateDict() ?? {}) as { kind?: string };
+    this.#isPlateau = kind === "ReduceLROnPlateau";
+    this.dispatcher = new Dispatcher(callbacks, this, this);
+  }
+
+  get optimizer() {
+    return this.options.optimizer;
+  }
+
+  get epochs(): number {
+    return this.options.epochs;
+  }
+
+  get epoch(): number {
+    return this.position.epoch;
+  }
+
+  get step(): number {
+    return this.position.step;
+  }
+
+  get epochStep(): number {
+    return this.position.epochStep;
+  }
+
+  get stepsPerEpoch(): number | undefined {
+    const { length } = this.options.data as { readonly length?: number };
+    const isKnown = typeof length === "number" && typeof this.options.data !== "function";
+    return isKnown ? Math.ceil(length / (this.options.accumulate ?? 1)) : undefined;
+  }
+
+  get samples(): number {
+    return this.totals.samples;
+  }
+
+  get loss(): number {
+    return this.totals.last;
+  }
+
+  get lr(): number {
+    return this.optimizer.groups[0]?.lr ?? Number.NaN;
+  }
+
+  get logs(): { loss: number; [name: string]: number } {
+    return { ...this.totals.means(), ...this.#validated };
+  }
+
+  async saved(folder: string): Promise<void> {
+    this.checkpoint = folder;
+    await this.dispatcher.emit("save");
+  }
+
+  contents(): Promise<CheckpointContents> {
+    return contentsOf(this.parts);
+  }
+
+  get parts() {
+    const { model: module, options, callbacks, communicator, position, totals, history } = this;
+    return { module, options, callbacks, communicator, position, totals, history };
+  }
+
+  async run(): Promise<History> {
+    const { position, epochs, options } = this;
+    try {
+      let skipped = await resumeRun(this.parts);
+      await this.dispatcher.emit("trainBegin");
+      while (position.epoch < epochs && !this.#isStopping) {
+        if (!this.model.training) this.model.train();
+        await this.#swap("train");
+        setEpoch(options.data, position.epoch);
+        if (position.batches === 0) this.totals.reset();
+        await this.dispatcher.emit("epochBegin");
+        const isWhole = await this.#trainEpoch(skipped);
+        skipped = 0;
+        if (isWhole) await this.#endEpoch();
+      }
+      return this.history;
+    } catch (error) {
+      this.error = error;
+      throw error;
+    } finally {
+      this.#step.dispose();
+      this.#evaluation?.dispose();
+      try {
+        await this.dispatcher.emit("trainEnd");
+      } finally {
+        this.dispatcher.end();
+      }
+    }
+  }
+
+  get #isStopping(): boolean {
+    return this.stop || this.options.signal?.aborted === true;
+  }
+
+  /** Returns false if it was stopped before the end. */
+  async #trainEpoch(skipped: number): Promise<boolean> {
+    const { position, totals, dispatcher, options } = this;
+    const { data, accumulate = 1 } = options;
+    const reads = new Reads();
+    const begun = performance.now() - 1000 * position.seconds;
+    let waiting = 0; // batches whose gradients wait for the update
+    let seen = 0;
+    let mean = 0;
+    const endStep = async () => {
+      waiting = 0;
+      position.seconds = (performance.now() - begun) / 1000;
+      await this.#endStep();
+    };
+    for await (const batch of position.isEpochDone ? [] : batchesOf(WHERE, data)) {
+      if (seen++ < skipped) continue;
+      if (waiting === 0) {
+        if (this.#isStopping) {
+          await reads.drain();
+          return false;
+        }
+        const begin = dispatcher.emit("stepBegin");
+        if (begin) await begin;
+      }
+      const number = ++waiting;
+      const isLast = number === accumulate;
+      const samples = samplesOf(batch);
+      const result = isLast ? this.#step.whole(batch) : this.#step.backward(batch);
+      totals.samples += samples;
+      position.batches++;
+      const read = reads.push(result instanceof Promise ? await result : result, (values) => {
+        totals.add(values, samples);
+        mean = number === 1 ? totals.last : mean + (totals.last - mean) / number;
+        if (isLast) this.#noteLoss(mean);
+      });
+      if (read) await read;
+      if (isLast) await endStep();
+      const rest = this.#pause();
+      if (rest) await rest;
+    }
+    position.isEpochDone = true;
+    const problem = () => `the data must have batches in each epoch, got none in epoch ${position.epoch + 1}.`;
+    const cure = "Pass a DataLoader, a list, or a function that returns an iterable.";
+    check(position.batches > 0, "BAD_ARGUMENT", WHERE, problem, cure);
+    await reads.drain();
+    if (waiting > 0) {
+      await this.#step.update();
+      this.#noteLoss(mean);
+      await endStep();
+    }
+    return true;
+  }
+
+  async #endStep(): Promise<void> {
+    const { position, dispatcher } = this;
+    const { schedule, scheduleEvery = "step" } = this.options;
+    if (schedule && scheduleEvery === "step" && !this.#isPlateau) schedule.step();
+    position.step++;
+    position.epochStep++;
+    const end = dispatcher.emit("stepEnd");
+    if (end) await end;
+  }
+
+  #noteLoss(loss: number): void {
+    this.history.losses.push(loss);
+    if (this.#hasWarned || !Number.isNaN(loss)) return;
+    this.#hasWarned = true;
+    const cure = "Lower the learning rate, clip gradients, or look for the cause in the data.";
+    console.warn(`[${WHERE}] the loss should be a number, got NaN in step ${this.history.losses.length}. ${cure}`);
+  }
+
+  async #endEpoch(): Promise<void> {
+    const { position, totals, history, options, dispatcher } = this;
+    const { ema, schedule, scheduleEvery } = options;
+    const means = totals.means(await overRanks(totals, this.communicator));
+    if (this.#evaluation !== undefined) {
+      await this.#swap("eval");
+      const measure = () => this.#evaluation!.run();
+      const measured = await (ema ? ema.averaged(measure) : measure());
+      await this.#swap("train");
+      this.#validated = Object.fromEntries(Object.entries(measured).map(([name, value]) => [`val_${name}`, value]));
+      await dispatcher.emit("evaluate");
+    }
+    if (schedule && this.#isPlateau) schedule.step(this.#validated.val_loss ?? means.loss);
+    else if (schedule && scheduleEvery === "epoch") schedule.step();
+    const record: EpochRecord = { ...means, ...this.#validated, lr: this.lr, seconds: position.seconds };
+    history.epochs.push(record);
+    position.epoch++;
+    Object.assign(position, { epochStep: 0, batches: 0, seconds: 0, isEpochDone: false });
+    await dispatcher.emit("epochEnd");
+  }
+
+  /** Optimizers that keep other weights for evaluation (schedule-free) have `train` and `eval`. */
+  async #swap(mode: "train" | "eval"): Promise<void> {
+    const optimizer: { train?(): unknown; eval?(): unknown } = this.optimizer as object;
+    await optimizer[mode]?.();
+  }
+}
+
+/** A sampler of ranks has another order in each epoch. */
+function setEpoch(data: unknown, epoch: number): void {
+  (data as { sampler?: { setEpoch?(epoch: number): void } } | undefined)?.sampler?.setEpoch?.(epoch);
+}

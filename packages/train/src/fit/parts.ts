@@ -1,0 +1,47 @@
+/** What `fit` is given: data, models, losses, optimizers, schedules. */
+import type { Communicator } from "@opt/checkpoint";
+import type { Group, OptimizerState, Tensor } from "@opt/core";
+import type { Module } from "@opt/nn";
+
+/** What `fit` asks of an optimizer: every `Optimizer` and `ShardedOptimizer` has it. */
+export interface FitOptimizer {
+  readonly groups: readonly Pick<Group<{ lr: number }>, "lr" | "params">[];
+  step(): void | Promise<void>;
+  zeroGrad(): void;
+  stateDict(): OptimizerState | Promise<OptimizerState>;
+  loadStateDict(state: OptimizerState): void;
+}
+
+/** What `fit` asks of a learning-rate schedule: those of `@opt/core/schedules` have it. */
+export interface FitSchedule {
+  step(metric?: number): void;
+  stateDict(): object;
+  loadStateDict(state: unknown): void;
+}
+
+/** A `DataParallel` of `@opt/parallel`. */
+export interface ParallelModel {
+  readonly module: Module;
+  readonly communicator: Communicator;
+  sync(): Promise<void>;
+  noSync<Result>(body: () => Result): Result;
+}
+
+/** Batches, anew in each epoch: a `DataLoader`, an array, or a function that returns an iterable. */
+export type FitData<Batch> = Iterable<Batch> | AsyncIterable<Batch> | (() => Iterable<Batch> | AsyncIterable<Batch>);
+
+/** What a forward computes. Metrics need `output` and `target`. */
+export interface Forwarded {
+  /** Mean over the batch, one element. */
+  readonly loss: Tensor;
+  readonly output?: Tensor;
+  readonly target?: Tensor;
+}
+
+/** How a batch becomes a loss. */
+export interface ForwardOptions<Batch> {
+  /** Loss of an output and its target, for batches `[input, target]`: `crossEntropy`, `mseLoss`. */
+  readonly loss?: (output: Tensor, target: Tensor) => Tensor;
+  /** Instead of `loss`, for all other batches and models: returns the loss, or `{ loss, output, target }`. */
+  readonly forward?: (batch: Batch) => Tensor | Forwarded;
+}

@@ -1,0 +1,45 @@
+/** Goes on from a checkpoint. */
+import type { FileSystem, Loaded } from "@opt/checkpoint";
+import { check, type Tensor } from "@opt/core";
+import type { Callback } from "./events";
+import { WHERE } from "./options";
+import { loadRun, type RunParts } from "./run-state";
+
+/** Where a callback keeps checkpoints. */
+export interface Place {
+  readonly folder: string;
+  readonly fileSystem: FileSystem | undefined;
+}
+
+/** By which the callback `checkpoints` says where it saves. */
+export const places = new WeakMap<Callback, Place>();
+
+/** Returns the batches to skip, see `loadRun`. @throws OptError MISSING where `resume` names a folder without a checkpoint */
+export async function resumeRun<Batch>(parts: RunParts<Batch>): Promise<number> {
+  const { resume = false } = parts.options;
+  if (resume === false) return 0;
+  const place = parts.callbacks.map((callback) => places.get(callback)).find((found) => found !== undefined);
+  const problem = () => "resume: true needs the callback checkpoints(folder), got none.";
+  check(resume !== true || place, "BAD_ARGUMENT", WHERE, problem, 'Or name the folder: resume: "runs/a".');
+  const loaded = await (resume === true ? loadIfThere(place!) : load({ folder: resume, fileSystem: undefined }));
+  if (loaded === undefined) return 0;
+  try {
+    return await loadRun(parts, loaded);
+  } finally {
+    for (const tensor of Object.values(loaded.tensors)) tensor.dispose();
+  }
+}
+
+async function load({ folder, fileSystem }: Place): Promise<Loaded<Tensor>> {
+  const { loadCheckpoint } = await import("@opt/checkpoint");
+  return loadCheckpoint(folder, fileSystem ? { fileSystem } : {});
+}
+
+async function loadIfThere(place: Place): Promise<Loaded<Tensor> | undefined> {
+  try {
+    return await load(place);
+  } catch (error) {
+    if ((error as { code?: string }).code === "MISSING") return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,124 @@
+/** One optimizer step, as a loop written by hand takes it: forward and backward for each batch, then the update. */
+import { check, clipGradNorm, clipGradValue, compile, concat, type Tensor, tidy } from "@opt/core";
+import type { Module } from "@opt/nn";
+import type { Metric } from "../metrics/metric";
+import { answersAtOnce } from "../metrics/read-then";
+import { type FitOptions, WHERE } from "./options";
+import type { FitOptimizer, Forwarded, ParallelModel } from "./parts";
+
+interface Parts<Batch> {
+  readonly module: Module;
+  readonly parallel: ParallelModel | undefined;
+  readonly forward: (batch: Batch) => Forwarded;
+  readonly options: FitOptions<Batch>;
+}
+
+/** The loss, and behind it what each metric adds. */
+export type Measured = Tensor;
+
+export interface TrainingStep<Batch> {
+  /** Forward and backward of a batch; its gradients wait for those of others. */
+  backward(batch: Batch): Measured;
+  /** Forward and backward of a step's last batch, and the update. */
+  whole(batch: Batch): Measured | Promise<Measured>;
+  /** The update alone, with the gradients that are there. */
+  update(): void | Promise<void>;
+  dispose(): void;
+}
+
+export function trainingStep<Batch>({ module, parallel, forward, options }: Parts<Batch>): TrainingStep<Batch> {
+  const { optimizer, scaler, ema, clip, accumulate = 1, metrics = [], compile: isCompiled = true } = options;
+  const made: { dispose(): void }[] = [];
+  const wrap = <Args extends unknown[], Result extends Tensor | undefined>(f: (...args: Args) => Result) => {
+    if (!isCompiled) return (...args: Args) => tidy(() => f(...args)?.detach()) as Result;
+    const compiled = compile(f);
+    made.push(compiled);
+    return compiled;
+  };
+
+  const backward = (batch: Batch) => {
+    const forwarded = forward(batch);
+    const { loss } = forwarded;
+    const share = accumulate > 1 ? loss.div(accumulate) : loss;
+    (scaler ? scaler.scale(share) : share).backward();
+    warnWithoutGradients(module);
+    return measured(forwarded, metrics);
+  };
+  const beforeStep = () => {
+    if (clip && scaler) scaler.unscale(optimizer as never);
+    if (clip?.norm !== undefined) clipGradNorm(module.parameters(), clip.norm);
+    if (clip?.value !== undefined) clipGradValue(module.parameters(), clip.value);
+  };
+  const afterStep = () => {
+    optimizer.zeroGrad();
+    ema?.update();
+  };
+  const stepNow = () => {
+    beforeStep();
+    if (scaler) {
+      scaler.step(optimizer as never);
+      scaler.update();
+    } else optimizer.step();
+    afterStep();
+  };
+  const stepLater = async () => {
+    beforeStep();
+    if (scaler) {
+      await scaler.step(optimizer as never);
+      await scaler.update();
+    } else await optimizer.step();
+    afterStep();
+  };
+
+  const isAlone = parallel === undefined || parallel.communicator.size === 1;
+  const waits = isSharded(optimizer) || (scaler !== undefined && !answersAtOnce(module.parameters()[0]!));
+  const alone = wrap(backward);
+  const update = waits ? stepLater : wrap(() => void stepNow());
+  const inOne = wrap((batch: Batch) => {
+    const result = backward(batch);
+    stepNow();
+    return result;
+  });
+  return {
+    backward: isAlone ? alone : (batch) => parallel.noSync(() => alone(batch)),
+    whole:
+      isAlone && !waits
+        ? inOne
+        : async (batch) => {
+            const result = alone(batch);
+            await parallel?.sync();
+            await update();
+            return result;
+          },
+    update: isAlone
+      ? update
+      : async () => {
+          await parallel.sync();
+          await update();
+        },
+    dispose() {
+      for (const each of made) each.dispose();
+    },
+  };
+}
+
+const isSharded = (optimizer: FitOptimizer) => "contents" in optimizer;
+
+/** One tensor, so that there is one read. @throws OptError BAD_ARGUMENT for metrics without an output and a target */
+export function measured({ loss, output, target }: Forwarded, metrics: readonly Metric[]): Measured {
+  if (metrics.length === 0) return loss;
+  const problem = () => "metrics need an output and a target, got a loss alone.";
+  check(output && target, "BAD_ARGUMENT", WHERE, problem, "Return { loss, output, target } from forward.");
+  const sums = metrics.map((metric) => metric.sums(output.detach(), target).to("f32"));
+  return concat([loss.detach().to("f32").reshape([1]), ...sums]);
+}
+
+let hasWarned = false;
+
+/** Runs where a step is traced, not in each one. */
+function warnWithoutGradients(module: Module): void {
+  if (hasWarned || module.parameters().some(({ grad }) => grad !== null)) return;
+  hasWarned = true;
+  const cure = "Compute the loss from model.forward() without noGrad or detach, and make the optimizer of this model.";
+  console.warn(`[${WHERE}] a step should leave gradients, got none. ${cure}`);
+}

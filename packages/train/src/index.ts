@@ -1,0 +1,14 @@
+/** `@opt/train`: training loops with callbacks, metrics and progress. */
+
+export { type CsvOptions, csv } from "./callbacks/csv";
+export { type EarlyStoppingOptions, earlyStopping } from "./callbacks/early-stopping";
+export { type LoggerOptions, type LogRecord, logger } from "./callbacks/logger";
+export { type ProgressOptions, type ProgressStream, progress } from "./callbacks/progress";
+export { type EvaluateOptions, evaluate, predict } from "./fit/evaluate";
+export type { Callback, FitControl, FitEvent, FitEventType, FitState } from "./fit/events";
+export { type FitRun, fit } from "./fit/fit";
+export type { EpochRecord, History } from "./fit/history";
+export type { FitOptions } from "./fit/options";
+export type { FitData, FitOptimizer, FitSchedule, Forwarded, ForwardOptions, ParallelModel } from "./fit/parts";
+export { type Metric, type MetricDefinition, sumMetric } from "./metrics/metric";
+export { accuracy, f1, meanAbsoluteError, perplexity } from "./metrics/metrics";

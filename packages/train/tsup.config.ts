@@ -1,0 +1,3 @@
+import { buildOf } from "../../tools/tsup";
+
+export default buildOf(["src/index.ts"]);
