@@ -1,11 +1,12 @@
 /** `@opt/train`: training loops with callbacks, metrics and progress. */
 
+export { type CheckpointsOptions, checkpoints } from "./callbacks/checkpoints";
 export { type CsvOptions, csv } from "./callbacks/csv";
 export { type EarlyStoppingOptions, earlyStopping } from "./callbacks/early-stopping";
 export { type LoggerOptions, type LogRecord, logger } from "./callbacks/logger";
 export { type ProgressOptions, type ProgressStream, progress } from "./callbacks/progress";
 export { type EvaluateOptions, evaluate, predict } from "./fit/evaluate";
-export type { Callback, FitControl, FitEvent, FitEventType, FitState } from "./fit/events";
+export type { Callback, EventHandler, FitControl, FitEvent, FitEventType, FitState } from "./fit/events";
 export { type FitRun, fit } from "./fit/fit";
 export type { EpochRecord, History } from "./fit/history";
 export type { FitOptions } from "./fit/options";

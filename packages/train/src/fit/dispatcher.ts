@@ -1,5 +1,5 @@
 /** Hands the events of a run to its callbacks, and to those who iterate over it. */
-import type { Callback, FitControl, FitEvent, FitEventType, FitState } from "./events";
+import type { Callback, EventHandler, FitControl, FitEvent, FitEventType, FitState } from "./events";
 
 type HookName = `on${Capitalize<FitEventType>}`;
 
@@ -45,7 +45,7 @@ class Stream {
 }
 
 export class Dispatcher {
-  readonly #hooks = new Map<FitEventType, ((state: FitState, control: FitControl) => unknown)[]>();
+  readonly #hooks = new Map<FitEventType, EventHandler[]>();
   readonly #streams = new Set<Stream>();
 
   constructor(
@@ -65,7 +65,7 @@ export class Dispatcher {
     return hooks.length === 0 && this.#streams.size === 0 ? undefined : this.#run(type, hooks);
   }
 
-  async #run(type: FitEventType, hooks: readonly ((state: FitState, control: FitControl) => unknown)[]): Promise<void> {
+  async #run(type: FitEventType, hooks: readonly EventHandler[]): Promise<void> {
     for (const hook of hooks) await hook(this.state, this.control);
     for (const stream of this.#streams) await stream.push({ type, state: this.state });
   }

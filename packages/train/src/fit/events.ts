@@ -56,10 +56,11 @@ export interface FitControl {
   saved(folder: string): Promise<void>;
 }
 
-type Handler = (state: FitState, control: FitControl) => unknown;
+/** Handles an event. The run waits for a promise that it returns. */
+export type EventHandler = (state: FitState, control: FitControl) => unknown;
 
 /**
- * Hooks of a run: a plain object. The run waits for promises that they return.
+ * Hooks of a run: a plain object.
  *
  * @example
  * const stopAt100: Callback = {
@@ -69,17 +70,17 @@ type Handler = (state: FitState, control: FitControl) => unknown;
  * };
  */
 export interface Callback {
-  onTrainBegin?: Handler;
-  onEpochBegin?: Handler;
+  onTrainBegin?: EventHandler;
+  onEpochBegin?: EventHandler;
   /** Before each optimizer step, with the batch not yet used. */
-  onStepBegin?: Handler;
-  onStepEnd?: Handler;
+  onStepBegin?: EventHandler;
+  onStepEnd?: EventHandler;
   /** After the validation of an epoch. */
-  onEvaluate?: Handler;
-  onEpochEnd?: Handler;
-  onSave?: Handler;
+  onEvaluate?: EventHandler;
+  onEpochEnd?: EventHandler;
+  onSave?: EventHandler;
   /** Also after an error: `state.error`. */
-  onTrainEnd?: Handler;
+  onTrainEnd?: EventHandler;
   /** What belongs into a checkpoint: plain JSON, with tensors among it. */
   stateDict?(): object;
   loadStateDict?(state: object): void;

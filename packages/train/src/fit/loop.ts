@@ -208,7 +208,7 @@ export class Loop<Batch> implements FitState, FitControl {
   }
 
   #noteLoss(loss: number): void {
-    this.history.losses.push(loss);
+    this.history.losses.push(Math.fround(loss)); // as a checkpoint keeps it
     if (this.#hasWarned || !Number.isNaN(loss)) return;
     this.#hasWarned = true;
     const cure = "Lower the learning rate, clip gradients, or look for the cause in the data.";

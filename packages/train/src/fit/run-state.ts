@@ -96,7 +96,7 @@ export async function contentsOf<Batch>(parts: RunParts<Batch>): Promise<Checkpo
   return {
     step: position.step,
     tensors,
-    values: { ...optimizing.values, ...withoutNaN(history.epochs.at(-1)), fit: run },
+    values: { ...optimizing.values, fit: run },
   };
 }
 

@@ -1,0 +1,76 @@
+/** Saves a run on its way, so that `resume` goes on with the same bits. */
+import type { FileSystem } from "@opt/checkpoint";
+import { check, checkOptions, show } from "@opt/core";
+import type { Callback, FitControl, FitState } from "../fit/events";
+import { places } from "../fit/resume";
+import { isLowerBetter } from "./early-stopping";
+
+export interface CheckpointsOptions {
+  /** Also after so many steps, counted from the run's first. Default: at the end of each epoch only. */
+  readonly every?: number;
+  /** How many of the newest steps stay, and how many of the best. Default: the newest one. */
+  readonly keep?: { readonly last?: number; readonly best?: number };
+  /** By which number of an epoch `best` chooses. Default "val_loss". */
+  readonly monitor?: string;
+  /** Default: this machine's disk; in a page, its own files. */
+  readonly fileSystem?: FileSystem;
+}
+
+const WHERE = "checkpoints";
+
+/**
+ * Saves everything of a run into `<folder>/step-<n>` at the end of each epoch: weights, optimizer, averages, schedule, scaler, the place in
+ * the data, random generators, history, and the state of callbacks. `loadCheckpoint` reads it; `fit(..., { resume: true })` goes on from it.
+ * A step exists whole or not at all. Ranks save together.
+ *
+ * @throws OptError BAD_ARGUMENT for options out of range; what `saveCheckpoint` throws
+ * @example
+ * const callbacks = [checkpoints("runs/a", { every: 500, keep: { last: 2, best: 1 } })];
+ * await fit(model, { data, validation, loss: crossEntropy, optimizer, epochs: 10, callbacks, resume: true });
+ */
+export function checkpoints(folder: string, options: CheckpointsOptions = {}): Callback {
+  check(
+    typeof folder === "string" && folder !== "",
+    "BAD_ARGUMENT",
+    WHERE,
+    () => `needs a folder, got ${show(folder)}.`,
+  );
+  checkOptions(WHERE, options, { every: "number", keep: "object", monitor: "string", fileSystem: "object" });
+  const { every, keep = {}, monitor = "val_loss", fileSystem } = options;
+  checkOptions(`${WHERE} keep`, keep, { last: "number", best: "number" });
+  const { last = 1, best } = keep;
+  for (const [name, count] of Object.entries({ every, last, best })) {
+    const problem = () => `${name} must be a whole number from 1 on, got ${show(count)}.`;
+    check(count === undefined || (Number.isSafeInteger(count) && count > 0), "BAD_ARGUMENT", WHERE, problem);
+  }
+  const retention = {
+    newest: last,
+    ...(best && { best: { value: monitor, count: best, highest: !isLowerBetter(monitor) } }),
+  };
+  const save = async (state: FitState, control: FitControl, isEpoch: boolean) => {
+    const { saveCheckpoint } = await import("@opt/checkpoint");
+    const { communicator } = state;
+    const contents = await state.contents();
+    const value = isEpoch ? state.history.epochs.at(-1)?.[monitor] : undefined;
+    const size = communicator?.size ?? 1;
+    const { path } = await saveCheckpoint(
+      folder,
+      { ...contents, values: { ...contents.values, [monitor]: Number.isFinite(value) ? value : null } },
+      {
+        overwrite: true,
+        keep: retention,
+        ...(fileSystem && { fileSystem }),
+        ...(communicator && { communicator }),
+        layout: { mesh: { shape: [size], axes: ["rank"] }, tensors: { "*": "replicate" } },
+      },
+    );
+    await control.saved(path);
+  };
+  const callback: Callback = {
+    onStepEnd: (state, control) =>
+      every !== undefined && state.step % every === 0 ? save(state, control, false) : undefined,
+    onEpochEnd: (state, control) => save(state, control, true),
+  };
+  places.set(callback, { folder, fileSystem });
+  return callback;
+}

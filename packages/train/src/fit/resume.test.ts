@@ -1,0 +1,132 @@
+/** A run that was stopped or killed goes on with the bits of one that was not. */
+import { spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { AdamW } from "@opt/adam-amsgrad";
+import { loadCheckpoint, memoryFileSystem, saveCheckpoint } from "@opt/checkpoint";
+import { init } from "@opt/core";
+import { NAdam } from "@opt/nadam";
+import type { Module } from "@opt/nn";
+import { expectCode } from "@opt/testkit";
+import { beforeEach, describe, expect, it } from "vitest";
+import { checkpoints } from "../callbacks/checkpoints";
+import { earlyStopping } from "../callbacks/early-stopping";
+import { accuracy } from "../metrics/metrics";
+import { type Batch, begin, dataset, type Extras, optionsOf, words } from "../testing/runs";
+import type { Callback } from "./events";
+import { fit } from "./fit";
+
+beforeEach(() => init("js"));
+
+const optimizers = {
+  AdamW: (model: Module) => new AdamW(model.namedParameters(), { lr: 0.02 }),
+  NAdam: (model: Module) => new NAdam(model.namedParameters(), { lr: 0.02 }),
+};
+
+describe.each<[keyof typeof optimizers, Extras]>([
+  ["NAdam", { ema: true, scaler: true, clip: 0.1 }],
+  ["AdamW", { accumulate: 2 }],
+])("%s %j", (optimizer, extras) => {
+  const start = () => begin("mlp", optimizers[optimizer], extras);
+  type Started = ReturnType<typeof start>;
+  const train = (run: Started, callbacks: readonly Callback[], more: object = {}) =>
+    fit(run.model, {
+      ...optionsOf(run, extras),
+      validation: [...Array(2)].map((): Batch => dataset([6], 9).batch(Int32Array.of(0, 1, 2, 3)) as Batch),
+      metrics: [accuracy()],
+      callbacks,
+      ...more,
+    });
+
+  const steps = extras.accumulate ? [1, 2, 3] : [1, 2, 3, 4, 5];
+  it.each(steps)("stopped after step %d and resumed: the same words and history", async (last) => {
+    const whole = start();
+    const expected = await train(whole, [earlyStopping({ patience: 1 })]);
+    const fileSystem = memoryFileSystem();
+    const saving = () => [earlyStopping({ patience: 1 }), checkpoints("runs/a", { every: 1, fileSystem })];
+    const first = start();
+    const stop: Callback = {
+      onStepEnd(state, control) {
+        control.stop = state.step === last;
+      },
+    };
+    await train(first, [...saving(), stop]);
+    const second = start();
+    const history = await train(second, saving(), { resume: true });
+    expect(await words(second)).toEqual(await words(whole));
+    expect(history.losses).toEqual(expected.losses);
+    const timeless = ({ epochs }: typeof history) => epochs.map(({ seconds: _, ...record }) => record);
+    expect(timeless(history)).toEqual(timeless(expected));
+  });
+});
+
+const plain = () => begin("mlp", optimizers.AdamW, {});
+
+it("keeps the newest and the best, tells others of each, and loads as a model", async () => {
+  const fileSystem = memoryFileSystem();
+  const run = plain();
+  const saved: string[] = [];
+  const losses = [3, 1, 2, 4];
+  const folderOf = (step: number) => `step-${String(step).padStart(8, "0")}`;
+  const callbacks: Callback[] = [
+    {
+      onEpochEnd: ({ history }) =>
+        Object.assign(history.epochs.at(-1)!, { val_loss: losses[history.epochs.length - 1] }),
+    },
+    checkpoints("runs/a", { keep: { last: 1, best: 1 }, fileSystem }),
+    { onSave: ({ checkpoint }) => saved.push(checkpoint!) },
+  ];
+  await fit(run.model, { ...optionsOf(run, {}), epochs: 4, callbacks });
+  expect(saved.map((path) => path.split("/").at(-1))).toEqual([3, 6, 9, 12].map(folderOf));
+  const folders = (await fileSystem.list("runs/a")).map(({ name }) => name).filter((name) => name.startsWith("step-"));
+  expect(folders.sort()).toEqual([6, 12].map(folderOf));
+  const { tensors } = await loadCheckpoint("runs/a", { fileSystem });
+  const names = Object.keys(run.model.stateDict());
+  plain().model.loadStateDict(Object.fromEntries(names.map((name) => [name, tensors[name]])));
+});
+
+it("begins anew where there is no checkpoint yet; a folder that is named must have one", async () => {
+  const run = plain();
+  const callbacks = [checkpoints("runs/a", { fileSystem: memoryFileSystem() })];
+  expect((await fit(run.model, { ...optionsOf(run, {}), callbacks, resume: true })).epochs).toHaveLength(2);
+  await expectCode("MISSING", () => fit(run.model, { ...optionsOf(run, {}), resume: "/nowhere/at/all" }));
+  await expectCode("BAD_ARGUMENT", () => fit(run.model, { ...optionsOf(run, {}), resume: true }));
+});
+
+it("rejects a checkpoint that is not of fit", async () => {
+  const fileSystem = memoryFileSystem();
+  const run = plain();
+  await saveCheckpoint("runs/a", { step: 1, tensors: run.model.stateDict() }, { fileSystem });
+  const callbacks = [checkpoints("runs/a", { fileSystem })];
+  await expectCode("BAD_STATE", () => fit(run.model, { ...optionsOf(run, {}), callbacks, resume: true }));
+});
+
+it.each<[string, object]>([
+  ["every", { every: 0 }],
+  ["last", { keep: { last: 0 } }],
+  ["keep", { keep: { newest: 2 } }],
+])("rejects wrong arguments: %s", (_, options) => expectCode("BAD_ARGUMENT", () => checkpoints("a", options)));
+
+it("killed by the system in the middle of steps: the same words", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "opt-killed-"));
+  const program = fileURLToPath(new URL("../testing/killed-run.ts", import.meta.url));
+  /** Returns the last line; kills the program when it has told step `last`. */
+  const life = (name: string, last?: number) =>
+    new Promise<string>((resolve) => {
+      const node = ["--conditions=@opt/source", "--import", import.meta.resolve("tsx"), program, join(folder, name)];
+      const child = spawn(process.execPath, node, { stdio: ["ignore", "pipe", "inherit"] });
+      let text = "";
+      child.stdout.on("data", (data) => {
+        text += data;
+        if (last !== undefined && text.split("\n").includes(String(last))) child.kill("SIGKILL");
+      });
+      child.on("close", () => resolve(text.trim().split("\n").at(-1)!));
+    });
+  const whole = life("whole");
+  for (const last of [5, 14]) await life("killed", last);
+  expect(await life("killed")).toBe(await whole);
+  expect(await whole).toMatch(/^[0-9a-f]{64}$/);
+  await rm(folder, { recursive: true });
+});
