@@ -43,9 +43,9 @@ const SHAPES = [
   [130, 37],
   [6, 10],
 ];
-const STEPS = 6;
+const STEPS = 4;
 
-const words = (x: Tensor) => [...new Uint8Array(x.bytesSync())];
+const words = (x: Tensor) => Buffer.from(x.bytesSync()).toString("hex");
 
 function train({ Optimizer, options }: (typeof CASES)[number], device: Device, dtype: "f32" | "bf16", isCompiled = false) {
   const generator = new Generator(4);

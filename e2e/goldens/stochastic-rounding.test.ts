@@ -13,7 +13,7 @@ import {
   type Tensor,
 } from "@opt/core";
 import { enableQ8, enableStochasticRounding } from "@opt/kernels-wasm";
-import { optimizerRuns } from "@opt/testkit/optimizers";
+import { type OptimizerRun, optimizerRuns } from "@opt/testkit/optimizers";
 import { describe, expect, it } from "vitest";
 
 enableQ8();
@@ -21,18 +21,19 @@ enableStochasticRounding();
 
 const random = { stochasticRounding: { seed: 3 } } as const;
 const all = await optimizerRuns();
-const CASES = [
-  ...all,
-  ...all.map((run) => ({ ...run, title: `${run.title}, clipped`, options: { ...run.options, clip: { value: 1e-4 } } })),
-];
+const clipped = all.map((run) => ({
+  ...run,
+  title: `${run.title}, clipped`,
+  options: { ...run.options, clip: { value: 1e-4 } },
+}));
 const SHAPES = [
   [130, 37],
   [6, 10],
   [6, 10],
 ];
-const STEPS = 5;
+const STEPS = 3;
 
-const words = (x: Tensor) => [...new Uint8Array(x.bytesSync())];
+const words = (x: Tensor) => Buffer.from(x.bytesSync()).toString("hex");
 
 interface Run {
   readonly device: Device;
@@ -41,7 +42,7 @@ interface Run {
   readonly isCompiled?: boolean;
 }
 
-function train({ Optimizer, options }: (typeof CASES)[number], { device, dtype, further, isCompiled = false }: Run) {
+function train({ Optimizer, options }: OptimizerRun, { device, dtype, further, isCompiled = false }: Run) {
   const generator = new Generator(4);
   const draw = (shape: readonly number[]) => randn(shape, { generator, device: "js" }).to(dtype).to(device);
   const params = SHAPES.map((shape) => parameter(draw(shape)));
@@ -74,11 +75,12 @@ describe.each(others)("$name", ({ name }) => {
     ["f16", { stateDType: "bf16" }],
   ])("has the words of js in %s with %o, eager and compiled", async (dtype, further) => {
     const device = await init(name);
-    for (const run of CASES) {
+    const isPlain = further.stateDType === undefined;
+    for (const run of isPlain ? [...all, ...clipped] : all) {
       // The variance of rounded averages may be negative.
       if (further.stateDType === "q8" && "centered" in run.options) continue;
       // Its state has less than one number for each element, and is float32.
-      if (further.stateDType !== undefined && run.name === "Adafactor") continue;
+      if (!isPlain && run.name === "Adafactor") continue;
       // Products of matrices are added up in another order on each device: Muon's own directions.
       const reference = run.isElementwise ? js : device;
       const expected = train(run, { device: reference, dtype, further });

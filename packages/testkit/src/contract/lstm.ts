@@ -21,6 +21,8 @@ export function lstmContract(context: ContractContext): void {
   const { dtype } = context;
 
   describe.each([false, true])("lstm, reverse: %s", (reverse) => {
+    // The widest costs most, and its products are the same in both directions.
+    const directed = reverse ? SIZES.filter(([, , width]) => width < 500) : SIZES;
     const of = ([length, batch, width]: (typeof SIZES)[number]) => {
       const sizes: SequenceSizes = { length, batch, width, reverse };
       const [state, all] = [batch * width, length * batch * width];
@@ -39,7 +41,7 @@ export function lstmContract(context: ContractContext): void {
       return copy;
     };
 
-    it.each(SIZES)("of %d x %d, %d wide", async (...extents) => {
+    it.each(directed)("of %d x %d, %d wide", async (...extents) => {
       const { sizes, all, input, forward } = of(extents);
       const output = { results: context.empty(all), cells: context.empty(all), gates: context.empty(4 * all) };
       const js = openJsBackend();
@@ -61,7 +63,7 @@ export function lstmContract(context: ContractContext): void {
       );
     });
 
-    it.each(SIZES)("gradient of %d x %d, %d wide", async (...extents) => {
+    it.each(directed)("gradient of %d x %d, %d wide", async (...extents) => {
       const { sizes, state, all, input, forward } = of(extents);
       const { weight, cell } = input;
       const [gradient, cellGradient] = [context.seeded(all, 6), context.seeded(state, 7)];
