@@ -1,11 +1,12 @@
 /** Every block of code in the documentation runs, or is checked against what it speaks of; none is only text. */
-import { spawnSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { saveCheckpoint } from "@opt/checkpoint";
 import { tensor } from "@opt/core";
+import { torchPython } from "@opt/testkit";
 import { beforeAll, describe, expect, it } from "vitest";
 import { publishedPackages } from "./exports";
 
@@ -108,11 +109,14 @@ const HEADERS = [
 describe("blocks of the documentation", () => {
   it("are found", () => expect(blocks.length).toBeGreaterThan(30));
 
-  it.each(blocks)("$place ($language)", async ({ place, language, text }) => {
+  it.for(blocks)("$place ($language)", async ({ place, language, text }, { skip }) => {
     const [kind, file] = language.split(" ");
     if (language === "js" || language === "ts") return; // runs in examples.test.ts
     if (place.startsWith("docs/tutorials/from-pytorch.md") && file !== undefined) return; // runs in from-pytorch.test.ts
-    if (kind === "http") {
+    if (kind === "python") {
+      if (torchPython === undefined) return skip("OPT_TORCH_PYTHON is not set");
+      execFileSync(torchPython, ["-c", text], { cwd: folder });
+    } else if (kind === "http") {
       expect(text.trim().split("\n")).toEqual(HEADERS.map(([name, value]) => `${name}: ${value}`));
     } else if (file === "vite.config.js") {
       const config = await import(`data:text/javascript,${encodeURIComponent(text)}`);

@@ -67,7 +67,7 @@ function peersLine(measurements: readonly Measurement[]): string {
 
 const isOurs = ({ name }: Measurement) => name.startsWith("opt ");
 /** Other libraries by themselves, without an optimizer of ours. */
-const isPeer = ({ name }: Measurement) => /^(PyTorch|JAX|TF\.js|jax-js)/.test(name) && !name.includes(", opt ");
+export const isPeer = ({ name }: Measurement) => /^(PyTorch|JAX|TF\.js|jax-js)/.test(name) && !name.includes(", opt ");
 
 function fastest(
   measurements: readonly Measurement[],
