@@ -73,6 +73,7 @@ const LINES: readonly (readonly [RegExp, (line: string, matched: RegExpExecArray
     },
   ],
   // Scripts of the workspace take minutes: only that they exist is seen here.
+  [/^npm ci$/, () => expect(existsSync(`${ROOT}package-lock.json`)).toBe(true)],
   [/^npm (start|test)$/, (_, [, script]) => expect(scripts).toHaveProperty(script!)],
   [/^(?:OPT_\w+=\S+ )*npm run (\S+)/, (_, [, script]) => expect(scripts).toHaveProperty([script!])],
   [

@@ -26,15 +26,15 @@ export function drawBenchmark(folder: string, results: string): void {
       // A square root keeps the shortest bars visible.
       const length = Math.max(2, (WIDTH - NAME_WIDTH - 100) * Math.sqrt(median / longest));
       const fill = OURS.includes(name) ? colors.ours : colors.others;
-      return `<text x="${NAME_WIDTH - 10}" y="${y + 15}" text-anchor="end">${escape(name)}</text>
+      return `<text x="${NAME_WIDTH - 10}" y="${y + 15}" text-anchor="end">${escaped(name)}</text>
 <rect x="${NAME_WIDTH}" y="${y}" width="${length.toFixed(1)}" height="${ROW - 10}" rx="3" fill="${fill}"/>
 <text x="${NAME_WIDTH + length + 8}" y="${y + 15}">${median.toPrecision(3)} ms</text>`;
     });
     const height = TOP + rows.length * ROW + 20;
     const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="14" fill="${colors.text}">
-<title>${escape(title)}</title>
-<text x="0" y="20" font-size="17" font-weight="600">${escape(title)}: milliseconds, less is better</text>
-<text x="0" y="42" font-size="12" opacity="0.75">${escape(machine.replace(/, L1.*/, ""))}, Node ${node}. Bars are drawn on a square root scale.</text>
+<title>${escaped(title)}</title>
+<text x="0" y="20" font-size="17" font-weight="600">${escaped(title)}: milliseconds, less is better</text>
+<text x="0" y="42" font-size="12" opacity="0.75">${escaped(machine.replace(/, L1.*/, ""))}, Node ${node}. Bars are drawn on a square root scale.</text>
 ${bars.join("\n")}
 </svg>
 `;
@@ -42,4 +42,4 @@ ${bars.join("\n")}
   }
 }
 
-const escape = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
