@@ -9,8 +9,6 @@ import { pathToFileURL } from "node:url";
 import { root, run, start } from "./run.mjs";
 
 const source = join(root, "native/cuda");
-/** Kernels are built for these, too: see tools/release/rules.ts. */
-const releasedRules = join(root, "native/rules/released.json");
 const build = join(source, "build");
 const generated = join(build, "generated");
 const destination = join(source, "npm/linux-x64");
@@ -53,7 +51,7 @@ function headersOf(file) {
 /** Writes the kernels of rules and maps out, and functions. @returns {string} the folder */
 export function generateKernels() {
   const generator = join(root, "packages/kernels-cuda/src/generate/main.ts");
-  const wrote = run("tsx", ["--conditions=@opt/source", generator, generated, releasedRules], { quiet: true });
+  const wrote = run("tsx", ["--conditions=@opt/source", generator, generated], { quiet: true });
   if (!wrote.ok) throw new Error(`[build-cuda] the rule kernels cannot be written: ${wrote.stderr}`);
   return generated;
 }

@@ -10,8 +10,6 @@ import { pathToFileURL } from "node:url";
 import { root, run } from "./run.mjs";
 
 const source = join(root, "native/cpu");
-/** Kernels are built for these, too: see tools/release/rules.ts. */
-const releasedRules = join(root, "native/rules/released.json");
 
 /** The name of this platform in package names: linux-x64-gnu, linux-arm64-musl, darwin-arm64, win32-x64. */
 export function platformName() {
@@ -71,7 +69,7 @@ export function buildNative(variant = "release") {
   if (missing.length > 0) return { skipped: `${missing.join(", ")} missing` };
   const generated = join(source, "build", "generated");
   const generator = join(root, "packages/kernels-cpu/src/generate/main.ts");
-  const wrote = run("tsx", ["--conditions=@opt/source", generator, generated, releasedRules], { quiet: true });
+  const wrote = run("tsx", ["--conditions=@opt/source", generator, generated], { quiet: true });
   if (!wrote.ok) throw new Error(`[build-native] the rule kernels cannot be written: ${wrote.stderr}`);
 
   for (const enough of variant === "thisProcessor" ? [/** @type {const} */ ("release"), variant] : [variant]) {

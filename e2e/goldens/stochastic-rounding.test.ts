@@ -13,7 +13,7 @@ import {
   type Tensor,
 } from "@opt/core";
 import { enableQ8, enableStochasticRounding } from "@opt/kernels-wasm";
-import { type OptimizerRun, optimizerRuns } from "@opt/testkit/optimizers";
+import { optimizerRuns } from "@opt/testkit/optimizers";
 import { describe, expect, it } from "vitest";
 
 enableQ8();
@@ -42,7 +42,7 @@ interface Run {
   readonly isCompiled?: boolean;
 }
 
-function train({ Optimizer, options }: OptimizerRun, { device, dtype, further, isCompiled = false }: Run) {
+function train({ Optimizer, options }: (typeof all | typeof clipped)[number], { device, dtype, further, isCompiled = false }: Run) {
   const generator = new Generator(4);
   const draw = (shape: readonly number[]) => randn(shape, { generator, device: "js" }).to(dtype).to(device);
   const params = SHAPES.map((shape) => parameter(draw(shape)));

@@ -1,8 +1,9 @@
 /** A copy of the workspace for a rehearsal: its files as they are now, its own links between packages, everything else shared. */
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { workspaceFolders } from "../packages.mjs";
 import { root, run } from "../run.mjs";
+import { platformPackages } from "./platforms.mjs";
 
 /** @param {string} destination */
 export function copyWorkspace(destination) {
@@ -33,21 +34,17 @@ function shareModules(destination) {
   }
 }
 
-/** The binaries that are built here. @param {string} destination */
+/** The binaries that are built here. Those of other platforms, which nobody opens in a rehearsal, are empty files. @param {string} destination */
 function copyBinaries(destination) {
-  for (const [device, files] of /** @type {const} */ ([
-    ["cpu", ["opt_cpu.node"]],
-    ["cuda", ["opt_cuda.node", "kernels"]],
-    ["mpi", ["opt_mpi.node"]],
-  ])) {
-    const npm = join(root, "native", device, "npm");
-    for (const platform of readdirSync(npm)) {
-      for (const file of files) {
-        if (existsSync(join(npm, platform, file)))
-          cpSync(join(npm, platform, file), join(destination, "native", device, "npm", platform, file), {
-            recursive: true,
-          });
-      }
+  for (const { folder, binaries } of platformPackages()) {
+    for (const file of binaries) {
+      const [from, to] = [join(folder, file), join(destination, relative(root, folder), file)];
+      mkdirSync(dirname(to), { recursive: true });
+      if (existsSync(from))
+        cpSync(dirname(file) === "." ? from : dirname(from), dirname(file) === "." ? to : dirname(to), {
+          recursive: true,
+        });
+      else writeFileSync(to, "");
     }
   }
 }

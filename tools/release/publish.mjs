@@ -1,26 +1,63 @@
-/** `npm run release`: publishes what npm does not have yet, the platforms' binaries before the packages that ask for them, and tags them. */
+/**
+ * `npm run release`: publishes what npm does not have yet, the platforms' binaries first, and tags it.
+ * `npm run release -- --dry-run` lists the names, versions and sizes. Both look at everything before anything is published.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { checkManifests } from "../manifests.mjs";
 import { build, publicPackages, stage, withStage } from "../packages.mjs";
 import { root, run, start } from "../run.mjs";
-import { checkLowestPeers } from "./peers.mjs";
-import { isPublished, publish } from "./platforms.mjs";
+import { isPublished, platformPackages } from "./platforms.mjs";
 
+const { values } = parseArgs({ options: { "dry-run": { type: "boolean", default: false } } });
+const isDry = values["dry-run"];
 const { repository } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-if (repository === undefined && process.env.NPM_CONFIG_PROVENANCE === "true")
-  throw new Error("[release] provenance needs `repository` in package.json; then run tools/manifests.mjs.");
-checkManifests();
-await build();
-await checkLowestPeers();
-await publish();
-await withStage(async (folder) => {
+const isTrusted = process.env.NPM_CONFIG_PROVENANCE === "true";
+
+/** @typedef {{ name: string, version: string, folder: string }} Release */
+
+/** Those that npm lacks. @template {Release} R @param {readonly R[]} packages @returns {Promise<R[]>} */
+async function unpublished(packages) {
+  const known = await Promise.all(packages.map(({ name, version }) => isPublished(name, version)));
+  return packages.filter((_, i) => !known[i]);
+}
+
+/** All at once: each waits for npm most of the time. @param {readonly Release[]} releases */
+async function publish(releases) {
   await Promise.all(
-    publicPackages().map(async (each) => {
-      if (await isPublished(each.name, each.version)) return;
-      const { ok } = await start("npm", ["publish", stage(each, folder), "--access", "public"]);
-      if (!ok) throw new Error(`[release] ${each.name} failed.`);
+    releases.map(async ({ name, version, folder }) => {
+      const options = ["publish", folder, "--access", "public", ...(isDry ? ["--dry-run", "--json"] : [])];
+      const { ok, stdout, stderr } = await start("npm", options, { quiet: isDry });
+      if (!ok) throw new Error(`[release] ${name} failed. ${stderr}`);
+      if (!isDry) return;
+      const about = JSON.parse(stdout);
+      const { size } = about.size === undefined ? Object.values(about)[0] : about;
+      console.log(`${name}@${version} ${Math.ceil(size / 1024)} KiB`);
     }),
   );
+}
+
+if (isTrusted && repository === undefined)
+  throw new Error("[release] provenance needs `repository` in package.json; then run tools/manifests.mjs.");
+/** Whether npm would let us publish to where `@opt` is. */
+function isKnown() {
+  const own = run("npm", ["config", "get", "@opt:registry"], { quiet: true }).stdout.trim();
+  return run("npm", ["whoami", ...(own === "undefined" ? [] : ["--registry", own])], { quiet: true }).ok;
+}
+
+if (!isTrusted && !isDry && !isKnown())
+  throw new Error("[release] npm does not know you. Run `npm login`, or set a token.");
+checkManifests();
+const platforms = await unpublished(platformPackages());
+const unbuilt = platforms.filter(({ missing }) => missing.length > 0).map(({ name }) => name);
+if (unbuilt.length > 0 && !isDry)
+  throw new Error(`[release] the binaries of ${unbuilt.join(", ")} are missing. Build them, or place them.`);
+for (const name of unbuilt) console.log(`${name} is not built here`);
+await build();
+await publish(platforms.filter(({ missing }) => missing.length === 0));
+await withStage(async (folder) => {
+  const packages = await unpublished(publicPackages());
+  await publish(packages.map((each) => ({ ...each, folder: stage(each, folder) })));
 });
-process.exitCode = run("changeset", ["tag"]).status;
+if (!isDry) process.exitCode = run("changeset", ["tag"]).status;

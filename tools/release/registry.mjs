@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { start } from "../run.mjs";
 
 /** Where one can be started: an address that nobody listens at now. @returns {Promise<string>} host:port/ */
-export function freeAddress() {
+function freeAddress() {
   return new Promise((resolve, reject) => {
     const server = createServer().on("error", reject);
     server.listen(0, "127.0.0.1", () => {
@@ -17,11 +17,9 @@ export function freeAddress() {
   });
 }
 
-/** What makes npm, pnpm and yarn take @opt's packages from it. @param {string} address */
-export const settingsFor = (address) => `@opt:registry=http://${address}\n//${address}:_authToken=rehearsal\n`;
-
 /** Packages of @opt alone, from nowhere else. @param {string} folder */
 const configuration = (folder) => `storage: ${folder}/storage
+auth: { htpasswd: { file: ${folder}/htpasswd } }
 uplinks: {}
 packages:
   "@opt/*": { access: $all, publish: $all, unpublish: $all }
@@ -30,12 +28,25 @@ log: { type: file, path: ${folder}/log.txt, level: warn }
 server: { keepAliveTimeout: 5 }
 `;
 
+/** Signs a user up. @param {string} address @returns {Promise<string>} a token */
+async function tokenOf(address) {
+  const name = "rehearsal";
+  const response = await fetch(`http://${address}-/user/org.couchdb.user:${name}`, {
+    method: "PUT",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ name, password: "a-rehearsal" }),
+  });
+  const { token } = /** @type {{ token?: string }} */ (await response.json());
+  if (token === undefined) throw new Error(`[registry] nobody can sign up: ${response.status}.`);
+  return token;
+}
+
 /**
  * @param {string} folder an empty one, for all that it needs and keeps
- * @param {string} address as `freeAddress` gives it
- * @returns {Promise<{ stop(): void }>} when it answers
+ * @returns {Promise<{ address: string, npmrc: string, stop(): void }>} when it answers; with `npmrc`, npm, pnpm and yarn take @opt's packages from it
  */
-export async function startRegistry(folder, address) {
+export async function startRegistry(folder) {
+  const address = await freeAddress();
   mkdirSync(folder, { recursive: true });
   // It asks for node-fetch by a tag that mirrors of npm's registry may lack.
   writeFileSync(join(folder, "package.json"), '{ "private": true, "overrides": { "node-fetch": "2.7.0" } }');
@@ -61,7 +72,8 @@ export async function startRegistry(folder, address) {
         () => false,
       )
     ) {
-      return { stop };
+      const npmrc = `@opt:registry=http://${address}\n//${address}:_authToken=${await tokenOf(address)}\n`;
+      return { address, npmrc, stop };
     }
     if (child.exitCode !== null) break;
     await sleep(200);

@@ -9,7 +9,7 @@ import { publicPackages } from "../packages.mjs";
 import { root, run, start } from "../run.mjs";
 import { managerNames, tryPackages } from "./consumers.mjs";
 import { commit, copyWorkspace, remove } from "./copy.mjs";
-import { freeAddress, settingsFor, startRegistry } from "./registry.mjs";
+import { startRegistry } from "./registry.mjs";
 
 const ALGORITHM = "packages/optimizers/nadam";
 const scratch = mkdtempSync(join(tmpdir(), "opt-rehearse-"));
@@ -60,18 +60,17 @@ function must(condition, problem) {
   if (!condition) throw new Error(`[rehearse] ${problem}`);
 }
 
-/** @type {Promise<{ stop(): void }> | undefined} */
+/** @type {ReturnType<typeof startRegistry> | undefined} */
 let registry;
 try {
-  const address = await freeAddress();
-  const npmrc = settingsFor(address);
-  writeUserConfig(npmrc);
+  writeUserConfig("");
   await step("workspace copied", () => copyWorkspace(workspace));
 
   // Nothing is built before: versions are part of what a build is made of, and the release builds with its own.
   const before = versions();
-  registry = step("registry started", () => startRegistry(join(scratch, "registry"), address));
-  await Promise.all([registry, step("npm run version", () => inWorkspace("version"))]);
+  registry = step("registry started", () => startRegistry(join(scratch, "registry")));
+  const [{ address, npmrc }] = await Promise.all([registry, step("npm run version", () => inWorkspace("version"))]);
+  writeUserConfig(npmrc);
   const first = versions();
   for (const [name, version] of Object.entries(before)) {
     if (version === "0.0.0")

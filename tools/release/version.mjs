@@ -1,41 +1,52 @@
-/**
- * `npm run version`: turns changesets into versions, changelogs and ranges. What changesets does not know comes before and after it:
- * ranges of peers that the new core leaves, platform packages, and the rules that kernels keep.
- */
+/** `npm run version`: turns changesets into versions, changelogs and ranges of peers. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import getReleasePlan from "@changesets/get-release-plan";
+import semver from "semver";
+import { publicPackages } from "../packages.mjs";
 import { root, run } from "../run.mjs";
 import { announcedPackages, writeChangeset } from "./changesets.mjs";
-import { outgrown } from "./peers.mjs";
-import { sync } from "./platforms.mjs";
+import { versionPlatforms } from "./platforms.mjs";
 
 /** @param {string} command @param {...string} args */
 function must(command, ...args) {
   if (!run(command, args).ok) throw new Error(`[version] ${command} ${args[0]} failed.`);
 }
 
-/** Before changesets sees a peer out of its range: it would make that a major version. */
-async function widenPeers() {
-  const { releases } = await getReleasePlan(root);
-  const core = releases.find(({ name, type }) => name === "@opt/core" && type !== "none");
-  if (core === undefined) return;
-  const packages = outgrown(core.newVersion);
-  for (const { folder, range } of packages) {
-    const path = join(folder, "package.json");
-    const manifest = JSON.parse(readFileSync(path, "utf8"));
-    manifest.peerDependencies[core.name] = range;
-    writeFileSync(path, `${JSON.stringify(manifest, null, 2)}\n`);
-  }
-  const announced = announcedPackages();
-  const silent = packages.map(({ name }) => name).filter((name) => !announced.has(name));
-  if (silent.length > 0)
-    writeChangeset(`core-${core.newVersion}`, silent, `Works with ${core.name} ${core.newVersion}, too.`);
+/** The versions that changesets ask for by themselves. @returns {Promise<Map<string, string>>} */
+async function announcedVersions() {
+  const { changesets } = await getReleasePlan(root);
+  const types = new Map(changesets.flatMap(({ releases }) => releases.map(({ name, type }) => [name, type])));
+  return new Map(
+    publicPackages().flatMap(({ name, version }) => {
+      const type = types.get(name);
+      return type === undefined || type === "none" ? [] : [[name, semver.inc(version, type) ?? version]];
+    }),
+  );
 }
 
-await widenPeers();
+/** Asks for the next version of each peer whose range would not allow it: changesets would make that a major version. */
+async function raisePeers() {
+  const next = await announcedVersions();
+  const announced = announcedPackages();
+  const silent = [];
+  for (const { name, folder, peerDependencies = {} } of publicPackages()) {
+    const outgrown = Object.entries(peerDependencies).filter(([peer, range]) => {
+      const version = next.get(peer);
+      return version !== undefined && !semver.satisfies(version, range);
+    });
+    if (outgrown.length === 0) continue;
+    const path = join(folder, "package.json");
+    const manifest = JSON.parse(readFileSync(path, "utf8"));
+    for (const [peer] of outgrown) manifest.peerDependencies[peer] = `^${next.get(peer)}`;
+    writeFileSync(path, `${JSON.stringify(manifest, null, 2)}\n`);
+    if (!announced.has(name)) silent.push(name);
+  }
+  if (silent.length > 0) writeChangeset("peers", silent, "Works with the new versions of its peers.");
+}
+
+await raisePeers();
 must("changeset", "version");
-sync();
-must("tsx", "--conditions=@opt/source", "tools/release/rules.ts");
+versionPlatforms();
 must("biome", "format", "--write", "packages/optimizers");
 must("npm", "install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund");

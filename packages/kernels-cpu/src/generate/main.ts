@@ -1,24 +1,17 @@
-/** Writes the kernels of rules and rows, the functions of float32 and the fields of commands: `tsx main.ts <folder> [released rules]`. Files that would not change are left alone, so that nothing is built twice. */
+/** Writes the kernels of rules and rows, the functions of float32 and the fields of commands: `tsx main.ts <folder>`. Files that would not change are left alone, so that nothing is built twice. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { workspaceRows } from "@opt/testkit/rows";
-import { builtRules, releasedRules } from "./rules";
+import { builtRules } from "./rules";
 import { writeCommands, writeProtocol } from "./write-commands";
 import { writeFunctions } from "./write-functions";
 import { writeAllRows } from "./write-rows";
 import { writeRules } from "./write-rules";
 
-/** Constants that JSON has no number for are text in the record (tools/release/rules.ts). */
-const number = (key: string, value: unknown) => (key === "value" ? Number(value) : value);
-
-const [folder, released] = process.argv.slice(2);
+const [folder] = process.argv.slice(2);
 if (folder === undefined) throw new Error("Say where to write: tsx main.ts <folder>.");
 mkdirSync(folder, { recursive: true });
-const rules = [
-  ...builtRules,
-  ...(released === undefined ? [] : releasedRules(JSON.parse(readFileSync(released, "utf8"), number))),
-];
-const { functions, hashes } = writeRules(rules);
+const { functions, hashes } = writeRules(builtRules);
 const ofRows = writeAllRows(await workspaceRows());
 for (const [name, text] of [
   ["rules.inc", functions],

@@ -1,25 +1,18 @@
-/** Writes the kernels of rules, maps and rows, and the functions of float32: `tsx main.ts <folder> [released rules]`. Files that would not change are left alone, so that nothing is built twice. */
+/** Writes the kernels of rules, maps and rows, and the functions of float32: `tsx main.ts <folder>`. Files that would not change are left alone, so that nothing is built twice. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { workspaceRows } from "@opt/testkit/rows";
 import { builtMaps, writeMaps } from "./maps";
-import { builtRules, releasedRules } from "./rules";
+import { builtRules } from "./rules";
 import { writeFunctions } from "./write-functions";
 import { writeRules } from "./write-kernels";
 import { writeAllRows } from "./write-rows";
 
-/** Constants that JSON has no number for are text in the record (tools/release/rules.ts). */
-const number = (key: string, value: unknown) => (key === "value" ? Number(value) : value);
-
-const [folder, released] = process.argv.slice(2);
+const [folder] = process.argv.slice(2);
 if (folder === undefined) throw new Error("Say where to write: tsx main.ts <folder>.");
 mkdirSync(folder, { recursive: true });
-const rules = [
-  ...builtRules,
-  ...(released === undefined ? [] : releasedRules(JSON.parse(readFileSync(released, "utf8"), number))),
-];
 for (const [name, text] of [
-  ["rules.cu", writeRules(rules)],
+  ["rules.cu", writeRules(builtRules)],
   ["maps.cu", writeMaps(builtMaps)],
   ["rows.cu", writeAllRows(await workspaceRows())],
   ["functions.cuh", writeFunctions()],

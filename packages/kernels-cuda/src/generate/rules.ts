@@ -4,8 +4,3 @@ import { workspaceRules } from "@opt/testkit/rules";
 import { everyOp } from "../testing/rules";
 
 export const builtRules: readonly Rule[] = [...(await workspaceRules()), everyOp];
-
-/** The rules that algorithms of earlier releases bring, by package and series: kernels are kept for them. */
-export function releasedRules(record: Record<string, Record<string, Rule[]>>): Rule[] {
-  return Object.values(record).flatMap((series) => Object.values(series).flat());
-}
