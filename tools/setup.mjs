@@ -1,4 +1,7 @@
-/** Sets a clone up: npm packages always, system tools where it can. Does nothing when nothing is to do. */
+/**
+ * Sets a clone up: npm packages always, system tools where it can. Does nothing when nothing is to do.
+ * `node tools/setup.mjs packages [workspace]` stops after the npm packages, of one workspace or of all.
+ */
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -157,4 +160,7 @@ export async function setup() {
   for (const { build } of nativeBuilds) await build();
 }
 
-if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) await setup();
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const [, , what, workspace] = process.argv;
+  await (what === "packages" ? installNpmPackages(workspace) : setup());
+}

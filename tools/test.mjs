@@ -15,7 +15,8 @@ import { report } from "./test-report.mjs";
 
 /** What depends on the JavaScript engine itself, and so is tested on other Node versions too. */
 const engineSuites = [
-  ...["core", "optimizers", "kernels-wasm"].map((name) => `packages/${name}/`),
+  ...["compile", "host", "js", "rule", "tensor", "values"].map((room) => `packages/core/src/${room}/`),
+  "packages/kernels-wasm/",
   // How the native device meets the engine; what its kernels compute is another matter.
   ...["memory", "refusals", "threads"].map((name) => `packages/kernels-cpu/src/${name}.test.ts`),
   // WebAssembly has a fused multiply-add from Node 22 on.
