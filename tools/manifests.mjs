@@ -5,6 +5,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { pathToFileURL } from "node:url";
+import semver from "semver";
 import { isOptimizer, optimizerPackages, publicPackages } from "./packages.mjs";
 import { root } from "./run.mjs";
 
@@ -19,14 +20,21 @@ export function platformFolders() {
 /** @param {string} path */
 const readText = (path) => (existsSync(path) ? readFileSync(path, "utf8") : undefined);
 
-/** What `@opt/optim` exports again. */
-const everyOptimizer = () => Object.fromEntries(optimizerPackages().map(({ name, version }) => [name, `^${version}`]));
+/** What `@opt/optim` exports again. A range that allows the version stays. @param {Record<string, string>} ranges */
+function everyOptimizer(ranges) {
+  return Object.fromEntries(
+    optimizerPackages().map(({ name, version }) => {
+      const range = ranges[name];
+      return [name, range !== undefined && semver.satisfies(version, range) ? range : `^${version}`];
+    }),
+  );
+}
 
 /** What a folder must hold. @param {string} folder @param {boolean} binaries @returns {[string, string][]} files and their texts */
 function expected(folder, binaries) {
   const workspace = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const { repository: _, ...manifest } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-  if (manifest.name === "@opt/optim") manifest.dependencies = everyOptimizer();
+  if (manifest.name === "@opt/optim") manifest.dependencies = everyOptimizer(manifest.dependencies);
   const { name, version, description, keywords, license, ...rest } = manifest;
   const directory = relative(root, folder).replaceAll(sep, "/");
   const repository = workspace.repository && { repository: { ...workspace.repository, directory } };
