@@ -23,8 +23,8 @@ import { ALIGNMENT } from "./memory/allocator";
 import { type Block, LinearMemory } from "./memory/linear";
 import { prepared } from "./prepared";
 import { probeTarget, simdProbe } from "./target";
-import { type Entry, ThreadPool } from "./threads/pool";
-import { availableThreads } from "./threads/start";
+import { availableThreads } from "./threads/platform";
+import type { Entry, ThreadPool } from "./threads/pool";
 
 export interface WasmOptions {
   /** Default: what `OPT_NUM_THREADS` says, else all cores up to 16. */
@@ -68,8 +68,14 @@ export async function openWasmBackend(options: TestedOptions = {}): Promise<Wasm
   const target = { ...probeTarget(shared), ...options.target };
   await Promise.all([loadKernels(), loadFma(target)]);
   const memory = new LinearMemory(shared);
-  const pool = shared ? await ThreadPool.start(memory.memory, threads, simdProbe()) : undefined;
+  const pool = shared ? await startPool(memory, threads) : undefined;
   return new WasmBackend(memory, target, pool);
+}
+
+/** Pages that may not share memory never load the pool. */
+async function startPool({ memory }: LinearMemory, threads: number): Promise<ThreadPool> {
+  const { ThreadPool } = await import("./threads/pool");
+  return ThreadPool.start(memory, threads, simdProbe());
 }
 
 function requestedThreads(): number | undefined {

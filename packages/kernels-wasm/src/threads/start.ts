@@ -1,4 +1,5 @@
 /** Starts workers where the platform has them: worker_threads in Node, Workers in a cross-origin isolated page. */
+import { nodeModule } from "./platform";
 import { WORKER_SOURCE } from "./worker";
 
 export interface WorkerThread {
@@ -12,19 +13,6 @@ interface Start {
   readonly memory: WebAssembly.Memory;
   /** A module to try compiling. */
   readonly probe: Uint8Array;
-}
-
-/** Bundlers for the browser do not see this import, and Node's own modules need no import map. */
-function nodeModule<T>(name: string): T | undefined {
-  return (globalThis as { process?: NodeJS.Process }).process?.getBuiltinModule?.(name) as T | undefined;
-}
-
-/** Cores that this process may use, by the platform's word; 1 where threads cannot share memory. */
-export function availableThreads(): number {
-  const os = nodeModule<typeof import("node:os")>("node:os");
-  if (os !== undefined) return os.availableParallelism();
-  const { crossOriginIsolated, navigator, Worker } = globalThis as Partial<Window & typeof globalThis>;
-  return crossOriginIsolated === true && Worker !== undefined ? (navigator?.hardwareConcurrency ?? 1) : 1;
 }
 
 /** A running worker, or undefined where the platform or a content security policy refuses it. `ended`: it is gone, if the platform tells. */

@@ -1,19 +1,20 @@
-/** Passes for one op, which come with it: only those ship them who use the op. */
+/** Passes for one op, which `init` loads if the op was imported. */
 
 import type { Device } from "../../device/device";
+import { loadedLater } from "../../device/loaded-later";
 import { shared } from "../../host/shared";
 import type { Uses } from "./uses";
 
 export type Pass = (uses: Uses, device: Device) => void;
 
-const passes = /* @__PURE__ */ shared("carriedPasses", () => new Set<Pass>());
+const passes = /* @__PURE__ */ shared("carriedPasses", () => new Set<{ readonly code?: Pass }>());
 
 /** The same kind, from whose import on compiled functions run the pass. */
-export function withPass<K>(kind: K, pass: Pass): K {
-  passes.add(pass);
+export function withPass<K>(kind: K, load: () => Promise<Pass>): K {
+  passes.add(loadedLater(load));
   return kind;
 }
 
-export function carriedPasses(): Iterable<Pass> {
-  return passes;
+export function carriedPasses(): readonly Pass[] {
+  return [...passes].flatMap(({ code }) => code ?? []);
 }

@@ -2,7 +2,6 @@
 
 import { type AttentionSizes, denseHeads } from "../../backend/spec";
 import { withPass } from "../../compile/passes/carried-passes";
-import { strideHeads } from "../../compile/passes/stride-heads";
 import { checkOptions } from "../../errors/options";
 import { attentionGrad as attentionGradOnJs, attention as attentionOnJs } from "../../js/attention";
 import { carried } from "../../js/carried";
@@ -18,7 +17,10 @@ import { matmul } from "../matmul";
 import { sum } from "../reduce/reduce";
 import { softmax } from "../rows/softmax";
 
-const ATTENTION = /* @__PURE__ */ withPass(/* @__PURE__ */ carried("attention", attentionOnJs), strideHeads);
+const ATTENTION = /* @__PURE__ */ withPass(
+  /* @__PURE__ */ carried("attention", attentionOnJs),
+  async () => (await import("../../compile/passes/stride-heads")).strideHeads,
+);
 const ATTENTION_GRAD = /* @__PURE__ */ carried("attentionGrad", attentionGradOnJs);
 
 /** What `fusedAttention` computes: scores are multiplied by `scale`; with `isCausal` query i sees keys 0 to i alone. */

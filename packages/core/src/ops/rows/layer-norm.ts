@@ -1,6 +1,5 @@
 /** Layer normalisation over the last axes. */
 
-import { addToRows } from "../../compile/passes/add-to-rows";
 import { withPass } from "../../compile/passes/carried-passes";
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
@@ -18,9 +17,8 @@ import { fill } from "../map";
 import { mean, sumTo } from "../reduce/reduce";
 import { launchRows } from "./launch-rows";
 
-const GRADIENTS = /* @__PURE__ */ withPass(
-  layerNormGradRows,
-  /* @__PURE__ */ addToRows(layerNormGradRows, layerNormGradAddRows),
+const GRADIENTS = /* @__PURE__ */ withPass(layerNormGradRows, async () =>
+  (await import("../../compile/passes/add-to-rows")).addToRows(layerNormGradRows, layerNormGradAddRows),
 );
 
 /**
