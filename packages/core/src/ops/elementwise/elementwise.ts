@@ -42,6 +42,8 @@ interface Traced {
 interface Derivative {
   readonly program: Program;
   readonly reads: readonly number[];
+  /** The one of `ElementwiseDefinition.recorded`. */
+  readonly recorded?: Derivative;
 }
 
 const cache = new Map<string, Traced>();
@@ -214,8 +216,9 @@ function backwardOf(
   shapes: readonly Shape[],
 ): Backward {
   return (g, held, needs) =>
-    derivatives.map((derivative, i) => {
-      if (derivative === null || !needs[i]) return null;
+    derivatives.map((launched, i) => {
+      if (launched === null || !needs[i]) return null;
+      const derivative = (isTaping() && launched.recorded) || launched;
       const inputs = derivative.reads.map((slot) => (slot === 0 ? g : held[slots.indexOf(slot)]!));
       return sumTo(differentiate(derivative, dtype, g, inputs, scalars, shape), shapes[i]!);
     });
@@ -270,7 +273,7 @@ function traceOp(name: ElementwiseName, pattern: string, wraps: boolean): Traced
   const key = wraps ? `${name} ${pattern} wrapped` : `${name} ${pattern}`;
   const known = cache.get(key);
   if (known !== undefined) return known;
-  const { forward, derivatives } = ELEMENTWISE[name];
+  const { forward, derivatives, recorded } = ELEMENTWISE[name];
   check(
     pattern.length === derivatives.length,
     "BAD_ARGUMENT",
@@ -286,6 +289,12 @@ function traceOp(name: ElementwiseName, pattern: string, wraps: boolean): Traced
       const names = kind === "t" ? buffers : scalarNames;
       return new Expression(kind === "t" ? "buffer" : "scalar", [], names.indexOf("abc"[i]!));
     });
+  const traceDerivative = (derivative: NonNullable<(typeof derivatives)[number]>) => {
+    const buffers = ["g", "y", ...tensorNames];
+    const [g, y] = [0, 1].map((slot) => new Expression("buffer", [], slot)) as [Expression, Expression];
+    const expression = derivative(g, y, ...symbols(buffers));
+    return onlyWhatIsRead(trace(buffers, scalarNames, [{ slot: 0, expression }]));
+  };
   const operands = symbols(tensorNames);
   const plain = forward(...operands);
   const expression = wraps ? integerForward(name, plain, operands) : plain;
@@ -295,12 +304,8 @@ function traceOp(name: ElementwiseName, pattern: string, wraps: boolean): Traced
       const derivative = derivatives[i];
       if (kind !== "t") return [];
       if (!derivative) return [null];
-      const buffers = ["g", "y", ...tensorNames];
-      const g = new Expression("buffer", [], 0);
-      const y = new Expression("buffer", [], 1);
-      return [
-        onlyWhatIsRead(trace(buffers, scalarNames, [{ slot: 0, expression: derivative(g, y, ...symbols(buffers)) }])),
-      ];
+      const again = recorded?.[i];
+      return [{ ...traceDerivative(derivative), ...(again && { recorded: traceDerivative(again) }) }];
     }),
     saved: new Map(),
   };
