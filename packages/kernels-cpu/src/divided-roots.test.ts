@@ -1,10 +1,10 @@
 /** Roots divided by a scalar on every instruction set: multiplied or divided, each quotient is the correctly rounded one. */
 import { divisors, FAR_DIVISORS, squaresOfAllKinds, squaresOfAllMantissas, wrongQuotients } from "@opt/testkit";
+import { dividedRoots } from "@opt/testkit/built-rules";
 import { describe, expect, it } from "vitest";
 import { openCpuBackend } from "./backend";
 import { loadAddon } from "./load-addon";
 import { missingDevice } from "./testing/missing-device";
-import { dividedRoots } from "./testing/rules";
 
 const sets = missingDevice
   ? []

@@ -1,7 +1,8 @@
 /** 100,000 launches, with fresh memory for each, leave the process as large as it was. */
+
+import { everyOp } from "@opt/testkit/built-rules";
 import { expect, it } from "vitest";
 import { openCpuBackend } from "./backend";
-import { everyOp } from "./testing/rules";
 
 it("does not grow over 100,000 steps", () => {
   const backend = openCpuBackend({ threads: 2 });

@@ -1,11 +1,11 @@
 /** Memory is reused, aligned, given back, and does not grow. */
 import { expectCode } from "@opt/testkit";
+import { everyOp } from "@opt/testkit/built-rules";
 import { describe, expect, it } from "vitest";
 import { openCpuBackend } from "./backend";
 import { loadAddon } from "./load-addon";
 import { Allocator, newPages } from "./memory";
 import { missingDevice } from "./testing/missing-device";
-import { everyOp } from "./testing/rules";
 
 describe.skipIf(missingDevice)(`cpu memory${missingDevice ?? ""}`, () => {
   it("is aligned to cache lines, whatever its size", () => {

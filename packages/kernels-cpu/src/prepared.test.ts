@@ -1,9 +1,9 @@
 /** Prepared launches run in one call; that must show in nothing but time. */
 import type { Backend, Launch, Scalar, Slice } from "@opt/core/backend";
+import { everyOp, unbuilt } from "@opt/testkit/built-rules";
 import { describe, expect, it } from "vitest";
 import { openCpuBackend } from "./backend";
 import { missingDevice } from "./testing/missing-device";
-import { everyOp, unbuilt } from "./testing/rules";
 
 const SIZE = 37;
 

@@ -2,11 +2,11 @@
 import { fileURLToPath } from "node:url";
 import type { Slice, TypedArray } from "@opt/core/backend";
 import { expectCode } from "@opt/testkit";
+import { everyOp, unbuilt } from "@opt/testkit/built-rules";
 import { afterAll, describe, expect, it } from "vitest";
 import { openCpuBackend } from "./backend";
 import { loadAddon } from "./load-addon";
 import { missingDevice } from "./testing/missing-device";
-import { everyOp, unbuilt } from "./testing/rules";
 
 describe.skipIf(missingDevice)(`cpu refusals${missingDevice ?? ""}`, () => {
   const backend = missingDevice ? undefined! : openCpuBackend({ threads: 2 });

@@ -1,9 +1,9 @@
 /** A list of tensors that comes again is copied from what was written before; that must show in nothing but time. */
 import type { Rule } from "@opt/core/backend";
+import { everyOp, unbuilt } from "@opt/testkit/built-rules";
 import { describe, expect, it } from "vitest";
 import { openCpuBackend } from "./backend";
 import { missingDevice } from "./testing/missing-device";
-import { everyOp, unbuilt } from "./testing/rules";
 
 function setUp(rule: Rule) {
   const backend = openCpuBackend({ threads: 1 });

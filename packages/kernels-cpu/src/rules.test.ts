@@ -1,12 +1,11 @@
 /** Rules on every instruction set, with 1, 2 and 3 threads: no word differs from the interpreter's, special values included. */
 import { type Backend, type ComputeDType, interpretRule, type Rule, type TypedArray } from "@opt/core/backend";
 import { seededBuffers, seededScalars } from "@opt/testkit";
+import { builtRules, unbuilt } from "@opt/testkit/built-rules";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { openCpuBackend } from "./backend";
-import { builtRules } from "./generate/rules";
 import { loadAddon } from "./load-addon";
 import { missingDevice } from "./testing/missing-device";
-import { unbuilt } from "./testing/rules";
 
 /** 2 * 8192 + 5 elements: more parts than two threads, and a tail; the others are tails alone. */
 const SIZES = [1, 16_389, 0, 17, 64];

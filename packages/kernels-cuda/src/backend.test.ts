@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Slice } from "@opt/core/backend";
 import { expectCode } from "@opt/testkit";
+import { everyOp } from "@opt/testkit/built-rules";
 import { expect, it } from "vitest";
 import { fakeDriver, openFake } from "./testing/fake-driver";
-import { everyOp } from "./testing/rules";
 
 const ILLEGAL_ADDRESS = 700;
 const INVALID_VALUE = 1;

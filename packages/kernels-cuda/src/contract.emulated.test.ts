@@ -1,6 +1,6 @@
 /** The same kernels and the same host code with the CPU in the GPU's place: what they compute, not how fast. */
 import { contractSuite, whyUnavailable } from "@opt/testkit";
-import { builtRules } from "./generate/rules";
+import { builtRules } from "@opt/testkit/built-rules";
 import { FUSES } from "./launches";
 import { openEmulated } from "./testing/emulator";
 

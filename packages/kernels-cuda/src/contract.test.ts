@@ -1,6 +1,6 @@
 import { contractSuite, whyUnavailable } from "@opt/testkit";
+import { builtRules } from "@opt/testkit/built-rules";
 import { openCudaBackend } from "./backend";
-import { builtRules } from "./generate/rules";
 import { FUSES } from "./launches";
 
 const open = async () => openCudaBackend();

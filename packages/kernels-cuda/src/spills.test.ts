@@ -1,8 +1,8 @@
 /** What ptxas said of the kernels when they were built: none may spill registers to memory, or keep anything there. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { builtRules } from "@opt/testkit/built-rules";
 import { describe, expect, it } from "vitest";
-import { builtRules } from "./generate/rules";
 import { RULE_FORMS, ruleKernelName } from "./generate/write-kernels";
 
 const folder = fileURLToPath(new URL("../../../native/cuda/build/", import.meta.url));

@@ -25,6 +25,7 @@ export {
 } from "./golden/semantics";
 export { type GoldenRow, goldenSuite } from "./golden/suite";
 export { type EndState, type TorchCase, torchGoldens } from "./golden/torch";
+export { type TorchEnd, type TorchRun, torchRuns } from "./golden/torch-runs";
 export { type GptTraining, type MnistTraining, type TrainedBy, trainingGolden } from "./golden/training";
 export { type GradCheckOptions, gradCheck } from "./gradient-check";
 export type { Numbers, Tolerance } from "./numbers/compare";

@@ -1,8 +1,8 @@
 /** Writes the kernels of rules and rows, the functions of float32 and the fields of commands: `tsx main.ts <folder>`. Files that would not change are left alone, so that nothing is built twice. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { builtRules } from "@opt/testkit/built-rules";
 import { workspaceRows } from "@opt/testkit/rows";
-import { builtRules } from "./rules";
 import { writeCommands, writeProtocol } from "./write-commands";
 import { writeFunctions } from "./write-functions";
 import { writeAllRows } from "./write-rows";

@@ -1,8 +1,7 @@
 import { adamRule } from "@opt/adam-amsgrad/rules";
 import { nadamRule } from "@opt/nadam/rules";
+import { builtRules, everyOp } from "@opt/testkit/built-rules";
 import { describe, expect, it } from "vitest";
-import { everyOp } from "../testing/rules";
-import { builtRules } from "./rules";
 import { writeRule, writeRules } from "./write-rules";
 
 describe("generated C++", () => {

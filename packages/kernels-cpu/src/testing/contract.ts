@@ -1,8 +1,8 @@
 /** The contract suite of the cpu device with one instruction set. Three threads: more than small machines have cores. */
 import { FUSED_KINDS } from "@opt/core/backend";
 import { contractSuite, whyUnavailable } from "@opt/testkit";
+import { builtRules } from "@opt/testkit/built-rules";
 import { openCpuBackend } from "../backend";
-import { builtRules } from "../generate/rules";
 
 export async function cpuContract(instructionSet: string): Promise<void> {
   const open = async () => openCpuBackend({ instructionSet, threads: 3 });

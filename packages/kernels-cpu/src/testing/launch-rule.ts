@@ -1,6 +1,6 @@
 /** A rule launch on seeded numbers, for scripts that run in a process or thread of their own. */
 import type { Backend } from "@opt/core/backend";
-import { everyOp } from "./rules";
+import { everyOp } from "@opt/testkit/built-rules";
 
 /** `steps` steps over `size` elements; returns the buffers. */
 export function launchRule(backend: Backend, size: number, steps: number): Float32Array[] {

@@ -1,9 +1,9 @@
 /** Writes the kernels of rules, maps and rows, and the functions of float32: `tsx main.ts <folder>`. Files that would not change are left alone, so that nothing is built twice. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { builtRules } from "@opt/testkit/built-rules";
 import { workspaceRows } from "@opt/testkit/rows";
 import { builtMaps, writeMaps } from "./maps";
-import { builtRules } from "./rules";
 import { writeFunctions } from "./write-functions";
 import { writeRules } from "./write-kernels";
 import { writeAllRows } from "./write-rows";

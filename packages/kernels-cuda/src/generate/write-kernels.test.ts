@@ -1,10 +1,9 @@
 import { adamRule } from "@opt/adam-amsgrad/rules";
 import { nadamRule } from "@opt/nadam/rules";
+import { builtRules, everyOp } from "@opt/testkit/built-rules";
 import { describe, expect, it } from "vitest";
-import { everyOp } from "../testing/rules";
 import { cuda } from "./dialect";
 import { builtMaps } from "./maps";
-import { builtRules } from "./rules";
 import { writeMap, writeRule, writeRules } from "./write-kernels";
 
 describe("generated CUDA", () => {

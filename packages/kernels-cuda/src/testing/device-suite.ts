@@ -3,9 +3,9 @@ import { AdamW } from "@opt/adam-amsgrad";
 import { init, type OptError, registerBackend, tensor, tidy } from "@opt/core";
 import { interpretRule, type Slice, type TypedArray } from "@opt/core/backend";
 import { expectCode, seededBuffers, seededScalars } from "@opt/testkit";
+import { everyOp, unbuilt } from "@opt/testkit/built-rules";
 import { afterAll, describe, expect, it } from "vitest";
 import type { CudaBackend } from "../backend";
-import { everyOp, unbuilt } from "./rules";
 
 /** `reason`: why it does not open here. */
 interface Row {

@@ -1,4 +1,4 @@
-/** Rules that no optimizer uses, for tests of the kernels themselves. */
+/** The rules that native kernels are built for ahead: those of the workspace, and of tests of the kernels. */
 import {
   abs,
   add,
@@ -15,6 +15,7 @@ import {
   sub,
   where,
 } from "@opt/core";
+import { workspaceRules } from "./workspace-rules";
 
 /** Every op, compiled ahead. */
 export const everyOp: Rule = defineRule({
@@ -29,10 +30,21 @@ export const everyOp: Rule = defineRule({
   },
 });
 
-/** In no build: NVRTC compiles it, or it is refused. */
+/** Roots divided by a scalar, compiled ahead. */
+export const dividedRoots: Rule = defineRule({
+  name: "dividedRoots",
+  buffers: ["quotient", "x"],
+  scalars: ["divisor"],
+  update: ({ x }, { divisor }) => ({ quotient: div(sqrt(x), divisor) }),
+});
+
+/** In no build: it is interpreted, or compiled at run time. */
 export const unbuilt: Rule = defineRule({
   name: "unbuilt",
   buffers: ["left", "right"],
   scalars: ["scale"],
   update: ({ left, right }, { scale }) => ({ left: mul(right, scale), right: add(left, 1) }),
 });
+
+/** Every variant of every algorithm package of the workspace, and those that tests use. */
+export const builtRules: readonly Rule[] = [...(await workspaceRules()), everyOp, dividedRoots];
