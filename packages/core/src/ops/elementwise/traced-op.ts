@@ -1,0 +1,80 @@
+/** An elementwise op and its derivatives as programs, traced once for each pattern of operands. */
+import { check } from "../../errors/errors";
+import { Expression } from "../../rule/expression";
+import { type Program, trace } from "../../rule/program";
+import { integerForward } from "../compute";
+import { ELEMENTWISE, type ElementwiseName } from "./elementwise-table";
+
+/** The programs of an op for one pattern of tensor and number operands: tensors are buffers, numbers are scalars. */
+export interface Traced {
+  readonly forward: Program;
+  /** Per tensor operand: what computes its gradient, and which of [g, y, ...tensors] it reads. */
+  readonly derivatives: readonly (Derivative | null)[];
+  /** What backward needs of [g, y, ...tensors], by the bits of the operands that require gradients. */
+  readonly saved: Map<number, readonly number[]>;
+}
+
+export interface Derivative {
+  readonly program: Program;
+  readonly reads: readonly number[];
+  /** The one of `ElementwiseDefinition.recorded`. */
+  readonly recorded?: Derivative;
+}
+
+const cache = new Map<string, Traced>();
+
+/** @param wraps integers are computed modulo 2^32 */
+export function traceOp(name: ElementwiseName, pattern: string, wraps: boolean): Traced {
+  const key = wraps ? `${name} ${pattern} wrapped` : `${name} ${pattern}`;
+  const known = cache.get(key);
+  if (known !== undefined) return known;
+  const { forward, derivatives, recorded } = ELEMENTWISE[name];
+  check(
+    pattern.length === derivatives.length,
+    "BAD_ARGUMENT",
+    name,
+    () => `takes ${derivatives.length} operands, got ${pattern.length}.`,
+    "Check the call.",
+  );
+  const kinds = [...pattern];
+  const tensorNames = kinds.flatMap((kind, i) => (kind === "t" ? ["abc"[i]!] : []));
+  const scalarNames = kinds.flatMap((kind, i) => (kind === "n" ? ["abc"[i]!] : []));
+  const symbols = (buffers: readonly string[]) =>
+    kinds.map((kind, i) => {
+      const names = kind === "t" ? buffers : scalarNames;
+      return new Expression(kind === "t" ? "buffer" : "scalar", [], names.indexOf("abc"[i]!));
+    });
+  const traceDerivative = (derivative: NonNullable<(typeof derivatives)[number]>) => {
+    const buffers = ["g", "y", ...tensorNames];
+    const [g, y] = [0, 1].map((slot) => new Expression("buffer", [], slot)) as [Expression, Expression];
+    const expression = derivative(g, y, ...symbols(buffers));
+    return onlyWhatIsRead(trace(buffers, scalarNames, [{ slot: 0, expression }]));
+  };
+  const operands = symbols(tensorNames);
+  const plain = forward(...operands);
+  const expression = wraps ? integerForward(name, plain, operands) : plain;
+  const traced: Traced = {
+    forward: trace(tensorNames, scalarNames, [{ slot: 0, expression }]),
+    derivatives: kinds.flatMap((kind, i) => {
+      const derivative = derivatives[i];
+      if (kind !== "t") return [];
+      if (!derivative) return [null];
+      const again = recorded?.[i];
+      return [{ ...traceDerivative(derivative), ...(again && { recorded: traceDerivative(again) }) }];
+    }),
+    saved: new Map(),
+  };
+  cache.set(key, traced);
+  return traced;
+}
+
+/** Renumbers the buffers of a program to those that it reads. */
+function onlyWhatIsRead(program: Program): Derivative {
+  const reads = [...new Set(program.nodes.filter((node) => node.op === "buffer").map((node) => node.value))].sort(
+    (a, b) => a - b,
+  );
+  const nodes = program.nodes.map((node) =>
+    node.op === "buffer" ? { ...node, value: reads.indexOf(node.value) } : node,
+  );
+  return { program: { ...program, buffers: reads.map((slot) => program.buffers[slot]!), nodes }, reads };
+}
