@@ -99,7 +99,7 @@ function toHalf(f: FunctionBuilder, value: Vector): Vector {
   const isNormal = i32x4.gtS(magnitude, all(f, 0x387fffff));
   const finite = v128.bitselect(i32x4.shrU(rebased, 13), subnormal, isNormal);
   const staysFinite = i32x4.gtS(all(f, 0x477ff000), magnitude); // below 65520
-  const infinite = v128.bitselect(all(f, 0x7e00), all(f, 0x7c00), f32x4.ne(bits, bits));
   const sign = i32x4.shl(i32x4.shrU(bits, 31), 15);
-  return f.local("v128", v128.or(v128.bitselect(finite, infinite, staysFinite), sign));
+  const number = v128.or(v128.bitselect(finite, all(f, 0x7c00), staysFinite), sign);
+  return f.local("v128", v128.bitselect(all(f, 0x7e00), number, f32x4.ne(bits, bits)));
 }

@@ -1,49 +1,55 @@
 /** One stored element of any dtype from memory to memory of any other. */
 import type { DType } from "@opt/core/backend";
-import { type Effect, type FunctionBuilder, f32, f64, i32, i64, type Operand, select, type Value } from "../assembler";
+import { type FunctionBuilder, f32, f32x4, f64, i32, type Operand, select, type Value } from "../assembler";
+import { accessTo } from "../emit/stored";
 
 type I32 = Operand<"i32">;
 type Number = Value<"i32"> | Value<"f32"> | Value<"f64">;
 
-/** An element as stored: how it is loaded and stored, and what is stored for a number. */
-type Stored = readonly [
-  load: (address: I32) => Number,
-  store: (address: I32, value: never) => Effect,
-  of: (x: Number, f: FunctionBuilder) => Number,
-];
-
-const STORED: Readonly<Record<DType, Stored>> = {
+const PLAIN = {
   f32: [f32.load, f32.store, toF32],
   f64: [f64.load, f64.store, toF64],
   i32: [i32.load, i32.store, truncated],
   u8: [i32.load8U, i32.store8, toByte],
   bool: [i32.load8U, i32.store8, isNotZero],
-  f16: [i32.load16U, i32.store16, toF16],
-  bf16: [i32.load16U, i32.store16, toBf16],
-};
+} as const;
+const BITS = [i32.load16U, i32.store16] as const;
+
+export const is16Bit = (dtype: DType): dtype is "f16" | "bf16" => dtype === "f16" || dtype === "bf16";
 
 /** Writes the conversion of the element at `source` to one at `target`. */
 export function convertElement(f: FunctionBuilder, from: DType, to: DType, source: I32, target: I32): void {
-  const [load, store, of] = STORED[to];
-  f.do(store(target, (from === to ? load(source) : of(loadNumber(f, from, source), f)) as never));
+  if (from === to) {
+    const [load, store] = is16Bit(to) ? BITS : PLAIN[to];
+    f.do(store(target, load(source) as never));
+    return;
+  }
+  const x = loadNumber(f, from, source);
+  if (is16Bit(to)) {
+    const number = to === "f16" && x.type === "f64" ? toOdd(f, x as Value<"f64">) : toF32(x);
+    f.do(accessTo(f, "f32", to).storeOne(target, f32x4.splat(number)));
+    return;
+  }
+  const [, store, of] = PLAIN[to];
+  f.do(store(target, of(x) as never));
 }
 
 /** The element's value, in a local. */
 function loadNumber(f: FunctionBuilder, dtype: DType, address: I32): Number {
-  if (dtype === "f16" || dtype === "bf16") return f.local("f32", fromHalf(f, dtype, address));
-  const raw = STORED[dtype][0](address);
+  const raw = is16Bit(dtype)
+    ? f32x4.extractLane(accessTo(f, "f32", dtype).loadOne(address), 0)
+    : PLAIN[dtype][0](address);
   return f.local(raw.type, raw as Value<"i32">) as Number;
 }
 
-function fromHalf(f: FunctionBuilder, dtype: "f16" | "bf16", address: I32): Value<"f32"> {
-  const bits = f.local("i32", i32.load16U(address));
-  if (dtype === "bf16") return f32.reinterpretI32(i32.shl(bits, 16));
-  // Moved to float32's place the exponent is 112 too small; the product is exact, of subnormals too.
-  const magnitude = f.local("i32", i32.shl(i32.and(bits, 0x7fff), 13));
-  const finite = f32.mul(f32.reinterpretI32(magnitude), 2 ** 112);
-  const special = f32.reinterpretI32(i32.or(magnitude, 0x7f800000));
-  const value = f.local("f32", select(i32.geU(magnitude, 0x7c00 << 13), special, finite));
-  return f32.reinterpretI32(i32.or(i32.reinterpretF32(value), i32.shl(i32.and(bits, 0x8000), 16)));
+/** In float32, rounded to odd: rounded once more to float16 it is as if it had been rounded straight. */
+function toOdd(f: FunctionBuilder, x: Value<"f64">): Value<"f32"> {
+  const near = f.local("f32", f32.demoteF64(x));
+  const bits = f.local("i32", i32.reinterpretF32(near));
+  const isTooFar = f64.lt(f64.abs(x), f64.abs(f64.promoteF32(near)));
+  const odd = i32.add(bits, select(isTooFar, i32.const(-1), i32.const(1)));
+  const isExactOrOdd = i32.or(f64.eq(f64.promoteF32(near), x), i32.and(bits, 1));
+  return f32.reinterpretI32(select(isExactOrOdd, bits, odd));
 }
 
 function toF32(x: Number): Value<"f32"> {
@@ -71,31 +77,4 @@ function toByte(x: Number): Value<"i32"> {
 function isNotZero(x: Number): Value<"i32"> {
   if (x.type === "i32") return i32.ne(x as Value<"i32">, 0);
   return x.type === "f32" ? f32.ne(x as Value<"f32">, 0) : f64.ne(x as Value<"f64">, 0);
-}
-
-/** The upper half of float32, to nearest even; a NaN stays one. */
-function toBf16(number: Number, f: FunctionBuilder): Value<"i32"> {
-  const x = f.local("f32", toF32(number));
-  const bits = f.local("i32", i32.reinterpretF32(x));
-  const upper = i32.shrU(bits, 16);
-  const rounded = i32.shrU(i32.add(bits, i32.add(i32.and(upper, 1), 0x7fff)), 16);
-  return select(f32.eq(x, x), rounded, i32.or(upper, 0x40));
-}
-
-/** To nearest even straight from float64, by adding and subtracting 2^52 units of the last place that float16 keeps. */
-function toF16(number: Number, f: FunctionBuilder): Value<"i32"> {
-  const x = f.local("f64", toF64(number));
-  const magnitude = f.local("f64", f64.abs(x));
-  const sign = i32.and(i32.wrapI64(i64.shrU(i64.reinterpretF64(x), 48)), 0x8000);
-  const exponent = f.local("i32", i32.wrapI64(i64.shrU(i64.reinterpretF64(magnitude), 52)));
-  const smallest = 1023 - 14;
-  f.if(i32.ltU(exponent, smallest), () => f.set(exponent, smallest));
-  const unit = f64.reinterpretI64(i64.shl(i64.extendI32U(i32.add(exponent, 52 - 10)), 52));
-  const anchor = f.local("f64", unit);
-  const rounded = f.local("f64", f64.sub(f64.add(magnitude, anchor), anchor));
-  const normal = i64.shrU(i64.sub(i64.reinterpretF64(rounded), (1023 - 15) * 2 ** 52), 52 - 10);
-  const half = f.local("i32", i32.wrapI64(normal));
-  f.if(f64.lt(rounded, 2 ** -14), () => f.set(half, i32.truncSatF64S(f64.mul(rounded, 2 ** 24))));
-  f.if(f64.ge(magnitude, 65_520), () => f.set(half, 0x7c00));
-  return select(f64.eq(x, x), i32.or(sign, half), i32.const(0x7e00));
 }

@@ -1,9 +1,10 @@
 /** Strided copy and cast: as runs where both sides are contiguous, by blocks where it is a transpose, else element by element. */
-import type { DType, LaunchArguments, Spec } from "@opt/core/backend";
+import type { DType, LaunchArguments, Spec, StoredDType } from "@opt/core/backend";
 import { byteSize } from "@opt/core/backend";
 import { type Callable, type FunctionBuilder, i32, type Local, ModuleBuilder, memory, v128 } from "../assembler";
+import { type Access, accessTo } from "../emit/stored";
 import type { KernelSource, Target } from "../kernel";
-import { convertElement } from "./convert";
+import { convertElement, is16Bit } from "./convert";
 import { floatOf, transpose } from "./float";
 import { readWords } from "./words";
 
@@ -56,6 +57,11 @@ function emitRun(module: ModuleBuilder, from: DType, to: DType) {
         f.return();
       });
       walk(16 / byteSize(from), () => f.do(v128.store(target, v128.load(source))));
+    }
+    const isOfFloats = [from, to].every((dtype) => dtype === "f32" || is16Bit(dtype));
+    if (from !== to && isOfFloats) {
+      const [input, output] = [from, to].map((dtype) => accessTo(f, "f32", dtype as StoredDType)) as [Access, Access];
+      walk(4, () => f.do(output.store(target, input.load(source, 0), 0)));
     }
     walk(1, () => convertElement(f, from, to, source, target));
   });
