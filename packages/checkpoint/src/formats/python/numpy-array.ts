@@ -41,9 +41,9 @@ const unread = (path: string, what: string) =>
 
 /** The array that an object describes, or undefined if it describes no array. Throws CORRUPT, UNSUPPORTED. */
 export function numpyArray(value: unknown, source: ByteSource): ForeignTensor | undefined {
-  if (!(value instanceof PickleCall) || !value.callable.endsWith("multiarray._reconstruct")) return undefined;
-  const state = value.state instanceof PickleTuple ? value.state.items : [];
-  const [, sizes, type, columnMajor, data] = state;
+  const described = value instanceof PickleCall ? describedArray(value) : undefined;
+  if (described === undefined) return undefined;
+  const [sizes, type, isColumnMajor, data] = described;
   if (!(sizes instanceof PickleTuple)) throw unread(source.path, "an array without shape");
   const shape = sizes.items.map(Number);
   const dtype = dtypeOf(type, source.path);
@@ -54,13 +54,21 @@ export function numpyArray(value: unknown, source: ByteSource): ForeignTensor | 
   const width = bytesPerElement(dtype);
   const storage = rawBytes(data, source, count * width);
   if (storage === undefined) throw unread(source.path, "an array of Python objects");
-  if (columnMajor !== true) return { dtype, shape, bytes: storage };
+  if (isColumnMajor !== true) return { dtype, shape, bytes: storage };
   const columns = strides(shape.toReversed(), 1).reverse();
   return {
     dtype,
     shape,
     bytes: stridedSource(storage, { bytesPerElement: width, offset: 0, shape, strides: columns }),
   };
+}
+
+/** Shape, dtype, whether the first dimension's elements lie together, and bytes: protocol 5 gives a buffer, earlier ones a state. */
+function describedArray({ callable, args, state }: PickleCall): readonly unknown[] | undefined {
+  if (callable.endsWith("multiarray._reconstruct")) return state instanceof PickleTuple ? state.items.slice(1) : [];
+  if (!callable.endsWith("numeric._frombuffer")) return undefined;
+  const [data, type, sizes, order] = args;
+  return [sizes, type, order === "F", data];
 }
 
 const SCALARS: readonly StoredDType[] = ["F64", "F32", "BOOL", "I8", "U8", "I16", "U16", "I32", "U32", "I64", "U64"];
