@@ -1,6 +1,6 @@
 /** Every block of code in the documentation runs, or is checked against what it speaks of; none is only text. */
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,6 +8,7 @@ import { saveCheckpoint } from "@opt/checkpoint";
 import { tensor } from "@opt/core";
 import { torchPython } from "@opt/testkit";
 import { beforeAll, describe, expect, it } from "vitest";
+import { writtenPages } from "./examples";
 import { publishedPackages } from "./exports";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -36,9 +37,9 @@ function blocksOf(file: string): Block[] {
   }));
 }
 
-const pages = readdirSync(`${ROOT}docs`, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".md"));
+const pages = writtenPages();
 const readmes = publishedPackages().map(({ readme }) => readme.slice(ROOT.length));
-const files = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", ...readmes, ...pages.map((page) => `docs/${page}`)];
+const files = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", ...readmes, ...pages];
 const blocks = files.flatMap(blocksOf);
 
 /** Runs a line of a shell as a reader would, beside a checkpoint of three tensors. */
@@ -112,7 +113,7 @@ describe("blocks of the documentation", () => {
 
   it.for(blocks)("$place ($language)", async ({ place, language, text }, { skip }) => {
     const [kind, file] = language.split(" ");
-    if (language === "js" || language === "ts") return; // runs in examples.test.ts
+    if (/^(?:js|js run|ts|text output)$/.test(language)) return; // runs in examples.test.ts
     if (place.startsWith("docs/tutorials/from-pytorch.md") && file !== undefined) return; // runs in from-pytorch.test.ts
     if (kind === "python") {
       if (torchPython === undefined) return skip("OPT_TORCH_PYTHON is not set");
@@ -134,7 +135,7 @@ describe("blocks of the documentation", () => {
     }
   });
 
-  it.each(pages.map((page) => `docs/${page}`))("%s installs what it imports", (page) => {
+  it.each(pages)("%s installs what it imports", (page) => {
     const own = blocksOf(page);
     const lines = own.flatMap(({ text }) =>
       [...text.matchAll(/^npm (?:i|install) (.*)$/gm)].flatMap(([, list]) => list!.split(/\s+/)),

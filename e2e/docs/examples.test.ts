@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { saveCheckpoint } from "@opt/checkpoint";
 import { init, tensor } from "@opt/core";
-import { beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { show } from "../../docs/.vitepress/show";
 import { optimizerPackages } from "../../tools/packages.mjs";
 import { findExamples } from "./examples";
 
@@ -25,9 +26,6 @@ const PACKAGES = [
   "./../fixtures",
 ];
 const BUILD = fileURLToPath(new URL("./build/", import.meta.url));
-
-/** Pages whose examples run as they stand, so that readers can paste each. */
-const WHOLE = ["docs/guides/compile.md"];
 
 /** Imports for the names that an example uses without importing or declaring them. */
 async function prelude(code: string): Promise<string> {
@@ -52,16 +50,20 @@ beforeAll(async () => {
   await saveCheckpoint("runs/a", { step: 1, tensors: { w: tensor([1, 2, 3]) } });
 });
 beforeEach(() => init("js"));
+vi.stubGlobal("plot", () => {}); // which pages draw
 
 describe("examples of the documentation", () => {
   const examples = findExamples();
   it("are found", () => expect(examples.length).toBeGreaterThan(20));
 
   mkdirSync(BUILD, { recursive: true });
-  it.each(examples)("$place runs", async ({ place, code }) => {
+  it.each(examples)("$place runs", async ({ place, code, isWhole, output }) => {
     const file = `${BUILD}${place.replace(/\W+/g, "-")}.ts`;
-    const isWhole = WHOLE.some((page) => place.startsWith(`${page}:`));
     writeFileSync(file, `${isWhole ? "" : await prelude(code)}\n${code}\nexport {};\n`);
+    const log = vi.spyOn(console, "log");
     await import(/* @vite-ignore */ file);
+    const printed = log.mock.calls.map((values) => `${values.map(show).join(" ")}\n`).join("");
+    log.mockRestore();
+    if (output !== undefined) expect(printed).toBe(output);
   });
 });

@@ -9,13 +9,22 @@ export interface Example {
   /** Where it stands: file:line. */
   readonly place: string;
   readonly code: string;
+  /** Runs as it stands, in the page too. */
+  readonly isWhole: boolean;
+  /** What it prints, where the page says so. */
+  readonly output?: string | undefined;
+}
+
+/** The pages of docs/ that somebody has written. */
+export function writtenPages(): string[] {
+  return readdirSync(`${ROOT}docs`, { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".md") && !file.startsWith("api/"))
+    .map((page) => `docs/${page}`)
+    .sort();
 }
 
 export function findExamples(): Example[] {
-  const pages = readdirSync(`${ROOT}docs`, { recursive: true, encoding: "utf8" }).filter((file) =>
-    file.endsWith(".md"),
-  );
-  const texts = ["README.md", ...files("", "README.md"), ...pages.sort().map((page) => `docs/${page}`)];
+  const texts = ["README.md", ...files("", "README.md"), ...writtenPages()];
   const readmes = texts.flatMap(blocksOfMarkdown);
   const sources = files("src/", ".ts").filter((file) => !/\.(test|soak)\.ts$/.test(file));
   return [...readmes, ...sources.flatMap(examplesOfSource)];
@@ -36,9 +45,12 @@ function files(folder: string, suffix: string): string[] {
 
 function blocksOfMarkdown(file: string): Example[] {
   const text = readFileSync(ROOT + file, "utf8");
-  return [...text.matchAll(/^```(?:js|ts)\n([\s\S]*?)^```$/gm)].map((match) => ({
-    place: `${file}:${lineOf(text, match.index)}`,
-    code: match[1]!,
+  const blocks = /^```(?:js|ts)( run)?\n([\s\S]*?)^```$(?:\n+```text output\n([\s\S]*?)^```$)?/gm;
+  return [...text.matchAll(blocks)].map(({ index, 1: run, 2: code, 3: output }) => ({
+    place: `${file}:${lineOf(text, index)}`,
+    code: code!,
+    isWhole: run !== undefined,
+    output,
   }));
 }
 
@@ -47,6 +59,7 @@ function examplesOfSource(file: string): Example[] {
   return [...text.matchAll(/^[ \t]*\* @example\n([\s\S]*?)(?=^[ \t]*\*\/|^[ \t]*\* @)/gm)].map((match) => ({
     place: `${file}:${lineOf(text, match.index)}`,
     code: match[1]!.replace(/^[ \t]*\* ?/gm, "").replace(/^```.*$/gm, ""),
+    isWhole: false,
   }));
 }
 

@@ -1,85 +1,181 @@
-/** The site of the documentation: it builds without a warning, its links lead somewhere, and it is accessible. */
+/** The site as its readers get it: built once, its links followed, its search asked, its samples run in real Chromium. */
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, relative, resolve } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { accessibilityOf, executablePath, launchBrowser, openPage } from "@opt/testkit/browser";
-import { Application, Logger, LogLevel } from "typedoc";
-import { beforeAll, describe, expect, it } from "vitest";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { INTERNAL } from "../../docs/topics.mjs";
+import { serve } from "../../tools/docs/serve.mjs";
+import { findExamples, writtenPages } from "./examples";
 
-const docs = fileURLToPath(new URL("../../docs/", import.meta.url));
 const out = mkdtempSync(join(tmpdir(), "opt-site-"));
-let pages: string[];
+const main = fileURLToPath(new URL("../../tools/docs/main.mjs", import.meta.url));
+const texts = new Map<string, string>();
 
-/** Keeps what typedoc warns of, for the message of a failure. */
-class Complaints extends Logger {
-  readonly heard: string[] = [];
-  override log(message: string, level: LogLevel) {
-    if (level >= LogLevel.Warn) this.heard.push(message);
+beforeAll(() => {
+  const { VITEST: _, NODE_ENV: __, ...env } = process.env; // the pages are built for production
+  execFileSync(process.execPath, [main, "build", out], { env, encoding: "utf8", stdio: "pipe" });
+  for (const file of readdirSync(out, { recursive: true, encoding: "utf8" })) {
+    if (file.endsWith(".html")) texts.set(file, readFileSync(join(out, file), "utf8"));
   }
-}
-
-beforeAll(async () => {
-  const app = await Application.bootstrapWithPlugins({ options: join(docs, "typedoc.json"), logLevel: "Warn" });
-  const complaints = new Complaints();
-  app.logger = complaints;
-  const project = await app.convert();
-  if (project === undefined) throw new Error("typedoc cannot read the sources");
-  app.validate(project);
-  await app.generateDocs(project, out);
-  expect(complaints.heard).toEqual([]);
-  pages = readdirSync(out, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".html"));
 });
 
-/** Where a link of a page leads, if that is a file of the site. */
+/** Where a link of a page leads, if that is in the site. */
 function targetOf(page: string, href: string): { file: string; anchor: string } | undefined {
-  if (/^(?:[a-z]+:|\/\/)/i.test(href)) return undefined;
-  const [path, anchor = ""] = href.split("#") as [string, string?];
-  const file = path === "" ? page : relative(out, resolve(out, dirname(page), decodeURIComponent(path)));
-  return { file, anchor: decodeURIComponent(anchor) };
+  const url = new URL(href, `http://site/${page.replace(/(index)?\.html$/, "")}`);
+  if (url.host !== "site") return undefined;
+  const path = decodeURIComponent(url.pathname).slice(1);
+  const file = [path, `${path}.html`, `${path}index.html`].find((each) => texts.has(each)) ?? path;
+  return { file, anchor: decodeURIComponent(url.hash.slice(1)) };
 }
 
 describe("the site", () => {
-  it("has every page and the reference", () => {
-    const written = ["tutorials", "guides"].flatMap((room) => readdirSync(join(docs, room)));
-    expect(pages.filter((page) => page.startsWith("documents/"))).toHaveLength(written.length);
-    expect(pages).toContain("modules/_opt_core.html");
+  it("has every page and the API, without what only our packages use", () => {
+    const expected = writtenPages().map((page) => page.replace(/^docs\/(.*)\.md$/, "$1.html"));
+    expect([...texts.keys()]).toEqual(expect.arrayContaining([...expected, "api/core.html", "api/core-Tensor.html"]));
+    const api = [...texts].filter(([page]) => page.startsWith("api/"));
+    const shown = [...INTERNAL].filter((name) =>
+      api.some(([, html]) => new RegExp(`<h[2-4][^>]*>${name}\\b`).test(html)),
+    );
+    expect(shown).toEqual([]);
+    for (const [page, html] of api) expect(/<\/h1>[\s\S]{0,40}<p>/.test(html), page).toBe(true);
   });
 
   it("has no link that leads nowhere", () => {
-    const text = new Map(pages.map((page) => [page, readFileSync(join(out, page), "utf8")]));
-    const broken: string[] = [];
-    for (const [page, html] of text) {
+    const broken = new Set<string>();
+    for (const [page, html] of texts) {
+      if (page === "404.html") continue;
       for (const [, href] of html.matchAll(/<a [^>]*href="([^"]*)"/g)) {
         const target = targetOf(page, href!.replaceAll("&amp;", "&"));
-        if (target === undefined) continue;
-        const there = text.get(target.file);
-        const found = there !== undefined && (target.anchor === "" || there.includes(`id="${target.anchor}"`));
-        if (!found) broken.push(`${page} -> ${href}`);
+        if (target === undefined || target.anchor === "VPContent" || target.file === "playground.html") continue;
+        const there = texts.get(target.file);
+        if (there === undefined || (target.anchor !== "" && !there.includes(`id="${target.anchor}"`)))
+          broken.add(`${page} -> ${href}`);
       }
     }
-    expect(text.size).toBeGreaterThan(100);
-    expect([...new Set(broken)]).toEqual([]);
+    expect([...broken]).toEqual([]);
+  });
+});
+
+const reason = executablePath === undefined ? " (skipped: no Chromium is installed)" : "";
+
+describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
+  let browser: Browser;
+  let site: Awaited<ReturnType<typeof serve>>;
+  const problems: string[] = [];
+
+  beforeAll(async () => {
+    [browser, site] = await Promise.all([launchBrowser({ webgpu: false }), serve(out)]);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    site?.close();
+    expect(problems).toEqual([]);
   });
 
-  it("is accessible", async ({ skip }) => {
-    if (executablePath === undefined) skip("no Chromium is installed");
-    const browser = await launchBrowser({ webgpu: false });
-    try {
-      for (const name of [
-        "index.html",
-        "modules/_opt_core.html",
-        "documents/Errors.html",
-        "documents/A_first_model.html",
-      ]) {
-        const page = await openPage(browser);
-        await page.goto(pathToFileURL(join(out, name)).href);
-        const { score, violations } = await accessibilityOf(page);
-        expect.soft(score, `${name}: ${violations.join("\n")}`).toBeGreaterThanOrEqual(95);
-        await page.close();
+  async function open(path: string, width = 1280): Promise<Page> {
+    const page = await openPage(browser, { viewport: { width, height: 844 } });
+    page.on("pageerror", (error) => problems.push(`${path}: ${error}`));
+    await page.goto(site.address + path);
+    return page;
+  }
+
+  it.each(["", "tutorials/first-model", "guides/devices", "api/core-Tensor", "playground"])(
+    "/%s is accessible, light and dark, and fits a phone",
+    async (path) => {
+      const page = await open(path, 390);
+      if (path === "") await page.getByRole("button", { name: "Stop" }).click();
+      for (const colorScheme of ["light", "dark"] as const) {
+        await page.emulateMedia({ colorScheme });
+        await page.waitForFunction(
+          (dark) => document.documentElement.classList.contains("dark") === dark,
+          colorScheme === "dark",
+        );
+        const { violations } = await accessibilityOf(page);
+        expect.soft(violations, colorScheme).toEqual([]);
       }
-    } finally {
-      await browser.close();
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+      await page.close();
+    },
+  );
+
+  it("opens light, and trains two spirals without holding the page up", async () => {
+    const page = await openPage(browser, { viewport: { width: 1280, height: 844 } });
+    await page.addInitScript(() => {
+      const tasks: number[] = [];
+      Object.assign(window, { tasks });
+      new PerformanceObserver((list) => {
+        for (const { startTime } of list.getEntries()) tasks.push(startTime);
+      }).observe({ type: "longtask" });
+    });
+    await page.goto(site.address);
+    await page
+      .locator(".spirals pre")
+      .getByText(/^wasm: step \d+, loss/)
+      .waitFor();
+    const { started, bytes } = await page.evaluate(() => {
+      const entries = performance.getEntries().filter((entry) => "encodedBodySize" in entry);
+      const loaded = entries.filter(({ name }) => !name.includes("/opt/")) as PerformanceResourceTiming[];
+      return { started: performance.now(), bytes: loaded.reduce((sum, entry) => sum + entry.encodedBodySize, 0) };
+    });
+    console.log(`home: ${Math.round(bytes / 1024)} KiB, trains after ${Math.round(started)} ms`);
+    expect(bytes).toBeLessThan(300 * 1024);
+    // A busy machine can hold up any task: a page that trains by itself would in every half second.
+    const isFree = await page.evaluate(async () => {
+      const { tasks } = window as unknown as { tasks: number[] };
+      for (let i = 0; i < 6; i++) {
+        const begin = performance.now();
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        if (!tasks.some((start) => start >= begin)) return document.querySelector(".spirals .picture") !== null;
+      }
+      return false;
+    });
+    expect(isFree).toBe(true);
+    await page.close();
+  });
+
+  const samples = findExamples().filter(({ isWhole }) => isWhole);
+  const pages = [...new Set(samples.map(({ place }) => place.split(":")[0]!))];
+  it.each(pages)("every Run of %s prints what the page says", async (file) => {
+    const page = await open(file.replace(/^docs\/(.*?)(index)?\.md$/, "$1"));
+    const own = samples.filter(({ place }) => place.startsWith(`${file}:`));
+    const shown = page.locator(".sample");
+    expect(await shown.count()).toBe(own.length);
+    for (let i = 0; i < own.length; i++) {
+      const sample = shown.nth(i);
+      await sample.getByRole("button", { name: "Run" }).click();
+      await sample.locator('[data-status="done"], [data-status="failed"]').waitFor();
+      const printed = await sample.locator("pre").last().textContent();
+      expect(await sample.locator('[data-status="done"]').count(), printed ?? "").toBe(1);
+      if (own[i]!.output !== undefined) expect(printed).toBe(own[i]!.output);
     }
+    await page.close();
+  });
+
+  it.each([
+    ["compile a step", "guides/compile"],
+    ["resume", "tutorials/save-and-resume"],
+    ["error codes", "guides/errors"],
+  ])("search for %j finds %s first", async (words, expected) => {
+    const page = await open("guides/devices");
+    await page.getByRole("button", { name: "Search" }).first().click();
+    await page.locator("#localsearch-input").fill(words);
+    const first = page.locator(".results a").first();
+    await first.waitFor();
+    expect(await first.getAttribute("href")).toContain(expected);
+    await page.close();
+  });
+
+  it("keeps the code of the playground in its address", async () => {
+    const page = await open("playground");
+    await page.locator("textarea").fill('console.log("kept", 1 + 1);');
+    await page.waitForURL(/#./);
+    const again = await open(page.url().replace(site.address, ""));
+    await again.getByRole("button", { name: "Run" }).click();
+    await again.getByText("kept 2").waitFor();
+    await Promise.all([page.close(), again.close()]);
   });
 });

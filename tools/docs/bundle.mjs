@@ -1,0 +1,37 @@
+/** Bundles the packages and the worker of runnable samples, straight from source: the site asks no other server. */
+import { relative } from "node:path";
+import { build } from "esbuild";
+import { publicPackages } from "../packages.mjs";
+import { root } from "../run.mjs";
+
+/** Packages that no page can use. */
+const NOT_IN_PAGES = /^@opt\/(kernels-cpu|kernels-cuda|collectives-mpi|parallel|tfjs|jax-js)$/;
+
+/** @param {string} out a folder */
+export async function bundlePackages(out) {
+  const entries = publicPackages()
+    .filter(({ name }) => !NOT_IN_PAGES.test(name))
+    .flatMap(({ name, folder, exports = {} }) =>
+      Object.entries(exports).flatMap(([entry, target]) => {
+        const source = /** @type {Record<string, string> | string} */ (target);
+        if (typeof source === "string") return [];
+        return [{ out: name.replace("@opt/", "") + entry.slice(1), in: `${folder}/${source["@opt/source"]}` }];
+      }),
+    );
+  await build({
+    entryPoints: [...entries, { out: "worker", in: `${root}docs/.vitepress/worker.ts` }],
+    outdir: out,
+    absWorkingDir: root,
+    bundle: true,
+    splitting: true,
+    format: "esm",
+    platform: "browser",
+    target: "es2022",
+    conditions: ["@opt/source"],
+    external: ["node:*", "webgpu"],
+    minify: true,
+    chunkNames: "chunks/[hash]",
+    logLevel: "error",
+  });
+  return entries.map((entry) => relative(".", entry.out));
+}

@@ -1,0 +1,20 @@
+/** `npm run docs`: installs what the site needs, builds it into runs/docs and serves it. `build [folder]` only builds. */
+import { join } from "node:path";
+import { root } from "../run.mjs";
+import { installNpmPackages } from "../setup.mjs";
+import { serve } from "./serve.mjs";
+
+const [command, outDir = join(root, "runs/docs")] = process.argv.slice(2);
+
+if (command !== "build") {
+  console.log("docs: npm packages where they are missing, the API, the pages");
+  await installNpmPackages("e2e/docs");
+}
+const { buildSite } = await import("./build.mjs");
+await buildSite(outDir);
+if (command === "build") {
+  console.log(`docs: built into ${outDir}`);
+} else {
+  const { address } = await serve(outDir, Number(process.env.PORT ?? 4173));
+  console.log(`docs: ${address} (Ctrl+C ends it)`);
+}
