@@ -21,6 +21,8 @@ const CONTENT = field(3, [...floats(1, 2)]);
 const tensor = (...parts: readonly Bytes[]): Bytes => field(2, parts.flat());
 const file = (...parts: readonly Bytes[]) => field(1, parts.flat());
 
+const WHOLE = file(NAME, tensor(DIMS, TYPE, CONTENT));
+
 async function read(bytes: Uint8Array | Bytes) {
   const source = memorySource("a.ckpt", Uint8Array.from(bytes));
   const { values, crc, end } = await readMindsporeValues(source);
@@ -52,6 +54,17 @@ describe("MindSpore's values", () => {
     expect((await read(bytes)).values).toEqual([W]);
   });
 
+  it.each([127, 128, 129, 4096])("may have names of %d bytes, and as many elements", async (length) => {
+    const [name, content] = ["n".repeat(length), new Uint8Array(length).fill(3)];
+    const { values } = await read(mindsporeFile([[name, [length], "Int8", content]]));
+    expect(values).toEqual([{ tag: name, dims: [length], type: "Int8", content }]);
+  });
+
+  it("may have 64 dims", async () => {
+    const dims = new Array<number>(64).fill(1);
+    expect((await read(file(NAME, tensor(field(1, dims), TYPE, field(3, []))))).values).toMatchObject([{ dims }]);
+  });
+
   it("of an empty file there are none", async () => {
     expect(await read([])).toEqual({ values: [], crc: undefined, end: 0 });
   });
@@ -73,6 +86,13 @@ describe("MindSpore's values", () => {
     ["with 65 dims", "CORRUPT", file(NAME, tensor(field(1, new Array<number>(65).fill(1)), TYPE, CONTENT))],
     ["longer than the file", "CORRUPT", file(NAME, tensor(DIMS, TYPE, CONTENT)).slice(0, -1)],
     ["of no field", "CORRUPT", [2, 0]],
+    ["beside a field without a number", "CORRUPT", [...WHOLE, 2, 0]],
+    ["beside a group", "CORRUPT", [...WHOLE, 0x1b, 0x1c]],
+    ["beside a number that does not end", "CORRUPT", [...WHOLE, 0x10, ...new Array<number>(10).fill(255), 1]],
+    ["beside a number above 2^53", "CORRUPT", [...WHOLE, 0x10, ...new Array<number>(8).fill(255), 127]],
+    ["beside a number that leaves its message", "CORRUPT", [...field(1, [...NAME, 0x20]), ...WHOLE]],
+    ["whose name leaves its message", "CORRUPT", [...field(1, [10, 40, 1]), ...WHOLE, ...WHOLE]],
+    ["with a name of 4,097 bytes", "CORRUPT", [...mindsporeFile([["n".repeat(4097), [2], "Float32", floats(1, 2)]])]],
     ["encrypted", "UNSUPPORTED", [0xd9, 0x5e, 0x3a, 0x7f, 0, 0]],
     ["that is nothing but another field", "CORRUPT", count(2, 7)],
   ])("%s: refused with %s", async (_, code, bytes) => {
