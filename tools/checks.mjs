@@ -7,6 +7,7 @@ import { gzipSync } from "node:zlib";
 import { checkManifests } from "./manifests.mjs";
 import { publicPackages, tarballOf } from "./packages.mjs";
 import { root, run, start } from "./run.mjs";
+import { checkWords } from "./words.mjs";
 
 /**
  * A check throws what is wrong, or returns the reason why it cannot run here.
@@ -19,6 +20,7 @@ export const sourceChecks = [
   { name: "packages depend one way", check: checkDependencies },
   { name: "types", check: () => mustSucceed("tsc", ["-p", "tools/tsconfig.json"]) },
   { name: "manifests", check: checkManifests },
+  { name: "words of the documentation", check: checkWords },
   { name: "changesets", check: checkChangesets },
 ];
 

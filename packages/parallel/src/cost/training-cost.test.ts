@@ -1,4 +1,4 @@
-/** The model's figures are those that communicators count, and the README's. */
+/** The model's figures are those that communicators count, and the guide's. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { runJob } from "../testing/job";
@@ -46,8 +46,8 @@ it("3 ranks send what the model says, to the byte", async () => {
   }
 });
 
-it("the README's table is the model's", () => {
-  const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+it("the guide's table is the model's", () => {
+  const readme = readFileSync(new URL("../../../../docs/guides/data-parallel.md", import.meta.url), "utf8");
   // 100 million parameters in layers of a million.
   const parameters = new Array<number>(100).fill(1e6);
   for (const ranks of [8, 64, 512, 4096]) {

@@ -1,4 +1,4 @@
-/** Running statistics on ranks: one rank's for all, saved as README saves, and gone on with. */
+/** Running statistics on ranks: one rank's for all, saved as the guide saves, and resumed. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What README's program does, with a BatchNorm; `train(from, to)` takes the batches of these steps. */
+/** What the guide's program does, with a BatchNorm; `train(from, to)` takes the batches of these steps. */
 const PROGRAM = (path: string) => `
 const { rank, size } = communicator;
 const { Generator, randn } = core;
@@ -48,7 +48,7 @@ const save = async ({ model, optimizer }) => {
 };
 `;
 
-it("two ranks train with BatchNorm, save by README's lines and go on", async () => {
+it("two ranks train with BatchNorm, save by the guide's lines and go on", async () => {
   const body = `${PROGRAM(join(folder, "run"))}
     const through = await make(1);
     await through.train(0, 5);

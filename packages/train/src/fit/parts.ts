@@ -27,7 +27,7 @@ export interface ParallelModel {
   noSync<Result>(body: () => Result): Result;
 }
 
-/** Batches, anew in each epoch: a `DataLoader`, an array, or a function that returns an iterable. */
+/** The batches of an epoch: a `DataLoader`, an array, or a function that returns an iterable. */
 export type FitData<Batch> = Iterable<Batch> | AsyncIterable<Batch> | (() => Iterable<Batch> | AsyncIterable<Batch>);
 
 /** What a forward computes. Metrics need `output` and `target`. */
