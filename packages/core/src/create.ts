@@ -41,7 +41,7 @@ const TENSOR = { ...CREATE_OPTIONS, shape: "array" } as const;
 const PARAMETER = { shape: "array", dtype: "any", device: ["string", "object"], name: "string" } as const;
 const RANDOM = { ...CREATE_OPTIONS, generator: "object" } as const;
 
-/** @param again makes the elements anew in each run of a compiled function */
+/** @param again makes the elements in each run of a compiled function */
 export function upload(
   elements: TypedArray,
   shape: Shape,

@@ -29,7 +29,7 @@ export interface Backend {
   readonly software?: boolean;
   /** Rules may have packed buffers (`PackedDType`). */
   readonly packs?: boolean;
-  /** Rules may round their first buffer at random (`RandomDType`). */
+  /** Rules may use stochastic rounding for their first buffer (`RandomDType`). */
   readonly draws?: boolean;
   /** The fused kernels that it has: of an op with its gradient, both. */
   readonly fuses?: readonly FusedKind[];
@@ -55,7 +55,7 @@ export interface Backend {
   readSync?(memory: Memory, byteOffset: number, bytes: number): Uint8Array;
   /** The same into memory of the caller's, where that saves a copy. */
   readInto?(memory: Memory, byteOffset: number, bytes: Uint8Array): void;
-  /** The bytes themselves, not a copy, where they lie in the host's memory and stay there until they are freed. */
+  /** The bytes themselves, not a copy, if they are in the host's memory until they are freed. */
   hostView?(memory: Memory, byteOffset: number, bytes: number): Uint8Array;
 
   /** Loads the kernels of ops that were imported since it opened: each `init` calls it. */

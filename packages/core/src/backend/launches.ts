@@ -3,7 +3,7 @@ import type { Place } from "./backend";
 import type { Memory, Slice } from "./memory";
 import type { Kind, Launch } from "./spec";
 
-/** The arguments that a launch of each kind writes; it reads the others. A rule is told apart by `writesOf`. */
+/** The arguments that a launch of each kind writes; it reads the others. For a rule, see `writesOf`. */
 const WRITTEN: Readonly<Record<Exclude<Kind, "rule">, readonly string[]>> = {
   map: ["output"],
   reduce: ["output"],

@@ -10,7 +10,7 @@ export interface Slice {
   readonly memory: Memory;
   readonly byteOffset: number;
   readonly length: number;
-  /** The number of its first element, where a rule's launch rounds it at random. */
+  /** The number of its first element, for stochastic rounding in a rule's launch. */
   readonly place?: number;
 }
 

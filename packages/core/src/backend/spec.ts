@@ -9,7 +9,7 @@ import type { Scalar, Slice } from "./memory";
 
 /** What is fixed when a kernel is compiled, by kind. Shapes belong to the launch. */
 export interface Specs {
-  /** Optimizer update over a list of tensors. `stored`: how they lie in memory, where that is not the dtype; then dtype is f32. */
+  /** Optimizer update over a list of tensors. `stored`: their formats in memory, if these are not the dtype; then dtype is f32. */
   rule: { rule: Rule; dtype: ComputeDType; stored?: StoredFormats };
   /** Elementwise expression with broadcasting, one output. */
   map: { program: Program; dtype: MapDType };
@@ -141,7 +141,7 @@ export interface EpilogueArguments {
  * Strides and lengths count elements.
  */
 export interface LaunchArguments {
-  /** `tensors[t]` holds the slices of one tensor in the order of `rule.buffers`, then its mirror, all of one length; `scalars` are in the order of `rule.scalars`; where the first buffer is rounded at random, two keys follow. The lists of tensors never change: devices may keep what they made of them. With `rows` (i32) the gradient has these rows and no others are stepped: core looks at them at each launch, and devices get the rows as `tensors`. */
+  /** `tensors[t]` holds the slices of one tensor in the order of `rule.buffers`, then its mirror, all of one length; `scalars` are in the order of `rule.scalars`; with stochastic rounding of the first buffer, two keys follow. The lists of tensors never change: devices may keep what they made of them. With `rows` (i32) the gradient has these rows and no others are stepped: core looks at them at each launch, and devices get the rows as `tensors`. */
   rule: { tensors: readonly (readonly Slice[])[]; scalars: readonly Scalar[]; rows?: Slice };
   /** `shape` has its mergeable dimensions merged (rank 0 never occurs: a scalar is [1]); `strides[i]` are input i's, 0 where it is broadcast. */
   map: {

@@ -27,7 +27,7 @@ export interface Compiled<Args extends unknown[], Result> {
   (...args: Args): Result;
   /** What the last trace consists of. @throws OptError BAD_STATE before the first call */
   explain(): Explanation;
-  /** Gives the memory of all traces back. A later call traces anew. */
+  /** Frees the memory of all traces. A later call traces again. */
   dispose(): void;
   [Symbol.dispose](): void;
 }

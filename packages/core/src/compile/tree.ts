@@ -23,9 +23,9 @@ function numberOf(tensor: Tensor): number {
 
 function describe(tensor: Tensor, tensors: readonly Tensor[]): string {
   tensor.checkAlive();
-  if (tensor.sparse) throw refused("arguments", "a row-sparse tensor", "Pass toDense().");
+  if (tensor.sparse) throw invalid("arguments", "a row-sparse tensor", "Pass toDense().");
   if (tensor.node !== null)
-    throw refused("arguments", "the result of a computation with gradients", "Pass x.detach().");
+    throw invalid("arguments", "the result of a computation with gradients", "Pass x.detach().");
   const shared = tensors.findIndex(({ storage }) => storage === tensor.storage);
   // Gradients belong to one tensor, so a leaf counts by identity.
   const leaf = tensor.requiresGrad ? `#${numberOf(tensor)}` : "";
@@ -34,7 +34,7 @@ function describe(tensor: Tensor, tensors: readonly Tensor[]): string {
 
 type Role = "arguments" | "results";
 
-function refused(role: Role, got: string, cure: string): OptError {
+function invalid(role: Role, got: string, cure: string): OptError {
   const problem = `${role} must be tensors, numbers, strings, booleans, or arrays and plain objects of them, got ${got}.`;
   return new OptError("BAD_ARGUMENT", "compile", problem, cure);
 }
@@ -43,7 +43,7 @@ function refused(role: Role, got: string, cure: string): OptError {
 function checkBranch(role: Role, value: unknown, path: readonly object[], cure: string): asserts value is object {
   const isList = Array.isArray(value);
   const isPlain = typeof value === "object" && Object.getPrototypeOf(value) === Object.prototype;
-  if ((!isList && !isPlain) || path.includes(value as object)) throw refused(role, show(value), cure);
+  if ((!isList && !isPlain) || path.includes(value as object)) throw invalid(role, show(value), cure);
 }
 
 /** @throws OptError BAD_ARGUMENT for other kinds of results than arguments can have */

@@ -1,4 +1,4 @@
-/** Who allocated what: kept only when asked for, because a stack trace costs more than an allocation. */
+/** Stack traces of allocations. Off by default, because a trace costs more than an allocation. */
 import type { Memory } from "../backend/memory";
 import { shared } from "../host/shared";
 

@@ -40,7 +40,7 @@ export class DeviceMemory {
   /** @throws OptError DISPOSED once closed */
   get backend(): Backend {
     if (this.#opened !== undefined) return this.#opened;
-    const advice = `await init("${this.name}") opens it anew.`;
+    const advice = `await init("${this.name}") opens it again.`;
     throw new OptError("DISPOSED", this.name, "the device was closed, and its tensors with it.", advice);
   }
 

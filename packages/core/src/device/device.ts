@@ -55,7 +55,7 @@ export class Device {
   }
 
   /**
-   * Waits for the work enqueued so far, then gives back all memory and threads of the device; the next `init` opens it anew.
+   * Waits for the work enqueued so far, then gives back all memory and threads of the device; the next `init` opens it again.
    * What is done with its tensors and compiled functions afterwards throws DISPOSED, but for `dispose`. `js` always stays open.
    *
    * @example
@@ -137,7 +137,7 @@ export class Device {
     activeTracer()?.overwrote(storage);
   }
 
-  /** @internal Host data in. `again` makes it anew in each run of a compiled function, which takes no other. */
+  /** @internal Host data in. `again` makes it in each run of a compiled function, which takes no other. */
   write(slice: Slice, bytes: Uint8Array, again?: () => Uint8Array): void {
     activeTracer()?.wrote(this, slice, again);
     this.backend.write(slice.memory, slice.byteOffset, bytes);

@@ -7,13 +7,13 @@ export interface HostIo {
   /** zlib's CRC-32 of bytes that follow others, whose checksum is `before`. */
   crc32?(bytes: Uint8Array, before: number): number;
   /**
-   * Fills all of `bytes` from `position` of an open file (its descriptor): a promise of their CRC-32, taken by the threads that read. It is
-   * of undefined where the file ends before or the system refuses. Until it settles the file stays open, and the memory where it is.
+   * Fills all of `bytes` from `position` of an open file (its descriptor): a promise of their CRC-32, taken by the threads that read. It
+   * resolves to undefined if the file is too short or the system fails. Until it settles the file stays open, and the memory where it is.
    */
   read?(file: number, bytes: Uint8Array, position: number): Promise<number | undefined>;
   /**
    * Bytes of an open file as memory: what is written there is in the file, and seen by whoever maps it. `offset` is a multiple of 64 KiB.
-   * The file must be as long, and its room taken, before they are touched. Undefined where the system refuses.
+   * The file must be as long, and its room taken, before they are touched. Undefined if the system can't do it.
    */
   map?(file: number, offset: number, bytes: number): Uint8Array | undefined;
   /** New memory, zeros, that begins with a page; in large pages where the system has some, which disks take sooner. */

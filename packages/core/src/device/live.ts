@@ -1,7 +1,7 @@
-/** Launches whose scalars the host computes anew. */
+/** Launches whose scalars the host computes in each run. */
 import type { Scalar } from "../backend/memory";
 
-/** A launch whose scalars the host computes anew in each run: an optimizer's step. */
+/** A launch whose scalars the host computes in each run: an optimizer's step. */
 export interface Live {
   /** The scalars of the next run. Changes nothing. @throws OptError BAD_ARGUMENT for options out of range */
   next(): readonly Scalar[];

@@ -20,7 +20,7 @@ export interface Traceable {
   readonly storage: Overwritable;
 }
 
-/** What a trace is told of. */
+/** What core reports to a trace. */
 export interface Tracer {
   /** A launch is about to come. @throws OptError UNSUPPORTED on a second device */
   launches(device: object): void;
@@ -28,7 +28,7 @@ export interface Tracer {
   allocated(device: object, memory: Memory): void;
   /** Memory is no longer used. True if the trace keeps it until it ends. */
   frees(device: object, memory: Memory): boolean;
-  /** Host data goes to the device. @throws OptError UNSUPPORTED unless `again` makes it anew in each run */
+  /** Host data goes to the device. @throws OptError UNSUPPORTED unless `again` makes it in each run */
   wrote(device: object, slice: Slice, again: (() => Uint8Array) | undefined): void;
   overwrote(storage: Overwritable): void;
   /** True if what runs now has overwritten it. */

@@ -1,10 +1,10 @@
-/** The commonest of refusals: of a value that is not what it must be. */
+/** The most common check: a value must be what a rule says. */
 import { OptError } from "./errors";
 import { show } from "./show";
 
 /**
- * Refuses a value: throws BAD_ARGUMENT, "`name` must be `rule`, got `value`.", unless `holds`. It takes words and no closures:
- * what each step or op asks would be garbage of each, and take the caches from what they compute.
+ * Throws BAD_ARGUMENT, "`name` must be `rule`, got `value`.", unless `holds`. It takes words instead of closures, because each step and
+ * op calls it, and garbage pushes data out of the caches.
  *
  * @throws OptError BAD_ARGUMENT
  */

@@ -31,7 +31,7 @@ export type ErrorCode =
  */
 export class OptError extends Error {
   readonly code: ErrorCode;
-  /** What refused: a class, function, kernel or file. */
+  /** Who throws: a class, function, kernel or file. */
   readonly where: string;
 
   constructor(code: ErrorCode, where: string, problem: string, advice = "", options?: { cause?: unknown }) {

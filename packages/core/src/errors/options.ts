@@ -1,4 +1,4 @@
-/** Options objects: what JavaScript lets through in silence (a misspelt name, a number in place of the object) is refused. */
+/** Checks options objects. JavaScript accepts a misspelt name, or a number in place of the object, silently. */
 import { check } from "./errors";
 import { isPlainObject, show } from "./show";
 

@@ -1,4 +1,4 @@
-/** Settings from outside of the program. Deno without permissions and Workers refuse to tell them: then they are not set. */
+/** Environment variables. Deno without permissions and Workers don't give them: then they are not set. */
 
 /** An environment variable; undefined where it is empty, not set, or not to be read. */
 export function environmentVariable(name: string): string | undefined {

@@ -6,7 +6,7 @@ export interface NativeBinary<Addon> {
   readonly require: (path: string) => unknown;
   /** The name of the platform's package, or a file. */
   readonly path: string;
-  /** Who refuses: "cpu". */
+  /** Who throws: "cpu". */
   readonly where: string;
   /** What this code and the binary agree on, and how the binary is asked for it. */
   readonly version: number;
@@ -22,7 +22,7 @@ export function platformName(): string {
   return platform === "linux" ? `linux-${arch}-${isMusl() ? "musl" : "gnu"}` : `${platform}-${arch}`;
 }
 
-/** Only Node's report tells it. Other runtimes have none, or refuse it (Deno without permissions): they are built for glibc. */
+/** Only Node's report has it. Other runtimes have no report, or forbid it (Deno without permissions); they are built for glibc. */
 function isMusl(): boolean {
   try {
     const { header } = process.report.getReport() as { header?: { glibcVersionRuntime?: string } };

@@ -1,4 +1,4 @@
-/** Operands are tensors: what else arrives from JavaScript is refused by name. */
+/** Checks that operands are tensors. JavaScript callers may pass anything. */
 
 import { isTensor } from "../device/scope";
 import { checkValue } from "../errors/check-value";

@@ -1,4 +1,4 @@
-/** Complex numbers as pairs of real ones, and back: views, since a complex number lies in memory as its two parts. */
+/** Complex numbers as pairs of real ones, and back: views, since a complex number is stored as its two parts. */
 import { check } from "../errors/errors";
 import { record } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";

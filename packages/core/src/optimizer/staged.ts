@@ -40,7 +40,7 @@ export interface StagedStep<Options extends BaseOptions> {
   readonly states: readonly ReadonlyMap<string, Tensor>[];
   /**
    * Launches a rule on lists of its buffers, all in the dtype of the directions. It writes none that are state. Its scalars are
-   * `constants`, or among the algorithm's, which each run of a compiled function computes anew.
+   * `constants`, or among the algorithm's, which each run of a compiled function computes again.
    */
   launch(rule: Rule, tensors: readonly (readonly Tensor[])[], constants?: Readonly<Record<string, number>>): void;
 }

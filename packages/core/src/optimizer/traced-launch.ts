@@ -9,7 +9,7 @@ import type { PlannedLaunch } from "./plan";
 import { isInSync, markInSync, syncMasters } from "./state/master";
 import type { Slot } from "./state/state";
 
-/** A launch whose scalars each run computes anew. */
+/** A launch whose scalars each run computes again. */
 class TracedLaunch<Options extends BaseOptions> implements Live {
   constructor(
     private readonly launch: PlannedLaunch<Options>,

@@ -9,7 +9,7 @@
  *   x < d stays below u - t, save for x >= 2 - 2^-20. But there x / d, where both have at most 8 last digits less than 2, is within
  *   2^-42 of a float, and not near m. So the remainder is exact, and times y it misses x / d - q by its part d * y - 1: by less than
  *   (u / 2 + t) * d * 2^-25. As x - m * d is a multiple of u * 2^-24, and not 0 since m has 25 digits, t is u * 2^-24 / d or more. With
- *   d <= 2 - 2^-23 that is less than t, so the sum lies on the same side of m as x / d does.
+ *   d <= 2 - 2^-23 that is less than t, so the sum is on the same side of m as x / d.
  * - If t >= 2^-45, neither the 1.5 * u that q may be off nor a rounded remainder let the sum miss x / d by more than 3 * u * 2^-24 < t.
  */
 import { Expression } from "./expression";

@@ -1,4 +1,4 @@
-/** 16-bit numbers rounded at random, up or down by how near each is. What is drawn depends on the element and the step alone, on every device. */
+/** Stochastic rounding to 16 bits. The random bits depend on the element and the step only, on every device. */
 import { fromStored } from "../values/half";
 import type { RandomDType, StoredFormats, UpdateArrays } from "./stored";
 
@@ -68,7 +68,7 @@ export const ROUND: Readonly<Record<RandomDType, (value: number, draw: number) =
   },
 };
 
-/** The update of arrays of which the first is rounded at random, from that of float32; undefined for other formats. */
+/** The update of arrays with stochastic rounding of the first, from that of float32; undefined for other formats. */
 export function randomUpdate(
   stored: StoredFormats,
   make: (stored: StoredFormats) => UpdateArrays,

@@ -1,4 +1,4 @@
-/** How the buffers of a rule that computes in float32 lie in memory: in float32, in 16 bits that are widened on load and rounded on store, or packed in blocks of 8 bits. */
+/** How the buffers of a rule that computes in float32 are stored: in float32, in 16 bits that are widened on load and rounded on store, or packed in blocks of 8 bits. */
 import { shared } from "../host/shared";
 import type { ComputeDType, TypedArray } from "../values/dtype";
 import { toStored, widen } from "../values/half";
@@ -15,11 +15,11 @@ export type RandomDType = "bf16r" | "f16r";
 /**
  * One for each slice of a tensor: those of the rule's buffers, then perhaps a mirror. It is not read, and takes the new value of the
  * first buffer in a format of its own. Without a list all buffers are of the dtype that the rule computes in, and there is no mirror.
- * Where the first buffer is rounded at random, two keys of the step come after the scalars of the rule.
+ * With stochastic rounding of the first buffer, two keys of the step come after the scalars of the rule.
  */
 export type StoredFormats = readonly (StoredDType | PackedDType | RandomDType)[];
 
-/** An update of arrays in place, as they are stored, by a launch's scalars. `place`: the number of the first element, for what is rounded at random. */
+/** An update of arrays in place, as they are stored, by a launch's scalars. `place`: the number of the first element, for stochastic rounding. */
 export type UpdateArrays = (buffers: readonly TypedArray[], scalars: readonly number[], place?: number) => void;
 
 /** Formats of blocks, which `enableQ8` brings: who does not use them does not ship them. */
@@ -30,7 +30,7 @@ interface Packing {
   update?(program: Program, stored: StoredFormats, make: MakeUpdate): UpdateArrays;
 }
 
-/** Formats that are rounded at random, which `enableStochasticRounding` brings. */
+/** Formats with stochastic rounding, which `enableStochasticRounding` brings. */
 export const rounding: Rounding = /* @__PURE__ */ shared("rounding", () => ({}));
 
 interface Rounding {

@@ -31,13 +31,13 @@ const LISTED = 5;
  *
  *     tensor = params[i], tensor.grad = grads[i]          optimizer.step()          params[i] = tensor, tensor.grad = null
  *
- * Where a tensor lies in its array (on `cpu`, which `parameter` uses in place) nothing is copied, nor are gradients. Elsewhere parameters
+ * If a tensor is its array (on `cpu`, which `parameter` uses in place), nothing is copied, gradients included. Elsewhere parameters
  * and gradients are copied in, parameters out. A gradient that is null leaves its parameter alone.
  *
  * @param params Float32Array for parameters in f32, Float64Array for f64, of their sizes
  * @param grads likewise; they are read, not changed, but by what a hook does to `.grad`
  * @param options `unchanged`: the program has left `params` alone since the last call for this optimizer, which need not copy them in. Default false
- * @throws OptError BAD_ARGUMENT for arrays that are missing, unknown, overlapping, or not the one that the tensor lies in; BAD_SHAPE,
+ * @throws OptError BAD_ARGUMENT for arrays that are missing, unknown, overlapping, or not the tensor's own array; BAD_SHAPE,
  * BAD_DTYPE; NOT_SYNC on devices that cannot be read without waiting (webgpu); UNSUPPORTED in a compiled function; further as `step`.
  * Nothing has changed then.
  * @example
@@ -100,8 +100,8 @@ class Binding {
     check(device.backend.readSync !== undefined, "NOT_SYNC", WHERE, waits, "Use js, wasm or cpu.");
     const bytes = hostBytes(tensor, "read");
     this.isSame = bytes?.buffer === array.buffer && bytes.byteOffset === array.byteOffset;
-    const other = () => `${name} lies in the array that it was made of, got another.`;
-    const advice = "Copy into that array with set(), or make the optimizer anew.";
+    const other = () => `${name} must be the array that its parameter was made of, got another.`;
+    const advice = "Copy into that array with set(), or make a new optimizer.";
     check(this.isSame || !storage.isBorrowed, "BAD_ARGUMENT", WHERE, other, advice);
   }
 

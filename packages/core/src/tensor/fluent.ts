@@ -45,7 +45,7 @@ export interface Fluent<T> {
 
   /**
    * Overwrites the elements in place; a tensor may be of another dtype or device, and is cast as by `to` (floats saturate in integers, where
-   * PyTorch's `copy_` leaves it to the processor). Numbers come in lists of this shape, or flat in a typed array. Not recorded: what backward needs of the old elements, it refuses.
+   * PyTorch's `copy_` leaves it to the processor). Numbers come in lists of this shape, or flat in a typed array. Not recorded: backward throws CHANGED if it needs the old elements.
    *
    * @throws OptError BAD_SHAPE if the shape differs, of a typed array the count; BAD_ARGUMENT for the result of a computation, outside of noGrad, and for numbers beyond an integer dtype
    */

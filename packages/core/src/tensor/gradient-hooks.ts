@@ -1,4 +1,4 @@
-/** Who is told that a leaf's gradient is whole while backward still computes others. */
+/** Hooks that run when a leaf's gradient is complete, while backward still computes others. */
 
 import { inEachRun } from "../device/host-code";
 import { checkValue } from "../errors/check-value";

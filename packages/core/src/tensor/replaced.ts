@@ -34,7 +34,7 @@ export function isReplaced(x: Tensor, among: readonly Tensor[]): boolean {
 
 /** The words for it. */
 export function replacedBy({ shape }: Tensor): string {
-  return `parameters must be the model's, got one of shape ${showShape(shape)} that was replaced by model.to(...) or assigned anew.`;
+  return `parameters must be the model's, got one of shape ${showShape(shape)} that was replaced by model.to(...) or assigned.`;
 }
 
 /** @throws OptError BAD_STATE where `x` gets no gradients any more */

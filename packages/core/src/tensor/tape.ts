@@ -48,7 +48,7 @@ export function enableGrad<Result>(body: () => Result): Result {
   return recordingSetTo("enableGrad", true, body);
 }
 
-/** Either, named in its refusals by `where`. */
+/** Either, named in its errors by `where`. */
 export function recordingSetTo<Result>(where: string, on: boolean, body: () => Result): Result {
   checkBody(where, body);
   const before = mode.recording;

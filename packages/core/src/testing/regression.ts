@@ -1,4 +1,4 @@
-/** A small regression whose steps are recorded, or refused to be. */
+/** A small regression whose steps are compiled, or throw. */
 import { type DType, Generator, parameter, randn, type Tensor } from "../index";
 import type { FakeDevice } from "./fake-backend";
 import { Momentum } from "./momentum";

@@ -58,7 +58,7 @@ export function flatten(
   return { elements: narrow(values, target), shape, dtype: target };
 }
 
-/** Refuses numbers that an integer dtype cannot hold: fractions are cut, but what is beyond the range would be another number. @throws OptError BAD_ARGUMENT */
+/** Checks that numbers fit an integer dtype. Fractions are cut, but a number beyond the range would become another one. @throws OptError BAD_ARGUMENT */
 export function checkRange(where: string, values: ArrayLike<number>, dtype: DType): void {
   const range = rangeOf(dtype);
   if (range === undefined) return;

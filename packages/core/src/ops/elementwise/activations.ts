@@ -47,7 +47,7 @@ const SOFTPLUS: ElementwiseDefinition = {
 const SQRT_TWO_OVER_PI = Math.sqrt(2 / Math.PI);
 const CUBIC = 0.044715;
 
-/** The curve through which tanh stands in for erf, and its slope. */
+/** The curve by which tanh approximates erf, and its slope. */
 const bent = (x: E) => mul(SQRT_TWO_OVER_PI, add(x, mul(CUBIC, mul(x, mul(x, x)))));
 const bend = (x: E) => mul(SQRT_TWO_OVER_PI, add(1, mul(3 * CUBIC, mul(x, x))));
 

@@ -155,7 +155,7 @@ function unequalParts(images: Tensor, rows: number, columns: number): Tensor {
   return transpose(elementwise("div", [sums, counts]), 0, 1);
 }
 
-/** Where element `tap` of part `part` lies on an axis that is cut into `count` parts, of which the longest has `most`; -1 beyond its part. */
+/** The position of element `tap` of part `part` on an axis that is cut into `count` parts, of which the longest has `most`; -1 beyond its part. */
 function partsOf(size: number, count: number) {
   const from = (part: number) => Math.floor((part * size) / count);
   const to = (part: number) => Math.ceil(((part + 1) * size) / count);

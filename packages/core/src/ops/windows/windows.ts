@@ -140,7 +140,7 @@ export function unfold(x: Tensor, kernelSize: Pair, options: WindowOptions = {})
   return windows("unfold", x, window);
 }
 
-/** True if some window lies in the padding altogether along an axis: dilated taps can straddle a small image. */
+/** True if some window covers only padding along an axis: dilated taps can straddle a small image. */
 function missesImage({ kernel, stride, padding, dilation, ...window }: Window2d, axis: 0 | 1): boolean {
   const [size, outputs] = axis === 0 ? [window.height, window.outHeight] : [window.width, window.outWidth];
   const inside = (at: number) => at >= 0 && at < size;

@@ -1,10 +1,10 @@
-// Refusals shared by the schedules: each returns the value that passed, or throws BAD_ARGUMENT.
+// Checks shared by the schedules. Each returns the value that passed, or throws BAD_ARGUMENT.
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
 import { show } from "../../errors/show";
 import type { ScheduledOptimizer } from "./scheduled-optimizer";
 
-/** Refuses a value that breaks a rule: "name must be rule, got value." */
+/** Throws "name must be rule, got value." unless a value fits. */
 export function checkValue(
   fits: unknown,
   where: string,

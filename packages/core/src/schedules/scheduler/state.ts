@@ -19,7 +19,7 @@ export interface SchedulerState {
   [key: string]: unknown;
 }
 
-/** Refuses a state that does not fit. */
+/** Throws if a state does not fit. */
 export function checkState(fits: unknown, where: string, problem: () => string): asserts fits {
   check(fits, "BAD_STATE", where, problem, "Load the stateDict() of a schedule made the same way.");
 }
