@@ -80,7 +80,7 @@ export function scaledDotProductAttention(
   });
 }
 
-/** Integers are refused: whether they are to be added, or say what is seen, they do not tell. @throws OptError BAD_ARGUMENT, BAD_DTYPE */
+/** Throws for an integer mask: it could be added, or say what is seen. @throws OptError BAD_ARGUMENT, BAD_DTYPE */
 export function checkMask(where: string, name: string, mask: Tensor): void {
   checkTensor(where, mask, name);
   const isInteger = mask.dtype === "i32" || mask.dtype === "u8";

@@ -38,7 +38,7 @@ function fillWith(target: Tensor, next: () => number): Tensor {
   return target;
 }
 
-/** Refuses what is no tensor, no number and no known option, before anything is drawn. */
+/** Checks the tensor, numbers and options before anything is drawn. */
 function checkArguments(
   where: string,
   target: Tensor,

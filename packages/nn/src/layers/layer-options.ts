@@ -1,4 +1,4 @@
-/** What every layer with weights is told about where they live and how they begin. */
+/** Options of every layer with weights: their device, and how they begin. */
 import { type Device, type DType, full, type Generator, keep, type Shape, type Tensor, zeros } from "@opt/core";
 
 export interface LayerOptions {

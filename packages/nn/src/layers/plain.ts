@@ -1,4 +1,4 @@
-/** Layers that can be told nothing: what PyTorch's take by position would be dropped without a word. */
+/** Layers without arguments. They throw for any, because JavaScript would silently drop what PyTorch takes by position. */
 import { check, show } from "@opt/core";
 import { Module } from "../module/module";
 

@@ -1,4 +1,4 @@
-/** How windows slide over images: what pools are told alike. */
+/** How windows slide over images: options that all pools share. */
 import { check, type MaxPoolOptions, type Pair, show, type WindowOptions } from "@opt/core";
 
 /** For `checkOptions`. */
@@ -8,7 +8,7 @@ export const WINDOW_OPTIONS = {
   dilation: ["number", "array"],
 } as const;
 
-/** Refused where the layer is made, not at its first image. @throws OptError BAD_ARGUMENT */
+/** Throws where the layer is made, not at its first image. @throws OptError BAD_ARGUMENT */
 export function checkWindow(where: string, kernelSize: Pair, window: WindowOptions): void {
   const { stride, padding, dilation } = window;
   const least = { kernelSize: 1, stride: 1, padding: 0, dilation: 1 };

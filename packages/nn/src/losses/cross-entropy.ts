@@ -114,7 +114,7 @@ function lossOf(logits: Tensor, counted: Counted, { reduction, ignoreIndex, labe
   }
   const counts = countedRows(indices, ignoreIndex, dtype);
   const factor = weight?.to(dtype);
-  // An ignored label is no row of the weights: class 0 stands in for it, times 0.
+  // An ignored label is no row of the weights: class 0 is used in its place, times 0.
   const factors = factor === undefined ? counts : gather(factor, indices.to(dtype).mul(counts).to("i32")).mul(counts);
   let losses = plain.mul(factors);
   if (labelSmoothing > 0) {

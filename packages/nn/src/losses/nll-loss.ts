@@ -43,7 +43,7 @@ export function nllLoss(logProbabilities: Tensor, labels: Labels, options: NllLo
     );
     const dtype = rows.dtype === "f64" ? "f64" : "f32";
     const counts = countedRows(indices, ignoreIndex, dtype);
-    // An ignored label is no class: class 0 stands in for it.
+    // An ignored label is no class: class 0 is used in its place.
     const at = indices.to(dtype).mul(counts).to("i32");
     const factors = weight === undefined ? counts : gather(weight.to(dtype), at).mul(counts);
     const chosen = gatherAlong(rows, at.unsqueeze(-1), -1).squeeze(-1);

@@ -50,7 +50,7 @@ export function loadState(
   };
 }
 
-/** Refuses what holds no tensors by name, whose names would all be missing, and looked over where that is allowed. @throws OptError BAD_STATE */
+/** Checks that a state has tensors by name. Otherwise all names would be missing, silently where that is allowed. @throws OptError BAD_STATE */
 function checkState(where: string, state: unknown): asserts state is StateDict {
   const isObject = typeof state === "object" && state !== null;
   const isPromise = isObject && "then" in state && typeof state.then === "function";

@@ -145,7 +145,7 @@ export abstract class Module {
 
   /**
    * Moves to a device, or casts the floats to a dtype: parameters and buffers, here and in all children, are replaced by others of the same
-   * names, tied ones by one. So optimizers are made afterwards: steps of those made before are refused (BAD_STATE). What is not in the state (a #private field) stays as it is.
+   * names, tied ones by one. Make optimizers afterwards: steps of older ones throw BAD_STATE. What is not in the state (a #private field) stays as it is.
    *
    * @throws OptError BAD_ARGUMENT for a device and a dtype at once; BAD_DTYPE, UNKNOWN_DEVICE; NOT_SYNC from a device that answers only later
    * @example

@@ -26,7 +26,7 @@ export interface RecurrentOptions extends LayerOptions {
   readonly bias?: boolean;
   /** Inputs are [batch, length, width] instead of [length, batch, width]. Default false, as PyTorch's. */
   readonly batchFirst?: boolean;
-  /** The share of each layer's results, but for the last one's, that is dropped in training: refused for one layer, where PyTorch warns. Default 0. */
+  /** The share of each layer's results, but for the last one's, that is dropped in training. Throws for one layer, where PyTorch warns. Default 0. */
   readonly dropout?: number;
   /** A second layer goes from the end to the beginning. Default false. */
   readonly bidirectional?: boolean;
