@@ -25,7 +25,7 @@ const CASES: readonly [string, Case][] = [
 ];
 
 await eachDevice((device) => {
-  it.each(CASES)("backward refuses %s that was overwritten", (_, make) => {
+  it.each(CASES)("backward rejects %s that was overwritten", (_, make) => {
     const [overwritten, result] = make(device);
     const loss = result.sum();
     noGrad(() => overwritten.set(zeros(overwritten.shape, { device })));

@@ -124,7 +124,7 @@ describe("a sparse embedding", () => {
     expect(run(true)).toEqual(run(false));
   });
 
-  it("refuses what is no row", () => {
+  it("rejects what is no row", () => {
     const embedding = new Embedding(ROWS, WIDTH, { sparse: true });
     for (const row of [-1, ROWS]) expectCode("BAD_ARGUMENT", () => embedding.forward(tensor([row], { dtype: "i32" })));
     expectCode("BAD_ARGUMENT", () => new Embedding(ROWS, WIDTH, { sparse: 1 as never }));

@@ -67,7 +67,7 @@ describe.skipIf(missing)(`checkpoints read by native code${missing ? ` (skipped:
     BYTES - (4 << 20),
     BYTES,
   ];
-  it.each(changed)("are refused where byte %d from the end has changed", async (fromEnd) => {
+  it.each(changed)("are rejected where byte %d from the end has changed", async (fromEnd) => {
     const copy = damaged((file) => {
       const bytes = readFileSync(file);
       bytes[bytes.length - fromEnd]! ^= 16;
@@ -82,14 +82,14 @@ describe.skipIf(missing)(`checkpoints read by native code${missing ? ` (skipped:
     expect((await verifyCheckpoint(copy)).problems).toHaveLength(1);
   });
 
-  it.each([1, 401, 5 << 20, BYTES])("are refused where the last %d bytes are missing", async (bytes) => {
+  it.each([1, 401, 5 << 20, BYTES])("are rejected where the last %d bytes are missing", async (bytes) => {
     const copy = damaged((file) => truncateSync(file, statSync(file).size - bytes));
     await expect(loadCheckpoint(copy)).rejects.toMatchObject({ code: "CORRUPT" });
     await expect(mergeCheckpoint(copy, join(folder, "out"))).rejects.toMatchObject({ code: "CORRUPT" });
     expect(await verifyCheckpoint(copy)).toMatchObject({ ok: false });
   });
 
-  it.each([0, 1, 2, 4, 8, 16])("are whole or refused where the file is cut after %d turns", async (turns) => {
+  it.each([0, 1, 2, 4, 8, 16])("are whole or rejected where the file is cut after %d turns", async (turns) => {
     const copy = damaged(() => {});
     const loading = loadCheckpoint(copy).then(
       ({ tensors }) => expectWhole(tensors),

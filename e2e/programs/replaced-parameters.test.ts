@@ -107,7 +107,7 @@ describe("clipping and averages of parameters that were listed before", () => {
     ["the model was cast", (model) => model.to("f64")],
     ["a layer was", (model) => model.b.to("bf16").to("f32")],
     ["a parameter was assigned", ({ a }) => Object.assign(a, { bias: parameter([1, 1]) })],
-  ])("are refused after %s: they would do nothing", (_, change) => {
+  ])("are rejected after %s: they would do nothing", (_, change) => {
     const { model, calls, backward } = listed();
     change(model);
     backward();

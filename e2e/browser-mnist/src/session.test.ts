@@ -50,7 +50,7 @@ describe("a run in a file", () => {
     expect(await losses(resumed, 3)).toEqual(after);
   });
 
-  it("is refused in words where it is no run, or not whole", async () => {
+  it("is rejected in words where it is no run, or not whole", async () => {
     const file = await fileOf(open("Adam"), { losses: [], measured: [] });
     const other = await checkpointBlob({ step: 1, tensors: { w: tensor([1, 2]) } });
     await expect(SavedRun.open(other)).rejects.toThrow("was not written by this page");

@@ -74,7 +74,7 @@ describe.each(devices)("fine-tuning on $name", ({ name, available, reason }) => 
   });
 });
 
-it("a text that is too short, and a model that has adapters, are refused", async () => {
+it("a text that is too short, and a model that has adapters, are rejected", async () => {
   const model = baseOn(await init("js"));
   for (const length of [0, 12, 100])
     expectCode("BAD_ARGUMENT", () => new FineTuning(model, { tokens: TEXT.subarray(0, length) }));

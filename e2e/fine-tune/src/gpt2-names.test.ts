@@ -29,7 +29,7 @@ it("need no prefix, and do without old files' masks", () => {
   expect(model().loadStateDict(fromGpt2(old))).toEqual({ missing: [], unexpected: [] });
 });
 
-it("of another model are refused, and so is a part of one", () => {
+it("of another model are rejected, and so is a part of one", () => {
   expectCode("BAD_STATE", () => fromGpt2({ "model.layers.0.self_attn.q_proj.weight": rand([2, 2]) }));
   expectCode("BAD_STATE", () => fromGpt2({}));
   const { "transformer.ln_f.bias": _, ...part } = toGpt2(model().stateDict());

@@ -70,7 +70,7 @@ describe.each(launchers)("$name: a job ends well", ({ missing, launcher }) => {
 });
 
 /** With the library of the other launcher each rank finds itself alone. */
-it.skipIf(openMpi.missing ?? mpich.missing)("a library of another launcher is refused by name", async () => {
+it.skipIf(openMpi.missing ?? mpich.missing)("a library of another launcher is rejected by name", async () => {
   const launcher: typeof mpich.launcher = (size, args) => ({
     ...mpich.launcher(size, args),
     env: { OPT_MPI_LIBRARY: "libmpi.so.40" },

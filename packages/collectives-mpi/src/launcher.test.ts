@@ -42,7 +42,7 @@ describe("libraries", () => {
   it.each([
     ["none is there", undefined, /no MPI library opens \(libmpi\.so\.40, .*Debian: openmpi-bin or mpich/],
     ["the chosen one is not", "libx.so", /OPT_MPI_LIBRARY does not open: libx\.so: no such file/],
-  ])("are refused where %s", (_, chosen, message) => {
+  ])("are rejected where %s", (_, chosen, message) => {
     const open = () => openLibrary(none, { kind: "open-mpi", rank: 0, size: 1 }, chosen);
     expect(open).toThrow(
       expect.objectContaining({ code: "DEVICE_UNAVAILABLE", message: expect.stringMatching(message) }),
@@ -56,6 +56,6 @@ it("without a launcher there is no engine", () =>
 it.each([
   ["that is not installed", "linux-vax", undefined],
   ["of another version", "linux-x64", new URL("testing/other-version.cjs", import.meta.url).pathname],
-])("a binary %s is refused by name", (_, platform, binary) => {
+])("a binary %s is rejected by name", (_, platform, binary) => {
   expect(() => loadAddon(platform, binary)).toThrow(expect.objectContaining({ code: "DEVICE_UNAVAILABLE" }));
 });

@@ -72,7 +72,7 @@ describe("tensor takes", () => {
 
 const b = Symbol("bad") as never;
 
-describe("refusals", () => {
+describe("errors", () => {
   it.each<[string, ErrorCode, () => unknown]>([
     ["ragged rows", "BAD_SHAPE", () => tensor([[1, 2], [3]])],
     ["a number beside a row", "BAD_SHAPE", () => tensor([[1], 2] as never)],

@@ -98,7 +98,7 @@ describe("grad", () => {
     expectCode("NO_GRADIENT", () => grad(x.sum(), [other], { allowUnused: false }));
   });
 
-  it("refuses what it cannot give, and leaves nothing behind", () => {
+  it("rejects what it cannot give, and leaves nothing behind", () => {
     const [x, other] = [parameter([1, 2]), parameter([1])];
     const before = device.memory().tensors;
     tidy(() => {
@@ -120,7 +120,7 @@ describe("grad", () => {
 
   it("of no inputs is nothing", () => expect(grad(parameter([1]).sum(), [])).toEqual([]));
 
-  it("refuses what was overwritten, also between the first gradient and the second", () => {
+  it("rejects what was overwritten, also between the first gradient and the second", () => {
     const x = parameter([1, 2]);
     const [slope] = grad(x.pow(3).sum(), [x], { createGraph: true });
     noGrad(() => x.set([5, 5]));

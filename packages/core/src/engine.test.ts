@@ -84,13 +84,13 @@ describe("backward", () => {
     ["a gradient of another shape", "BAD_SHAPE", (x) => x.mul(2).backward(zeros([3]))],
     ["a gradient of another dtype", "BAD_DTYPE", (x) => x.mul(2).backward(zeros([2], { dtype: "f64" }))],
     ["a gradient of another device", "DEVICE_MISMATCH", (x) => x.backward(zeros([2], { device: new FakeDevice() }))],
-  ])("refuses %s", (_, code, body) => {
+  ])("rejects %s", (_, code, body) => {
     const x = parameter([1, 2]);
     expectCode(code, () => body(x));
     expect(x.grad).toBeNull();
   });
 
-  it("refuses a tape that was freed, before any gradient changes", () => {
+  it("rejects a tape that was freed, before any gradient changes", () => {
     const [x, y] = [parameter([2]), parameter([3])];
     const shared = x.mul(x);
     shared.sum().backward();
@@ -111,7 +111,7 @@ describe("noGrad and detach", () => {
   it.each([
     ["noGrad", noGrad],
     ["enableGrad", enableGrad],
-  ])("%s refuses asynchronous bodies, for it would be over at their first await, and what is no body", (_, run) => {
+  ])("%s rejects asynchronous bodies, for it would be over at their first await, and what is no body", (_, run) => {
     expectCode("BAD_ARGUMENT", () => run(async () => 1));
     expectCode("BAD_ARGUMENT", () => run(5 as never));
     expect(parameter([1]).mul(2).requiresGrad).toBe(true);

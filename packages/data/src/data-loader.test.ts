@@ -196,7 +196,7 @@ describe("an epoch resumed in its middle", () => {
     [{ ...new DataLoader(count(4), options()).stateDict(), seed: 1, generator: undefined }],
     [{ ...new DataLoader(count(5), options()).stateDict(), seed: 1 }],
     [{ ...new DataLoader(count(4), { ...options(), batchSize: 2 }).stateDict(), seed: 1 }],
-  ])("refuses %j", (state) => {
+  ])("rejects %j", (state) => {
     const loader = new DataLoader(count(4), options());
     expectCode("BAD_STATE", () => loader.loadStateDict(state as never));
   });
@@ -241,7 +241,7 @@ it.each<[string, () => unknown]>([
     () => new Windows(new DataView(new ArrayBuffer(4)) as never, { length: 1 }),
   ],
   ["windows of nothing", () => new Windows(Int32Array.of(1), { length: 0 })],
-])("refuses %s", (_, make) => {
+])("rejects %s", (_, make) => {
   expectCode("BAD_ARGUMENT", make);
 });
 

@@ -53,7 +53,7 @@ describe("collate", () => {
     ["objects of other fields", [{ a: 1 }, { b: 1 }]],
     ["a number beside text", [[1], ["a"]]],
     ["text beside a number", [["a"], [1]]],
-  ])("refuses %s", (_, samples) => {
+  ])("rejects %s", (_, samples) => {
     expectCode("BAD_SHAPE", () => collate(samples));
   });
 });
@@ -103,7 +103,7 @@ describe("TensorDataset", () => {
     expect([x.shape, y.shape, Number(y)]).toEqual([[2], [], 6]);
   });
 
-  it("refuses columns of other lengths, missing data, positions beyond", () => {
+  it("rejects columns of other lengths, missing data, positions beyond", () => {
     expectCode("BAD_SHAPE", () => new TensorDataset(tensor([1, 2]), tensor([1])));
     expectCode("BAD_SHAPE", () => new TensorDataset({ data: new Float32Array(5), shape: [2, 3] }));
     expectCode("BAD_ARGUMENT", () => new TensorDataset());
@@ -132,7 +132,7 @@ it("windows follow one another by their stride, labels by one", () => {
   expectCode("BAD_ARGUMENT", () => windows.get(2));
 });
 
-it("an alphabet gives its text back, and refuses others", () => {
+it("an alphabet gives its text back, and rejects others", () => {
   const alphabet = new Alphabet("to be, or not");
   expect(alphabet.decode(alphabet.encode("not to be"))).toBe("not to be");
   expectCode("BAD_ARGUMENT", () => alphabet.encode("x"));

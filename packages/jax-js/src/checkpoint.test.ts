@@ -106,7 +106,7 @@ it("has empty arrays and scalars, and float64 where the engine takes it", async 
   expect(adam.step).toBe(0);
 });
 
-it("is refused where it does not fit, and nothing is consumed", async () => {
+it("is rejected where it does not fit, and nothing is consumed", async () => {
   const [params, state] = train(start(), tx.init(start()), 1, 1);
   const saved = await tx.stateDict(state, tree.ref(params));
   const entry = saved.state.b!;

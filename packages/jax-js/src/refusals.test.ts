@@ -1,4 +1,4 @@
-// What cannot be right is refused by code, with nothing consumed.
+// What cannot be right is rejected by code, with nothing consumed.
 import { defaultDevice, devicePut, grad, init, jit, numpy as np, tree } from "@jax-js/jax";
 import { AdamW } from "@opt/adam-amsgrad";
 import type { ErrorCode } from "@opt/core";
@@ -112,7 +112,7 @@ it("says so where CommonJS has brought another copy of jax-js, and where params 
   );
 });
 
-it("refuses a norm over several devices or dtypes", async () => {
+it("rejects a norm over several devices or dtypes", async () => {
   const limited = gradientTransformation(AdamW, { clip: { norm: 1 } });
   const there = await devicePut(np.ones([2]), "cpu");
   const refused = (code: ErrorCode, make: () => np.Array[]) => {
@@ -135,7 +135,7 @@ it("makes transformations of classes alone, with options that a rule can have", 
   expectCode("UNSUPPORTED", () => gradientTransformation(Muon));
 });
 
-it("refuses paths that fall together, and 16 bits", () => {
+it("rejects paths that fall together, and 16 bits", () => {
   expectCode("DUPLICATE", () => tx.init({ "a.b": np.ones([1]), a: { b: np.ones([1]) } }));
   expectCode("BAD_DTYPE", () => tx.init(np.ones([1]).astype(np.float16)));
 });

@@ -55,7 +55,7 @@ describe.skipIf(missing)(`cpu reads of files${missing ?? ""}`, () => {
     expect([...memory.subarray(0, 13), ...memory.subarray(13 + length)]).toEqual(Array(20).fill(7));
   });
 
-  it("tell where not all is there, or the system refuses", async () => {
+  it("tell where not all is there, or the system rejects", async () => {
     const [closed, directory] = [await open(join(folder, "bytes"), "r"), await open(folder, "r")];
     const { fd } = closed;
     await closed.close();

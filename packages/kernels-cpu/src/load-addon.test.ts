@@ -14,7 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 it.each([
   ["none", "{}", "DEVICE_UNAVAILABLE"],
   ["an older", `{ commandFormat: () => ${commandFormat() - 1} }`, "DEVICE_UNAVAILABLE"],
-] as const)("refuses a binary of %s format", (name, exports, code) => {
+] as const)("rejects a binary of %s format", (name, exports, code) => {
   const path = join(folder, `${name}.cjs`);
   writeFileSync(path, `module.exports = ${exports};`);
   expectCode(code, () => loadAddon(platformName(), path));

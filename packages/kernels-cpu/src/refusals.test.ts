@@ -18,28 +18,28 @@ describe.skipIf(missingDevice)(`cpu refusals${missingDevice ?? ""}`, () => {
   };
   const three = (length = 8) => [1, 2, 3].map((value) => sliceOf(new Float32Array(length).fill(value)));
 
-  it("refuses buffers of different lengths", () => {
+  it("rejects buffers of different lengths", () => {
     const [param, grad] = three();
     expectCode("INTERNAL", () => launchRule([param!, grad!, sliceOf(new Float32Array(7))]));
   });
 
-  it.each([[[0.1]], [[]], [[1, 2, 3]]])("refuses the scalars %j of a rule of two", (scalars) =>
+  it.each([[[0.1]], [[]], [[1, 2, 3]]])("rejects the scalars %j of a rule of two", (scalars) =>
     expectCode("INTERNAL", () => launchRule(three(), scalars)),
   );
 
-  it("refuses a missing buffer, also of a rule that was not built", () => {
+  it("rejects a missing buffer, also of a rule that was not built", () => {
     expectCode("INTERNAL", () => launchRule(three().slice(1)));
     expectCode("INTERNAL", () => launchRule(three(), [1], unbuilt));
   });
 
-  it("refuses slices that leave their memory or are not aligned to their elements", () => {
+  it("rejects slices that leave their memory or are not aligned to their elements", () => {
     const [param, grad, memory] = three();
     for (const bad of [{ byteOffset: 4 }, { byteOffset: -4 }, { byteOffset: 2, length: 4 }, { length: 2 ** 40 }]) {
       expectCode("INTERNAL", () => launchRule([{ ...param!, ...bad }, grad!, memory!]));
     }
   });
 
-  it("refuses an array whose buffer was transferred away", () => {
+  it("rejects an array whose buffer was transferred away", () => {
     const array = new Float32Array(8);
     const [, grad, memory] = three();
     const param = sliceOf(array);
@@ -49,7 +49,7 @@ describe.skipIf(missingDevice)(`cpu refusals${missingDevice ?? ""}`, () => {
     expectCode("DISPOSED", () => backend.write(param.memory, 0, new Uint8Array(4)));
   });
 
-  it("refuses an array whose buffer shrank", () => {
+  it("rejects an array whose buffer shrank", () => {
     const resizable = new (ArrayBuffer as unknown as new (bytes: number, options: object) => ArrayBuffer)(32, {
       maxByteLength: 64,
     });
@@ -60,14 +60,14 @@ describe.skipIf(missingDevice)(`cpu refusals${missingDevice ?? ""}`, () => {
     expectCode("DISPOSED", () => launchRule([param, grad!, memory!]));
   });
 
-  it("refuses memory that was freed, and memory of another device", () => {
+  it("rejects memory that was freed, and memory of another device", () => {
     const [param, grad, memory] = three();
     backend.free(param!.memory);
     expectCode("DISPOSED", () => launchRule([param!, grad!, memory!]));
     expectCode("DEVICE_MISMATCH", () => launchRule([{ ...grad!, memory: { bytes: 32 } }, grad!, memory!]));
   });
 
-  it("refuses reads and writes outside of memory", () => {
+  it("rejects reads and writes outside of memory", () => {
     const memory = backend.allocate(16);
     expectCode("INTERNAL", () => backend.readSync!(memory, 8, 9));
     expectCode("INTERNAL", () => backend.write(memory, -1, new Uint8Array(1)));
@@ -75,7 +75,7 @@ describe.skipIf(missingDevice)(`cpu refusals${missingDevice ?? ""}`, () => {
     expectCode("DISPOSED", () => backend.readSync!(memory, 0, 1));
   });
 
-  it("refuses matrices that are shorter than their sizes say", () => {
+  it("rejects matrices that are shorter than their sizes say", () => {
     const kernel = backend.kernel({ kind: "matmul", transposeA: false, transposeB: false, dtype: "f32" });
     const [a, b, output] = three(4);
     const sizes = { batch: 1, m: 2, n: 2, k: 3, strideA: 6, strideB: 6 };
@@ -131,7 +131,7 @@ describe("opening", () => {
   it("says when a binary does not load", () =>
     expectCode("DEVICE_UNAVAILABLE", () => loadAddon("plan9-mips", fileURLToPath(import.meta.url))));
 
-  it.skipIf(missingDevice)("refuses an instruction set that is not there, and an invalid number of threads", () => {
+  it.skipIf(missingDevice)("rejects an instruction set that is not there, and an invalid number of threads", () => {
     expectCode("DEVICE_UNAVAILABLE", () => openCpuBackend({ instructionSet: "mmx" }));
     for (const threads of [0, -1, 1.5, Number.NaN, 257]) expectCode("BAD_ARGUMENT", () => openCpuBackend({ threads }));
   });

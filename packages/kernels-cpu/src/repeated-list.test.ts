@@ -25,7 +25,7 @@ describe.skipIf(missingDevice)(`a list launched again${missingDevice ?? ""}`, ()
     expect(again.arrays).not.toEqual(setUp(rule).arrays);
   });
 
-  it.each([1, 2, 3])("after %d launches is refused once its memory is gone, and nothing has changed", (launches) => {
+  it.each([1, 2, 3])("after %d launches is rejected once its memory is gone, and nothing has changed", (launches) => {
     const { backend, kernel, arrays, slices, scalars } = setUp(everyOp);
     const list = [slices];
     const launch = () => backend.launch({ kind: "rule", kernel, tensors: list, scalars });

@@ -49,7 +49,7 @@ describe.skipIf(missingDevice)(`cpu threads${missingDevice ?? ""}`, () => {
     },
   );
 
-  it("follow OPT_NUM_THREADS and OPT_CPU_ISA, and refuse what these cannot be", async ({ signal }) => {
+  it("follow OPT_NUM_THREADS and OPT_CPU_ISA, and reject what these cannot be", async ({ signal }) => {
     await expect(output("idle-pool.ts", signal, { OPT_NUM_THREADS: "many" })).rejects.toThrow(
       /threads must be 1 to 256, got NaN/,
     );

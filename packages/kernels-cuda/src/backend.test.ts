@@ -245,7 +245,7 @@ it("takes new staging while the GPU still copies, up to a limit, and reuses it a
   expect(backend.reserved().host).toBe(2 ** 28);
 });
 
-it("refuses slices outside of their memory, freed memory, another device's, and buffers of different lengths", () => {
+it("rejects slices outside of their memory, freed memory, another device's, and buffers of different lengths", () => {
   const backend = openFake(fakeDriver());
   const kernel = backend.kernel({ kind: "rule", rule: everyOp, dtype: "f32" });
   const slice = (memory = backend.allocate(32)): Slice => ({ memory, byteOffset: 0, length: 8 });
@@ -263,7 +263,7 @@ it("refuses slices outside of their memory, freed memory, another device's, and 
   expectCode("DISPOSED", () => backend.readSync(memory, 0, 4));
 });
 
-it("refuses kernels that no build knew where NVRTC is not", () => {
+it("rejects kernels that no build knew where NVRTC is not", () => {
   const backend = openFake(fakeDriver());
   const rule = { ...everyOp, name: "another", hash: "unbuilt" };
   expectCode("UNSUPPORTED", () => backend.kernel({ kind: "rule", rule, dtype: "f32" }));

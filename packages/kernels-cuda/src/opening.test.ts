@@ -25,7 +25,7 @@ it("names the package that is missing, and what serves without it", () => {
 it("says when a binary does not load", () =>
   expectCode("DEVICE_UNAVAILABLE", () => loadAddon(fileURLToPath(new URL(".", import.meta.url)))));
 
-it("refuses a binary of another version", () => {
+it("rejects a binary of another version", () => {
   const folder = mkdtempSync(join(tmpdir(), "opt-cuda-"));
   mkdirSync(join(folder, "opt_cuda.node"));
   writeFileSync(join(folder, "opt_cuda.node", "index.js"), "module.exports = { doorVersion: 0 };");

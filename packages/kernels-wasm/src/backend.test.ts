@@ -12,7 +12,7 @@ afterEach(() => {
 });
 
 describe("openWasmBackend", () => {
-  it.each([0, -1, 1.5, 257, Number.NaN])("refuses %s threads", async (threads) => {
+  it.each([0, -1, 1.5, 257, Number.NaN])("rejects %s threads", async (threads) => {
     await expectCode("BAD_ARGUMENT", () => openWasmBackend({ threads }));
   });
 
@@ -37,7 +37,7 @@ describe("openWasmBackend", () => {
     expect([backend.threads, backend.memory.shared]).toEqual([1, false]);
   });
 
-  it("uses one thread where workers are refused, as Node's permission model does", async () => {
+  it("uses one thread where workers are rejected, as Node's permission model does", async () => {
     class Worker {
       constructor() {
         throw Object.assign(new Error("Access to this API has been restricted."), { code: "ERR_ACCESS_DENIED" });

@@ -70,7 +70,7 @@ describe.skipIf(reason !== undefined)(`webgpu${reason === undefined ? "" : ` (sk
     expect(found).toEqual([true, true, true, false, false]);
   });
 
-  it("refuses float64", async () => {
+  it("rejects float64", async () => {
     const backend = await open();
     await expectCode("UNSUPPORTED", () => backend.kernel({ kind: "copy", from: "f64", to: "f32" }));
     await init("webgpu");
@@ -82,7 +82,7 @@ describe.skipIf(reason !== undefined)(`webgpu${reason === undefined ? "" : ` (sk
     await expectCode("NOT_SYNC", () => parameter([1]).dataSync());
   });
 
-  it("refuses more than a buffer can hold before it asks the device", async () => {
+  it("rejects more than a buffer can hold before it asks the device", async () => {
     const backend = await open();
     await expectCode("OUT_OF_MEMORY", () => backend.allocate(2 ** 45));
   });

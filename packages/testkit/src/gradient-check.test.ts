@@ -14,14 +14,14 @@ describe("gradCheck", () => {
     await gradCheck((x) => x.mul(x).mul(x), [tensor([0.5, -1.25, 3])]);
   });
 
-  it("refuses a wrong gradient and says where", async () => {
+  it("rejects a wrong gradient and says where", async () => {
     const halfDetached = (x: Tensor) => x.mul(x.detach());
     await expect(gradCheck(halfDetached, [normal([4], 5)])).rejects.toThrow(
       /gradient of input 0, \[4\][\s\S]*4 of 4 words differ/,
     );
   });
 
-  it("refuses a gradient that is wrong in one element of the output alone", async () => {
+  it("rejects a gradient that is wrong in one element of the output alone", async () => {
     const fn = (x: Tensor) => x.mul(x).slice(0, 3).sum().add(x.slice(3, 4).detach().sum());
     await expect(gradCheck(fn, [normal([4], 6)])).rejects.toThrow("1 of 4 words differ");
   });

@@ -43,7 +43,7 @@ describe.skipIf(reason !== undefined)(`in Chromium${reason === undefined ? "" : 
   it.each(["cpu", "wasm", "webgl"])("on %s", async (name) => expectTrained(await train(name), name));
 
   // In software, canvases give zeros to TF.js' synchronous reads.
-  it("on webgpu, or is refused where that cannot be read at once", async () => {
+  it("on webgpu, or is rejected where that cannot be read at once", async () => {
     const seen = await train("webgpu");
     if (seen !== "NOT_SYNC") expectTrained(seen, "webgpu");
   });

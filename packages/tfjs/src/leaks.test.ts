@@ -34,7 +34,7 @@ it.each([
   expect([tf.memory().numTensors, device.memory()]).toEqual(before);
 });
 
-it("nothing of a step that is refused", async () => {
+it("nothing of a step that is rejected", async () => {
   await useBackend("cpu");
   const w = tf.tidy(() => tf.variable(tf.ones([3])));
   const optimizer = new TfOptimizer(AdamW);

@@ -1,4 +1,4 @@
-// What is refused, by its code, and that nothing has changed then.
+// What is rejected, by its code, and that nothing has changed then.
 import { AdamW } from "@opt/adam-amsgrad";
 import { compile, init, type OptimizerState, tensor } from "@opt/core";
 import { Muon } from "@opt/muon";
@@ -20,7 +20,7 @@ afterEach(() => tf.disposeVariables());
 const variable = (values: number[], name?: string) => tf.tidy(() => tf.variable(tf.tensor1d(values), true, name));
 const of = <Value>(value: unknown) => value as Value;
 
-describe("the constructor refuses", () => {
+describe("the constructor rejects", () => {
   it.each<[string, unknown, object, object]>([
     ["what is no class", "adam", {}, {}],
     ["nothing", undefined, {}, {}],
@@ -46,7 +46,7 @@ describe("the constructor refuses", () => {
   });
 });
 
-describe("applyGradients refuses", () => {
+describe("applyGradients rejects", () => {
   const g = (values: number[]) => tf.tensor1d(values);
   const disposed = (x: tf.Tensor) => {
     x.dispose();
@@ -152,7 +152,7 @@ describe("applyGradients refuses", () => {
   });
 });
 
-describe("state of others is refused", () => {
+describe("state of others is rejected", () => {
   const stepped = (values: number[], name: string) => {
     const w = variable(values, name);
     const optimizer = new TfOptimizer(NAdam);

@@ -51,7 +51,7 @@ describe.each([true, false])("conditional puts: %s", (isConditional) => {
     expect(await diffCheckpoints("runs/a", "whole.safetensors", { fileSystem })).toMatchObject({ equal: true });
   });
 
-  it("refuses a step that exists, replaces it when asked, keeps the newest, and of two saves at once leaves one whole", async () => {
+  it("rejects a step that exists, replaces it when asked, keeps the newest, and of two saves at once leaves one whole", async () => {
     const { server } = held;
     server.isConditional = isConditional;
     const fileSystem = server.fileSystem();
@@ -221,7 +221,7 @@ describe("when the network fails", () => {
 });
 
 describe("what it may not do", () => {
-  it("where listing is forbidden a step is read by its own path, and a run is refused with advice", async () => {
+  it("where listing is forbidden a step is read by its own path, and a run is rejected with advice", async () => {
     const { server } = held;
     const { path } = await saveCheckpoint("runs/a", contents(1), { fileSystem: server.fileSystem() });
     server.fate = ({ method, url }) => (method === "GET" && url.includes("list-type") ? "forbidden" : undefined);

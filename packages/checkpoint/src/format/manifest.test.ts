@@ -74,7 +74,7 @@ describe("a manifest", () => {
       (text) => text.replace('"files":', '"other":{\n"tensors":[\n{}\n]},\n"files":'),
     ],
     ["an empty line", (text) => text.replace("]},\n{", "]},\n\n{")],
-  ])("with %s is refused", (_, edit) => {
+  ])("with %s is rejected", (_, edit) => {
     const text = new TextDecoder().decode(encodeManifest(manifest));
     const edited = edit(text.slice(0, text.lastIndexOf(',\n"crc32"')));
     expect(text.startsWith(edited)).toBe(false);
@@ -210,11 +210,11 @@ describe("a manifest", () => {
         raw.tensors[0].boxes[0].crc32 = "xyz";
       },
     ],
-  ])("with %s is refused: %s", (_, code, edit) => {
+  ])("with %s is rejected: %s", (_, code, edit) => {
     expect(() => parseManifest(forged(edit), "m")).toThrow(expect.objectContaining({ code }));
   });
 
-  it("of any bytes is refused by code", () => {
+  it("of any bytes is rejected by code", () => {
     const bytes = encodeManifest(manifest);
     fc.assert(
       fc.property(
@@ -231,7 +231,7 @@ describe("a manifest", () => {
     );
   });
 
-  it("of any JSON with a right checksum is read or refused by code, never followed", () => {
+  it("of any JSON with a right checksum is read or rejected by code, never followed", () => {
     const paths = ["step", "world", "mesh", "files", "tensors", "values"];
     fc.assert(
       fc.property(fc.constantFrom(...paths), fc.jsonValue(), (member, value) => {

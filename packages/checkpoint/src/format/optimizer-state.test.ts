@@ -18,7 +18,7 @@ it.each<[string, string, () => unknown]>([
   ["nothing to save", "optimizerContents", () => optimizerContents(undefined as never)],
   ["nothing loaded", "optimizerState", () => optimizerState(undefined as never)],
   ["tensors without their values", "optimizerState", () => optimizerState({ tensors: {} } as never)],
-])("refuses %s", (_, where, body) => {
+])("rejects %s", (_, where, body) => {
   expect(body).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT", where }));
 });
 
@@ -61,7 +61,7 @@ it.each<[string, string, object, unknown]>([
   ["a key of a file that has none", "BAD_STATE", { tensors: { w: tensor([1]) }, values: {} }, { key: "critic" }],
   ["a key that is no option", "BAD_ARGUMENT", saved("critic"), "critic"],
   ["a misspelt option", "BAD_ARGUMENT", saved(), { kye: "critic" }],
-])("refuses %s", (_, code, loaded, options) => {
+])("rejects %s", (_, code, loaded, options) => {
   const message =
     code === "BAD_STATE" ? expect.stringMatching(/under the key "(critik|optimizer|critic)"/) : expect.anything();
   expect(() => optimizerState(loaded as never, options as never)).toThrow(expect.objectContaining({ code, message }));
@@ -83,6 +83,6 @@ it.each([
   { groups: [], state: { w: null } },
   { groups: [], state: { w: 0 } },
   { groups: [null], state: {} },
-])("refuses to save a state of %j, which held nothing", (state) => {
+])("will not save a state of %j, which held nothing", (state) => {
   expect(() => optimizerContents(state as never)).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" }));
 });

@@ -57,7 +57,7 @@ describe("a safetensors header", () => {
     ["bytes after the last tensor", `{"w":${entry("U8", "[1]", 0, 1)}}`, 2, "CORRUPT"],
     ["a shorter file", `{"w":${entry("U8", "[4]", 0, 4)}}`, 3, "CORRUPT"],
     ["metadata that is no text", `{"__metadata__":{"a":1}}`, 0, "CORRUPT"],
-  ])("is refused with %s", (_, json, dataBytes, code) => {
+  ])("is rejected with %s", (_, json, dataBytes, code) => {
     expect(() => parse(json, dataBytes)).toThrow(expect.objectContaining({ code }));
   });
 
@@ -71,7 +71,7 @@ describe("a safetensors header", () => {
     ]);
   });
 
-  it("is refused where it is no UTF-8", () => {
+  it("is rejected where it is no UTF-8", () => {
     const header = new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]);
     expect(() => parseSafetensorsHeader(header, 15, "file")).toThrow(expect.objectContaining({ code: "CORRUPT" }));
   });
@@ -80,14 +80,14 @@ describe("a safetensors header", () => {
     ["shorter than 8 bytes", [1, 2, 3]],
     ["announcing more than it has", [9, 0, 0, 0, 0, 0, 0, 0, 0x7b, 0x7d]],
     ["announcing 2^63 bytes", [0, 0, 0, 0, 0, 0, 0, 0x80, 0x7b, 0x7d]],
-  ])("of a file %s is refused before anything is allocated", async (_, bytes) => {
+  ])("of a file %s is rejected before anything is allocated", async (_, bytes) => {
     const fileSystem = new MemoryFileSystem();
     await (await fileSystem.open("/file", "create")).write(Uint8Array.from(bytes), 0);
     const file = await openRandomAccess(fileSystem, "/file");
     await expect(readSafetensorsHeader(file)).rejects.toMatchObject({ code: "CORRUPT" });
   });
 
-  it("of any bytes is either read or refused by code", () => {
+  it("of any bytes is either read or rejected by code", () => {
     const { bytes } = encodeSafetensorsHeader([{ name: "w", dtype: "F32", shape: [2, 3] }], { a: "b" });
     const next = random(1);
     fc.assert(

@@ -51,7 +51,7 @@ describe("convertCheckpoint", () => {
     await source.close();
   });
 
-  it("refuses an unknown target, and a map that names nothing", async () => {
+  it("rejects an unknown target, and a map that names nothing", async () => {
     const out = join(scratch.path, "out");
     await expectCode("BAD_ARGUMENT", convertCheckpoint(torchRun(), out, { to: "onnx" as ConvertTarget }));
     await expectCode("MISSING", convertCheckpoint(torchRun(), out, { to: "checkpoint", map: { nothing: "x" } }));
@@ -79,14 +79,14 @@ describe("convertCheckpoint", () => {
     ["BAD_ARGUMENT", { parameterOrder: "any" as "model" }],
     ["BAD_ARGUMENT", { excludes: ["x"] }],
     ["BAD_ARGUMENT", { exclude: "x" }],
-  ] as const)("refuses (%s) %j", async (code, options) => {
+  ] as const)("rejects (%s) %j", async (code, options) => {
     await expectCode(
       code,
       convertCheckpoint(torchRun(), join(scratch.path, "x"), { to: "safetensors", ...(options as object) }),
     );
   });
 
-  it("takes a model and its optimizer from two files, and refuses none", async () => {
+  it("takes a model and its optimizer from two files, and rejects none", async () => {
     const [model, optimizer, out] = ["m.pdparams", "o.pdopt", "out"].map((name) => join(scratch.path, name));
     const table = { "fc.w": "linear_0.w_0", "fc.b": "linear_0.b_0" };
     const state = {

@@ -4,7 +4,7 @@ import { fuzz, madeSeeds } from "../testing/fuzz";
 describe("damaged checkpoints", async () => {
   const seeds = await madeSeeds();
 
-  it.each(seeds)("of $name are read or refused, in time and within their size", async (seed) => {
+  it.each(seeds)("of $name are read or rejected, in time and within their size", async (seed) => {
     const { count, refused, slowest } = await fuzz([seed], 11, (done) => done >= 150);
     expect(count).toBe(150);
     expect(refused).toBeGreaterThan(10);

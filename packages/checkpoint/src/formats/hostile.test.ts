@@ -1,4 +1,4 @@
-/** Small files that would be large: refused before they fill the memory, and read by who raises the limit. */
+/** Small files that would be large: rejected before they fill the memory, and read by who raises the limit. */
 import { describe, expect, it } from "vitest";
 import type { ImportOptions, TensorSource } from "../format/source";
 import { memoryFiles } from "../testing/disks/memory-files";
@@ -26,7 +26,7 @@ describe("hostile files", () => {
       "one list, a million times",
       program([0x5d, 0x28, 0x5d, 0x71, 0, 0x28], times(1000, 0x4b, 1), [0x65], times(1_000_000, 0x68, 0), [0x65]),
     ],
-  ])("a pickle of %s is refused", async (_, bytes) => {
+  ])("a pickle of %s is rejected", async (_, bytes) => {
     const before = process.memoryUsage().rss;
     await expectCode("CORRUPT", open("a.pt", bytes));
     expect(process.memoryUsage().rss - before).toBeLessThan(300 << 20);
@@ -39,14 +39,14 @@ describe("hostile files", () => {
     expect(source.values["epochs.449999"]).toBe(449_999);
   });
 
-  it("a zip of more members than tensors are likely is refused", async () => {
+  it("a zip of more members than tensors are likely is rejected", async () => {
     const members = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`a/data/${i}`, new Uint8Array(0)]));
     const bytes = zipOf({ "a/data.pkl": pickleOf(null, 2), ...members });
     expect((await open("a.pt", bytes)).tensors.size).toBe(0);
     await expectCode("REFUSED", open("a.pt", bytes, { maxTensors: 50 }));
   });
 
-  it("HDF5 that unpacks to far more than its length is refused, in all and in one chunk", async () => {
+  it("HDF5 that unpacks to far more than its length is rejected, in all and in one chunk", async () => {
     const { h5 } = await made.kerasFile({ compressed: true, rows: 6_000_000 });
     expect(h5.length).toBeLessThan(24 << 20);
     await expectCode("REFUSED", open("a.h5", h5));
@@ -58,7 +58,7 @@ describe("hostile files", () => {
     await expectCode("REFUSED", open("a.h5", small.h5, { maxTensors: 3 }));
   });
 
-  it("JSON that nests without end is refused", async () => {
+  it("JSON that nests without end is rejected", async () => {
     const nested = `{"a":${"[".repeat(1_000_000)}${"]".repeat(1_000_000)}}`;
     await expectCode("CORRUPT", open("model.json", Buffer.from(nested)));
     const text = Buffer.from(JSON.stringify({ weightsManifest: [], note: "[{".repeat(5000), path: 'a"[\\' }));

@@ -237,7 +237,7 @@ describe("opening", () => {
   });
 });
 
-it("refuses replicas in safetensors shards that hold different bytes, by the tensor's name, once they are read", async () => {
+it("rejects replicas in safetensors shards that hold different bytes, by the tensor's name, once they are read", async () => {
   const files = {
     "a.safetensors": shard("w", [0, 0], [1, 2], 1, 2),
     "b.safetensors": shard("w", [1, 0], [1, 2], 3, 4),
@@ -248,7 +248,7 @@ it("refuses replicas in safetensors shards that hold different bytes, by the ten
   await source.close();
 });
 
-describe("refusals", () => {
+describe("errors", () => {
   const evil = new Call(new Name("os", "system"), ["true"]);
   const keyed = (size: number[]): Uint8Array => made.torchZip({ w: torchTensorCall("0", size) }, { 0: floats(1, 2) });
   const encrypted = Uint8Array.of(0xd8, 0x5e, 0x3a, 0x7f, 0, 0, 0, 0);

@@ -102,7 +102,7 @@ describe("a layout", () => {
     expect(placementsOf(square, tensor)).toEqual([{ box: wholeOf([2, 0]), ranks: [0, 1, 2, 3] }]);
   });
 
-  it("adds up the whole shape, and refuses slices that do not tell it", () => {
+  it("adds up the whole shape, and rejects slices that do not tell it", () => {
     const tensor = { name: "w", rank: 1 };
     const silent: Layout = { ...square, tensors: { "*": { split: ["data"], sizes: [[1, 4]] } } };
     const badShape = expect.objectContaining({ code: "BAD_SHAPE" });
@@ -141,7 +141,7 @@ describe("a layout", () => {
     ["sizes that do not add up", { ...square, tensors: { "*": { split: ["data"], sizes: [[1, 2]] } } }, [4]],
     ["boxes for too few ranks", { ...square, tensors: { "*": { boxes: [[]] } } }, [4]],
     ["a box outside", { ...square, tensors: { "*": { boxes: [[], [], [], [{ offset: [3], size: [2] }]] } } }, [4]],
-  ])("refuses %s", (_, layout, shape) => {
+  ])("rejects %s", (_, layout, shape) => {
     expect(() => placementsOf(layout, { name: "w", shape })).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" }));
   });
 

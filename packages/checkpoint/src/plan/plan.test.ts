@@ -21,14 +21,14 @@ describe("the planner", () => {
     expect(() => plan.sourcesOf(box([0, 0], [4, 6]))).toThrow(expect.objectContaining(refusal));
   });
 
-  it("refuses overlaps, naming both boxes", () => {
+  it("rejects overlaps, naming both boxes", () => {
     const refusal = { code: "CORRUPT", message: expect.stringMatching(/\[0:3, 0:6\] and \[2:4, 0:6\]/) };
     expect(() => new SourcePlan(tensor, [box([0, 0], [3, 6]), box([2, 0], [2, 6])])).toThrow(
       expect.objectContaining(refusal),
     );
   });
 
-  it("refuses a box that leaves the tensor", () => {
+  it("rejects a box that leaves the tensor", () => {
     expect(() => new SourcePlan(tensor, [box([0, 0], [5, 6])])).toThrow(expect.objectContaining({ code: "CORRUPT" }));
   });
 

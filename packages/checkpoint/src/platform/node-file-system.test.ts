@@ -61,7 +61,7 @@ describe.skipIf(process.platform === "win32")("what is no plain file (skipped: W
   const at = (name: string) => join(folder, name);
   const read = async (name: string) => (await nodeFileSystem.open(at(name), "read")).close();
 
-  it("a pipe or a device is refused at once, nobody waits for its other end", async () => {
+  it("a pipe or a device is rejected at once, nobody waits for its other end", async () => {
     expect(spawnSync("mkfifo", [at("fifo")]).status).toBe(0);
     symlinkSync("/dev/zero", at("device"));
     for (const name of ["fifo", "device"]) {

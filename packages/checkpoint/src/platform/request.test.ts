@@ -9,7 +9,7 @@ const bytes = randomBytes(3_000_000, 1);
 let server: Server;
 let url: URL;
 
-/** Sends back what it gets; `/bytes`, `/cut`, `/silent` and `/refused` are what they say. */
+/** Sends back what it gets; `/bytes`, `/cut`, `/silent` and `/rejected` are what they say. */
 beforeEach(async () => {
   server = createServer(async (request, response) => {
     const { length } = bytes;

@@ -110,7 +110,7 @@ describe("files that are not the ones that were saved", () => {
     ],
     ["stale", "CORRUPT", async (damaged) => damaged.replace(first, (await savedDisk(99)).contents(first))],
     ["without a manifest", "MISSING", (damaged) => damaged.remove(`${STEP}/${MANIFEST_FILE}`)],
-  ])("%s: refused by load, merge and reshard with %s", async (_, code, damage) => {
+  ])("%s: rejected by load, merge and reshard with %s", async (_, code, damage) => {
     const fileSystem = await savedDisk();
     await damage(fileSystem);
     const path = "/runs/a";
@@ -127,7 +127,7 @@ describe("faults that others let through", () => {
   const tensors = (value: number) => ({ w: { dtype: "F32", shape: [2], data: new Float32Array([1, value]) } });
   const replicated = { mesh: { shape: [2], axes: ["data"] }, tensors: { "*": "replicate" } } as const;
 
-  it("a replicated tensor that differs between ranks is refused by name", async () => {
+  it("a replicated tensor that differs between ranks is rejected by name", async () => {
     const fileSystem = new MemoryFileSystem();
     const [zero, one] = localCommunicators(2) as [Communicator, Communicator];
     const save = (communicator: Communicator, value: number) =>
@@ -166,7 +166,7 @@ describe("faults that others let through", () => {
     expect([...(await tensors.w!.data())]).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   });
 
-  it("a rank whose boxes are missing is refused, the boxes listed", async () => {
+  it("a rank whose boxes are missing is rejected, the boxes listed", async () => {
     const fileSystem = new MemoryFileSystem();
     const boxes = [{ offset: [0, 0], size: [1, 2], data: new Float32Array(2) }];
     const save = saveCheckpoint(

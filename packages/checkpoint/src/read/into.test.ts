@@ -71,7 +71,7 @@ describe.each([
     expect(Buffer.compare(into.large.bytesSync().subarray(2 * COLUMNS, 4 * COLUMNS), row)).toBe(0);
   });
 
-  it("refuses disposed tensors before any changes", async () => {
+  it("rejects disposed tensors before any changes", async () => {
     const into = model();
     into.half.dispose();
     await expect(load(into)).rejects.toMatchObject({ code: "DISPOSED" });

@@ -1,4 +1,4 @@
-/** What is refused by name before anything happens: misspelt options, invalid paths, ranks of unknown worlds. */
+/** What is rejected by name before anything happens: misspelt options, invalid paths, ranks of unknown worlds. */
 import { describe, expect, it } from "vitest";
 import { convertCheckpoint } from "../formats/convert";
 import { loadCheckpoint } from "../operations";
@@ -32,7 +32,7 @@ describe.each(calls)("%s", (_, call) => {
     [undefined, /path must be a string, got undefined/],
     [new URL("file:///r"), /fileURLToPath/],
     ["", /path must be a string, got ""/],
-  ])("refuses the path %s", async (path, message) =>
+  ])("rejects the path %s", async (path, message) =>
     expect(await expectCode("BAD_ARGUMENT", call(path as never, {} as never))).toMatch(message),
   );
 
@@ -40,13 +40,13 @@ describe.each(calls)("%s", (_, call) => {
     expect(await expectCode("BAD_ARGUMENT", call("/r" as never, { fileSystem } as never))).toMatch(/^\[fileSystem\]/),
   );
 
-  it("refuses a misspelt option", async () =>
+  it("rejects a misspelt option", async () =>
     expect(await expectCode("BAD_ARGUMENT", call("/r" as never, { fileSytem: 1 } as never))).toMatch(
       /Did you mean fileSystem/,
     ));
 });
 
-it("diffCheckpoints refuses a name that neither side has: it compared nothing, and found it equal", async () => {
+it("diffCheckpoints rejects a name that neither side has: it compared nothing, and found it equal", async () => {
   const fileSystem = new MemoryFileSystem();
   const w = { dtype: "f32", shape: [1], data: Float32Array.of(1) };
   await saveCheckpoint("/a", { step: 1, tensors: { w } }, { fileSystem });
@@ -57,7 +57,7 @@ it("diffCheckpoints refuses a name that neither side has: it compared nothing, a
   expect((await diff("*.exp_avg")).differences).toMatchObject([{ kind: "missing in a" }]);
 });
 
-it("a rank without a world is refused, not given everything", async () => {
+it("a rank without a world is rejected, not given everything", async () => {
   const fileSystem = new MemoryFileSystem();
   await expectCode("BAD_ARGUMENT", loadCheckpoint("/r", { rank: 1, fileSystem }));
 });
@@ -87,7 +87,7 @@ it.each<[string, object]>([
   ["an array without its shape to fill", { into: { w: new Float32Array(2) } }],
   ["an invalid store", { fileSystem: {} }],
   ["invalid names", { names: [3] }],
-])("loadCheckpoint refuses %s", async (_, options) => {
+])("loadCheckpoint rejects %s", async (_, options) => {
   const fileSystem = new MemoryFileSystem();
   const w = { dtype: "f32", shape: [2], data: Float32Array.of(1, 2) };
   await saveCheckpoint("/r", { step: 1, tensors: { w } }, { fileSystem });

@@ -165,7 +165,7 @@ it("what was saved of a generator and a scaler is taken as it is loaded, by Type
   expect([goesOn.nextFloat(), await scales.getScale()]).toEqual([generator.nextFloat(), 8]);
 });
 
-it("an average goes on after a save, its count among the values; given whole it is refused, and told so", async () => {
+it("an average goes on after a save, its count among the values; given whole it is rejected, and told so", async () => {
   const fileSystem = new MemoryFileSystem();
   const w = parameter([1, 2], { device: await init("js") });
   const average = new ExponentialMovingAverage([w], { decay: 0.5 });

@@ -109,7 +109,7 @@ describe("the executor", () => {
     expect(most).toBeLessThanOrEqual((65536 * 2) / 5);
   });
 
-  it("refuses a cap that is no memory at all", async () => {
+  it("rejects a cap that is no memory at all", async () => {
     await expect(streamTensors([], { maxMemory: 1000 })).rejects.toMatchObject({ code: "BAD_ARGUMENT" });
   });
 });

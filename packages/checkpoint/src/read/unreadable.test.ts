@@ -29,7 +29,7 @@ describe.each([
     expect(plain.tensors.counter).toMatchObject({ dtype: "I64", shape: [] });
   });
 
-  it("are refused when they are asked for: by name, by pattern, or with everything", async () => {
+  it("are rejected when they are asked for: by name, by pattern, or with everything", async () => {
     expect(await expectCode("UNSUPPORTED", loadCheckpoint(path, { names: ["sparse"] }))).toContain('"sparse"');
     await expectCode("UNSUPPORTED", loadCheckpoint(path, { names: ["*"] }));
     await expectCode("UNSUPPORTED", mergeCheckpoint(path, join(scratch.path, "all.safetensors")));

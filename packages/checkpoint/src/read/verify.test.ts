@@ -241,13 +241,13 @@ describe("a file of another system", () => {
     expect(await calls("close")).toBe(await calls("open"));
   });
 
-  it("of a set that is not all there: refused", async () => {
+  it("of a set that is not all there: rejected", async () => {
     const index = Buffer.from(JSON.stringify({ weight_map: { w: "1.safetensors" } }));
     const fileSystem = memoryFiles({ "m.safetensors.index.json": index });
     await expectCode("MISSING", verifyCheckpoint("/root/m.safetensors.index.json", { fileSystem }));
   });
 
-  it("not there, or of no system: refused", async () => {
+  it("not there, or of no system: rejected", async () => {
     const fileSystem = memoryFiles({ "m.txt": new TextEncoder().encode("hello") });
     await expectCode("MISSING", verifyCheckpoint("/root/m.safetensors", { fileSystem }));
     await expectCode("UNSUPPORTED", verifyCheckpoint("/root/m.txt", { fileSystem }));

@@ -1,4 +1,4 @@
-/** A disk that refuses a call: the save says so, the latest step is whole, and older ones are as they were. */
+/** A disk that rejects a call: the save says so, the latest step is whole, and older ones are as they were. */
 import { describe, expect, it } from "vitest";
 import { loadCheckpoint } from "../operations";
 import { mergeCheckpoint } from "../read/merge";
@@ -38,7 +38,7 @@ async function callsOfOneSave(...steps: number[]): Promise<number> {
   return counting.calls;
 }
 
-describe("a disk that refuses one call", () => {
+describe("a disk that rejects one call", () => {
   it.each([
     ["ENOSPC", "IO", /space/],
     ["EACCES", "IO", /permissions/],

@@ -48,7 +48,7 @@ it("several ranks save together", async () => {
   expect(await names(fileSystem)).toEqual(["step-00000004"]);
 });
 
-it("refuses a step that exists, replaces it when asked, and keeps the newest", async () => {
+it("rejects a step that exists, replaces it when asked, and keeps the newest", async () => {
   const fileSystem = memoryFileSystem();
   for (const step of [1, 2, 3]) await saveCheckpoint("run", contents(step), { fileSystem, keep: 2 });
   expect(await names(fileSystem)).toEqual(["step-00000002", "step-00000003"]);

@@ -1,4 +1,4 @@
-/** What a save refuses before it writes, and what it takes. */
+/** What a save rejects before it writes, and what it takes. */
 import { describe, expect, it } from "vitest";
 import { readManifest } from "../format/manifest";
 import { listSteps } from "../format/steps";
@@ -68,7 +68,7 @@ describe("saveCheckpoint", () => {
     ["a rank without a communicator", {}, { rank: 0, world: 2 } as SaveOptions, "BAD_ARGUMENT"],
     ["an option that there is not", {}, { patience: 1 } as SaveOptions, "BAD_ARGUMENT"],
     ["contents that there are not", { step: 1, tensor: {} } as Partial<CheckpointContents>, {}, "BAD_ARGUMENT"],
-  ])("refuses %s before it writes", async (_, contents, options, code) => {
+  ])("rejects %s before it writes", async (_, contents, options, code) => {
     const fileSystem = new MemoryFileSystem();
     const saving = saveCheckpoint("/r", { ...one, ...contents }, { ...options, fileSystem });
     await expect(saving.copied).rejects.toMatchObject({ code });
@@ -76,7 +76,7 @@ describe("saveCheckpoint", () => {
     expect(await fileSystem.kind("/r/step-00000001")).toBeUndefined();
   });
 
-  it.each([0, 1.5, -1, Number.NaN])("refuses a world of %d before a layout is made of it", async (world) => {
+  it.each([0, 1.5, -1, Number.NaN])("rejects a world of %d before a layout is made of it", async (world) => {
     const message = expect.stringMatching(/world must be a positive whole number/);
     await expect(saveCheckpoint("/r", one, { world })).rejects.toMatchObject({ code: "BAD_ARGUMENT", message });
   });

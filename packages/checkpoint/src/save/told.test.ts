@@ -72,14 +72,14 @@ it("warns of what PyTorch's reader cannot take, and of nothing else", async () =
   expect((await saveCheckpoint("/r", { ...one, step: 2 }, { fileSystem, world: 2 })).warnings).toEqual([]);
 });
 
-it("leaves nothing where the disk refuses", async () => {
+it("leaves nothing where the disk rejects", async () => {
   const disk = new MemoryFileSystem();
   const fileSystem = new FaultyFileSystem(disk, { at: 1, code: "ENOSPC", only: "write" });
   await expect(saveCheckpoint("/r", one, { fileSystem, world: 2 })).rejects.toMatchObject({ code: "IO" });
   expect(await disk.list("/r")).toEqual([]);
 });
 
-it.each([0, 1])("what is refused of rank %s alone is told to all, and the next save goes on", async (wrong) => {
+it.each([0, 1])("what is rejected of rank %s alone is told to all, and the next save goes on", async (wrong) => {
   const fileSystem = new MemoryFileSystem();
   const communicators = localCommunicators(3);
   const saveAll = (step: number, loss: (rank: number) => number, async = false) =>
@@ -101,7 +101,7 @@ it.each([0, 1])("what is refused of rank %s alone is told to all, and the next s
   expect(saved.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "fulfilled"]);
 });
 
-it("a communicator without its methods is refused", async () => {
+it("a communicator without its methods is rejected", async () => {
   const communicator = { rank: 0, size: 2 } as never;
   await expect(saveCheckpoint("run", { step: 1, tensors: {} }, { communicator })).rejects.toMatchObject({
     code: "BAD_ARGUMENT",

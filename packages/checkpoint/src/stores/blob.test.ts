@@ -50,14 +50,14 @@ it.each([
   [1, "1 bytes are missing"],
   [200, "200 bytes are missing"],
   [-12, "at least 12 bytes are missing"],
-])("a file that is cut off by %i is refused with how many", async (cut, words) => {
+])("a file that is cut off by %i is rejected with how many", async (cut, words) => {
   const blob = await checkpointBlob(contents);
   const header = 8 + Number(new DataView(await blob.slice(0, 8).arrayBuffer()).getBigUint64(0, true));
   const rest = blob.slice(0, cut < 0 ? header - 12 : -cut);
   expect(await expectCode("CORRUPT", loadCheckpoint(rest))).toContain(words);
 });
 
-it("what is no file is refused", async () => {
+it("what is no file is rejected", async () => {
   await expectCode("UNSUPPORTED", loadCheckpoint(new Blob(["not a checkpoint"])));
   await expectCode("BAD_ARGUMENT", loadCheckpoint({} as never));
 });

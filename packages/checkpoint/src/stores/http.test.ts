@@ -96,7 +96,7 @@ it("asks again for what broke off, and tells when it goes on breaking off", asyn
   await expectCode("IO", loadCheckpoint(STEP, { fileSystem }));
 });
 
-it("refuses more bytes than it asked for", async () => {
+it("rejects more bytes than it asked for", async () => {
   more = 1;
   await expectCode("IO", loadCheckpoint(STEP, { fileSystem: httpFileSystem(base) }));
 });
@@ -116,7 +116,7 @@ async function merged(): Promise<() => Promise<Uint8Array>> {
 
 const WEIGHT = sampleTensors(1)["fc.weight"]!.data;
 
-it("refuses a file that is replaced between two ranges: nothing else tells the bytes of both apart", async () => {
+it("rejects a file that is replaced between two ranges: nothing else tells the bytes of both apart", async () => {
   const load = await merged();
   expect(await load()).toEqual(WEIGHT);
   let asked = 0;
@@ -130,7 +130,7 @@ it("refuses a file that is replaced between two ranges: nothing else tells the b
   expect(await load()).toEqual(WEIGHT);
 });
 
-it.each([true, false])("refuses ranges of another place, where the server tells: %s", async (tells) => {
+it.each([true, false])("rejects ranges of another place, where the server tells: %s", async (tells) => {
   const load = await merged();
   [shift, saysRange] = [8, tells];
   const message = await load().catch(({ code, message }) => `${code} ${message}`);
@@ -162,7 +162,7 @@ it("reads where the server answers GET alone", async () => {
   await expectCode("MISSING", loadCheckpoint("nothing.safetensors", { fileSystem: httpFileSystem(base) }));
 });
 
-it("a run's folder is refused with what to name instead", async () => {
+it("a run's folder is rejected with what to name instead", async () => {
   const run = httpFileSystem(base.replace(/$/, "/"));
   for (const call of [loadCheckpoint, verifyCheckpoint, inspectCheckpoint])
     expect(await expectCode("MISSING", call("runs/a", { fileSystem: run }))).toMatch(

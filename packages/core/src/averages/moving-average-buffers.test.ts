@@ -84,7 +84,7 @@ it("a parameter that was frozen at first, or is frozen later, is averaged", () =
   expect(["0", "1"].map((name) => ema.stateDict()[`module.${name}`]!.dataSync()[0])).toEqual([1, 1]);
 });
 
-it("buffers are copied by each compiled update; unknown kinds are refused", () => {
+it("buffers are copied by each compiled update; unknown kinds are rejected", () => {
   const [w, mean] = [parameter([1]), tensor([1])];
   const ema = new ExponentialMovingAverage([w, mean]);
   ema.update();

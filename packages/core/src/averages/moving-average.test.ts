@@ -115,7 +115,7 @@ it("averaged shows the averages and gives the parameters back: after a value, an
   expect(seen()).toBe(3);
 });
 
-it("is compiled with a step, from its first update on; making averages and averaged() are refused inside", () => {
+it("is compiled with a step, from its first update on; making averages and averaged() are rejected inside", () => {
   const start = () => {
     const w = parameter([1, 2]);
     const optimizer = new Momentum([w], { lr: 0.1 });
@@ -152,7 +152,7 @@ it("is compiled with a step, from its first update on; making averages and avera
   );
 });
 
-it("is saved and loaded, also from a tensor's count, and refuses what does not fit before it changes", () => {
+it("is saved and loaded, also from a tensor's count, and rejects what does not fit before it changes", () => {
   const [a, b] = [parameter([1, 2]), parameter([5, 6])];
   const [saved, loaded] = [new ExponentialMovingAverage([a]), new ExponentialMovingAverage([b])];
   saved.update();
@@ -197,11 +197,11 @@ it.each<[string, unknown, object]>([
   ["decay below 0", [parameter([1])], { decay: -0.1 }],
   ["decay NaN", [parameter([1])], { decay: Number.NaN }],
   ["an unknown option", [parameter([1])], { momentum: 0.9 }],
-])("refuses %s", (_, params, options) => {
+])("rejects %s", (_, params, options) => {
   expectCode("BAD_ARGUMENT", () => new ExponentialMovingAverage(params as never, options));
 });
 
-it("takes nothing, several, and a decay of 1, and refuses one name twice", () => {
+it("takes nothing, several, and a decay of 1, and rejects one name twice", () => {
   new ExponentialMovingAverage([]).update();
   const ema = new ExponentialMovingAverage([parameter([1]), parameter([2])], { decay: 1 });
   for (let i = 0; i < 2; i++) ema.update();
@@ -246,7 +246,7 @@ it("averaged() gives back the parameters that are still there, whose copies foll
   expect(average.isDisposed).toBe(true);
 });
 
-it("a step inside of averaged(), which would be put back, is refused, eager and compiled", async () => {
+it("a step inside of averaged(), which would be put back, is rejected, eager and compiled", async () => {
   const w = parameter([1]);
   const optimizer = new Momentum([w]);
   const ema = new ExponentialMovingAverage([w], { decay: 0.5 });

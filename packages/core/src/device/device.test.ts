@@ -35,7 +35,7 @@ describe("a closed device", () => {
     return { registry, device, w, optimizer, step, compiled };
   }
 
-  it("refuses what is done with its tensors, by name", async () => {
+  it("rejects what is done with its tensors, by name", async () => {
     const { device, w, step, compiled } = await open();
     await device.close();
     for (const use of [

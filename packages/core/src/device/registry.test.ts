@@ -72,7 +72,7 @@ describe("init", () => {
     },
   );
 
-  it("refuses a named device that does not open, and does not fall back", async () => {
+  it("rejects a named device that does not open, and does not fall back", async () => {
     const registry = registryWith(fake("cuda", 40, absent("cuda")));
     await expectCode("DEVICE_UNAVAILABLE", () => registry.init("cuda"));
     await expectCode("DEVICE_UNAVAILABLE", () => registry.init("cuda")); // no stale promise
@@ -95,7 +95,7 @@ describe("init", () => {
     expect((await registry.init(name.replace("1", "0"))).name).toBe(name.slice(0, -2));
   });
 
-  it("refuses what is no name", async () => {
+  it("rejects what is no name", async () => {
     for (const name of [null, 0, {}]) await expectCode("BAD_ARGUMENT", () => registryWith().init(name as never));
   });
 
@@ -153,7 +153,7 @@ it.each<[string, unknown]>([
   ["an upper-case name", { ...fake("x", 1), name: "WebGPU" }],
   ["a rank that is no number", { ...fake("x", 1), rank: "high" }],
   ["no load", { name: "x", rank: 1 }],
-])("register refuses %s", (_, registration) => {
+])("register rejects %s", (_, registration) => {
   expectCode("BAD_ARGUMENT", () => new Registry().register(registration as BackendRegistration));
 });
 

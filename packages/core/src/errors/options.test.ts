@@ -33,6 +33,6 @@ it.each([
   [[1], "options must be an object, got [1]."],
   [new Map(), "options must be an object, got a Map."],
   [1n, "options must be an object, got 1n."],
-])("refuses %s", (options, message) => expect(refusal(options)).toContain(message));
+])("rejects %s", (options, message) => expect(refusal(options)).toContain(message));
 
 it("lists nothing where nothing is taken", () => expect(didYouMean("a", [])).toBe("It takes no options."));

@@ -75,7 +75,7 @@ it("a bound that a hook sets holds in compiled steps", () => {
   expect(compiled).toEqual(eager);
 });
 
-it("a hook that sets another option than the compiled step covers is refused", () => {
+it("a hook that sets another option than the compiled step covers is rejected", () => {
   const { w, optimizer } = parts();
   let norm = 0.5;
   optimizer.on("beforeStep", ({ groups }) => {

@@ -1,4 +1,4 @@
-// GradScaler's order of calls, states and refusals; its numbers stand against PyTorch's in e2e/goldens.
+// GradScaler's order of calls, states and errors; its numbers stand against PyTorch's in e2e/goldens.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { compile } from "../compile/compile";
@@ -82,7 +82,7 @@ it("unscales in place, once, and the step then does not", () => {
   expectCode("BAD_STATE", () => scaler.update());
 });
 
-it("waits for the host where that cannot wait, and refuses the next step until then", async () => {
+it("waits for the host where that cannot wait, and rejects the next step until then", async () => {
   const { w, optimizer, scaler, backward } = parts({ device: new FakeDevice({ async: true }) });
   for (const by of [1, Infinity, 1]) {
     backward(by);
@@ -285,7 +285,7 @@ describe("compiled", () => {
     expect([...w.dataSync()]).toEqual([0.5, 1.5]);
   });
 
-  it("refuses a step without its update, and to go on with what was unscaled before", () => {
+  it("rejects a step without its update, and to go on with what was unscaled before", () => {
     expectCode("UNSUPPORTED", compile(parts().step));
     const fresh = parts();
     fresh.backward(1);
@@ -330,7 +330,7 @@ describe("compiled", () => {
     },
   );
 
-  it("is refused in the midst of another iteration", () => {
+  it("is rejected in the midst of another iteration", () => {
     const { optimizer, scaler, iteration } = parts();
     const step = compile(iteration);
     for (let i = 0; i < 3; i++) step();
@@ -387,7 +387,7 @@ it.each(["by itself", "before"])(
   },
 );
 
-it("f16: what only the scaled loss shows survives a clipped norm, and unscaling in place is refused as in PyTorch", () => {
+it("f16: what only the scaled loss shows survives a clipped norm, and unscaling in place is rejected as in PyTorch", () => {
   const tiny = 2 ** -27; // half of it is less than float16 has
   const w = parameter([0, 0], { dtype: "f16", device: new FakeDevice() });
   const optimizer = new Momentum([w], { lr: 2 ** 20, momentum: 0, clip: { norm: 1 } });
@@ -455,7 +455,7 @@ it.each([
   ["BAD_ARGUMENT", () => new GradScaler({ growthInterval: 0.5 })],
   ["BAD_ARGUMENT", () => new GradScaler({ initScale: Infinity })],
   ["BAD_ARGUMENT", () => new GradScaler({ growth: 2 } as object)],
-] as const)("refuses with %s: %s", (code, call) => {
+] as const)("rejects with %s: %s", (code, call) => {
   const { optimizer, scaler } = parts();
   expectCode(code, () => void call(scaler, optimizer));
 });

@@ -121,7 +121,7 @@ describe("applyRule", () => {
     expect([b.dataSync()[0], result.b!.dataSync()[0]]).toEqual([3, 4]);
   });
 
-  it("refuses buffers of several shapes, and scalars of many elements", () => {
+  it("rejects buffers of several shapes, and scalars of many elements", () => {
     const [param, grad, square] = [tensor([1]), tensor([1]), tensor([1, 2])];
     expectCode("BAD_SHAPE", () => applyRule(adaptive, { param, grad, square }, { beta: 0, negLr: 0 }));
     expectCode("BAD_SHAPE", () => applyRule(adaptive, { param, grad, square: grad }, { beta: 0, negLr: square }));
@@ -129,7 +129,7 @@ describe("applyRule", () => {
     expectCode("BAD_ARGUMENT", () => applyRule(adaptive, { param, grad, square }, { beta: 0, negLr: "1" as never }));
   });
 
-  it("refuses missing buffers and scalars", () => {
+  it("rejects missing buffers and scalars", () => {
     const [param, grad, square] = [tensor([1]), tensor([1]), tensor([1])];
     expectCode("BAD_ARGUMENT", () => applyRule(adaptive, { param, grad } as never, { beta: 0, negLr: 0 }));
     expectCode("BAD_ARGUMENT", () => applyRule(adaptive, { param, grad, square }, { beta: 0 } as never));

@@ -44,6 +44,6 @@ it.each<[string, Tensor[]]>([
   ["nothing", []],
   ["another size", [tensor([1])]],
   ["another dtype", [tensor(Int32Array.of(1, 2))]],
-])("refuses %s", (_, inputs) => {
+])("rejects %s", (_, inputs) => {
   expectCode("BAD_ARGUMENT", () => combine(tensor([1, 2]), inputs, "add" as Combination));
 });

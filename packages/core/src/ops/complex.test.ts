@@ -116,7 +116,7 @@ describe("a complex tensor", () => {
     ["averages", () => new ExponentialMovingAverage([parameter(complex())])],
     ["parts of a real tensor", () => viewAsReal(tensor([1]))],
     ["parts of f64", () => viewAsComplex(tensor([1, 2], { dtype: "f64" }))],
-  ])("refuses %s", (_, compute) => {
+  ])("rejects %s", (_, compute) => {
     expectCode("BAD_DTYPE", compute);
   });
 

@@ -119,7 +119,7 @@ it.each<[string, () => Tensor]>([
   ["u8 clamped from 300 on", () => clamp(u8(), 300)],
   ["i32 clamped to 3e9", () => clamp(i32(), null, 3e9)],
   ["i32 where 2^31", () => where(tensor([true]), i32(), 2 ** 31)],
-])("%s is refused", (_, run) => expect(run).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" })));
+])("%s is rejected", (_, run) => expect(run).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" })));
 
 it("u8 is clamped on one side", () => {
   expect([...clamp(u8(), 20).dataSync()]).toEqual([200, 20]);

@@ -32,7 +32,7 @@ describe("round", () => {
     expect([...x.grad!.dataSync()]).toEqual([0, 0, 0]);
   });
 
-  it("refuses booleans", () => expectCode("BAD_DTYPE", () => round(tensor([true]))));
+  it("rejects booleans", () => expectCode("BAD_DTYPE", () => round(tensor([true]))));
 });
 
 describe("any and all", () => {
@@ -104,7 +104,7 @@ describe("flatten", () => {
     [0, 3],
     [1, 0],
     [0.5, -1],
-  ])("refuses %s to %s", (start, end) => {
+  ])("rejects %s to %s", (start, end) => {
     expectCode("BAD_ARGUMENT", () => flatten(zeros([2, 3, 4]), start, end));
   });
 });

@@ -51,7 +51,7 @@ describe("withGradient", () => {
     ["BAD_ARGUMENT", Promise.resolve([null])],
     ["BAD_SHAPE", [tensor([1, 1, 1])]],
     ["BAD_DTYPE", [tensor([1, 1], { dtype: "f64" })]],
-  ])("refuses with %s that backward gives %s", (code, given) => {
+  ])("rejects with %s that backward gives %s", (code, given) => {
     const x = parameter([1, 2]);
     const output = noGrad(() => x.mul(2));
     const loss = withGradient(output, [x], () => given as never).sum();
@@ -72,5 +72,5 @@ describe("withGradient", () => {
     ["results of the tape", () => withGradient(parameter([1]).mul(2), [], () => [])],
     ["invalid inputs", () => withGradient(tensor([1]), [1 as never], () => [])],
     ["no function", () => withGradient(tensor([1]), [], 1 as never)],
-  ])("refuses %s", (_, call) => expect(call).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" })));
+  ])("rejects %s", (_, call) => expect(call).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" })));
 });

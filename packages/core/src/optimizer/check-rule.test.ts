@@ -99,7 +99,7 @@ describe("a rule of an optimizer", () => {
     ["asks for stages", readsDirection],
     ["is undefined", undefined as never],
     ["is a name", "adam" as never],
-  ])("is refused where it %s", (_, rule) => {
+  ])("is rejected where it %s", (_, rule) => {
     const Own = optimizerOf(rule);
     const w = given();
     expectCode("BAD_ARGUMENT", () => new Own([w]).step());
@@ -133,7 +133,7 @@ describe("counters", () => {
     ["have a name that no state is loaded with", ({ step }) => ({ step: step + 1, product: 0.5 })],
     ["lack one", ({ step }) => ({ step: step + 1 }), both],
     ["are past all numbers", ({ step }) => ({ step: step + 1, product: Number.POSITIVE_INFINITY }), both],
-  ])("that %s are refused before anything has changed", (_, advance, initialCounters = { step: 0 }) => {
+  ])("that %s are rejected before anything has changed", (_, advance, initialCounters = { step: 0 }) => {
     const own = { advance: advance as never, initialCounters: { ...initialCounters } };
     const Own = optimizerOf(momentum("param", "grad", "sum"), own);
     const w = given();
@@ -146,7 +146,7 @@ describe("counters", () => {
     expectCode("BAD_ARGUMENT", () => steps.next(steps.initial, "w"));
   });
 
-  it("that a compiled step gets are refused, and the next one goes on from those before", () => {
+  it("that a compiled step gets are rejected, and the next one goes on from those before", () => {
     let isBroken = false;
     const Own = optimizerOf(momentum("param", "grad", "sum"), {
       advance: ({ step }) => ({ step: isBroken ? Number.NaN : step + 1 }),

@@ -34,7 +34,7 @@ describe("checkBetas", () => {
     [null],
     [undefined],
     [{ length: 2 }],
-  ])("refuses %j", (betas) => expectCode("BAD_ARGUMENT", () => checkBetas("Test", betas)));
+  ])("rejects %j", (betas) => expectCode("BAD_ARGUMENT", () => checkBetas("Test", betas)));
 });
 
 describe("checkBoolean", () => {
@@ -53,7 +53,7 @@ describe("l1 and l2", () => {
   });
 });
 
-it("a refusal names who refuses, the option, and the value", () => {
+it("a refusal names who rejects, the option, and the value", () => {
   try {
     checkNotNegative("Adam", "eps", Number.NaN);
   } catch (error) {

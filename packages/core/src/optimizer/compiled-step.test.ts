@@ -1,4 +1,4 @@
-// Steps in compiled functions: what they follow, when they are traced again, and what they refuse.
+// Steps in compiled functions: what they follow, when they are traced again, and what they reject.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { compile } from "../compile/compile";
@@ -189,7 +189,7 @@ it("traces of an earlier state are dropped, and what they held is freed", () => 
   expect(bytes.at(-1)).toBe(bytes[1]);
 });
 
-it("an option out of range is refused before anything has changed, until it is set right", () => {
+it("an option out of range is rejected before anything has changed, until it is set right", () => {
   const [p, other] = [parts(), parts()];
   const step = compile(p.body);
   for (let i = 0; i < 5; i++) step();

@@ -1,4 +1,4 @@
-// Refusals say what was given, and what helps.
+// Errors say what was given, and what helps.
 import { expect, it } from "vitest";
 import { parameter } from "../create";
 import { StepLR } from "../schedules";

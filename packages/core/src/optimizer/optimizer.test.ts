@@ -24,7 +24,7 @@ function give(params: readonly Tensor[], gradients: readonly (number | null)[]):
   });
 }
 
-describe("an optimizer refuses", () => {
+describe("an optimizer rejects", () => {
   const w = () => parameter([1, 2]);
   it.each<[string, ErrorCode, () => unknown]>([
     ["no parameters", "BAD_ARGUMENT", () => new Momentum([])],
@@ -189,7 +189,7 @@ describe("step", () => {
     expect(up.dataSync()).toAgreeWith(down.dataSync());
   });
 
-  it("takes options changed between steps, and refuses bad ones before anything changes", () => {
+  it("takes options changed between steps, and rejects bad ones before anything changes", () => {
     const params = [parameter([1]), parameter([1])];
     const optimizer = new Momentum([{ params: params[0]! }, { params: params[1]! }], { momentum: 0 });
     give(params, [1, 1]);
@@ -226,7 +226,7 @@ describe("step", () => {
     expect(params.map(values)).toEqual([[Number.NaN, Math.fround(0.9)], [Math.fround(0.9)]]);
   });
 
-  it("refuses a gradient that does not fit before any parameter changes", () => {
+  it("rejects a gradient that does not fit before any parameter changes", () => {
     const params = [parameter([1]), parameter([1])];
     const optimizer = new Momentum(params);
     give(params, [1, 1]);
@@ -334,7 +334,7 @@ describe("a step costs", () => {
   });
 });
 
-it("a step after one that was refused takes the gradients that are there", () => {
+it("a step after one that was rejected takes the gradients that are there", () => {
   const after = (isRefused: boolean) => {
     const [w, v] = [parameter([1, 2]), parameter([3])];
     const optimizer = new Momentum([{ params: [w] }, { params: [v] }], { lr: 0.1 });

@@ -34,7 +34,7 @@ const uses: [string, (params: Iterable<Tensor>) => unknown][] = [
   ["clipGradValue", (params) => clipGradValue(params, 1)],
 ];
 
-it.each(uses)("an iterator serves %s once; used up, it is refused by name", (_, use) => {
+it.each(uses)("an iterator serves %s once; used up, it is rejected by name", (_, use) => {
   const iterator = parameters();
   use(iterator);
   expectCode("BAD_ARGUMENT", () => use(iterator));
@@ -64,7 +64,7 @@ it.each<[string, unknown]>([
   ["an array", [0.1]],
   ["a tensor", tensor([0.1])],
   ["a map", new Map([["lr", 0.1]])],
-])("%s in the place of options is refused", (_, options) => {
+])("%s in the place of options is rejected", (_, options) => {
   expectCode("BAD_ARGUMENT", () => new Momentum([parameter([1])], options as Partial<MomentumOptions>));
   expectCode("BAD_ARGUMENT", () => clipGradNorm([parameter([1])], 1, options as never));
   expectCode("BAD_ARGUMENT", () => new Momentum([parameter([1])]).zeroGrad(options as never));
@@ -78,7 +78,7 @@ it.each<[string, () => unknown]>([
   ["errorIfNonfinite", () => clipGradNorm([], 1, { error_if_nonfinite: true } as never)],
   ["setToNull", () => new Momentum([parameter([1])]).zeroGrad({ set_to_null: false } as never)],
   ["afterStep", () => new Momentum([parameter([1])]).on("afterstep" as never, () => {})],
-])("a misspelt %s is refused, and the right one named", (name, body) => {
+])("a misspelt %s is rejected, and the right one named", (name, body) => {
   expect(messageOf(body)).toMatch(`Did you mean ${name}?`);
 });
 
@@ -91,4 +91,4 @@ it.each<[string, () => unknown]>([
   ["a climb", () => new Momentum([parameter([1])], { maximize: "yes" } as never)],
   ["a penalty", () => new Momentum([parameter([1])], { regularizer: 0.01 } as never)],
   ["no penalty", () => new Momentum([parameter([1])], { regularizer: false } as never)],
-])("%s of another kind is refused", (_, body) => expectCode("BAD_ARGUMENT", body));
+])("%s of another kind is rejected", (_, body) => expectCode("BAD_ARGUMENT", body));

@@ -225,7 +225,7 @@ describe("penalties", () => {
   });
 });
 
-it("a refused step leaves alone what has no gradient, and so does the next", () => {
+it("a rejected step leaves alone what has no gradient, and so does the next", () => {
   const params = [f64(0), f64(0)];
   const optimizer = new Momentum(params, { lr: 1, momentum: 0 });
   ones(params);

@@ -13,7 +13,7 @@ it.each<[string, (groups: Momentum["groups"][number][], params: Tensor[]) => voi
   ["all were", (groups) => Object.assign(groups[0]!, { params: [parameter([1])] })],
   ["one was added", (_, params) => params.push(parameter([1]))],
   ["a group was", (groups) => groups.push({ ...groups[0]!, params: [parameter([1])] })],
-])("refuses to step, eager and compiled, where %s by hand", (_, change) => {
+])("will not step, eager and compiled, where %s by hand", (_, change) => {
   const [a, b] = [parameter([1]), parameter([2])];
   const optimizer = new Momentum([{ params: [a] }, { params: [b] }], { lr: 0.5 });
   const step = () => {

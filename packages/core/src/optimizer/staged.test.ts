@@ -176,7 +176,7 @@ it("nothing has changed where a stage fails", () => {
   expect(optimizer.stateDict().state["0"]!.step).toBe(1);
 });
 
-describe("refuses", () => {
+describe("rejects", () => {
   const rule = (name: string, own: readonly string[], update: RuleDefinition<string, string>["update"]) =>
     defineRule<string, string>({ name, buffers: own, scalars: [], update });
   const writesParam = rule("writesParam", buffers, ({ grad }) => ({ param: grad!, direction: grad! }));
@@ -240,7 +240,7 @@ it("steps whole parameters: row-sparse gradients as dense ones, and never lazily
   expect(runs[0]).toEqual(runs[1]);
 });
 
-it("refuses complex parameters, of which a direction would be half", () => {
+it("rejects complex parameters, of which a direction would be half", () => {
   const z = parameter(viewAsComplex(zeros([2, 2])).clone());
   z.grad = viewAsComplex(zeros([2, 2])).clone();
   const optimizer = new Normalized([z]);

@@ -65,7 +65,7 @@ describe.each([true, false])("kept row-sparse gradients, lazyMode %s", (lazyMode
     }
   });
 
-  it("are refused where a compiled function begins", () => {
+  it("are rejected where a compiled function begins", () => {
     const { table, optimizer } = start("sparse", lazyMode);
     expectCode(
       "UNSUPPORTED",

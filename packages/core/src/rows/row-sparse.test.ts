@@ -90,7 +90,7 @@ describe("a row-sparse tensor", () => {
     ]);
   });
 
-  it("is refused by ops of dense tensors", () => {
+  it("is rejected by ops of dense tensors", () => {
     const rows = of();
     expectCode("UNSUPPORTED", () => rows.add(1));
     expectCode("UNSUPPORTED", () => rows.dataSync());
@@ -120,7 +120,7 @@ describe("a row-sparse tensor", () => {
     ["BAD_ARGUMENT", () => rowSparse(integers([4]), tensor([[1, 2]]), [4, 2])],
     ["BAD_ARGUMENT", () => rowSparse([1] as never, tensor([[1, 2]]), [4, 2])],
     ["DEVICE_MISMATCH", () => rowSparse(integers([1]), tensor([[1, 2]], { device: new FakeDevice() }), [4, 2])],
-  ] as const)("refuses by %s what does not fit", (code, body) => expectCode(code, body));
+  ] as const)("rejects by %s what does not fit", (code, body) => expectCode(code, body));
 });
 
 describe("gatherSparse", () => {
@@ -185,7 +185,7 @@ describe("gatherSparse", () => {
     ]);
   });
 
-  it("refuses tables that were computed", () => {
+  it("rejects tables that were computed", () => {
     const table = parameter(TABLE);
     expectCode("UNSUPPORTED", () => gatherSparse(table.mul(2), indices));
     expectCode("BAD_ARGUMENT", () => gatherSparse(table, integers([4])));

@@ -91,7 +91,7 @@ describe("interpretRule", () => {
     expect(b).toAgreeWith(Float32Array.of(Math.fround(1 - Math.fround(0.1)), Math.fround(5 - Math.fround(0.1))));
   });
 
-  it("refuses another number of buffers or scalars", () => {
+  it("rejects another number of buffers or scalars", () => {
     expectCode("INTERNAL", () => interpretRule(exchange.program, "f32", [new Float32Array(1)], [1]));
     expectCode("INTERNAL", () =>
       interpretRule(exchange.program, "f32", [new Float32Array(1), new Float32Array(1)], []),

@@ -114,7 +114,7 @@ describe("tracing", () => {
   });
 });
 
-describe("defineRule refuses", () => {
+describe("defineRule rejects", () => {
   const p = { param: 0 } as never;
   const foreign = { [operate]: () => foreign } as never;
   it.each<[string, Partial<Record<keyof Definition, unknown>>, ErrorCode]>([

@@ -143,11 +143,11 @@ describe.each(table)("%s", (name, made, options, misspelt) => {
     });
   });
 
-  it("refuses anything but an object of options", () => {
+  it("rejects anything but an object of options", () => {
     for (const wrong of [null, 0.5, "0.5", [1], () => 1, new Map()]) expectCode("BAD_ARGUMENT", () => make(wrong));
   });
 
-  it("refuses switches that are neither true nor false", () => {
+  it("rejects switches that are neither true nor false", () => {
     const switches = Object.entries(options).filter(([, value]) => value === true);
     for (const [flag] of switches)
       for (const wrong of [0, "yes", null]) expectCode("BAD_ARGUMENT", () => make({ ...options, [flag]: wrong }));

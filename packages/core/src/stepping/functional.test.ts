@@ -1,4 +1,4 @@
-// A step as a function: its shapes, what it leaves alone, and what it refuses. Its numbers stand in e2e/goldens.
+// A step as a function: its shapes, what it leaves alone, and what it rejects. Its numbers stand in e2e/goldens.
 
 import { expectCode, gradCheck } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
@@ -155,7 +155,7 @@ describe("functional", () => {
     expect(numbers(product("f64", high))).toEqual([0.1]);
   });
 
-  it("refuses an algorithm that computes with JavaScript's operators, but only for tensors", () => {
+  it("rejects an algorithm that computes with JavaScript's operators, but only for tensors", () => {
     const [params, gradients] = [[w()], [tensor([1, 1])]];
     const state = functional(Momentum).init(params);
     functional(Momentum, { momentum: 0.5 }).update(gradients, state, params);
@@ -176,7 +176,7 @@ describe("functional", () => {
     ["a tensor of two", "BAD_ARGUMENT", () => functional(Momentum, { lr: tensor([1, 2]) })],
     ["an integer tensor", "BAD_ARGUMENT", () => functional(Momentum, { lr: tensor(1, { dtype: "i32" }) })],
     ["a clipped norm", "UNSUPPORTED", () => functional(Momentum, { clip: { norm: 1 } })],
-  ])("refuses %s", (_, code, body) => expectCode(code as never, body));
+  ])("rejects %s", (_, code, body) => expectCode(code as never, body));
 
   const optimizer = functional(Decayed);
   const [params, gradients] = [[tensor([1, 2])], [tensor([1, 1])]];
@@ -226,7 +226,7 @@ describe("functional", () => {
     ],
     ["state of another shape", "BAD_STATE", () => optimizer.update(gradients, optimizer.init([tensor([1])]), params)],
     ["a wrong override", "BAD_ARGUMENT", () => optimizer.update(gradients, state, params, { rl: 1 } as never)],
-  ])("refuses %s", (_, code, body) => expectCode(code as never, body));
+  ])("rejects %s", (_, code, body) => expectCode(code as never, body));
 
   it("is not compiled, which would count the same step again; without a tape it is a step all the same", () => {
     expectCode(

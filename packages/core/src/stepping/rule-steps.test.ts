@@ -58,7 +58,7 @@ class Staged extends StagedOptimizer<MomentumOptions> {
   }
 }
 
-it("refuses what is no class of one rule, and what a rule cannot do by itself", () => {
+it("rejects what is no class of one rule, and what a rule cannot do by itself", () => {
   for (const no of [undefined, {}, class {}, new Momentum([parameter([1])])]) {
     expectCode("BAD_ARGUMENT", () => ruleSteps(no as OptimizerClass<MomentumOptions>));
   }

@@ -1,4 +1,4 @@
-// What `stepArrays` refuses before anything changes; its bits on every device stand in e2e/goldens.
+// What `stepArrays` rejects before anything changes; its bits on every device stand in e2e/goldens.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { compile } from "../compile/compile";
@@ -38,7 +38,7 @@ const REFUSED: [string, ErrorCode, (w: FloatArray) => [unknown, unknown]][] = [
   ["a detached gradient", "BAD_SHAPE", (w) => [{ w }, { w: detached() }]],
 ];
 
-describe("is refused, and nothing changes:", () => {
+describe("is rejected, and nothing changes:", () => {
   it.each(REFUSED)("%s (%s)", (_, code, given) => {
     const [optimizer, { w }] = one();
     const [params, grads] = given(w!) as [PerParameter<FloatArray>, PerParameter<FloatArray>];

@@ -1,4 +1,4 @@
-// Whatever is done with a tensor after dispose is refused by code.
+// Whatever is done with a tensor after dispose is rejected by code.
 import { DIFFERENTIABLE_OPS, expectCode, inputsOf } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor, zeros } from "../create";
@@ -91,9 +91,9 @@ describe("after dispose", () => {
     ["unfold", () => unfold(disposed([1, 1, 2, 2]), 2)],
     ["applyRule", (gone) => applyRule(doubled, { a: gone }, {})],
     ["an optimizer of it", (gone) => new Momentum([gone])],
-  ])("%s is refused", (_, use) => expectCode("DISPOSED", () => use(disposed())));
+  ])("%s is rejected", (_, use) => expectCode("DISPOSED", () => use(disposed())));
 
-  it("reading is refused by the promise", async () => {
+  it("reading is rejected by the promise", async () => {
     await expectCode("DISPOSED", () => disposed().data());
     await expectCode("DISPOSED", () => disposed().bytes());
     await expectCode("DISPOSED", () => disposed([]).item());

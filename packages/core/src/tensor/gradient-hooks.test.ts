@@ -37,7 +37,7 @@ describe("onGradient", () => {
     ["a tensor without a gradient", () => onGradient(tensor([1]), () => {}), "BAD_ARGUMENT"],
     ["a result", () => onGradient(parameter([1]).mul(2), () => {}), "BAD_ARGUMENT"],
     ["what is no function", () => onGradient(parameter([1]), undefined as never), "BAD_ARGUMENT"],
-  ])("refuses %s", (_, call, code) => expect(call).toThrow(expect.objectContaining({ code })));
+  ])("rejects %s", (_, call, code) => expect(call).toThrow(expect.objectContaining({ code })));
 
   it("is called in each call of a compiled function, from the call after it was added until it is removed", () => {
     const [w, input] = [parameter([1]), parameter([2])];

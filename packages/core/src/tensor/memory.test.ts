@@ -107,7 +107,7 @@ describe("tidy", () => {
     }
   });
 
-  it("refuses an asynchronous body and frees what it made", async () => {
+  it("rejects an asynchronous body and frees what it made", async () => {
     const device = new FakeDevice();
     expectCode("BAD_ARGUMENT", () => tidy(async () => tensor([1], { device })));
     expect(device.memory()).toEqual(EMPTY);

@@ -24,5 +24,5 @@ describe("span", () => {
     ["ends before beginnings", () => span(tensor([1, 2]), 2, 1)],
     ["what is no whole number", () => span(tensor([1, 2]), 0, 1.5)],
     ["row-sparse tensors", () => span(rowSparse(tensor(Int32Array.of(0)), tensor([[1]]), [2, 1]), 0, 1)],
-  ])("refuses %s", (_, call) => expect(call).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" })));
+  ])("rejects %s", (_, call) => expect(call).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" })));
 });

@@ -103,7 +103,7 @@ describe("set", () => {
     ["a tensor of another shape", "BAD_SHAPE", zeros([4])],
     ["a typed array of another count", "BAD_SHAPE", new Float32Array(3)],
     ["text", "BAD_ARGUMENT", "1"],
-  ])("refuses %s and changes nothing", (_, code, data) => {
+  ])("rejects %s and changes nothing", (_, code, data) => {
     const x = tensor([
       [1, 2],
       [3, 4],
@@ -122,12 +122,12 @@ describe("reading", () => {
     expect(`${x}`).toBe("Tensor f32 [1, 1] on js");
   });
 
-  it("refuses one number of many", async () => {
+  it("rejects one number of many", async () => {
     await expectCode("BAD_SHAPE", () => zeros([2]).item());
     expectCode("BAD_SHAPE", () => Number(zeros([2])));
   });
 
-  it("at once is refused where the device answers later", async () => {
+  it("at once is rejected where the device answers later", async () => {
     const x = tensor([1, 2], { device: new FakeDevice({ async: true }) });
     expect([...(await x.data())]).toEqual([1, 2]);
     expect(await x.slice(0, 1).item()).toBe(1);
@@ -153,7 +153,7 @@ describe("to", () => {
     expect([...x.dataSync(), ...x.grad!.dataSync()]).toEqual([1, 2, 1, 1]);
   });
 
-  it("takes a device or a dtype, and drops none without a word", () => {
+  it("takes a device or a dtype, and drops none silently", () => {
     const both: (target?: string, other?: string) => Tensor = (...given) => tensor([1]).to(...(given as [string]));
     expectCode("BAD_ARGUMENT", () => both("js", "f64"));
     expectCode("BAD_ARGUMENT", () => both());
@@ -230,7 +230,7 @@ it.each<[string, ErrorCode, () => unknown]>([
       zeros([1], { dtype: "i32" }).requiresGrad = true;
     },
   ],
-])("refuses %s", (_, code, body) => expectCode(code, body));
+])("rejects %s", (_, code, body) => expectCode(code, body));
 
 it("maximum and minimum compare two operands; max and min reduce", () => {
   const x = tensor([1, 2, 3]);

@@ -1,4 +1,4 @@
-// Whatever overwrites a tensor between forward and backward is refused where a gradient needs the old elements, through every view.
+// Whatever overwrites a tensor between forward and backward is rejected where a gradient needs the old elements, through every view.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { compile } from "../compile/compile";
@@ -27,7 +27,7 @@ const views: [string, (x: Tensor) => Tensor][] = [
   ["a part of a reshape of detach()", (x) => x.detach().reshape([2, 1]).alias([1, 1]).to("f32")],
 ];
 
-describe("backward refuses what was overwritten", () => {
+describe("backward rejects what was overwritten", () => {
   describe.each(views)("through %s", (_, view) => {
     it.each<[string, (x: Tensor) => void]>([
       ["set with data", (x) => x.set(new Float32Array(x.size))],
@@ -187,7 +187,7 @@ describe("set of a result that is still to be differentiated", () => {
   it.each<[string, (x: Tensor) => Tensor]>([
     ["an op's", (x) => x.mul(2)],
     ["a view of an op's", (x) => x.mul(2).reshape([1, 2]).to("f32")],
-  ])("is refused: %s", (_, make) => {
+  ])("is rejected: %s", (_, make) => {
     const y = make(parameter([1, 2]));
     expectCode("BAD_ARGUMENT", () => y.set(zeros(y.shape)));
   });

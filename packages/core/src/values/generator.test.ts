@@ -110,7 +110,7 @@ describe("a generator", () => {
     expectCode("BAD_ARGUMENT", () => manualSeed(seed as number));
   });
 
-  it.each([-1, 1.5, Number.NaN])("refuses to permute %s", (n) =>
+  it.each([-1, 1.5, Number.NaN])("will not permute %s", (n) =>
     expectCode("BAD_ARGUMENT", () => new Generator().permutation(n)),
   );
 
@@ -121,7 +121,7 @@ describe("a generator", () => {
     ["a negative counter", { key: [1, 2], counter: -1, used: 4 }],
     ["five used words", { key: [1, 2], counter: 1, used: 5 }],
     ["words of no block", { key: [1, 2], counter: 0, used: 2 }],
-  ])("refuses a state with %s and keeps its own", (_, state) => {
+  ])("rejects a state with %s and keeps its own", (_, state) => {
     const generator = new Generator(9);
     expectCode("BAD_STATE", () => generator.loadStateDict(state as never));
     expect(generator.stateDict()).toEqual(new Generator(9).stateDict());

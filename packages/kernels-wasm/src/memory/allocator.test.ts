@@ -53,7 +53,7 @@ describe("Allocator", () => {
     expect(allocator.allocate(128)).toBe(START + 512);
   });
 
-  it("refuses to free what is not allocated", () => {
+  it("will not free what is not allocated", () => {
     const allocator = upTo(2 ** 20);
     const address = allocator.allocate(64)!;
     allocator.free(address);

@@ -49,7 +49,7 @@ describe.each([
     expectCode("OUT_OF_MEMORY", () => memory.allocate(1));
   });
 
-  it("goes on with what there is when the engine refuses to grow generously, and then at all", () => {
+  it("goes on with what there is when the engine rejects to grow generously, and then at all", () => {
     const memory = new LinearMemory(shared, 4096);
     const grow = vi.spyOn(memory.memory, "grow");
     const own = grow.getMockImplementation() ?? WebAssembly.Memory.prototype.grow.bind(memory.memory);

@@ -101,7 +101,7 @@ describe("scaledDotProductAttention", () => {
       "BAD_SHAPE",
     ],
   ];
-  it.each(rows)("refuses %s", (_, body, code) => expectCode(code as "BAD_SHAPE", body));
+  it.each(rows)("rejects %s", (_, body, code) => expectCode(code as "BAD_SHAPE", body));
 
   it.each(["i32", "u8"] as const)("refuses %s masks, as PyTorch: added or seen, they do not say", (dtype) => {
     const layer = new MultiheadAttention(4, 2, { batchFirst: true });

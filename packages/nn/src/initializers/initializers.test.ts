@@ -86,7 +86,7 @@ describe("initialisers", () => {
     ["BAD_ARGUMENT", "a range far from the mean", () => init.truncatedNormal(zeros([3]), 0, 1, 5, 6)],
     ["BAD_ARGUMENT", "an unknown nonlinearity", () => init.kaimingNormal(weight(), { nonlinearity: "gelu" as "relu" })],
   ];
-  it.each(refusals)("refuse with %s %s", (code, _, body) => expectCode(code, body));
+  it.each(refusals)("reject with %s %s", (code, _, body) => expectCode(code, body));
 });
 
 it("a normal much wider than its bounds is drawn as fast, nearly evenly between them", async () => {

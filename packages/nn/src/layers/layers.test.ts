@@ -178,7 +178,7 @@ describe("gradients agree with finite differences", () => {
   });
 });
 
-describe("layers refuse", () => {
+describe("layers reject", () => {
   const rows: [string, () => unknown][] = [
     ["no features", () => new Linear(0, 2)],
     ["half a feature", () => new Linear(3, 1.5)],

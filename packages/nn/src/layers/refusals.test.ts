@@ -1,4 +1,4 @@
-// What the newer layers refuse, and what they say of themselves.
+// What the newer layers reject, and what they say of themselves.
 import { zeros } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
@@ -26,7 +26,7 @@ import {
   Softplus,
 } from "../index";
 
-// biome-ignore lint/suspicious/noExplicitAny: what types would refuse
+// biome-ignore lint/suspicious/noExplicitAny: what types would reject
 type Loose = any;
 const images = () => zeros([1, 2, 4, 4]);
 const rows: [string, () => unknown, string][] = [
@@ -69,7 +69,7 @@ const rows: [string, () => unknown, string][] = [
   ["slopes of other channels", () => new PReLU(3).forward(images()), "BAD_SHAPE"],
   ["another shape", () => new RMSNorm(3).forward(images()), "BAD_SHAPE"],
 ];
-it.each(rows)("refuses %s", (_, body, code) => expectCode(code as "BAD_SHAPE", body));
+it.each(rows)("rejects %s", (_, body, code) => expectCode(code as "BAD_SHAPE", body));
 
 it("layers show what they were made with", () => {
   expect([

@@ -129,7 +129,7 @@ describe("crossEntropy", () => {
     ],
   ])("%s: the message names them", (_, body, words) => expect(body).toThrow(words));
 
-  it.each(refusals)("refuses with %s %s", (code, _, body) => expectCode(code, body));
+  it.each(refusals)("rejects with %s %s", (code, _, body) => expectCode(code, body));
 });
 
 describe("mseLoss", () => {
@@ -153,7 +153,7 @@ describe("mseLoss", () => {
     await gradCheck((a, b) => mseLoss(a!, b!, { reduction }), [input, other]);
   });
 
-  it("refuses to broadcast, and other reductions", () => {
+  it("will not broadcast, and other reductions", () => {
     expectCode("BAD_SHAPE", () => mseLoss(zeros([2, 1]), zeros([2])));
     expectCode("BAD_ARGUMENT", () => mseLoss(zeros([2]), zeros([2]), { reduction: "max" as "sum" }));
   });

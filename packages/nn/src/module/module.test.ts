@@ -124,7 +124,7 @@ describe("Module finds children and tensors", () => {
     expect([[...parameters].length, [...parameters].length]).toEqual([1, 1]);
   });
 
-  it("and refuses circles and names that mean two tensors", () => {
+  it("and rejects circles and names that mean two tensors", () => {
     const parent = new Holder([]);
     Object.assign(parent, { held: new Holder(parent) });
     const list: unknown[] = [];
@@ -144,7 +144,7 @@ describe("a property with a parameter", () => {
     ["an array", () => [[1, 2]]],
     ["nothing", () => undefined],
   ];
-  it.each(rows)("refuses %s and keeps what it has", (_, value) => {
+  it.each(rows)("rejects %s and keeps what it has", (_, value) => {
     const holders: Module[] = [new Linear(2, 2), new Embedding(2, 2), new LayerNorm(2), new Conv2d(2, 2, 1), new Net()];
     for (const module of holders) {
       const before = module.parameters();
@@ -179,7 +179,7 @@ describe("a property with a parameter", () => {
   });
 });
 
-it("a class without forward is refused when it is called, alone and among layers", () => {
+it("a class without forward is rejected when it is called, alone and among layers", () => {
   // biome-ignore lint/suspicious/noExplicitAny: what a program without types may write
   class Unfinished extends (Module as any) {}
   const module = new Unfinished() as Linear;
@@ -250,7 +250,7 @@ describe("state", () => {
     ["what was disposed", { weight: disposed(), bias: zeros([2]) }, /weight was disposed/],
     ["several at once", { weight: zeros([1]), gain: zeros([1]) }, /weight .*; bias is missing; gain is unexpected/],
   ];
-  it.each(rows)("refuses %s and changes nothing", async (_, state, words) => {
+  it.each(rows)("rejects %s and changes nothing", async (_, state, words) => {
     const layer = made(1);
     const before = await layer.weight.data();
     expectCode("BAD_STATE", () => layer.loadStateDict(state));
@@ -270,7 +270,7 @@ describe("state", () => {
     [zeros([2, 3]), /tensors by name/],
     [Promise.resolve({}), /Await it/],
     [{ step: 3, tensors: { weight: zeros([2, 3]) } }, /Pass its \.tensors/],
-  ])("refuses %s in the place of a state, strict or not", (state, words) => {
+  ])("rejects %s in the place of a state, strict or not", (state, words) => {
     for (const strict of [true, false]) {
       expectCode("BAD_STATE", () => made(1).loadStateDict(state as never, { strict }));
       expect(() => made(1).loadStateDict(state as never, { strict })).toThrow(words);
@@ -390,7 +390,7 @@ describe("ModuleList and ModuleDict", () => {
     ]);
   });
 
-  it("refuse what is no module, unknown names and being called", () => {
+  it("reject what is no module, unknown names and being called", () => {
     expectCode("BAD_ARGUMENT", () => new ModuleList([5 as never]));
     expectCode("BAD_ARGUMENT", () => new ModuleDict({ a: zeros([1]) as never }));
     expectCode("BAD_ARGUMENT", () => new ModuleDict().get("a"));

@@ -106,5 +106,5 @@ describe("RNN, LSTM and GRU", () => {
     ["no layers", () => new LSTM(3, 2, { numLayers: 0 }), "BAD_ARGUMENT"],
     ["a misspelt option", () => new GRU(3, 2, { layers: 2 } as never), "BAD_ARGUMENT"],
   ];
-  it.each(rows)("refuse %s", (_, body, code) => expectCode(code as "BAD_SHAPE", body));
+  it.each(rows)("reject %s", (_, body, code) => expectCode(code as "BAD_SHAPE", body));
 });

@@ -23,7 +23,7 @@ it.each<[string, object]>([
   ["three betas", { betas: [0.9, 0.9, 0.9] }],
   ["text for amsgrad", { amsgrad: "yes" }],
   ["momentumDecay, which is NAdam's", { momentumDecay: 0.004 }],
-])("refuses %s, for all and for a group", (_, options) => {
+])("rejects %s, for all and for a group", (_, options) => {
   for (const Optimizer of [Adam, AdamW]) {
     const w = parameter([1]);
     expectCode("BAD_ARGUMENT", () => new Optimizer([w], options as Partial<AdamOptions>));
@@ -94,7 +94,7 @@ describe("AMSGrad", () => {
     expect(loaded.w.dataSync()).toAgreeWith(straight.w.dataSync());
   });
 
-  it("refuses a state without it, and starts it from zero where it is turned on later", () => {
+  it("rejects a state without it, and starts it from zero where it is turned on later", () => {
     const [plain, amsgrad] = [train(Adam, {}), train(Adam, { amsgrad: true })];
     const { groups, state } = plain.optimizer.stateDict();
     expectCode("BAD_STATE", () =>

@@ -12,7 +12,7 @@ it.each<[string, object]>([
   ["beta1 = 1", { betas: [1, 0.9] }],
   ["weightDecay below 0", { weightDecay: -1 }],
   ["amsgrad, which Adamax has not", { amsgrad: true }],
-])("refuses %s, for all and for a group", (_, options) => {
+])("rejects %s, for all and for a group", (_, options) => {
   const w = parameter([1]);
   expectCode("BAD_ARGUMENT", () => new Adamax([w], options as Partial<AdamaxOptions>));
   expectCode("BAD_ARGUMENT", () => new Adamax([{ params: [w], ...options }]));

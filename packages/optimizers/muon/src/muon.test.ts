@@ -18,7 +18,7 @@ it.each<[string, object]>([
   ["a number for nesterov", { nesterov: 1 }],
   ["an unknown factor of lr", { adjustLrFn: "moonshot" }],
   ["betas, which Muon has not", { betas: [0.9, 0.999] }],
-])("refuses %s, for all and for a group", (_, options) => {
+])("rejects %s, for all and for a group", (_, options) => {
   const w = parameter([[1]]);
   expectCode("BAD_ARGUMENT", () => new Muon([w], options as Partial<MuonOptions>));
   expectCode("BAD_ARGUMENT", () => new Muon([{ params: [w], ...options }]));
@@ -36,7 +36,7 @@ it.each([[], [3], [2, 3, 4]])(
   },
 );
 
-it("refuses complex matrices, whose directions would be half as long as they", () => {
+it("rejects complex matrices, whose directions would be half as long as they", () => {
   const z = parameter(viewAsComplex(zeros([2, 2, 2])).clone());
   expectCode("BAD_DTYPE", () => new Muon([z]));
 });

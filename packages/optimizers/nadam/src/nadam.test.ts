@@ -20,7 +20,7 @@ it.each<[string, object]>([
   ["a number for betas", { betas: 0.9 }],
   ["a number for maximize", { maximize: 1 }],
   ["amsgrad, which NAdam has not", { amsgrad: true }],
-])("refuses %s, for all and for a group", (_, options) => {
+])("rejects %s, for all and for a group", (_, options) => {
   const w = parameter([1]);
   expectCode("BAD_ARGUMENT", () => new NAdam([w], options as Partial<NAdamOptions>));
   expectCode("BAD_ARGUMENT", () => new NAdam([{ params: [w], ...options }]));

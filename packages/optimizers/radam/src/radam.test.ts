@@ -13,7 +13,7 @@ it.each<[string, object]>([
   ["weightDecay below 0", { weightDecay: -1 }],
   ["a number for decoupledWeightDecay", { decoupledWeightDecay: 1 }],
   ["amsgrad, which RAdam has not", { amsgrad: true }],
-])("refuses %s, for all and for a group", (_, options) => {
+])("rejects %s, for all and for a group", (_, options) => {
   const w = parameter([1]);
   expectCode("BAD_ARGUMENT", () => new RAdam([w], options as Partial<RAdamOptions>));
   expectCode("BAD_ARGUMENT", () => new RAdam([{ params: [w], ...options }]));

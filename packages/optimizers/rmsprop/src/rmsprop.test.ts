@@ -14,7 +14,7 @@ it.each<[string, object]>([
   ["weightDecay below 0", { weightDecay: -1 }],
   ["text for centered", { centered: "yes" }],
   ["rho, which is Keras'", { rho: 0.9 }],
-])("refuses %s, for all and for a group", (_, options) => {
+])("rejects %s, for all and for a group", (_, options) => {
   const w = parameter([1]);
   expectCode("BAD_ARGUMENT", () => new RMSprop([w], options as Partial<RMSpropOptions>));
   expectCode("BAD_ARGUMENT", () => new RMSprop([{ params: [w], ...options }]));
@@ -52,7 +52,7 @@ it("completes the state that another option needs, in the middle of a run", () =
   ]);
 });
 
-it("refuses averages in 8 bits where it subtracts one's square from the other", () => {
+it("rejects averages in 8 bits where it subtracts one's square from the other", () => {
   enableQ8();
   const w = parameter([1, 2]);
   expectCode("UNSUPPORTED", () => new RMSprop([w], { centered: true, stateDType: "q8" }));

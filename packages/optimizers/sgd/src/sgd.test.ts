@@ -15,7 +15,7 @@ it.each<[string, object]>([
   ["nesterov with dampening", { nesterov: true, momentum: 0.9, dampening: 0.1 }],
   ["a number for nesterov", { nesterov: 1, momentum: 0.9 }],
   ["betas, which SGD has not", { betas: [0.9, 0.999] }],
-])("refuses %s, for all and for a group", (_, options) => {
+])("rejects %s, for all and for a group", (_, options) => {
   const w = parameter([1]);
   expectCode("BAD_ARGUMENT", () => new SGD([w], options as Partial<SGDOptions>));
   expectCode("BAD_ARGUMENT", () => new SGD([{ params: [w], ...options }]));

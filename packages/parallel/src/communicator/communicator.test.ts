@@ -13,7 +13,7 @@ describe.each([1, 2, 3, 4])("%d ranks", (size) => {
 
 it("is a communicator of saveCheckpoint", () => expectTypeOf<Communicator>().toExtend<CheckpointCommunicator>());
 
-describe("refused", () => {
+describe("rejected", () => {
   it.each<[string, string, (communicator: Communicator) => Promise<unknown>]>([
     ["a number in place of a tensor", "BAD_ARGUMENT", (c) => c.allReduce(1 as never)],
     ["an unknown reduction", "BAD_ARGUMENT", (c) => c.allReduce(tensor([1]), "product" as never)],

@@ -1,4 +1,4 @@
-/** What one rank means and another does not is refused by name on every rank, before it goes on. */
+/** What one rank means and another does not is rejected by name on every rank, before it goes on. */
 import { expect, it } from "vitest";
 import { runJob } from "../testing/job";
 import { difference, type Heading, written } from "./heading";

@@ -65,7 +65,7 @@ it("of one rank alone are told by the next collective", async () => {
   ]);
 });
 
-it("are refused when the communicator is closed", async () => {
+it("are rejected when the communicator is closed", async () => {
   const body = `${PROGRAM("closed")}
     const half = await communicator.split(0);
     await half.close();

@@ -62,7 +62,7 @@ it("the guide's table is the model's", () => {
   }
 });
 
-describe("refused", () => {
+describe("rejected", () => {
   it.each<[string, object]>([
     ["no ranks", { parameters: [1], ranks: 0 }],
     ["an invalid rank", { parameters: [1], ranks: 2, rank: 2 }],

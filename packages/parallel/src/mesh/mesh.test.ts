@@ -12,7 +12,7 @@ it("a mesh of one rank", async () => {
   expect(grid.axis("model")).toBe(grid.axis("model"));
 });
 
-describe("refused", () => {
+describe("rejected", () => {
   it.each<[string, object]>([
     ["other numbers of ranks", { data: 2 }],
     ["no axes", {}],

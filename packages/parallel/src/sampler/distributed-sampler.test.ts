@@ -97,7 +97,7 @@ describe("shuffled", () => {
   });
 });
 
-describe("refused", () => {
+describe("rejected", () => {
   const state = new DistributedSampler(5, { rank: 0, size: 1 }).stateDict();
   it.each<[string, string, () => unknown]>([
     ["an invalid rank", "BAD_ARGUMENT", () => new DistributedSampler(5, { rank: 2, size: 2 })],

@@ -247,7 +247,7 @@ it("other gradients in the first step are named before anything has changed", as
   expect(told).toEqual(new Array(3).fill(["BAD_STATE", expect.stringMatching(message), true]));
 });
 
-describe("refused", () => {
+describe("rejected", () => {
   const parameters = (): [string, Tensor][] => [["w", parameter([1, 2])]];
   it.each<[string, string, () => Promise<unknown>]>([
     ["no class", "BAD_ARGUMENT", async () => new ShardedOptimizer({} as never, parameters(), {}, await connect())],

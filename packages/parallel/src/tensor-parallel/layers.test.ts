@@ -1,4 +1,4 @@
-/** Divided layers beside whole ones, in real processes: outputs, gradients, and what is refused. */
+/** Divided layers beside whole ones, in real processes: outputs, gradients, and what is rejected. */
 import { tensor } from "@opt/core";
 import { Sequential } from "@opt/nn";
 import { describe, expect, it } from "vitest";
@@ -133,7 +133,7 @@ function promising(): Communicator {
   return new Communicator(new Group(world, "world", [0, 1], 0));
 }
 
-describe("refused", () => {
+describe("rejected", () => {
   const x = tensor([[1, 2, 3]]);
   it.each<[string, string, (communicator: Communicator) => unknown]>([
     ["more ranks than features", "BAD_ARGUMENT", () => new ColumnParallelLinear(3, 1, promising())],

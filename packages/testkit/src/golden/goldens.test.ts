@@ -60,7 +60,7 @@ describe("trainingGolden", () => {
     expect(gpt.losses.NAdam).toHaveLength(gpt.tokens.length);
   });
 
-  it("refuses a file of another dtype or size", () => {
+  it("rejects a file of another dtype or size", () => {
     const file = (header: object) => {
       const text = new TextEncoder().encode(JSON.stringify(header));
       const bytes = new Uint8Array(8 + text.length + 4);

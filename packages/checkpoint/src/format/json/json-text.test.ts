@@ -54,7 +54,7 @@ describe("safetensors headers", () => {
     [`{"b":{},"a":{"shape":[${"0,".repeat(600_000)}0]}}`, "too long"],
     [`{"__metadata__":{${Array.from({ length: 100_001 }, (_, i) => `"${i}":""`)}}}`, "100000 keys"],
     [`{"a":${EMPTY},"${"x".repeat(70_000)}":${EMPTY},"a":${EMPTY}}`, "twice"],
-  ])("that are no object of tensors are refused: %#", async (text, reason) => {
+  ])("that are no object of tensors are rejected: %#", async (text, reason) => {
     expect(await expectCode("CORRUPT", headerOf(text))).toContain(reason);
   });
 

@@ -41,11 +41,11 @@ describe("stridedSource", () => {
     ["past the end by its strides", view([2, 2], [60, 1])],
     ["of negative strides", view([2], [-1], 3)],
     ["of more elements than there are numbers", view([2 ** 30, 2 ** 30], [0, 0])],
-  ])("refuses a view %s", async (_, bad) => {
+  ])("rejects a view %s", async (_, bad) => {
     await expectCode("CORRUPT", (async () => stridedSource(storage, bad))());
   });
 
-  it("refuses a view that repeats itself into more than its storage", async () => {
+  it("rejects a view that repeats itself into more than its storage", async () => {
     await expectCode("UNSUPPORTED", (async () => stridedSource(storage, view([1000, 2], [0, 1])))());
   });
 });

@@ -102,7 +102,7 @@ describe("ranks of MindSpore", () => {
       {},
     ],
     ["a step that is not there", "MISSING", run([{ w: [[1], 1] }, { w: [[1], 2] }], two), { step: 7 }],
-  ])("refuses %s", async (_, code, files, options) => {
+  ])("rejects %s", async (_, code, files, options) => {
     await expectCode(code as never, open(files, options));
   });
 

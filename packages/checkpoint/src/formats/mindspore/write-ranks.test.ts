@@ -126,7 +126,7 @@ describe("files of MindSpore's ranks", () => {
       "UNSUPPORTED",
       { layout: { mesh: { shape: [2, 2], axes: ["x", "y"] }, tensors: { even: [["x", "y"]], "*": "replicate" } } },
     ],
-  ] as const)("refuses (%s) %j, and leaves nothing", async (code, options) => {
+  ] as const)("rejects (%s) %j, and leaves nothing", async (code, options) => {
     await save();
     await expectCode(code, convertCheckpoint(at("run"), at("out"), { to: "ckpt", ...(options as object) }));
     expect(existsSync(at("out"))).toBe(false);

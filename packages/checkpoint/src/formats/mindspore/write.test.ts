@@ -78,7 +78,7 @@ describe("writeMindspore", () => {
     await source.close();
   });
 
-  it("refuses a dtype that MindSpore has not, and leaves nothing behind", async () => {
+  it("rejects a dtype that MindSpore has not, and leaves nothing behind", async () => {
     const path = join(scratch.path, "f8.ckpt");
     const source = sourceOf({ w: { shape: [4], data: new Uint8Array(4), dtype: "F8_E4M3" } });
     await expectCode("UNSUPPORTED", writeMindspore(source, path));

@@ -1,4 +1,4 @@
-/** Files that belong together as one: their names, roles, counts and values, and what is refused of them. */
+/** Files that belong together as one: their names, roles, counts and values, and what is rejected of them. */
 import { describe, expect, it } from "vitest";
 import type { Json, TensorSource } from "../../format/source";
 import { expectCode } from "../../testing/expect-code";
@@ -133,7 +133,7 @@ describe("a map", () => {
     expect([...(await underOurNames(nested, { map: names })).tensors.keys()]).toEqual(expected);
   });
 
-  it("of what is not there, or onto a name that is, is refused", async () => {
+  it("of what is not there, or onto a name that is, is rejected", async () => {
     const missing = underOurNames(nested, { map: { nothing: "z" } });
     await expect(missing).rejects.toMatchObject({
       code: "MISSING",
@@ -155,7 +155,7 @@ describe("a map", () => {
   });
 });
 
-it("no file at all is refused", async () => {
+it("no file at all is rejected", async () => {
   await expectCode("BAD_ARGUMENT", underOurNames([]));
 });
 

@@ -101,7 +101,7 @@ describe("our names", () => {
     },
   );
 
-  it("refuses a map that names nothing, or brings two names together", async () => {
+  it("rejects a map that names nothing, or brings two names together", async () => {
     const files = {
       "a.ckpt": made.mindsporeFile([
         ["a", [1], "Float32", floats(1)],

@@ -54,7 +54,7 @@ describe("names", () => {
   it.each<[string, Record<string, string>]>([
     ["MISSING", { nothing: "a" }],
     ["DUPLICATE", { "enc.w2": "m.enc.w" }],
-  ])("are refused: %s", async (code, rename) => {
+  ])("are rejected: %s", async (code, rename) => {
     await expectCode(code as "MISSING", (async () => renamePatterns(fileOf("x", FILE), rename))());
   });
 });

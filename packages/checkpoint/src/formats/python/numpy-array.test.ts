@@ -126,7 +126,7 @@ describe("NumPy's arrays", () => {
     ["a negative length", "CORRUPT", made("u1", Uint8Array.of(1, 2), [-2])],
     ["more elements than numbers count", "CORRUPT", made("u1", Uint8Array.of(1, 2), [2 ** 30, 2 ** 30])],
     ["bytes that are numbers", "UNSUPPORTED", made("u1", 7)],
-  ])("of %s are refused with %s", async (_, code, pickle) => {
+  ])("of %s are rejected with %s", async (_, code, pickle) => {
     await expectCode(code, read(pickle));
   });
 });

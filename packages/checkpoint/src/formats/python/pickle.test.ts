@@ -34,7 +34,7 @@ describe("readPickle", () => {
     ["eval by STACK_GLOBAL", pickleOf(new Call(new Name("builtins", "eval"), ["1"]), 4), "builtins.eval"],
     ["a dotted name", pickleOf(new Name("collections", "OrderedDict.fromkeys"), 4), "collections.OrderedDict.fromkeys"],
     ["a prototype's name", pickleOf(new Name("constructor", "constructor"), 4), "constructor.constructor"],
-  ])("refuses %s by name", async (_, bytes, name) => {
+  ])("rejects %s by name", async (_, bytes, name) => {
     expect(await expectCode("REFUSED", read(bytes))).toContain(name);
   });
 
@@ -59,14 +59,14 @@ describe("readPickle", () => {
     ["a call of a number", program(0x80, 2, 0x4b, 1, 0x29, 0x52, 0x2e)],
     ["a persistent id in a file without storages", program(0x80, 2, 0x4e, 0x51, 0x2e)],
     ["a global's name that does not end", program(0x80, 2, 0x63, "a".repeat(5000))],
-  ])("refuses %s", async (_, bytes) => {
+  ])("rejects %s", async (_, bytes) => {
     await expectCode("CORRUPT", read(bytes));
   });
 
   it.each([
     ["dicts", 0x7d],
     ["lists", 0x5d],
-  ])("refuses a file of nothing but %s before they fill the memory", async (_, opcode) => {
+  ])("rejects a file of nothing but %s before they fill the memory", async (_, opcode) => {
     await expectCode("CORRUPT", read(new Uint8Array(2 << 20).fill(opcode)));
   });
 
@@ -144,7 +144,7 @@ describe("readPickle", () => {
     ["an integer of 257 bytes", program(0x8b, length32(257), "\0".repeat(257), 0x2e)],
     ["a line of 1025", program("L", "1".repeat(1025), "\n", 0x2e)],
     ["a memo that is recalled onto nothing", program(0x4b, 1, 0x68, 0, 0x2e)],
-  ])("refuses %s", async (_, bytes) => {
+  ])("rejects %s", async (_, bytes) => {
     await expectCode("CORRUPT", read(bytes));
   });
 

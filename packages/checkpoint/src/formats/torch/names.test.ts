@@ -133,7 +133,7 @@ describe("the parameters of a PyTorch optimizer", () => {
     else await expectCode("BAD_STATE", vouched);
   });
 
-  it("are those of the model, not of its average; other models of the same parameters are refused", async () => {
+  it("are those of the model, not of its average; other models of the same parameters are rejected", async () => {
     const named = optimizer(IN_ORDER, [[0, 1, 2]], { param_names: ["b", "a", "c"] });
     const source = await underOurNames(await open({ model: MODEL, ema: MODEL, optimizer: named }));
     expect([...source.tensors.keys()].slice(0, 4)).toEqual(["a", "b", "c", "ema.a"]);
@@ -185,7 +185,7 @@ describe("what torch wrote", () => {
     expect(source.values.optimizer).toMatchObject({ groups: [{ lr: 0.5, amsgrad: true, betas: [0.9, 0.999] }] });
   });
 
-  it("with groups in another order than the model's: refused, and right by the map", async () => {
+  it("with groups in another order than the model's: rejected, and right by the map", async () => {
     expect(await expectCode("BAD_STATE", opened("swapped.pt"))).toContain('"optimizer.state.0": "0.weight | 2.weight"');
     const order = ["2.weight", "0.weight", "2.bias", "1.bias", "1.weight", "0.bias"];
     const map = Object.fromEntries(order.map((name, i) => [`optimizer.state.${i}`, name]));

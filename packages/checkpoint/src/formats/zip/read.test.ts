@@ -32,7 +32,7 @@ describe("openZip", () => {
     await expectCode("CORRUPT", readBytes(members.get("a")!, 0, 11));
   });
 
-  it("refuses packed members, two of one name, and members that overlap", async () => {
+  it("rejects packed members, two of one name, and members that overlap", async () => {
     await expectCode("UNSUPPORTED", open(zipOf({ a: text("hello") }, { method: 8 })));
     const twice = Buffer.from(zipOf({ a: text("1"), b: text("2") }).map((byte) => (byte === 0x62 ? 0x61 : byte)));
     await expectCode("CORRUPT", open(twice));
@@ -41,7 +41,7 @@ describe("openZip", () => {
     await expectCode("CORRUPT", open(overlap));
   });
 
-  it.each([0, 10, 21, 40, 60])("refuses a file cut to %s bytes", async (length) => {
+  it.each([0, 10, 21, 40, 60])("rejects a file cut to %s bytes", async (length) => {
     await expectCode("CORRUPT", open(zipOf({ a: text("hello") }).subarray(0, length)));
   });
 });

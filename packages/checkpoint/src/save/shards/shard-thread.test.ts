@@ -47,7 +47,7 @@ it("syncs the file after its last byte and before it says that it is written", (
   }
 });
 
-it("closes the file and tells what the disk refused", () => {
+it("closes the file and tells what the disk rejected", () => {
   const { calls, last } = run(() => {
     throw Object.assign(new Error("no space left"), { code: "ENOSPC" });
   });

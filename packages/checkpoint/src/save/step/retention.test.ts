@@ -42,7 +42,7 @@ describe("keep", () => {
     [{ best: { value: "loss", count: 0 } }],
     [{ best: { value: "Loss" } }],
     [{ best: { value: "name" } }],
-  ])("%j is refused", async (keep) => {
+  ])("%j is rejected", async (keep) => {
     await expectCode("BAD_ARGUMENT", kept(keep as Retention));
   });
 });

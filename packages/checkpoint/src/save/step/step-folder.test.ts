@@ -6,7 +6,7 @@ import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { newAttempt } from "./owner";
 import { StepFolder } from "./step-folder";
 
-/** Writes down every change to the disk, and refuses those that a test names. */
+/** Writes down every change to the disk, and rejects those that a test names. */
 class Noting extends MemoryFileSystem {
   notes: string[] = [];
   refused = /^$/;
@@ -145,7 +145,7 @@ describe("a step's folder", () => {
     expect(await folder.isCommitted()).toBe(true);
   });
 
-  it("that cannot be written is closed, refused by name and swept", async () => {
+  it("that cannot be written is closed, rejected by name and swept", async () => {
     const disk = new Noting();
     disk.refused = /^finish/;
     const attempt = newAttempt();

@@ -175,7 +175,7 @@ describe("a store that renames nothing", () => {
     expect(await exists(disk, `${A}.tmp-${other.attempt}`)).toBe(false);
   });
 
-  it("a step of another is refused, and stays", async () => {
+  it("a step of another is rejected, and stays", async () => {
     const disk = store();
     const slower = await begin(disk, false);
     const quicker = await saved(disk);

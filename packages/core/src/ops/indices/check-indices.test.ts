@@ -13,7 +13,7 @@ import { crossEntropyRows, gather, gatherAlong, oneHot, topk, tril } from "..";
 const indices = (values: number[], device?: FakeDevice) => tensor(values, { dtype: "i32", ...(device && { device }) });
 
 describe("indices out of range", () => {
-  it.each([[[0, 3]], [[-1, 0]], [[-100, 2]]])("%s of 3 are refused where the host can look", (values) =>
+  it.each([[[0, 3]], [[-1, 0]], [[-100, 2]]])("%s of 3 are rejected where the host can look", (values) =>
     expectCode("BAD_ARGUMENT", () => gather(zeros([3, 2]), indices(values))),
   );
 
@@ -46,7 +46,7 @@ describe("indices out of range", () => {
     ["crossEntropy", (at) => crossEntropyRows(logits(), at)],
     ["oneHot", (at) => oneHot(at, 3)],
     ["rowSparse", (at) => rowSparse(at, zeros([2, 1]), [3, 1])],
-  ])("are refused before a run of a compiled %s changes anything", (_, run) => {
+  ])("are rejected before a run of a compiled %s changes anything", (_, run) => {
     const [at, count] = [tensor([0, 1], { dtype: "i32" }), tensor([0])];
     const body = () => {
       count.set(count.add(1));
@@ -69,7 +69,7 @@ describe("indices out of range", () => {
     step.dispose();
   });
 
-  it("are refused in a run however they were written", () => {
+  it("are rejected in a run however they were written", () => {
     const at = indices([0, 1, 2, 3]);
     const half = at.detach().reshape([2, 2]);
     const step = compile(() => gather(zeros([4, 1]), at), { check: "never" });
@@ -115,7 +115,7 @@ describe("indices out of range", () => {
     expect([...step(at).dataSync()]).toEqual([Number.NaN, Number.NaN]);
   });
 
-  it("are refused in hooks of a compiled step", () => {
+  it("are rejected in hooks of a compiled step", () => {
     const [table, w] = [zeros([3, 1]), parameter([1])];
     const optimizer = new Momentum([w]);
     const hook = vi.fn(() => void expectCode("BAD_ARGUMENT", () => gather(table, indices([3]))));

@@ -12,7 +12,7 @@ test.each([
   ["one whose places do not count in 32 bits", "UNSUPPORTED", 2 ** 16, { padding: 2 ** 15 }],
   ["one whose sides do not", "UNSUPPORTED", 2 ** 31, { padding: 2 ** 30 }],
   ["no window", "BAD_ARGUMENT", 0, {}],
-] as const)("pools refuse %s", (_, code, kernel, options) => {
+] as const)("pools reject %s", (_, code, kernel, options) => {
   expect(() => maxPool2d(image(), kernel, options)).toThrow(expect.objectContaining({ code }));
   expect(() => avgPool2d(image(), kernel, options)).toThrow(expect.objectContaining({ code }));
 });

@@ -134,7 +134,7 @@ it.each([{ norms: 1 }, { norm: -1 }, { value: Number.NaN }, { norm: "1" }, 1])("
   expectCode("BAD_ARGUMENT", () => parts("f32", { clip }));
 });
 
-it("refuses one norm of several devices", () => {
+it("rejects one norm of several devices", () => {
   const params = [new FakeDevice(), new FakeDevice()].map((device) => parameter([1], { device }));
   for (const param of params) param.grad = tensor([1], { device: param.device });
   const optimizer = new Momentum(params, { clip: { norm: 1 } });

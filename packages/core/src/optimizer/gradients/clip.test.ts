@@ -253,7 +253,7 @@ it("a limit of 0 clips everything to 0", () => {
   }
 });
 
-describe("clipping refuses", () => {
+describe("clipping rejects", () => {
   it.each([-1, Number.NaN, "1"])("the limit %s", (limit) => {
     for (const clip of [clipGradNorm, clipGradNormEach, clipGradValue]) {
       expectCode("BAD_ARGUMENT", () => clip(params(), limit as number));

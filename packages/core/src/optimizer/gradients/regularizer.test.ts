@@ -99,7 +99,7 @@ describe("a regularizer", () => {
     expect(device.launches.filter((kind) => kind === "rule").length).toBe(2);
   });
 
-  it("that a function chooses badly is refused before anything changes, in later groups too", () => {
+  it("that a function chooses badly is rejected before anything changes, in later groups too", () => {
     const params = [parameter([1]), parameter([1])];
     const bad = () => ({ kind: "l2", coefficient: -1 }) as Regularizer;
     const optimizer = new Momentum([{ params: params[0]! }, { params: params[1]!, regularizer: bad }]);

@@ -66,7 +66,7 @@ it("of another shape is left out", () => {
 it.each([
   ["a Map of states", ({ groups, state }: OptimizerState) => ({ groups, state: new Map(Object.entries(state)) })],
   ["a list of states", ({ groups, state }: OptimizerState) => ({ groups, state: Object.values(state) })],
-])("%s, in which no name is found, is refused", (_, other) => {
+])("%s, in which no name is found, is rejected", (_, other) => {
   const { optimizer, run } = build("f32", {});
   run(0, 1);
   expectCode("BAD_STATE", () => optimizer.loadStateDict(other(optimizer.stateDict()) as never));

@@ -54,7 +54,7 @@ it("a parameter that was disposed is not passed over", () => {
   expect(optimizer.stateDict().state[1]!.step).toBe(1);
 });
 
-it("a parameter pushed into a group's list is refused, not ignored", () => {
+it("a parameter pushed into a group's list is rejected, not ignored", () => {
   const optimizer = new Momentum([parameter([1, 2])]);
   (optimizer.groups[0]!.params as Tensor[]).push(parameter([3]));
   expectCode("BAD_STATE", () => optimizer.step());

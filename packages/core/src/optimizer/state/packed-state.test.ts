@@ -204,7 +204,7 @@ it("asks for a device that has it, and for rules that name their own buffers", (
   expectCode("BAD_ARGUMENT", () => statePacking.format!(rule, "v", param));
 });
 
-it("refuses what it cannot go with by name", () => {
+it("rejects what it cannot go with by name", () => {
   expectCode("UNSUPPORTED", () => parts({ lazyMode: true }));
   expectCode("UNSUPPORTED", () => functional(Momentum, { stateDType: "q8" }));
 });

@@ -231,7 +231,7 @@ it("state moves to the parameter's device", () => {
   expect((optimizer.stateDict().state["0"]!.velocity as Tensor).device).toBe(device);
 });
 
-describe("a load is refused, and changes nothing, for", () => {
+describe("a load is rejected, and changes nothing, for", () => {
   const change = (edit: (state: OptimizerState) => unknown) => (state: OptimizerState) => {
     edit(state);
     return state;

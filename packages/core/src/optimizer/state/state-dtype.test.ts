@@ -124,7 +124,7 @@ it.each(["f16", "q4", 16, null])("refuses %j", (stateDType) => {
   expectCode("BAD_ARGUMENT", () => parts("f32", { stateDType } as object));
 });
 
-it("refuses q8 before it was enabled, and says how", () => {
+it("rejects q8 before it was enabled, and says how", () => {
   expectCode("BAD_ARGUMENT", () => parts("f32", { stateDType: "q8" }));
   expect(() => parts("f32", { stateDType: "q8" })).toThrow("enableQ8()");
 });

@@ -227,7 +227,7 @@ describe("stochasticRounding", () => {
     [{ seed: 0.5 }, "stochasticRounding.seed must be a whole number"],
     [{}, "stochasticRounding.seed must be a whole number"],
     [{ sed: 1 }, "seed"],
-  ])("refuses %j", (option, message) => {
+  ])("rejects %j", (option, message) => {
     const make = () => new Momentum([parameter([1])], { stochasticRounding: option as boolean });
     expectCode("BAD_ARGUMENT", make);
     expect(make).toThrow(message);

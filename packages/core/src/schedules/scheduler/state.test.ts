@@ -82,7 +82,7 @@ describe.each(table)("state of %s", (name, make) => {
     expect([schedule.lastEpoch, schedule.lastLr]).toEqual([whole.schedule.lastEpoch, whole.schedule.lastLr]);
   });
 
-  it("refuses a state that does not fit and changes nothing", () => {
+  it("rejects a state that does not fit and changes nothing", () => {
     const good = asJson(stepped(make, 5).schedule.stateDict());
     const { optimizer, schedule } = stepped(make, 3);
     const before = JSON.stringify([optimizer, schedule.stateDict(), schedule.lastLr]);

@@ -36,7 +36,7 @@ describe("Dropout", () => {
 
   it("keeps the dtype", () => expect(new Dropout().forward(ones([3], { dtype: "bf16" })).dtype).toBe("bf16"));
 
-  it.each([-0.1, 1.1, Number.NaN])("refuses p = %s", (p) => expectCode("BAD_ARGUMENT", () => new Dropout(p)));
+  it.each([-0.1, 1.1, Number.NaN])("rejects p = %s", (p) => expectCode("BAD_ARGUMENT", () => new Dropout(p)));
 
   it("compiled, draws in each call what it draws eagerly, and follows train() and eval()", () => {
     const [dropout, plain] = [1, 1].map((seed) => new Dropout(0.5, { generator: new Generator(seed) })) as [

@@ -61,7 +61,7 @@ describe("BatchNorm", () => {
     ["a momentum beyond 1", () => new BatchNorm1d(2, { momentum: 2 }), "BAD_ARGUMENT"],
     ["a misspelt option", () => new BatchNorm1d(2, { track: true } as never), "BAD_ARGUMENT"],
   ];
-  it.each(rows)("refuses %s", (_, body, code) => expectCode(code as "BAD_SHAPE", body));
+  it.each(rows)("rejects %s", (_, body, code) => expectCode(code as "BAD_SHAPE", body));
 
   it("counts a batch once where the layer is recomputed", () => {
     const [layer, plain] = [new BatchNorm1d(1), new BatchNorm1d(1)];
