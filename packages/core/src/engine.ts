@@ -5,10 +5,9 @@ import { checkValue } from "./errors/check-value";
 import { check } from "./errors/errors";
 import { checkOptions } from "./errors/options";
 import { addInto, checkAnyTensor, clone, elementwise, fill, owned, reshape } from "./ops";
-import { autocast } from "./ops/autocast";
-import { viewAsComplex, viewAsReal } from "./ops/complex";
+import { withAutocast } from "./ops/autocast";
 import type { BackwardOptions } from "./tensor/fluent";
-import { enableGrad, noGrad } from "./tensor/tape";
+import { enableGrad, noGrad, record } from "./tensor/tape";
 import { TapeNode } from "./tensor/tape-node";
 import type { Tensor } from "./tensor/tensor";
 import { showShape } from "./values/shape";
@@ -123,7 +122,7 @@ function start(root: Tensor, given: Tensor | undefined, options: BackwardOptions
       }
     }
   };
-  autocast(null, () => (createGraph ? enableGrad : noGrad)(play));
+  withAutocast(null, () => (createGraph ? enableGrad : noGrad)(play));
 }
 
 function run(root: Node, seed: Tensor, pass: Pass): void {
@@ -261,5 +260,7 @@ function sumOf(a: Tensor, b: Tensor): Tensor {
   const sparse = a.sparse ?? b.sparse;
   if (sparse) return sparse.plus(a, b);
   if (a.dtype !== "c64") return elementwise("add", [a, b]);
-  return tidy(() => viewAsComplex(elementwise("add", [viewAsReal(a), viewAsReal(b)])));
+  const sum = noGrad(() => clone(a));
+  addInto(sum, b);
+  return record("add", sum, [a, b], [], (g) => [g, g]);
 }

@@ -135,14 +135,22 @@ export interface EpilogueArguments {
   readonly product?: Slice;
 }
 
+/** `tensors` of a launch over some rows. */
+export type SlicesOfRows = (launch: Launch<"rule">, rows: Int32Array) => readonly (readonly Slice[])[];
+
 /**
  * Memory and sizes of a launch, by kind. All slices are dense and row-major unless strides are given. Outputs overlap no input,
  * except: a rule updates in place, and the output of a map may be one of its inputs when that input is not broadcast.
  * Strides and lengths count elements.
  */
 export interface LaunchArguments {
-  /** `tensors[t]` holds the slices of one tensor in the order of `rule.buffers`, then its mirror, all of one length; `scalars` are in the order of `rule.scalars`; with stochastic rounding of the first buffer, two keys follow. The lists of tensors never change: devices may keep what they made of them. With `rows` (i32) the gradient has these rows and no others are stepped: core looks at them at each launch, and devices get the rows as `tensors`. */
-  rule: { tensors: readonly (readonly Slice[])[]; scalars: readonly Scalar[]; rows?: Slice };
+  /** `tensors[t]` holds the slices of one tensor in the order of `rule.buffers`, then its mirror, all of one length; `scalars` are in the order of `rule.scalars`; with stochastic rounding of the first buffer, two keys follow. The lists of tensors never change: devices may keep what they made of them. With `rows` (i32) the gradient has these rows and no others are stepped: at each launch core looks at them, and devices get `slicesOfRows` as `tensors`. */
+  rule: {
+    tensors: readonly (readonly Slice[])[];
+    scalars: readonly Scalar[];
+    rows?: Slice;
+    slicesOfRows?: SlicesOfRows;
+  };
   /** `shape` has its mergeable dimensions merged (rank 0 never occurs: a scalar is [1]); `strides[i]` are input i's, 0 where it is broadcast. */
   map: {
     inputs: readonly Slice[];

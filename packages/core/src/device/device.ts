@@ -9,7 +9,6 @@ import type { ComputeDType, MapDType, TypedArray } from "../values/dtype";
 import { DeviceMemory } from "./device-memory";
 import { runsOnce } from "./host-code";
 import type { Live } from "./live";
-import { rowSlices } from "./row-slices";
 import { activeTracer, type Overwritable, openTracer } from "./tracer";
 
 /** An open device, as `init` returns it: it counts its memory, and is where tensors live. */
@@ -152,11 +151,11 @@ export class Device {
   }
 
   /** The launch for the rows that are listed now. */
-  #ofRows({ rows, ...launch }: Launch<"rule">): Launch<"rule"> {
+  #ofRows({ rows, slicesOfRows, ...launch }: Launch<"rule">): Launch<"rule"> {
     const { memory, byteOffset, length } = rows!;
     const bytes = this.backend.readSync!(memory, byteOffset, 4 * length);
     const list = new Int32Array(bytes.slice().buffer);
-    return { ...launch, tensors: rowSlices(launch, list) };
+    return { ...launch, tensors: slicesOfRows!(launch, list) };
   }
 }
 

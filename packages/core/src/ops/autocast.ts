@@ -27,12 +27,19 @@ export function autocast<Result>(dtype: AutocastDType, body: () => Result): Resu
   const isKnown = dtype === "bf16" || dtype === "f16" || dtype === null;
   checkValue(isKnown, "autocast", "the dtype", '"bf16", "f16" or null', dtype);
   checkBody("autocast", body);
-  const before = state.dtype;
-  state.dtype = dtype;
-  try {
+  return withAutocast(dtype, () => {
     const result = body();
     checkSynchronous("autocast", result);
     return result;
+  });
+}
+
+/** The same for bodies of core. */
+export function withAutocast<Result>(dtype: AutocastDType, body: () => Result): Result {
+  const before = state.dtype;
+  state.dtype = dtype;
+  try {
+    return body();
   } finally {
     state.dtype = before;
   }

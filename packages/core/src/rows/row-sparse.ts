@@ -17,6 +17,7 @@ import { type SparseGradient, Tensor } from "../tensor/tensor";
 import { computeDType, type DType, isFloat } from "../values/dtype";
 import { type Shape, sameShape, showShape } from "../values/shape";
 import { firstPlaces, WHERE_COUNTED } from "./first-places";
+import { rowSlices } from "./row-slices";
 
 /**
  * A tensor that stores some of its rows; the others are 0. `gatherSparse` and sparse embeddings give a table such a gradient.
@@ -105,7 +106,7 @@ export class RowSparse extends Tensor {
   launch(launch: Launch<"rule">, live: Live, written: readonly Tensor[]): void {
     const { device, place, shape } = this;
     if (device.backend.sharesMemory) {
-      device.launch({ ...launch, rows: place.memorySlice() }, live);
+      device.launch({ ...launch, rows: place.memorySlice(), slicesOfRows: rowSlices }, live);
       return;
     }
     const before = written.map(clone);
