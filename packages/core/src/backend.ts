@@ -15,11 +15,13 @@ export type {
   LaunchArguments,
   PlainKind,
   SequenceSizes,
+  SlicesOfRows,
   Spec,
   Specs,
   Window2d,
 } from "./backend/spec";
 export { denseHeads, FUSED_KINDS, headShapes, specKey } from "./backend/spec";
+export { type KernelSources, kernelSources } from "./device/kernel-sources";
 export { registerBackend } from "./device/registry";
 export type { Dialect, OpText, OpTexts } from "./emit/dialect";
 export { javascript, writeRuleLoop } from "./emit/javascript";

@@ -18,7 +18,7 @@ import {
 import { loadFma } from "./emit/fma";
 import { HOST_FUNCTIONS } from "./host";
 import { type Execution, type KernelSource, numbersOf, type Split, type Target } from "./kernel";
-import { FUSES, kernelSource, loadKernels } from "./kernels";
+import { FUSES, KERNELS } from "./kernels";
 import { ALIGNMENT } from "./memory/allocator";
 import { type Block, LinearMemory } from "./memory/linear";
 import { prepared } from "./prepared";
@@ -66,7 +66,7 @@ export async function openWasmBackend(options: TestedOptions = {}): Promise<Wasm
   }
   const shared = threads > 1 && typeof SharedArrayBuffer === "function";
   const target = { ...probeTarget(shared), ...options.target };
-  await Promise.all([loadKernels(), loadFma(target)]);
+  await Promise.all([KERNELS.load(), loadFma(target)]);
   const memory = new LinearMemory(shared);
   const pool = shared ? await startPool(memory, threads) : undefined;
   return new WasmBackend(memory, target, pool);
@@ -142,7 +142,7 @@ export class WasmBackend implements Backend, Execution {
   }
 
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
-    const binary = (kernelSource(spec.kind) as KernelSource<K>).emit(spec, this.target).build();
+    const binary = (KERNELS.of(spec.kind) as KernelSource<K>).emit(spec, this.target).build();
     const module = new WebAssembly.Module(binary);
     const imports = { env: { memory: this.memory.memory, ...HOST_FUNCTIONS } };
     const { exports } = new WebAssembly.Instance(module, imports);
@@ -159,7 +159,7 @@ export class WasmBackend implements Backend, Execution {
   launch(launch: Launch): void {
     this.#kernel = launch.kernel as WasmKernel;
     try {
-      kernelSource(launch.kind).launch(launch, this);
+      KERNELS.of(launch.kind).launch(launch, this);
     } finally {
       this.#scratchUsed = 0;
       for (const block of this.#overflow) this.memory.free(block);
@@ -172,7 +172,7 @@ export class WasmBackend implements Backend, Execution {
   }
 
   load(): Promise<void> {
-    return loadKernels();
+    return KERNELS.load();
   }
 
   async sync(): Promise<void> {}

@@ -10,7 +10,7 @@ import {
   type Slice,
 } from "@opt/core/backend";
 import { type Execution, numbersOf, type Split } from "./kernel";
-import { kernelSource } from "./kernels";
+import { KERNELS } from "./kernels";
 import type { Block, LinearMemory } from "./memory/linear";
 
 /** What runs launches and their calls. */
@@ -66,7 +66,7 @@ class Prepared implements Execution {
   callsOf(launch: Launch): () => void {
     this.#calls = [];
     this.#kernel = launch.kernel;
-    kernelSource(launch.kind).launch(launch, this);
+    KERNELS.of(launch.kind).launch(launch, this);
     this.#spare.push(...this.#taken.splice(0));
     const calls = this.#calls;
     return calls.length === 1

@@ -1,6 +1,6 @@
 /** The `webgpu` backend: heaps, shaders written per spec, launches collected into few submits. */
 import { OptError } from "@opt/core";
-import type { Backend, Kernel, Kind, Launch, Memory, PlainKind, Slice, Spec } from "@opt/core/backend";
+import type { Backend, Kernel, Kind, Launch, Memory, Slice, Spec } from "@opt/core/backend";
 import { Commands, type Counters, UNIFORM_GRAIN } from "./device/commands";
 import { Faults } from "./device/faults";
 import { Pipelines } from "./device/pipelines";
@@ -203,17 +203,20 @@ export class WebGpuBackend implements Backend {
     return result;
   }
 
+  load(): Promise<void> {
+    return KERNELS.load();
+  }
+
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
     this.#faults.checkAlive();
-    const source = KERNELS[spec.kind as PlainKind] as unknown as KernelSource<K, unknown>;
+    const source = KERNELS.of(spec.kind) as KernelSource<K, unknown>;
     return { spec, prepared: source.prepare(spec, this.target) } as WebGpuKernel<K>;
   }
 
   launch(launch: Launch): void {
     this.#faults.checkAlive();
-    const source = KERNELS[launch.kind as PlainKind] as unknown as KernelSource<Kind, unknown>;
     try {
-      source.launch(launch, (launch.kernel as WebGpuKernel).prepared, this);
+      KERNELS.of(launch.kind).launch(launch, (launch.kernel as WebGpuKernel).prepared, this);
     } finally {
       for (const memory of this.#scratch) this.free(memory);
       this.#scratch.length = 0;
