@@ -224,7 +224,7 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
     return batchOf<Sample, Batch>(this.dataset, indices, own && join);
   }
 
-  /** A batch of a loop that waits: what goes wrong is told when its turn comes. */
+  /** A batch of a loop that waits: errors are thrown when its turn comes. */
   private beginBatch(epoch: Epoch, index: number): Batch | Promise<Batch> {
     try {
       const made = this.make(epoch, index);

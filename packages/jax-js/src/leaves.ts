@@ -1,4 +1,4 @@
-/** Trees of jax-js arrays as lists of named leaves: what jax-js would stumble over is refused before an array is consumed. */
+/** Trees of jax-js arrays as lists of named leaves: it checks them before an array is consumed. */
 import { defaultDevice, type JsTree, numpy as np } from "@jax-js/jax";
 import { check, type ErrorCode, show } from "@opt/core";
 

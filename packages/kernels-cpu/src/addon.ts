@@ -19,7 +19,7 @@ export interface Addon {
   useHugePages?(address: number, bytes: number, used: number, usedBytes: number): void;
   /** Of two views of bytes, of one length, that share none. */
   copyBytes(target: Uint8Array, source: Uint8Array, threads: number): void;
-  /** Bytes of an open file, shared with all who map them; null where the system refuses. Absent where it has no such thing. */
+  /** Bytes of an open file, shared with all who map them; null where the system fails. Absent where it can't. */
   mapFile?(file: number, offset: number, bytes: number): ArrayBuffer | null;
   /** Detaches the buffer of a view, which frees its memory at once. */
   release(view: TypedArray): void;

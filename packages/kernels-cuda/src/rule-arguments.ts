@@ -1,4 +1,4 @@
-/** What a kernel of rules is told in its arguments: the formats of its buffers, rewrites, and where each scalar stands. */
+/** The arguments of a kernel of rules: the formats of its buffers, rewrites, and the place of each scalar. */
 import {
   isPacked,
   isRandom,

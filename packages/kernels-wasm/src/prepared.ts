@@ -1,4 +1,4 @@
-/** Prepared launches: their tables and calls are made once. Rules, and launches on open memory, are launched anew in each run. */
+/** Prepared launches: their tables and calls are made once. Rules, and launches on open memory, are launched again in each run. */
 import {
   type Launch,
   type Memory,

@@ -107,7 +107,7 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
     this.groups[0].lr = value;
   }
 
-  /** As TF.js'; a step that is refused leaves no tensors behind. */
+  /** As TF.js'; a step that throws leaves no tensors behind. */
   override minimize(f: () => Scalar, returnCost = false, varList?: Variable[]): Scalar | null {
     const cost = tidy(() => super.minimize(f, true, varList)!);
     if (returnCost) return cost;

@@ -1,4 +1,4 @@
-/** Requests to S3: signed, made anew where that may help, and refused in words that name the object. */
+/** Signed requests to S3. It repeats those that failed for a moment; errors name the object. */
 import { OptError } from "@opt/core";
 import { AwsV4Signer } from "aws4fetch";
 import { platform } from "#platform";
@@ -26,7 +26,7 @@ export interface Answer extends HttpAnswer {
   readonly isAgain: boolean;
 }
 
-/** Signs requests and makes them anew. What it tells of a failure never holds more than the store's name for it. */
+/** Signs and repeats requests. Its errors contain only the store's name of a failure. */
 export class Client {
   readonly bucket: string;
   readonly #settings: Settings;
@@ -85,7 +85,7 @@ export class Client {
     const path = [this.bucket, ...key.split("/")].map(encodeKey).join("/");
     url.pathname = `${url.pathname.replace(/\/$/, "")}/${path}`.replace(/\/$/, "");
     for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
-    // The hash of the body is signed too: what arrives changed is refused.
+    // The hash of the body is signed too, so the store rejects a changed body.
     const digest = await platform.sha256Of(body ?? new Uint8Array(0));
     const asked: Record<string, string> = { ...headers, "x-amz-content-sha256": digest };
     const given = typeof credentials === "function" ? await credentials() : credentials;

@@ -1,4 +1,4 @@
-/** What `s3FileSystem` is told, and what the environment says where it is not. */
+/** Options of `s3FileSystem`, with defaults from the environment. */
 import { check, checkOptions } from "@opt/core";
 import { isCount } from "../layout/counts";
 
@@ -16,7 +16,7 @@ export interface S3Options {
   readonly endpoint?: string;
   /** A function is called for each request, and may give new ones when the old expire. Without it AWS_ACCESS_KEY_ID and the like. */
   readonly credentials?: S3Credentials | (() => S3Credentials | Promise<S3Credentials>) | "anonymous";
-  /** How often a request is made anew that failed for no lasting reason; 5 without it, after 0.1 s, 0.2 s and so on. */
+  /** How often to repeat a request that failed for a moment, after 0.1 s, 0.2 s and so on. Default 5. */
   readonly retries?: number;
   /** Milliseconds until a request counts as failed; 60,000 without it. */
   readonly timeout?: number;

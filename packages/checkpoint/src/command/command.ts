@@ -42,7 +42,7 @@ export async function runCommand(args: readonly string[], output: Output): Promi
   }
 }
 
-/** What commands are told, under the names of their functions' options. */
+/** Options of commands, under the names of their functions' options. */
 interface Flags extends Omit<ConvertOptions, "to" | "progress">, Pick<DiffOptions, "atol" | "rtol">, CleanOptions {
   readonly out: string;
   readonly to: ConvertTarget;
@@ -169,7 +169,7 @@ function build(output: Output, exit: (code: number) => void): Command {
 
   add(
     "reshard <path>",
-    "Slice a checkpoint anew for another number of ranks or another layout.",
+    "Slice a checkpoint for another number of ranks or another layout.",
     ["reshard runs/a --out runs/b --ranks 2", "reshard runs/a --out runs/b --layout layout.json --max-memory 64MiB"],
     [needed("--out <folder>", "the run's folder to write the step into"), RANKS, LAYOUT, ...WRITTEN, OVERWRITE],
     async ([path], { out, ...flags }) => {
@@ -253,7 +253,7 @@ function build(output: Output, exit: (code: number) => void): Command {
       LAYOUT,
       flag("--job <i/n>", "part i of n of the ranks' files, so that n processes share the work", parseJob),
       flag("--max-shard-size <size>", "safetensors as a Hugging Face set of files, e.g. 5GB", parseSize),
-      flag("--max-tensors <n>", "more tensors than this are refused", parseCount),
+      flag("--max-tensors <n>", "the most tensors that a file may have", parseCount),
       flag("--max-unpacked <size>", "packed data (HDF5) may unpack to so much, e.g. 2GiB", parseSize),
       flag("--crc", "end MindSpore files with a checksum"),
       OVERWRITE,

@@ -45,7 +45,7 @@ export interface Manifest {
   readonly values: { readonly [key: string]: Json };
 }
 
-/** A manifest is refused above this: it is read into memory whole. */
+/** The largest manifest: it is read into memory whole. */
 const MAX_MANIFEST_BYTES = 400 << 20;
 
 /** Values may be nested to 100. */

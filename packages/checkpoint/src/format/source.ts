@@ -174,7 +174,7 @@ export interface ImportOptions extends ReadLimits {
   readonly sourceLayout?: Layout;
   /** Which of several steps. */
   readonly step?: number;
-  /** More tensors than this are refused: hostile files name millions. Default 100,000 and one for each KiB of the file. */
+  /** The most tensors: hostile files name millions. Default 100,000 and one for each KiB of the file. */
   readonly maxTensors?: number;
   /** Packed data (HDF5) may unpack to so many bytes. Default 64 MiB and 64 times the file. */
   readonly maxUnpacked?: number;

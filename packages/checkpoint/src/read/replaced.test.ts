@@ -170,7 +170,7 @@ it("a reader of a store gets the new one where its manifest is replaced between 
   const { values } = await loadCheckpoint("r", { fileSystem: { ...disk, open } });
   expect([left, values.value]).toEqual([-1, 5]);
   left = 99;
-  expect(await expectCode("IO", loadCheckpoint("r", { fileSystem: { ...disk, open } }))).toMatch(/Load it anew/);
+  expect(await expectCode("IO", loadCheckpoint("r", { fileSystem: { ...disk, open } }))).toMatch(/Load it again/);
 });
 
 it("two that replace it at once both succeed, and one of them is there", async () => {

@@ -103,10 +103,10 @@ const ADVICE: Record<string, string> = {
   EROFS: "It is read-only: use another folder.",
   ENOENT: "It is gone: check the path.",
   EMFILE: "Raise `ulimit -n`.",
-  ESTALE: "Load it anew.",
+  ESTALE: "Load it again.",
 };
 
-/** What the disk refused, as an OptError: MISSING for a path that is not there, IO for the rest. Other errors pass through. */
+/** A disk's error as an OptError: MISSING for a path that is not there, IO for the rest. Other errors pass through. */
 export function diskError(error: unknown, where: string, doing: string): Error {
   const code = systemCode(error);
   if (!(error instanceof Error) || error instanceof OptError || code === undefined) return error as Error;

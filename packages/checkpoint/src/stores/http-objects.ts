@@ -5,7 +5,7 @@ import { fail, MARKER, type ObjectStat, type ObjectStore } from "./objects";
 import { basename, join } from "./path";
 import { fillFrom } from "./response";
 
-/** Milliseconds until a request is made anew; the next time twice as long. */
+/** Milliseconds until a request is repeated; the next time twice as long. */
 const FIRST_WAIT = 100;
 
 /** What is no failure of the way to the server. */

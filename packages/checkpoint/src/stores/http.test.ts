@@ -122,7 +122,7 @@ it("rejects a file that is replaced between two ranges: nothing else tells the b
   let asked = 0;
   for (const mark of ["", "W/"]) {
     tag = () => `${mark}"${asked++}"`;
-    expect(await expectCode("IO", load())).toMatch(/has been replaced\. Load it anew/);
+    expect(await expectCode("IO", load())).toMatch(/has been replaced\. Load it again/);
   }
   asked = 0;
   // While its header is read; what is there now is read by itself.

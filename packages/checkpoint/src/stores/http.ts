@@ -6,7 +6,7 @@ import { type ObjectStore, objectFileSystem } from "./objects";
 export interface HttpOptions {
   /** Sent with every request, e.g. `{ authorization: "Bearer ..." }`. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** How often a request is made anew that failed for no lasting reason; 3 without it. */
+  /** How often to repeat a request that failed for a moment. Default 3. */
   readonly retries?: number;
 }
 

@@ -149,7 +149,7 @@ async function unlessMissing<T>(opening: Promise<T> | undefined): Promise<T | un
   }
 }
 
-/** What the browser refuses, with the code that a disk would give. */
+/** A browser's error, with the code that a disk would give. */
 async function coded<T>(key: string, body: () => Promise<T>): Promise<T> {
   try {
     return await body();

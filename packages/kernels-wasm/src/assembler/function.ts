@@ -26,7 +26,7 @@ export class FunctionBuilder {
     return variable;
   }
 
-  /** A vector constant in a local that is set once, at entry: engines build vector constants anew wherever they stand in a loop. */
+  /** A vector constant in a local that is set once, at entry: engines build vector constants again in each turn of a loop. */
   constant(value: Value<"v128">): Local<"v128"> {
     const key = value.code.join();
     let variable = this.#constants.get(key);

@@ -15,7 +15,7 @@ interface Start {
   readonly probe: Uint8Array;
 }
 
-/** A running worker, or undefined where the platform or a content security policy refuses it. `ended`: it is gone, if the platform tells. */
+/** A running worker, or undefined where the platform or a content security policy forbids it. `ended`: it is gone, if the platform tells. */
 export async function startWorker(start: Start, ended: () => void): Promise<WorkerThread | undefined> {
   const threads = nodeModule<typeof import("node:worker_threads")>("node:worker_threads");
   let timer: unknown;

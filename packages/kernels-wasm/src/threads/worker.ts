@@ -4,7 +4,7 @@ import * as control from "./control";
 /** Polls before sleeping: some 200 microseconds, which is longer than what JavaScript does between the steps of an optimizer. */
 const POLLS = 40_000;
 
-/** Compiles `probe` first: where compiling is forbidden that refuses before any part is claimed. */
+/** Compiles `probe` first: where compiling is forbidden it throws before any part is claimed. */
 export const WORKER_SOURCE = `
 "use strict";
 function serve(memory) {

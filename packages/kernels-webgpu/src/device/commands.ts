@@ -94,7 +94,7 @@ export class Commands {
       this.device.queue.submit([encoder.finish()]);
     };
     const toError = (message: string) =>
-      new OptError("DEVICE_ERROR", `webgpu ${names || "copy"}`, `the device refused a launch: ${message}`);
+      new OptError("DEVICE_ERROR", `webgpu ${names || "copy"}`, `the device rejected a launch: ${message}`);
     this.faults.watch("validation", run, toError);
     this.counters.submits++;
     this.#ringEnd = 0;

@@ -223,7 +223,7 @@ export class LBFGS {
 
   /**
    * The options, and the state under the name of the first parameter, with PyTorch's keys. Tensors are the live ones: save or clone them
-   * before the next step. PyTorch's `al` is left out: each direction computes it anew.
+   * before the next step. PyTorch's `al` is left out: each direction computes it.
    */
   stateDict(): LBFGSState {
     const { groups } = this.#parameters.stateDict();

@@ -1,4 +1,4 @@
-/** What a checkpoint is told of a model whose layers are divided. */
+/** The checkpoint's layout of a model with divided layers. */
 import type { Layout, Split, TensorLayout } from "@opt/checkpoint";
 import { check, show } from "@opt/core";
 import { Module } from "@opt/nn";

@@ -1,4 +1,4 @@
-/** Plain JSON, checked: what JSON.stringify would drop or change silently is refused by its place. */
+/** Checks plain JSON. Errors name the place of a value that JSON.stringify would silently drop or change. */
 import { OptError, show } from "@opt/core";
 import type { Json } from "../source";
 

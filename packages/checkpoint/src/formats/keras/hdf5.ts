@@ -257,5 +257,5 @@ export class Hdf5File {
 
 function reasonOf(said: string, failure: unknown): string {
   const reasons = [...said.matchAll(/line \d+ in \w+\(\): (.+)/g)].map(([, reason]) => reason!);
-  return reasons.at(-1) ?? (failure instanceof Error ? failure.message : "the library refused the file");
+  return reasons.at(-1) ?? (failure instanceof Error ? failure.message : "the library can't read the file");
 }

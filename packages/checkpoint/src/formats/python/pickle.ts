@@ -7,7 +7,7 @@ import { float, LONGEST_STEP, PicklePayloads } from "./pickle-payloads";
 import { PickleStack } from "./pickle-stack";
 
 export interface PickleLimits {
-  /** Names (`module.name`) that may occur; any other is refused. */
+  /** Names (`module.name`) that may occur; any other throws REFUSED. */
   readonly globals: ReadonlySet<string>;
   /** Called with each persistent id; without it they may not occur. */
   readonly persistent?: (id: PicklePersistent) => void;
