@@ -1,3 +1,3 @@
 import { buildOf } from "../../tools/tsup";
 
-export default buildOf(["src/index.ts"]);
+export default buildOf(["src/index.ts", "src/worker.ts"]);

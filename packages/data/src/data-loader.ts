@@ -111,6 +111,11 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
     return this.batches(this.samples);
   }
 
+  /** The option of that name: who trains several epochs with ranks calls its `setEpoch`. */
+  get sampler(): DataLoaderOptions<Sample, Batch>["sampler"] {
+    return this.options.sampler;
+  }
+
   private get samples(): number {
     return this.options.sampler?.length ?? this.dataset.length;
   }

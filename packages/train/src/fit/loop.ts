@@ -239,7 +239,11 @@ export class Loop<Batch> implements FitState, FitControl {
   /** Optimizers that keep other weights for evaluation (schedule-free) have `train` and `eval`. */
   async #swap(mode: "train" | "eval"): Promise<void> {
     const optimizer: { train?(): unknown; eval?(): unknown } = this.optimizer as object;
-    await optimizer[mode]?.();
+    try {
+      await optimizer[mode]?.();
+    } catch (error) {
+      if ((error as { code?: string }).code !== "UNSUPPORTED") throw error; // a divided one has them for some algorithms only
+    }
   }
 }
 

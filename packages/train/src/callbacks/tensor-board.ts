@@ -1,0 +1,62 @@
+/** A run's numbers for TensorBoard. */
+import { check, checkOptions, show } from "@opt/core";
+import type { Callback, FitState } from "../fit/events";
+import { SummaryWriter, type SummaryWriterOptions } from "../tensor-board/summary-writer";
+
+export interface TensorBoardOptions extends SummaryWriterOptions {
+  /** Steps between two values of `train/loss` and `train/lr`. Default 1. */
+  readonly every?: number;
+  /** Also a histogram of each parameter, `weights/<name>`, after each epoch. Default false. */
+  readonly histograms?: boolean;
+}
+
+/**
+ * Writes `train/loss` and `train/lr` by step, the numbers of each epoch as `epoch/<name>`, and the model as text. A resumed run adds a file
+ * to the folder. On several ranks the first one writes.
+ *
+ * @throws OptError BAD_ARGUMENT; MISSING, IO while it writes
+ * @example
+ * await fit(model, { data, loss: crossEntropy, optimizer, epochs: 3, callbacks: [tensorBoard("runs/a")] });
+ */
+export function tensorBoard(folder: string, options: TensorBoardOptions = {}): Callback {
+  const isFolder = typeof folder === "string" && folder !== "";
+  check(isFolder, "BAD_ARGUMENT", "tensorBoard", () => `needs a folder, got ${show(folder)}.`);
+  checkOptions("tensorBoard", options, { every: "number", histograms: "boolean", fileSystem: "object" });
+  const { every = 1, histograms = false, ...place } = options;
+  const isCount = Number.isSafeInteger(every) && every > 0;
+  check(isCount, "BAD_ARGUMENT", "tensorBoard", () => `every must be a whole number from 1 on, got ${show(every)}.`);
+  let writer: SummaryWriter | undefined;
+  let written = 0;
+  /** Losses may be read some steps later. */
+  const steps = ({ history, lr }: FitState) => {
+    for (; written < history.losses.length; written++) {
+      if ((written + 1) % every !== 0) continue;
+      writer!.scalar("train/loss", history.losses[written]!, written + 1);
+      writer!.scalar("train/lr", lr, written + 1);
+    }
+  };
+  return {
+    onTrainBegin({ communicator, history, model, step }) {
+      if ((communicator?.rank ?? 0) > 0) return;
+      writer = new SummaryWriter(folder, place);
+      written = history.losses.length;
+      writer.text("model", `\`\`\`\n${model}\n\`\`\``, step);
+    },
+    onStepEnd(state) {
+      if (writer === undefined) return undefined;
+      steps(state);
+      return writer.flushIfDue();
+    },
+    async onEpochEnd(state) {
+      if (writer === undefined) return;
+      const { history, step, model } = state;
+      steps(state);
+      for (const [name, value] of Object.entries(history.epochs.at(-1)!)) writer.scalar(`epoch/${name}`, value, step);
+      if (histograms)
+        for (const [name, weights] of model.namedParameters())
+          writer.histogram(`weights/${name}`, await weights.data(), step);
+      await writer.flush();
+    },
+    onTrainEnd: () => writer?.close(),
+  };
+}

@@ -1,0 +1,113 @@
+/** The learning-rate range test (Smith 2015): one short run with a rate that grows in each step. */
+import { check, checkOptions, keep, show, Tensor, tidy } from "@opt/core";
+import type { Module } from "@opt/nn";
+import { batchesOf, checkFitOptions, forwardOf } from "../fit/options";
+import type { FitData, FitOptimizer, ForwardOptions } from "../fit/parts";
+import { trainingStep } from "../fit/step";
+
+export interface FindLearningRateOptions<Batch> extends ForwardOptions<Batch> {
+  readonly data: FitData<Batch>;
+  readonly optimizer: FitOptimizer;
+  /** The first rate and the last. Default 1e-7 to 10. */
+  readonly from?: number;
+  readonly to?: number;
+  /** Default 100. */
+  readonly steps?: number;
+}
+
+/** What `findLearningRate` found. */
+export interface LearningRates {
+  readonly rates: number[];
+  /** The loss at each rate, smoothed. */
+  readonly losses: number[];
+  /** The rate at which the loss falls fastest. */
+  readonly suggestion: number;
+}
+
+const WHERE = "findLearningRate";
+/** Share of the old value in the smoothed loss. */
+const KEEP = 0.9;
+/** It ends when the loss is so many times the least. */
+const DIVERGED = 4;
+
+/**
+ * Trains for some steps with rates that grow from `from` to `to`, and puts weights, optimizer and rates back. Choose a rate somewhat below
+ * the least loss; `suggestion` is where the loss falls fastest. Draw it: `plot({ loss: losses }, { x: rates, log: true })`.
+ *
+ * @throws OptError BAD_ARGUMENT for options out of range; what the model and the loss throw
+ * @example
+ * const { suggestion } = await findLearningRate(model, { data, loss: crossEntropy, optimizer });
+ */
+export async function findLearningRate<Batch>(
+  model: Module,
+  options: FindLearningRateOptions<Batch>,
+): Promise<LearningRates> {
+  const { from = 1e-7, to = 10, steps = 100, ...rest } = options;
+  checkOptions(WHERE, { from, to, steps }, { from: "number", to: "number", steps: "number" });
+  checkFitOptions({ ...rest, epochs: 1 });
+  const range = () => `rates must grow from above 0, got ${show(from)} to ${show(to)}.`;
+  check(from > 0 && to > from, "BAD_ARGUMENT", WHERE, range);
+  const problem = () => `steps must be a whole number from 2 on, got ${show(steps)}.`;
+  check(Number.isSafeInteger(steps) && steps >= 2, "BAD_ARGUMENT", WHERE, problem);
+  const { optimizer, data } = rest;
+  const forward = forwardOf(WHERE, model, rest);
+  const step = trainingStep({ module: model, parallel: undefined, forward, options: { ...rest, epochs: 1 } });
+  const restore = await snapshot(model, optimizer);
+  const found: LearningRates = { rates: [], losses: [], suggestion: from };
+  try {
+    let mean = 0;
+    let least = Number.POSITIVE_INFINITY;
+    while (found.rates.length < steps) {
+      const before = found.rates.length;
+      for await (const batch of batchesOf(WHERE, data)) {
+        const number = found.rates.length;
+        const rate = from * (to / from) ** (number / (steps - 1));
+        for (const group of optimizer.groups) group.lr = rate;
+        const tensor = await step.whole(batch);
+        const loss = await tensor.item();
+        tensor.dispose();
+        mean = KEEP * mean + (1 - KEEP) * loss;
+        const smooth = mean / (1 - KEEP ** (number + 1));
+        found.rates.push(rate);
+        found.losses.push(smooth);
+        least = Math.min(least, smooth);
+        if (found.rates.length === steps || !(smooth <= DIVERGED * least))
+          return { ...found, suggestion: steepest(found) };
+      }
+      const empty = () => "the data must have batches, got none.";
+      check(found.rates.length > before, "BAD_ARGUMENT", WHERE, empty);
+    }
+    return found;
+  } finally {
+    step.dispose();
+    restore();
+  }
+}
+
+/** Where the loss falls fastest by the logarithm of the rate. */
+function steepest({ rates, losses }: LearningRates): number {
+  const slope = (i: number) => (losses[i + 1]! - losses[i - 1]!) / 2;
+  let best = 1;
+  for (let i = 1; i < losses.length - 1; i++) if (slope(i) < slope(best)) best = i;
+  return rates[Math.min(best, rates.length - 1)]!;
+}
+
+/** Copies weights, buffers and optimizer state. Returns what puts them back. */
+async function snapshot(model: Module, optimizer: FitOptimizer): Promise<() => void> {
+  const copy = <State extends Readonly<Record<string, unknown>>>(state: State) =>
+    Object.fromEntries(
+      Object.entries(state).map(([name, value]) => [
+        name,
+        value instanceof Tensor ? keep(tidy(() => value.clone())) : value,
+      ]),
+    );
+  const weights = copy(model.stateDict());
+  const { groups, state } = await optimizer.stateDict();
+  const states = Object.fromEntries(Object.entries(state).map(([name, entry]) => [name, copy(entry)]));
+  return () => {
+    model.loadStateDict(weights as never);
+    optimizer.loadStateDict({ groups, state: states } as never);
+    for (const value of [weights, ...Object.values(states)].flatMap((each) => Object.values(each)))
+      if (value instanceof Tensor) value.dispose();
+  };
+}

@@ -1,0 +1,196 @@
+import { AdamW } from "@opt/adam-amsgrad";
+import { Generator, init, type Tensor, tensor, zeros } from "@opt/core";
+import {
+  AdaptiveAvgPool2d,
+  BatchNorm2d,
+  Conv2d,
+  crossEntropy,
+  Embedding,
+  Flatten,
+  LayerNorm,
+  Linear,
+  LSTM,
+  MaxPool2d,
+  Module,
+  ModuleList,
+  mseLoss,
+  ReLU,
+  Sequential,
+} from "@opt/nn";
+import { SGD } from "@opt/sgd";
+import { expectCode } from "@opt/testkit";
+import { beforeEach, describe, expect, it } from "vitest";
+import { begin, optionsOf } from "../testing/runs";
+import { findLearningRate } from "./find-learning-rate";
+import { plot } from "./plot";
+import { summary } from "./summary";
+
+beforeEach(() => init("js"));
+
+class Block extends Module {
+  conv1: Conv2d;
+  bn1: BatchNorm2d;
+  conv2: Conv2d;
+  bn2: BatchNorm2d;
+  relu = new ReLU();
+  downsample?: Sequential;
+
+  constructor(from: number, to: number, stride: number) {
+    super();
+    const conv = (channels: number, s: number) => new Conv2d(channels, to, 3, { stride: s, padding: 1, bias: false });
+    this.conv1 = conv(from, stride);
+    this.bn1 = new BatchNorm2d(to);
+    this.conv2 = conv(to, 1);
+    this.bn2 = new BatchNorm2d(to);
+    if (stride > 1)
+      this.downsample = new Sequential(new Conv2d(from, to, 1, { stride, bias: false }), new BatchNorm2d(to));
+  }
+
+  forward(x: Tensor): Tensor {
+    const y = this.bn2.forward(this.conv2.forward(this.relu.forward(this.bn1.forward(this.conv1.forward(x)))));
+    return this.relu.forward(y.add(this.downsample?.forward(x) ?? x));
+  }
+}
+
+const resnet18 = () =>
+  new Sequential(
+    new Conv2d(3, 64, 7, { stride: 2, padding: 3, bias: false }),
+    new BatchNorm2d(64),
+    new ReLU(),
+    new MaxPool2d(3, { stride: 2, padding: 1 }),
+    ...[64, 128, 256, 512].map((to, i) => {
+      const from = Math.max(64, to / 2);
+      return new Sequential(new Block(from, to, i === 0 ? 1 : 2), new Block(to, to, 1));
+    }),
+    new AdaptiveAvgPool2d(1),
+    new Flatten(),
+    new Linear(512, 1000),
+  );
+
+/** The layers of GPT-2; attention, which has no parameters of its own, is left out. Its small form has 124,439,808 parameters. */
+class Gpt2 extends Module {
+  wte: Embedding;
+  wpe: Embedding;
+  blocks: ModuleList;
+  norm: LayerNorm;
+
+  constructor(tokens: number, length: number, width: number, blocks: number) {
+    super();
+    this.wte = new Embedding(tokens, width);
+    this.wpe = new Embedding(length, width);
+    const block = () =>
+      new Sequential(
+        new LayerNorm(width),
+        new Linear(width, 3 * width),
+        new Part(),
+        new Linear(width, width),
+        new LayerNorm(width),
+        new Linear(width, 4 * width),
+        new Linear(4 * width, width),
+      );
+    this.blocks = new ModuleList(Array.from({ length: blocks }, block));
+    this.norm = new LayerNorm(width);
+  }
+
+  forward(tokens: Tensor, positions: Tensor): Tensor {
+    let x = this.wte.forward(tokens).add(this.wpe.forward(positions));
+    for (const block of this.blocks) x = (block as Sequential).forward(x);
+    return this.norm.forward(x);
+  }
+}
+
+class Part extends Module {
+  forward(x: Tensor): Tensor {
+    return x.slice(0, x.shape.at(-1)! / 3, -1);
+  }
+}
+
+class Reader extends Module {
+  embedding = new Embedding(20, 300);
+  lstm = new LSTM(300, 512, { numLayers: 2 });
+  decoder = new Linear(512, 20);
+
+  forward(tokens: Tensor): Tensor {
+    const [output] = this.lstm.forward(this.embedding.forward(tokens));
+    return this.decoder.forward(output);
+  }
+}
+
+const indices = (count: number) => tensor(new Int32Array(count), { shape: [1, count] });
+
+describe("summary counts as torchinfo does", () => {
+  it.each<[string, () => [Module, Tensor | Tensor[]], string[]]>([
+    // torchinfo counts 1,814,083,944 at 224 x 224: 1,813,561,344 of the convolutions, which are 49 times those of 32 x 32.
+    [
+      "ResNet-18",
+      () => [resnet18(), zeros([1, 3, 32, 32])],
+      ["11,689,512", "37,534,056", "Input: 0.01 MB", "Forward and backward: 0.82 MB", "Parameters: 46.76 MB"],
+    ],
+    // (tokens + length + 2) width + blocks (12 width^2 + 13 width)
+    ["GPT-2, smaller", () => [new Gpt2(100, 16, 32, 2), [indices(2), indices(2)]], ["Parameters: 29,184"]],
+    ["an LSTM", () => [new Reader(), indices(100)], ["3,784,580", "376,848,260"]],
+  ])("%s", (_, make, expected) => {
+    const [model, input] = make();
+    const text = summary(model, input);
+    for (const part of expected) expect(text).toContain(part);
+    for (const x of model.parameters()) x.dispose();
+  });
+
+  it("shows a table, counts shared parameters once and leaves the model as it was", () => {
+    const shared = new Linear(4, 4);
+    const model = new Sequential(shared, new ReLU(), shared, new Linear(4, 2).freeze());
+    expect(summary(model, zeros([3, 4]))).toMatchSnapshot();
+    expect(model.modules().every(({ training }) => training)).toBe(true);
+  });
+});
+
+it("findLearningRate ends where the loss grows, suggests a rate below, and leaves everything as it was", async () => {
+  const model = new Linear(1, 1, { generator: new Generator(1) });
+  const optimizer = new SGD(model.namedParameters(), { lr: 0.5, momentum: 0.5 });
+  const data = [[tensor([[1]]), tensor([[2]])]] as [Tensor, Tensor][];
+  const state = async () => [...(await Promise.all(model.parameters().map((x) => x.data()))), optimizer.groups[0]!.lr];
+  const before = await state();
+  const { rates, losses, suggestion } = await findLearningRate(model, { data, loss: mseLoss, optimizer });
+  expect(await state()).toEqual(before);
+  expect(rates[0]).toBe(1e-7);
+  expect(rates).toHaveLength(losses.length);
+  expect(rates.length).toBeLessThan(100); // the loss grew
+  expect(suggestion).toBeGreaterThan(1e-3);
+  expect(suggestion).toBeLessThan(0.75); // 1.5 / 2, from which momentum 0.5 diverges
+});
+
+describe("plot", () => {
+  const history = { losses: [], epochs: [3, 2, 1].map((loss) => ({ loss, val_loss: loss + 0.5, lr: 1, seconds: 1 })) };
+
+  it("draws a history as SVG", () => {
+    const svg = plot(history, { width: 100, height: 80 });
+    expect(svg.match(/<polyline/g)).toHaveLength(2);
+    expect(svg).toContain('points="48.0,22.4 66.0,35.2 84.0,48.0"'); // from 16 for 3.5 to 48 for 1
+  });
+
+  it("draws curves by a logarithmic axis, with gaps where there is no number", () => {
+    const svg = plot({ "a < b": [1, Number.NaN, 3] }, { x: [1, 10, 100], log: true, width: 164, height: 148 });
+    expect(svg).toContain('points="48.0,116.0 148.0,16.0"');
+    expect(svg).toContain("a &lt; b");
+  });
+
+  it("draws blocks", () => {
+    expect(plot({ loss: [4, 3, 2, 1] }, { as: "blocks", height: 2 })).toBe("loss: 1 to 4\n█▃\n██▆▁");
+  });
+});
+
+it.each<[string, () => unknown]>([
+  ["no module", () => summary({} as never, zeros([1]))],
+  ["no curve", () => plot({})],
+  ["another form", () => plot({ a: [1] }, { as: "png" as never })],
+])("rejects wrong arguments: %s", (_, make) => expectCode("BAD_ARGUMENT", make));
+
+it.each<[string, object]>([
+  ["rates", { from: 1, to: 0.1 }],
+  ["steps", { steps: 1 }],
+])("findLearningRate rejects wrong %s", async (_, wrong) => {
+  const run = begin("mlp", (model) => new AdamW(model.namedParameters()), {});
+  const { data } = optionsOf(run, {});
+  const options = { data, loss: crossEntropy, optimizer: run.optimizer, ...wrong };
+  await expectCode("BAD_ARGUMENT", () => findLearningRate(run.model, options));
+});

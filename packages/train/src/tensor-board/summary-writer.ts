@@ -1,0 +1,127 @@
+/** Event files that TensorBoard reads. */
+import type { FileSystem } from "@opt/checkpoint";
+import { check, checkOptions, show } from "@opt/core";
+import { createFile, type GrowingFile } from "../callbacks/file";
+import { Message } from "./protobuf";
+import { record } from "./records";
+
+export interface SummaryWriterOptions {
+  /** Default: this machine's disk; in a page, its own files. */
+  readonly fileSystem?: FileSystem;
+}
+
+/** Bytes that wait for the file at most, and milliseconds. */
+const MOST_BYTES = 1 << 16;
+const LONGEST = 2000;
+const BUCKETS = 30;
+let files = 0;
+
+/**
+ * Writes scalars, histograms and text for TensorBoard into a new event file of a folder: `tensorboard --logdir runs`.
+ *
+ * @throws OptError BAD_ARGUMENT without a folder; MISSING, IO from `flush` and `close`
+ * @example
+ * const writer = new SummaryWriter("runs/a");
+ * writer.scalar("loss", 0.25, 1);
+ * await writer.close();
+ */
+export class SummaryWriter {
+  readonly #file: Promise<GrowingFile>;
+  #waiting: Uint8Array[] = [];
+  #bytes = 0;
+  #flushed = Date.now();
+
+  constructor(folder: string, options: SummaryWriterOptions = {}) {
+    const isFolder = typeof folder === "string" && folder !== "";
+    check(isFolder, "BAD_ARGUMENT", "SummaryWriter", () => `needs a folder, got ${show(folder)}.`);
+    checkOptions("SummaryWriter", options, { fileSystem: "object" });
+    const seconds = String(Math.floor(Date.now() / 1000)).padStart(10, "0");
+    this.#file = createFile(`${folder}/events.out.tfevents.${seconds}.opt.${files++}`, options.fileSystem);
+    this.#file.catch(() => {}); // thrown by flush
+    this.#add(new Message().double(1, Date.now() / 1000).text(3, "brain.Event:2"));
+  }
+
+  /** A number of a step. */
+  scalar(tag: string, value: number, step: number): void {
+    this.#summary(step, new Message().text(1, tag).float(2, value));
+  }
+
+  /** How numbers are spread, in 30 buckets of equal width. NaN and infinity are left out. */
+  histogram(tag: string, values: ArrayLike<number>, step: number): void {
+    const { least, most, count, sum, squares, limits, counts } = spread(values);
+    const histogram = new Message().double(1, least).double(2, most).double(3, count).double(4, sum).double(5, squares);
+    this.#summary(step, new Message().text(1, tag).message(5, histogram.doubles(6, limits).doubles(7, counts)));
+  }
+
+  /** Text in Markdown. */
+  text(tag: string, text: string, step: number): void {
+    const plugin = new Message().message(1, new Message().text(1, "text"));
+    const shape = new Message().message(2, new Message().varint(1, 1));
+    const tensor = new Message().varint(1, 7).message(2, shape).text(8, text); // one element of strings
+    this.#summary(step, new Message().text(1, `${tag}/text_summary`).message(9, plugin).message(8, tensor));
+  }
+
+  /** Writes what waits. */
+  async flush(): Promise<void> {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    this.#bytes = 0;
+    this.#flushed = Date.now();
+    const file = await this.#file;
+    if (waiting.length > 0) await file.append(joined(waiting));
+  }
+
+  /** Writes what waits if it is much, or old. */
+  flushIfDue(): Promise<void> | undefined {
+    return this.#bytes > MOST_BYTES || Date.now() - this.#flushed > LONGEST ? this.flush() : undefined;
+  }
+
+  async close(): Promise<void> {
+    await this.flush();
+    await (await this.#file).close();
+  }
+
+  #summary(step: number, value: Message): void {
+    const summary = new Message().message(1, value);
+    this.#add(
+      new Message()
+        .double(1, Date.now() / 1000)
+        .varint(2, step)
+        .message(5, summary),
+    );
+  }
+
+  #add(event: Message): void {
+    const bytes = record(event.toBytes());
+    this.#waiting.push(bytes);
+    this.#bytes += bytes.length;
+  }
+}
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
+function spread(values: ArrayLike<number>) {
+  const finite = Array.from(values).filter(Number.isFinite);
+  const least = finite.reduce((a, b) => Math.min(a, b), finite[0] ?? 0);
+  const most = finite.reduce((a, b) => Math.max(a, b), finite[0] ?? 0);
+  const width = (most - least) / BUCKETS || 1;
+  const counts: number[] = new Array(BUCKETS).fill(0);
+  let [sum, squares] = [0, 0];
+  for (const value of finite) {
+    counts[Math.min(BUCKETS - 1, Math.floor((value - least) / width))]!++;
+    sum += value;
+    squares += value * value;
+  }
+  const limits = counts.map((_, i) =>
+    i === BUCKETS - 1 ? Math.max(most, least + BUCKETS * width) : least + (i + 1) * width,
+  );
+  return { least, most, count: finite.length, sum, squares, limits, counts };
+}

@@ -1,0 +1,64 @@
+/** What a page and its worker say to each other. */
+
+/** A run's event as plain data. */
+export interface WorkerEvent {
+  readonly type: "trainBegin" | "epochBegin" | "stepEnd" | "evaluate" | "epochEnd" | "save" | "trainEnd";
+  readonly epoch: number;
+  readonly epochs: number;
+  readonly step: number;
+  readonly epochStep: number;
+  readonly stepsPerEpoch: number | undefined;
+  readonly lr: number;
+  /** Means of the epoch so far; at `epochEnd` the epoch's record. */
+  readonly logs: Readonly<Record<string, number>>;
+  /** The loss of each step since the event before. */
+  readonly losses: readonly number[];
+  /** The folder of the last checkpoint. */
+  readonly checkpoint: string | undefined;
+}
+
+export type ToWorker =
+  | { readonly opt: "start"; readonly options: unknown; readonly lock: string }
+  | { readonly opt: "stop" }
+  | { readonly opt: "taken" };
+
+export type FromWorker =
+  | { readonly opt: "ready" }
+  | { readonly opt: "locked" }
+  | { readonly opt: "event"; readonly event: WorkerEvent }
+  | { readonly opt: "result"; readonly value: unknown }
+  | { readonly opt: "error"; readonly error: SentError };
+
+/** An error on its way. */
+export interface SentError {
+  readonly message: string;
+  readonly stack: string | undefined;
+  readonly code: string | undefined;
+}
+
+/** A tensor on its way. */
+export interface SentTensor {
+  readonly optTensor: true;
+  readonly dtype: string;
+  readonly shape: readonly number[];
+  readonly bytes: Uint8Array;
+}
+
+export const isSentTensor = (value: unknown): value is SentTensor =>
+  typeof value === "object" && value !== null && (value as Partial<SentTensor>).optTensor === true;
+
+// biome-ignore lint/suspicious/noExplicitAny: each event has a value of its own
+type Listener = (value: any) => void;
+
+/** A Worker or MessagePort, of the web or of Node. */
+export interface WorkerPort {
+  postMessage(message: unknown, transfer?: ArrayBuffer[]): void;
+  on?(type: string, listener: Listener): unknown;
+  addEventListener?(type: string, listener: Listener): void;
+}
+
+/** Listens in the way that the port has; messages come without their event. */
+export function listen(port: WorkerPort, type: string, listener: Listener): void {
+  if (port.on) port.on(type, listener);
+  else port.addEventListener!(type, (event) => listener(type === "message" ? event.data : event));
+}

@@ -1,0 +1,74 @@
+/** A training in a worker thread of Node. */
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+import { AdamW } from "@opt/adam-amsgrad";
+import { init, type Tensor } from "@opt/core";
+import { expectCode } from "@opt/testkit";
+import { beforeEach, expect, it } from "vitest";
+import { fit } from "../fit/fit";
+import { begin, optionsOf } from "../testing/runs";
+import { start } from "./start";
+
+beforeEach(() => init("js"));
+
+const program = new URL("../testing/training-worker.mjs", import.meta.url);
+const begun = () => new Worker(program, { execArgv: ["--conditions=@opt/source"] });
+
+interface Result {
+  weights: Record<string, Tensor>;
+  steps: number;
+}
+
+/** The same run on this thread. */
+async function here(epochs: number) {
+  const run = begin("mlp", (model) => new AdamW(model.namedParameters(), { lr: 0.02 }), {});
+  const { losses } = await fit(run.model, { ...optionsOf(run, {}), epochs });
+  return { weights: run.model.stateDict(), losses };
+}
+
+const numbers = (weights: Record<string, Tensor>) => Object.values(weights).map((x) => [...x.dataSync()]);
+
+it("tells each epoch and every loss, and returns tensors", async () => {
+  const run = start<Result>(begun(), { epochs: 3 });
+  const losses: number[] = [];
+  const types = new Set<string>();
+  for await (const event of run) {
+    losses.push(...event.losses);
+    types.add(event.type);
+    await new Promise((resolve) => setTimeout(resolve, 2)); // slower than its steps
+  }
+  const { weights } = await run.result;
+  const expected = await here(3);
+  expect(numbers(weights)).toEqual(numbers(expected.weights));
+  expect(losses).toEqual(expected.losses);
+  expect([...types]).toEqual(expect.arrayContaining(["trainBegin", "epochBegin", "epochEnd", "trainEnd"]));
+});
+
+it("stops after the step", async () => {
+  const run = start<Result>(begun(), { epochs: 1_000_000 });
+  for await (const { type } of run) if (type === "epochEnd") run.stop();
+  expect((await run.result).steps).toBeLessThan(1_000_000);
+});
+
+it("reports a worker that dies; another one goes on from the checkpoint to the same words", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "opt-worker-"));
+  const worker = begun();
+  const first = start<Result>(worker, { epochs: 40, folder });
+  await expectCode("DEVICE_LOST", async () => {
+    for await (const { type } of first) if (type === "save") await worker.terminate();
+  });
+  const second = start<Result>(begun(), { epochs: 40, folder });
+  expect(numbers((await second.result).weights)).toEqual(numbers((await here(40)).weights));
+  await rm(folder, { recursive: true });
+});
+
+it("passes on what the worker throws", async () => {
+  const run = start(begun(), { epochs: 0 });
+  await expectCode("BAD_ARGUMENT", () => run.result);
+  await expect(run.result).rejects.toThrow("epochs must be a whole number from 1 on, got 0");
+});
+
+it("rejects what is no worker", () => expectCode("BAD_ARGUMENT", () => start({} as never)));
