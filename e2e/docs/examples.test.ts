@@ -16,6 +16,7 @@ const PACKAGES = [
   "@opt/core/backend",
   "@opt/nn",
   "@opt/data",
+  "@opt/train",
   ...optimizerPackages().map(({ name }) => name),
   "@opt/checkpoint",
   "@opt/checkpoint/s3",

@@ -15,3 +15,6 @@ optimizer.step();
 export const logits = model.forward(x);
 export const labels = y;
 export const loss = crossEntropy(model.forward(x), y);
+export const data: [typeof x, typeof y][] = [[x, y]];
+export const loader = data;
+export const validation = data;

@@ -25,7 +25,7 @@ const WHERE = "checkpoints";
  *
  * @throws OptError BAD_ARGUMENT for options out of range; what `saveCheckpoint` throws
  * @example
- * const callbacks = [checkpoints("runs/a", { every: 500, keep: { last: 2, best: 1 } })];
+ * const callbacks = [checkpoints("runs/fit", { every: 500, keep: { last: 2, best: 1 } })];
  * await fit(model, { data, validation, loss: crossEntropy, optimizer, epochs: 10, callbacks, resume: true });
  */
 export function checkpoints(folder: string, options: CheckpointsOptions = {}): Callback {

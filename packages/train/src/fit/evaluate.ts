@@ -82,7 +82,7 @@ export async function evaluating<Result>(module: Module, body: () => Promise<Res
  * @returns `{ loss, accuracy, ... }`; without `loss` and `forward` the metrics alone
  * @throws OptError BAD_ARGUMENT for other options, and what the model and the loss throw
  * @example
- * const { loss, accuracy: share } = await evaluate(model, { data: loader, loss: crossEntropy, metrics: [accuracy()] });
+ * console.log(await evaluate(model, { data: loader, loss: crossEntropy, metrics: [accuracy()] })); // { loss, accuracy }
  */
 export async function evaluate<Batch>(
   model: Module | ParallelModel,

@@ -45,7 +45,9 @@ export function accuracy(options: { readonly topK?: number } = {}): Metric {
  * Mean of |output - target| over all elements.
  *
  * @example
- * const { mae } = await evaluate(model, { data, metrics: [meanAbsoluteError()] });
+ * const error = meanAbsoluteError();
+ * error.update(tensor([1, 3]), tensor([2, 5]));
+ * console.log(error.value()); // 1.5
  */
 export function meanAbsoluteError(): Metric {
   return sumMetric({
@@ -62,7 +64,7 @@ export function meanAbsoluteError(): Metric {
  *
  * @throws OptError BAD_ARGUMENT unless classes is a whole number from 2 on
  * @example
- * const { f1: score } = await evaluate(model, { data, metrics: [f1({ classes: 10 })] });
+ * console.log(await evaluate(model, { data, metrics: [f1({ classes: 3 })] })); // { f1 }
  */
 export function f1(options: { readonly classes: number }): Metric {
   checkOptions("f1", options, { classes: "number" });
@@ -95,7 +97,7 @@ export function f1(options: { readonly classes: number }): Metric {
  * e to the mean cross-entropy of each token. Outputs are logits [..., classes], targets class numbers [...].
  *
  * @example
- * const { perplexity: value } = await evaluate(model, { data, metrics: [perplexity()] });
+ * console.log(await evaluate(model, { data, metrics: [perplexity()] })); // { perplexity }
  */
 export function perplexity(): Metric {
   return sumMetric({

@@ -15,11 +15,12 @@ export interface ExposedRun {
  * Runs `body` in this worker when a page, or a program in Node, calls `start`. What it returns goes there: plain data, and tensors at any
  * depth, whose bytes are moved. What it throws goes there too.
  *
- * @example
+ * ```js
  * expose(async (run, { epochs }: { epochs: number }) => {
  *   await fit(model, { data, loss: crossEntropy, optimizer, epochs, callbacks: [run.report()], signal: run.signal });
  *   return model.stateDict();
  * });
+ * ```
  */
 export function expose<Options>(body: (run: ExposedRun, options: Options) => unknown): void {
   const port = ownPort();

@@ -47,18 +47,18 @@ export interface SentTensor {
 export const isSentTensor = (value: unknown): value is SentTensor =>
   typeof value === "object" && value !== null && (value as Partial<SentTensor>).optTensor === true;
 
-// biome-ignore lint/suspicious/noExplicitAny: each event has a value of its own
-type Listener = (value: any) => void;
-
 /** A Worker or MessagePort, of the web or of Node. */
 export interface WorkerPort {
   postMessage(message: unknown, transfer?: ArrayBuffer[]): void;
-  on?(type: string, listener: Listener): unknown;
-  addEventListener?(type: string, listener: Listener): void;
+  // biome-ignore lint/suspicious/noExplicitAny: each event has a value of its own
+  on?(type: string, listener: (value: any) => void): unknown;
+  // biome-ignore lint/suspicious/noExplicitAny: each event has a value of its own
+  addEventListener?(type: string, listener: (event: any) => void): void;
 }
 
 /** Listens in the way that the port has; messages come without their event. */
-export function listen(port: WorkerPort, type: string, listener: Listener): void {
+// biome-ignore lint/suspicious/noExplicitAny: each event has a value of its own
+export function listen(port: WorkerPort, type: string, listener: (value: any) => void): void {
   if (port.on) port.on(type, listener);
   else port.addEventListener!(type, (event) => listener(type === "message" ? event.data : event));
 }

@@ -27,10 +27,11 @@ let runs = 0;
  * start another one, whose `fit` goes on from its last checkpoint with `resume: true`.
  *
  * @throws OptError BAD_ARGUMENT unless it is a worker of the web or of Node
- * @example
+ * ```js
  * const run = start(new Worker(new URL("./train.js", import.meta.url), { type: "module" }), { epochs: 3 });
  * for await (const { type, logs } of run) if (type === "epochEnd") console.log(logs);
  * model.loadStateDict(await run.result);
+ * ```
  */
 export function start<Result = unknown>(worker: WorkerPort, options?: unknown): StartedRun<Result> {
   const isPort = typeof worker?.postMessage === "function" && ("on" in worker || "addEventListener" in worker);
