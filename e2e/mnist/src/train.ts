@@ -1,11 +1,13 @@
 /** One optimizer's run over the training images, measured on the test images after each epoch. */
-import { compile, concat, Generator, noGrad, type Tensor, tidy } from "@opt/core";
+import { concat, Generator, type Tensor, tidy } from "@opt/core";
 import { LinearLR } from "@opt/core/schedules";
 import { DataLoader, Subset } from "@opt/data";
+import { crossEntropy } from "@opt/nn";
+import { accuracy, fit } from "@opt/train";
 import type { Batch, Digits, Mnist } from "./data";
 import { digitNetwork } from "./model";
 import { type OptimizerName, optimizers } from "./optimizers";
-import { forward, trainingStep } from "./step";
+import { forward } from "./step";
 
 export interface TrainingOptions {
   readonly optimizer: OptimizerName;
@@ -31,8 +33,8 @@ export interface TrainingResult {
 export const HIDDEN = 256;
 /** The rate of the first step; it falls in a line to nearly nothing. */
 export const LEARNING_RATE = 4e-3;
-/** Steps between two reads of losses: in between the device may run ahead of the program. */
-const READ_EVERY = 50;
+/** Steps between two calls of `onProgress`. */
+const TELL_EVERY = 50;
 const TEST_BATCH = 1000;
 const WARM_UP_STEPS = 60;
 
@@ -46,32 +48,29 @@ export async function train(data: Mnist, options: TrainingOptions): Promise<Trai
   const model = digitNetwork(HIDDEN, generator);
   const optimizer = optimizers[options.optimizer](model.namedParameters(), LEARNING_RATE);
   const steps = stepsOf(data, options);
-  const schedule = new LinearLR(optimizer, { startFactor: 1, endFactor: 0.01, totalIters: steps });
-  const loader = new DataLoader(data.training, { batchSize, shuffle: true, dropLast: true, generator });
-  const step = trainingStep(model, optimizer);
-  const right = compile(([images, labels]: Batch) => noGrad(() => forward(model, images).argmax(-1).eq(labels).sum()));
-  const losses: number[] = [];
-  const accuracies: number[] = [];
-  let seconds = 0;
-
-  for (let epoch = 0; epoch < epochs; epoch++) {
-    const start = performance.now();
-    let unread: Tensor[] = [];
-    for (const batch of loader) {
-      unread.push(step(batch));
-      schedule.step();
-      if (unread.length === READ_EVERY || losses.length + unread.length === (epoch + 1) * loader.length) {
-        losses.push(...(await readAll(unread)));
-        unread = [];
-        onProgress?.(losses.length, losses.at(-1)!);
-      }
-    }
-    seconds += (performance.now() - start) / 1000;
-    accuracies.push(await accuracy(right, data.test));
-  }
-  const imagesPerSecond = (steps * batchSize) / seconds;
-  for (const compiled of [step, right]) compiled.dispose();
+  const { epochs: records, losses } = await fit(model, {
+    data: new DataLoader(data.training, { batchSize, shuffle: true, dropLast: true, generator }),
+    validation: new DataLoader(data.test, { batchSize: TEST_BATCH }),
+    forward([images, target]) {
+      const output = forward(model, images);
+      return { loss: crossEntropy(output, target), output, target };
+    },
+    optimizer,
+    schedule: new LinearLR(optimizer, { startFactor: 1, endFactor: 0.01, totalIters: steps }),
+    epochs,
+    metrics: [accuracy()],
+    callbacks: [
+      {
+        onStepEnd({ step, epochStep, stepsPerEpoch, loss }) {
+          if (epochStep % TELL_EVERY === 0 || epochStep === stepsPerEpoch) onProgress?.(step, loss);
+        },
+      },
+    ],
+  });
   for (const parameter of model.parameters()) parameter.dispose();
+  const seconds = records.reduce((sum, record) => sum + record.seconds, 0);
+  const accuracies = records.map((record) => record.val_accuracy!);
+  const imagesPerSecond = (steps * batchSize) / seconds;
   return { optimizer: options.optimizer, losses, accuracies, seconds, imagesPerSecond };
 }
 
@@ -95,11 +94,4 @@ export async function readAll(scalars: readonly Tensor[]): Promise<ArrayLike<num
   const values = await together.data();
   together.dispose();
   return values;
-}
-
-/** Share of the digits that are named rightly; `right` counts them in a batch. */
-async function accuracy(right: (batch: Batch) => Tensor, digits: Digits): Promise<number> {
-  const counts: Tensor[] = [];
-  for (const batch of new DataLoader(digits, { batchSize: TEST_BATCH })) counts.push(right(batch));
-  return [...(await readAll(counts))].reduce((a, b) => a + b, 0) / digits.length;
 }
