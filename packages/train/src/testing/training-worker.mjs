@@ -2,4 +2,4 @@
 import { register } from "tsx/esm/api";
 
 register();
-await import("./training-worker.ts");
+await import(new URL("./training-worker.ts", import.meta.url).href);

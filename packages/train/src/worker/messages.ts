@@ -49,7 +49,7 @@ export const isSentTensor = (value: unknown): value is SentTensor =>
 
 /** A Worker or MessagePort, of the web or of Node. */
 export interface WorkerPort {
-  postMessage(message: unknown, transfer?: ArrayBuffer[]): void;
+  postMessage(message: unknown, transfer: ArrayBuffer[]): void;
   // biome-ignore lint/suspicious/noExplicitAny: each event has a value of its own
   on?(type: string, listener: (value: any) => void): unknown;
   // biome-ignore lint/suspicious/noExplicitAny: each event has a value of its own

@@ -37,7 +37,7 @@ export function start<Result = unknown>(worker: WorkerPort, options?: unknown): 
   const isPort = typeof worker?.postMessage === "function" && ("on" in worker || "addEventListener" in worker);
   check(isPort, "BAD_ARGUMENT", "start", () => `needs a Worker, got ${show(worker)}.`, "new Worker(url)");
   const lock = `@opt/train ${Date.now()} ${Math.random()} ${runs++}`;
-  const post = (message: ToWorker) => worker.postMessage(message);
+  const post = (message: ToWorker) => worker.postMessage(message, []);
   const events: WorkerEvent[] = [];
   let readers = 0;
   let isDone = false;
