@@ -40,6 +40,9 @@ export function backward(root: Tensor, given?: Tensor, options: BackwardOptions 
   start(root, given, options, null);
 }
 
+/** A list as long as the inputs: `const [dx, dy] = grad(z, [x, y])` needs no check of either. */
+export type OneEach<Inputs extends readonly Tensor[], Each> = { -readonly [Index in keyof Inputs]: Each };
+
 /**
  * The gradients of `output` by `inputs`: leaves or results on the way to it. No `.grad` changes.
  * With `createGraph` they can be differentiated themselves; with `retainGraph` (by default as `createGraph`) the tape stays.
@@ -51,12 +54,16 @@ export function backward(root: Tensor, given?: Tensor, options: BackwardOptions 
  * const [slope] = grad(x.pow(3).sum(), [x], { createGraph: true });
  * const [curvature] = grad(slope.sum(), [x]); // 6 x
  */
-export function grad(
+export function grad<const Inputs extends readonly Tensor[]>(
   output: Tensor,
-  inputs: readonly Tensor[],
+  inputs: Inputs,
   options: GradOptions & { readonly allowUnused: true },
-): (Tensor | null)[];
-export function grad(output: Tensor, inputs: readonly Tensor[], options?: GradOptions): Tensor[];
+): OneEach<Inputs, Tensor | null>;
+export function grad<const Inputs extends readonly Tensor[]>(
+  output: Tensor,
+  inputs: Inputs,
+  options?: GradOptions,
+): OneEach<Inputs, Tensor>;
 export function grad(output: Tensor, inputs: readonly Tensor[], options: GradOptions = {}): (Tensor | null)[] {
   const where = "grad";
   checkOptions(where, options, { ...OPTIONS, gradient: "object", allowUnused: "boolean" });

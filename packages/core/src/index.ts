@@ -31,7 +31,7 @@ export { type HostIo, hostIo, registerHostIo } from "./device/host-io";
 export { type DeviceListing, init, listDevices, registerBackend } from "./device/registry";
 export { keep, type Scoped, tidy } from "./device/scope";
 export { bernoulli, type DrawOptions, type MultinomialOptions, multinomial, randint, randperm } from "./draws";
-export { type GradOptions, grad } from "./engine";
+export { type GradOptions, grad, type OneEach } from "./engine";
 export { check, type ErrorCode, OptError } from "./errors/errors";
 export { checkOptions, type OptionKind } from "./errors/options";
 export { show } from "./errors/show";
