@@ -115,6 +115,7 @@ describe("blocks of the documentation", () => {
     const [kind, file] = language.split(" ");
     if (/^(?:js|js run|ts|text output)$/.test(language)) return; // runs in examples.test.ts
     if (place.startsWith("docs/tutorials/from-pytorch.md") && file !== undefined) return; // runs in from-pytorch.test.ts
+    if (place.startsWith("docs/guides/side-by-side.md") && file !== undefined) return; // trained by e2e/programs
     if (kind === "python") {
       if (torchPython === undefined) return skip("OPT_TORCH_PYTHON is not set");
       execFileSync(torchPython, ["-c", text], { cwd: folder });
