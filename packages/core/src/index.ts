@@ -71,6 +71,7 @@ export {
   type PadMode,
   type PadOptions,
   type Pair,
+  pathSums,
   resample,
   type Topk,
   type TopkOptions,

@@ -96,6 +96,17 @@ const rows = ({ device }: Tensor) =>
     { dtype: "i32", device },
   );
 
+/** Of three states behind the border; only the last may be reached past another one. */
+function alongPaths(scores: Tensor): Tensor {
+  const { dtype, device } = scores;
+  const column = (values: readonly number[]) =>
+    tensor(values.map((value) => [value, value]))
+      .to(dtype)
+      .to(device);
+  const [begin, skips] = [column([-1e30, 0, 0, 0]), column([-1e30, -1e30, -1e30, 0])];
+  return F.pathSums(begin, F.pad(scores, [0, 0, 1, 0], { value: -1e30 }), skips).slice(1, 4, 1);
+}
+
 type Sequence = [inputs: Tensor, weight: Tensor, bias: Tensor, hidden: Tensor, cell: Tensor];
 
 function alongSequence(operands: Sequence, which: "results" | "cell", reverse: boolean): Tensor {
@@ -310,6 +321,7 @@ export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
       }),
     ),
   ),
+  { name: "pathSums", shapes: [[3, 3, 2]], run: (x) => alongPaths(x!) },
   { name: "crossEntropyRows", shapes: [[3, 4]], run: (x) => crossEntropyRows(x!, labels(x!)) },
   { name: "gather", shapes: [[3, 2]], run: (table) => gather(table!, rows(table!)) },
   { name: "unfold", shapes: [[1, 2, 4, 3]], run: (x) => unfold(x!, [2, 1], { padding: [1, 0], stride: 2 }) },

@@ -18,6 +18,7 @@ export { maskedFill, where } from "./elementwise/where";
 export { type AttentionForm, fusedAttention } from "./fused/attention";
 export { type BatchNormalized, fusedBatchNorm } from "./fused/batch-norm";
 export { fusedLstm, type LstmOptions, type LstmResults } from "./fused/lstm";
+export { pathSums } from "./fused/path-sums";
 export { gather } from "./indices/gather";
 export { gatherAlong } from "./indices/gather-along";
 export { maskedSelect, nonzero } from "./indices/masked";

@@ -11,6 +11,7 @@ import {
   logAddExp3,
   maximum,
   pad,
+  pathSums,
   show,
   stack,
   Tensor,
@@ -133,30 +134,30 @@ function interleaved(labels: Tensor, counts: Tensor, blank: number): Tensor {
   return concat([stack([blanks(most), own], 2).reshape([batch, 2 * most]), blanks(1)], 1);
 }
 
-/** Log-probability of all ways to each state at the end of each sequence: [batch, states]. */
+/** Log-probability of all ways to each state at the end of each sequence: [states, batch], the first state being a border. */
 function forward(scores: Tensor, states: Tensor, ends: Tensor, blank: number): Tensor {
   const { device, dtype } = scores;
   const [times, batch] = scores.shape as [number, number];
   const count = states.shape[1]!;
   const emitted = maximum(gatherAlong(scores, states.expand([times, batch, count]), 2), NEVER);
-  const at = (time: number) => emitted.slice(time, time + 1).reshape([batch, count]);
+  const bordered = pad(emitted.transpose(1, 2), [0, 0, 1, 0], { value: NEVER });
   // A state is reached from itself, from the one before, and past a blank from another label.
   const skips = states.ne(pad(states, [2, -2], { value: blank })).mul(states.ne(blank));
-  const skip = skips.to(dtype).sub(1).mul(-NEVER);
-  let reached = arange(count, { device }).lt(2).to(dtype).sub(1).mul(-NEVER).add(at(0));
-  for (let time = 1; time < times; time++) {
-    const before = pad(reached, [1, -1], { value: NEVER });
-    const beforeThat = pad(reached, [2, -2], { value: NEVER }).add(skip);
-    const next = logAddExp3(reached, before, beforeThat).add(at(time));
-    reached = where(ends.gt(time).unsqueeze(1), next, reached);
-  }
-  return reached;
+  const costs = pad(skips.to(dtype).sub(1).mul(-NEVER), [1, 0], { value: NEVER }).transpose();
+  const begin = arange(count + 1, { device })
+    .ne(1)
+    .to(dtype)
+    .mul(NEVER)
+    .unsqueeze(1)
+    .expand([count + 1, batch]);
+  const reached = pathSums(begin, bordered, costs);
+  const last = maximum(ends.sub(1), 0).expand([1, count + 1, batch]);
+  return gatherAlong(reached, last, 0).squeeze(0);
 }
 
 /** Sequences end in the last label or the blank behind it: [batch]. */
 function total(reached: Tensor, counts: Tensor): Tensor {
-  const last = counts.mul(2).unsqueeze(1);
-  const inBlank = gatherAlong(reached, last, 1);
-  const inLabel = gatherAlong(reached, maximum(last.sub(1), 0), 1).add(last.eq(0).to(reached.dtype).mul(NEVER));
-  return logAddExp3(inBlank, inLabel, NEVER).squeeze(1);
+  const last = counts.mul(2).unsqueeze(0);
+  const inBlank = gatherAlong(reached, last.add(1), 0);
+  return logAddExp3(inBlank, gatherAlong(reached, last, 0), NEVER).squeeze(0);
 }

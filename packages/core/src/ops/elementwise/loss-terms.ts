@@ -35,7 +35,7 @@ export function binaryCrossEntropyTerms(p: Tensor, y: Tensor): Tensor {
   return elementwise(extended("binaryCrossEntropy", BINARY_CROSS_ENTROPY), [p, y]);
 }
 
-const LOG_ADD_EXP: ElementwiseDefinition = {
+export const LOG_ADD_EXP: ElementwiseDefinition = {
   forward(a, b, c) {
     const largest = maximum(maximum(a!, b!), c!);
     const part = (x: E) => exp(sub(x, largest));
