@@ -12,7 +12,7 @@ import { losses, twins } from "./ports/train";
 type Losses = Readonly<Record<string, Readonly<Record<string, readonly number[]>>>>;
 
 const names = Object.keys(PORTS);
-const file = new URL("./ports/losses.json", import.meta.url);
+const file = new URL("./ports/goldens/losses.json", import.meta.url);
 const live = torchPython === undefined ? undefined : await twins(torchPython, names, ["f64", "f32"]);
 if (live !== undefined && process.env.OPT_WRITE_GOLDENS === "1") writeFileSync(file, listed(live));
 const stored: Losses = JSON.parse(readFileSync(file, "utf8"));
