@@ -56,3 +56,13 @@ it("counts padding in averages, but not what lies beyond it", () => {
   expect(average({ padding: 1, countIncludePad: false })).toEqual([1, 2.5]);
   expect(average({ ceilMode: true })).toEqual([1.5, 3]);
 });
+
+it("steps by the scale that it is given, as PyTorch", () => {
+  const squares = tensor([[[1, 4, 9, 16, 25, 36, 49]]]);
+  const values = (mode: "linear" | "nearest") => nn.interpolate(squares, { scaleFactor: 0.65, mode }).dataSync();
+  expect(values("nearest")).toEqual(Float32Array.of(1, 4, 16, 25));
+  expect(values("linear")).toAgreeWith([1.807692289352417, 8.038461685180664, 19.115386962890625, 34.730770111083984], {
+    relative: 1e-6,
+    absolute: 0,
+  });
+});

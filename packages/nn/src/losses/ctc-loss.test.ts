@@ -32,6 +32,17 @@ it("is infinite where the times do not suffice", () => {
   expect(x.grad!.slice(1, 2, 1).dataSync().every(Number.isFinite)).toBe(true);
 });
 
+it("divides each loss by its labels for the mean", () => {
+  const args = [
+    [1, 2, 3, 1],
+    [3, 3],
+    [3, 1],
+  ] as const;
+  const losses = ctcLoss(scores().logSoftmax(-1), ...args, { reduction: "none" }).dataSync();
+  const mean = ctcLoss(scores().logSoftmax(-1), ...args).dataSync()[0]!;
+  expect(mean).toBeCloseTo((losses[0]! / 3 + losses[1]!) / 2, 5);
+});
+
 it("takes classes without probability", () => {
   const certain = tensor(
     [
