@@ -14,6 +14,8 @@ function pagesOf(folder: string, first = ""): { text: string; link: string }[] {
   return [...all].map((name) => link(`${folder}/${name}`));
 }
 
+const HOW_TO =
+  "freeze-a-layer clip-gradients plot-the-loss model-summary early-stopping save-the-best-model predict mixed-precision use-webgpu vite-and-next train-in-a-worker compile-a-step load-a-pt-file resume-on-three-machines write-your-own-layer find-a-nan";
 const TUTORIALS = "first-model save-and-resume from-pytorch several-processes your-own-optimizer your-own-device";
 const decisions = pagesOf("decisions");
 const guides = [
@@ -53,12 +55,14 @@ export default defineConfig({
   themeConfig: {
     nav: [
       { text: "Learn", link: "/tutorials/first-model", activeMatch: "/learn/" },
+      { text: "How-to", link: "/how-to/freeze-a-layer", activeMatch: "/how-to/" },
       { text: "Guides", link: "/guides/devices", activeMatch: "/(guides|tutorials)/" },
       { text: "API", link: "/api/", activeMatch: "/api/" },
       { text: "Playground", link: "/playground" },
       { text: "Benchmarks", link: "/benchmarks" },
     ],
     sidebar: {
+      "/how-to/": [{ text: "How to", items: pagesOf("how-to", HOW_TO) }],
       "/guides/": guides,
       "/tutorials/": guides,
       "/decisions/": [{ text: "Decisions", items: decisions }],

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { saveCheckpoint } from "@opt/checkpoint";
 import { tensor } from "@opt/core";
 import { torchPython } from "@opt/testkit";
+import { type BuildOptions, build } from "esbuild";
 import { beforeAll, describe, expect, it } from "vitest";
 import { writtenPages } from "./examples";
 import { publishedPackages } from "./exports";
@@ -103,6 +104,15 @@ beforeAll(async () => {
   await saveCheckpoint(join(folder, "runs/mesh"), { step: 1, tensors: { w: tensor([1, 2, 3]) } }, { world: 3 });
 });
 
+const PROJECT: BuildOptions = {
+  bundle: true,
+  write: false,
+  format: "esm",
+  conditions: ["@opt/source"],
+  external: ["react", "react/*", "node:*"],
+  jsx: "automatic",
+};
+
 const HEADERS = [
   ["Cross-Origin-Opener-Policy", "same-origin"],
   ["Cross-Origin-Embedder-Policy", "require-corp"],
@@ -121,6 +131,11 @@ describe("blocks of the documentation", () => {
       execFileSync(torchPython, ["-c", text], { cwd: folder });
     } else if (kind === "http") {
       expect(text.trim().split("\n")).toEqual(HEADERS.map(([name, value]) => `${name}: ${value}`));
+    } else if (file !== undefined && /^jsx?$/.test(kind!) && file !== "vite.config.js") {
+      // A file of a project: its imports are there.
+      await build({ ...PROJECT, stdin: { contents: text, loader: "jsx", resolveDir: BUILD } });
+    } else if (kind === "html") {
+      expect(text).toContain('<script type="module" src="/main.js">');
     } else if (file === "vite.config.js") {
       const config = await import(`data:text/javascript,${encodeURIComponent(text)}`);
       expect(config.default.server.headers).toEqual(Object.fromEntries(HEADERS));

@@ -30,6 +30,7 @@ export async function bundlePackages(out) {
     conditions: ["@opt/source"],
     external: ["node:*", "webgpu"],
     minify: true,
+    keepNames: true,
     chunkNames: "chunks/[hash]",
     logLevel: "error",
   });
