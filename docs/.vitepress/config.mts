@@ -9,7 +9,9 @@ const titleOf = (page: string) => /^# (.*)/m.exec(readFileSync(new URL(`${page}.
 const link = (page: string) => ({ text: titleOf(page).replaceAll("`", ""), link: `/${page}` });
 /** The pages of a folder: those named first, then the others. */
 function pagesOf(folder: string, first = ""): { text: string; link: string }[] {
-  const names = readdirSync(new URL(folder, docs)).filter((file) => file.endsWith(".md") && file !== "index.md");
+  const names = readdirSync(new URL(folder, docs))
+    .sort()
+    .filter((file) => file.endsWith(".md") && file !== "index.md");
   const all = new Set([...first.split(" "), ...names.map((file) => file.slice(0, -3))].filter((name) => name !== ""));
   return [...all].map((name) => link(`${folder}/${name}`));
 }
@@ -54,7 +56,7 @@ export default defineConfig({
   outDir: "../runs/docs",
   themeConfig: {
     nav: [
-      { text: "Learn", link: "/tutorials/first-model", activeMatch: "/learn/" },
+      { text: "Learn", link: "/learn/01-tensors", activeMatch: "/learn/" },
       { text: "How-to", link: "/how-to/freeze-a-layer", activeMatch: "/how-to/" },
       { text: "Guides", link: "/guides/devices", activeMatch: "/(guides|tutorials)/" },
       { text: "API", link: "/api/", activeMatch: "/api/" },
@@ -62,6 +64,7 @@ export default defineConfig({
       { text: "Benchmarks", link: "/benchmarks" },
     ],
     sidebar: {
+      "/learn/": [{ text: "Learn in 12 steps", items: pagesOf("learn") }],
       "/how-to/": [{ text: "How to", items: pagesOf("how-to", HOW_TO) }],
       "/guides/": guides,
       "/tutorials/": guides,
