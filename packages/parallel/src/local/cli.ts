@@ -1,17 +1,20 @@
 #!/usr/bin/env node
 /** `npx opt-run -n 4 train.js`: a program as several ranks on this machine. */
+import { spawnSync } from "node:child_process";
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { launch } from "./launcher";
 
-const USAGE = `Usage: opt-run -n <ranks> [options of node] <program> [arguments]
+const USAGE = `Usage: opt-run -n <ranks> [--restarts <times>] [options of node] <program> [arguments]
 
 Starts the program once for each rank, as processes of this machine; connect() of @opt/parallel
-tells them apart. When one fails, all end, and the exit code is its own.
+tells them apart. When one fails, all end, and the exit code is its own (128 + its number for a
+signal). With --restarts the job then begins again: the program loads its newest checkpoint.
 `;
 
 /** A socket between any two, each a file descriptor in both. */
 const MOST_RANKS = 256;
+const MOST_RESTARTS = 1_000_000;
 
 /** Every rank would say so. What comes behind options of node may be theirs. */
 function isThere(program: string): boolean {
@@ -24,28 +27,53 @@ function isThere(program: string): boolean {
   }
 }
 
-const [flag, count, ...args] = process.argv.slice(2);
-if (flag === "--help" || flag === "-h") process.stdout.write(USAGE);
-else {
-  const size = Number(count);
-  const isCount = /^\d+$/.test(count ?? "") && size >= 1 && size <= MOST_RANKS;
-  const [program] = args;
-  const problem =
-    process.platform === "win32"
-      ? "ranks need memory that outlives its name, which Windows does not have; MPI serves there"
-      : flag !== "-n"
-        ? `the first argument must be -n, got ${flag ?? "nothing"}`
-        : !isCount
-          ? `-n must be a whole number, 1 to ${MOST_RANKS}, got ${count ?? "nothing"}`
-          : program === undefined
-            ? "there is no program"
-            : !isThere(program)
-              ? `there is no file ${program}`
-              : undefined;
-  if (problem === undefined) {
-    process.exitCode = await launch({ size, args, error: (text) => process.stderr.write(text) });
-  } else {
-    process.stderr.write(`opt-run: ${problem}.\n\n${USAGE}`);
-    process.exitCode = 2;
+/** What node says of a program that it cannot read; every rank would say it. */
+function syntaxErrorOf(program: string): string | undefined {
+  if (!/\.[cm]?js$/.test(program)) return undefined;
+  const { status, stderr } = spawnSync(process.execPath, ["--check", program], { encoding: "utf8" });
+  return status === 0 ? undefined : stderr;
+}
+
+interface Count {
+  readonly least: number;
+  readonly most: number;
+}
+
+const COUNTS: Readonly<Record<string, Count>> = {
+  "-n": { least: 1, most: MOST_RANKS },
+  "--restarts": { least: 0, most: MOST_RESTARTS },
+};
+
+/** Options in front of the program, or what is wrong with them. */
+function parse(args: readonly string[]): { size: number; restarts: number; args: readonly string[] } | string {
+  const counts = new Map([["--restarts", 0]]);
+  let at = 0;
+  for (; args[at]! in COUNTS; at += 2) {
+    const [name, text = ""] = args.slice(at, at + 2) as [string, string?];
+    const { least, most } = COUNTS[name]!;
+    const isCount = /^\d+$/.test(text) && Number(text) >= least && Number(text) <= most;
+    if (!isCount) return `${name} must be a whole number, ${least} to ${most}, got ${text || "nothing"}`;
+    counts.set(name, Number(text));
   }
+  const size = counts.get("-n");
+  const [program] = args.slice(at);
+  if (size === undefined) return `the first argument must be -n, got ${program ?? "nothing"}`;
+  if (program === undefined) return "there is no program";
+  if (!isThere(program)) return `there is no file ${program}`;
+  return { size, restarts: counts.get("--restarts")!, args: args.slice(at) };
+}
+
+const given = process.argv.slice(2);
+if (given[0] === "--help" || given[0] === "-h") process.stdout.write(USAGE);
+else {
+  const windows = "ranks need memory that outlives its name, which Windows does not have; MPI serves there";
+  const job = process.platform === "win32" ? windows : parse(given);
+  const syntaxError = typeof job === "string" ? undefined : syntaxErrorOf(job.args[0]!);
+  if (typeof job === "string") {
+    process.stderr.write(`opt-run: ${job}.\n\n${USAGE}`);
+    process.exitCode = 2;
+  } else if (syntaxError !== undefined) {
+    process.stderr.write(syntaxError);
+    process.exitCode = 1;
+  } else process.exitCode = await launch({ ...job, error: (text) => process.stderr.write(text) });
 }

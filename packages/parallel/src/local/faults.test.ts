@@ -1,7 +1,19 @@
 /** What a job does when something goes wrong in one of its ranks: it ends soon, and says why. */
-import { existsSync, readdirSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { runJob } from "../testing/job";
+import { type Launcher, localLauncher, runJob } from "../testing/job";
+import { prefixLines } from "./lines";
+
+function runCli(args: readonly string[]) {
+  const cli = new URL("cli.ts", import.meta.url).pathname;
+  const node = ["--conditions=@opt/source", "--import", import.meta.resolve("tsx"), cli];
+  return spawnSync(process.execPath, [...node, ...args], { encoding: "utf8" });
+}
 
 describe("a job ends", () => {
   it.each<[string, string, string | RegExp, string?]>([
@@ -44,6 +56,78 @@ describe("a job ends", () => {
   });
 });
 
+it.each<[string, string, number]>([
+  ["a rank is killed", `if (rank === 1) process.kill(process.pid, "SIGKILL")`, 137],
+  ["the launcher gets SIGTERM", `if (rank === 1) process.kill(process.ppid, "SIGTERM")`, 143],
+  ["the launcher gets SIGHUP", `if (rank === 1) process.kill(process.ppid, "SIGHUP")`, 129],
+  ["a rank exits with its own code", `if (rank === 1) process.exit(7)`, 7],
+])("the exit code where %s is a shell's", async (_, fault, expected) => {
+  const connect = `const communicator = await connect(); const { rank } = communicator;`;
+  const { code } = await runJob(2, `${fault}\nawait communicator.barrier(); await sleep(1e5);`, { connect });
+  expect(code).toBe(expected);
+});
+
+it("begins again from the newest step after a rank died, as often as it may", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "opt-lives-"));
+  const imports = `import { loadCheckpoint, saveCheckpoint } from ${JSON.stringify(new URL("../../../checkpoint/src/index.ts", import.meta.url).href)};`;
+  // Each life is killed at another step; the last one ends.
+  const body = `const { rank, size } = communicator;
+    const path = ${JSON.stringify(folder)};
+    const layout = { mesh: { shape: [size], axes: ["rank"] }, tensors: { "*": "replicate" } };
+    const x = core.tensor([0]);
+    const loaded = await loadCheckpoint(path).catch((error) => error.code === "MISSING" ? null : Promise.reject(error));
+    if (loaded) x.set(loaded.tensors.x);
+    const begin = loaded?.step ?? 0;
+    for (let step = begin + 1; step <= 5; step++) {
+      x.set(x.add(rank + step));
+      await communicator.allReduce(x, "mean");
+      await saveCheckpoint(path, { step, tensors: { x }, values: {} }, { communicator, layout, checkReplicas: true });
+      if (rank === begin % size && step === begin + 2 && step < 5) process.kill(process.pid, "SIGKILL");
+      await communicator.barrier();
+    }
+    tell([begin, x.tolist()]);`;
+  try {
+    const restarting =
+      (times: number): Launcher =>
+      (size, program) => {
+        const { command, args } = localLauncher(size, program);
+        return { command, args: [args[0]!, "--restarts", String(times), ...args.slice(1)] };
+      };
+    const { told, code, error } = await runJob(2, body, { imports, launcher: restarting(2) });
+    expect([code, told]).toEqual([0, new Array(2).fill([4, [17.5]])]);
+    expect(error).toMatch(
+      /rank 0 of 2 was killed by SIGKILL; restart 1 of 2\n[\s\S]*rank 0 of 2 was killed by SIGKILL; restart 2 of 2/,
+    );
+    rmSync(folder, { recursive: true });
+    const short = await runJob(2, body, { imports, launcher: restarting(1) });
+    expect([short.code, short.error]).toEqual([
+      137,
+      expect.stringMatching(/restart 1 of 1\n[\s\S]*SIGKILL; the job is over/),
+    ]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+it("prints a syntax error once", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "opt-syntax-"));
+  const program = join(folder, "train.mjs");
+  writeFileSync(program, "const const = 1;");
+  const { status, stderr } = runCli(["-n", "3", program]);
+  expect([status, stderr.split("SyntaxError").length - 1]).toEqual([1, 1]);
+  rmSync(folder, { recursive: true });
+});
+
+it("gives each line in a terminal the number of its rank", async () => {
+  const stream = new PassThrough();
+  const lines: string[] = [];
+  prefixLines(stream, "[3] ", (text) => lines.push(text));
+  for (const text of ["a\nb", "c\n", "\nend"]) stream.write(text);
+  stream.end();
+  await once(stream, "end");
+  expect(lines).toEqual(["[3] a\n", "[3] bc\n", "[3] \n", "[3] end\n"]);
+});
+
 describe("a job that ends well", () => {
   it.each([
     ["without close", "await communicator.barrier(); communicator.close = async () => {};"],
@@ -70,10 +154,7 @@ it.each<[string, string[], string]>([
   ["a program in the place of the count", ["-n", "program.js"], "-n must be a whole number, 1 to 256, got program.js"],
   ["no program", ["-n", "2"], "there is no program"],
   ["a program that is not there", ["-n", "2", "missing.js"], "there is no file missing.js"],
-])("opt-run refuses %s", async (_, args, problem) => {
-  const { spawnSync } = await import("node:child_process");
-  const cli = new URL("cli.ts", import.meta.url).pathname;
-  const node = ["--conditions=@opt/source", "--import", import.meta.resolve("tsx"), cli];
-  const { status, stderr } = spawnSync(process.execPath, [...node, ...args], { encoding: "utf8" });
+])("opt-run refuses %s", (_, args, problem) => {
+  const { status, stderr } = runCli(args);
   expect([status, stderr]).toEqual([2, expect.stringMatching(`^opt-run: ${problem}\\.\n\nUsage: opt-run`)]);
 });

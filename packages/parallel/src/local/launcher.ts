@@ -1,10 +1,11 @@
 /** Starts the ranks of a job on this machine, and ends all of them when one fails. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
+import { availableParallelism, constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Stream } from "node:stream";
 import { LAUNCHER, memoryOf, RANK, SIZE, socketTo, TAKEN } from "./job";
+import { prefixLines } from "./lines";
 
 /** What a rank that was asked to end has for it. */
 const GRACE = 2000;
@@ -18,10 +19,30 @@ export interface Launch {
   /** Node's own options, the program and its arguments. */
   readonly args: readonly string[];
   readonly error: (text: string) => void;
+  /** How often a job whose rank failed begins again. */
+  readonly restarts?: number;
 }
 
-/** Runs the job. Resolves with its exit code: 0 when all ranks ended so. */
-export async function launch({ size, args, error }: Launch): Promise<number> {
+/** Why a life of the job ended. */
+interface End {
+  /** As a shell has it: 128 + its number for a signal. */
+  readonly code: number;
+  /** A rank failed: the job may begin again. */
+  readonly failure?: string;
+}
+
+/** Runs the job, once more after each failure as long as restarts are left. Resolves with its exit code: 0 when all ranks ended so. */
+export async function launch({ restarts = 0, ...job }: Launch): Promise<number> {
+  for (let life = 1; ; life++) {
+    const { code, failure } = await live(job);
+    if (failure === undefined) return code;
+    const isLast = life > restarts;
+    job.error(`opt-run: ${failure}; ${isLast ? "the job is over" : `restart ${life} of ${restarts}`}\n`);
+    if (isLast) return code;
+  }
+}
+
+async function live({ size, args, error }: Omit<Launch, "restarts">): Promise<End> {
   const files = memoryFiles(size);
   const children: ChildProcess[] = [];
   try {
@@ -60,7 +81,9 @@ function start(
   files: number[],
   earlier: ChildProcess[],
 ): ChildProcess {
-  const stdio: (number | "inherit" | "ignore" | "pipe" | Stream)[] = ["inherit", "inherit", "inherit"];
+  const isTerminal = [process.stdout.isTTY, process.stderr.isTTY];
+  const [out, err] = isTerminal.map((is) => (is ? "pipe" : "inherit")) as ("pipe" | "inherit")[];
+  const stdio: (number | "inherit" | "ignore" | "pipe" | Stream)[] = ["inherit", out!, err!];
   stdio[LAUNCHER] = "pipe";
   for (const [owner, file] of files.entries()) stdio[memoryOf(owner)] = file;
   for (let other = 0; other < size; other++) {
@@ -71,10 +94,14 @@ function start(
   const threads = String(Math.max(1, Math.floor(availableParallelism() / size)));
   // What a rank of another job starts is one of this job.
   const env = { [THREADS]: threads, ...process.env, [TAKEN]: undefined, [RANK]: String(rank), [SIZE]: String(size) };
-  return spawn(process.execPath, [...process.execArgv, ...args], { stdio, env });
+  const child = spawn(process.execPath, [...process.execArgv, ...args], { stdio, env });
+  const write = (to: NodeJS.WriteStream) => (text: string) => void to.write(text);
+  if (child.stdout) prefixLines(child.stdout, `[${rank}] `, write(process.stdout));
+  if (child.stderr) prefixLines(child.stderr, `[${rank}] `, write(process.stderr));
+  return child;
 }
 
-function watch(children: readonly ChildProcess[], error: (text: string) => void): Promise<number> {
+function watch(children: readonly ChildProcess[], error: (text: string) => void): Promise<End> {
   const failures: { rank: number; code: number | null; signal: NodeJS.Signals | null }[] = [];
   let running = children.length;
   let stopped: NodeJS.Signals | undefined;
@@ -92,20 +119,27 @@ function watch(children: readonly ChildProcess[], error: (text: string) => void)
   };
   for (const signal of signals) process.on(signal, stop);
   return new Promise((resolve) => {
-    const report = () => {
-      if (stopped) return;
-      const { rank, code, signal } = failures.find((failure) => failure.signal !== null) ?? failures[0]!;
-      const how = signal === null ? `ended with exit code ${code}` : `was killed by ${signal}`;
-      error(`opt-run: rank ${rank} of ${children.length} ${how}; the job is over\n`);
+    /** The rank that was killed, or else the first that failed: others miss it and fail, too. */
+    let reason: (typeof failures)[number] | undefined;
+    const fail = () => {
+      reason = failures.find(({ signal }) => signal !== null) ?? failures[0]!;
       endAll("SIGTERM");
+    };
+    const over = () => {
+      for (const each of signals) process.off(each, stop);
+      if (stopped) return resolve({ code: codeOf(stopped) });
+      if (reason === undefined) return resolve({ code: 0 });
+      const { rank, code, signal } = reason;
+      const how = signal === null ? `ended with exit code ${code}` : `was killed by ${signal}`;
+      resolve({
+        code: signal === null ? (code ?? 1) : codeOf(signal),
+        failure: `rank ${rank} of ${children.length} ${how}`,
+      });
     };
     for (const [rank, child] of children.entries()) {
       const gone = (code: number | null, signal: NodeJS.Signals | null) => {
-        if (code !== 0 && failures.push({ rank, code, signal }) === 1) setTimeout(report, SETTLE);
-        if (--running > 0) return;
-        for (const each of signals) process.off(each, stop);
-        const [first] = failures;
-        setTimeout(() => resolve(stopped ? 130 : first ? (first.code ?? 1) : 0), first ? SETTLE : 0);
+        if (code !== 0 && failures.push({ rank, code, signal }) === 1) setTimeout(fail, SETTLE);
+        if (--running === 0) setTimeout(over, failures.length > 0 ? SETTLE : 0);
       };
       child.on("exit", gone);
       child.on("error", (problem) => {
@@ -115,3 +149,6 @@ function watch(children: readonly ChildProcess[], error: (text: string) => void)
     }
   });
 }
+
+/** What a shell says of a program that a signal ended. */
+const codeOf = (signal: NodeJS.Signals) => 128 + constants.signals[signal];
