@@ -141,7 +141,11 @@ describe("ranks", () => {
     const fileSystem = new MemoryFileSystem();
     const namesOf = async (options: SaveOptions) => {
       const saves = localCommunicators(2).map((communicator) =>
-        saveCheckpoint("/r", { step: 1, tensors: { w: f32([2], 1, 2) } }, { communicator, fileSystem, ...options }),
+        saveCheckpoint(
+          "/r",
+          { step: 1, tensors: { w: f32([2], 1, communicator.rank) } },
+          { communicator, fileSystem, ...options },
+        ),
       );
       const { files } = await readManifest(fileSystem, (await Promise.all(saves))[0]!.path);
       return files.map(({ name }) => name);
@@ -226,6 +230,27 @@ describe("ranks", () => {
     });
     for (const outcome of await Promise.allSettled(saves))
       expect(outcome).toMatchObject({ reason: { code: "BAD_SHAPE", message: expect.stringContaining('"w"') } });
+  });
+
+  it("that are copies of whole tensors need a layout that says so", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const save = (step: number, own: (rank: number) => number, options: SaveOptions = {}) =>
+      Promise.allSettled(
+        localCommunicators(2).map((communicator) => {
+          const tensors = { w: f32([2], 1, 2), b: f32([2], 3, own(communicator.rank)), step: f32([], 1) };
+          return saveCheckpoint("/r", { step, tensors }, { communicator, fileSystem, ...options });
+        }),
+      );
+    for (const outcome of await save(1, () => 4))
+      expect(outcome).toMatchObject({
+        reason: {
+          code: "BAD_STATE",
+          message: expect.stringMatching(/same bytes from all ranks in each of 2.*replicate/),
+        },
+      });
+    const layout: Layout = { mesh: { shape: [2], axes: ["rank"] }, tensors: { "*": "replicate" } };
+    for (const { status } of await save(1, () => 4, { layout })) expect(status).toBe("fulfilled");
+    for (const { status } of await save(2, (rank) => rank)) expect(status).toBe("fulfilled");
   });
 
   it("may have tensors that others have not, as pipeline stages do", async () => {

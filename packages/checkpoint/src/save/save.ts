@@ -14,7 +14,13 @@ import { oneAtATime } from "./queue";
 import { agree, checkSlices, describeTensor, type Said } from "./ranks/agreement";
 import { type Communicator, singleProcess } from "./ranks/communicator";
 import { failureOf, type Outcome, outcomeOf, unwrap } from "./ranks/outcome";
-import { assembleManifest, compareReplicas, type RankReport, type RecordedTensor } from "./shards/assemble";
+import {
+  assembleManifest,
+  checkNotCopies,
+  compareReplicas,
+  type RankReport,
+  type RecordedTensor,
+} from "./shards/assemble";
 import { executeSave } from "./shards/execute";
 import { Holdings } from "./shards/holdings";
 import { planSave, type SavePlan } from "./shards/plan";
@@ -227,6 +233,7 @@ class Save {
     reports: readonly RankReport[],
   ): Promise<SaveResult> {
     if (this.#options.checkReplicas) compareReplicas(plan, reports);
+    if (this.#options.layout === undefined && !this.#isWhole) checkNotCopies(plan, reports);
     const whole = { step: this.#step, attempt: step.attempt, mesh: this.#layout.mesh, values: this.#values };
     const manifest = assembleManifest(tensors, plan, reports, whole);
     const untidied = await step.commit(manifest);

@@ -48,6 +48,12 @@ export class Device {
     return this.backend.portable ?? false;
   }
 
+  /** True where memory is the host's own (js, wasm, cpu): reading a tensor waits for nothing. */
+  get isHost(): boolean {
+    const { hostView, sharesMemory = false } = this.backend;
+    return hostView !== undefined || sharesMemory;
+  }
+
   /** Resolves when all work enqueued so far is done. */
   async sync(): Promise<void> {
     return this.pool.relieve(this.backend.sync());

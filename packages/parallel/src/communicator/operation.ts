@@ -130,7 +130,7 @@ export class Operation {
       engine.exchangeNow(all, timeout);
     } catch (error) {
       refuse(); // why it failed, where that is known
-      throw error;
+      throw (error as OptError).code === "IO" ? this.#missed(error as OptError) : error;
     }
     refuse();
   }
@@ -151,6 +151,14 @@ export class Operation {
     return new OptError("BAD_SHAPE", this.where, problem, ADVICE, { cause });
   }
 
+  /** Which collective a rank's end leaves unfinished. */
+  #missed(error: OptError): OptError {
+    const problem = `${this.heading.what} cannot end: ${error.message}`;
+    const advice =
+      "All ranks call each collective as often. Ranks with fewer batches call sync() without a backward; a checkpoint is saved by all ranks.";
+    return new OptError("IO", this.where, problem, advice, { cause: error });
+  }
+
   #fail(error: Error): void {
     this.#failure ??= error;
     for (const end of [...this.#open]) end(this.#failure);
@@ -165,12 +173,13 @@ export class Operation {
       isOver = true;
       clearTimeout(timer);
       this.#open.delete(end);
-      if ((error as OptError | undefined)?.code !== "BAD_SHAPE" || this.#failure) ended(error);
+      if ((error as OptError | undefined)?.code === "IO") ended(this.#missed(error as OptError));
+      else if ((error as OptError | undefined)?.code !== "BAD_SHAPE" || this.#failure) ended(error);
       else this.whenAgreed((failure) => ended(failure ?? this.#otherSize(other, error)));
     };
     const timer = setTimeout(() => {
       const whom = other === undefined ? "the others, of which one" : `rank ${other}, which`;
-      const problem = `rank ${rank} of "${name}" waited ${world.timeout / 1000} s for ${whom} did not come.`;
+      const problem = `rank ${rank} of "${name}" waited ${world.timeout / 1000} s for ${whom} did not come to ${this.heading.what}.`;
       const advice = "All ranks call the same collectives in the same order; connect({ timeout }) waits longer.";
       end(new OptError("MISSING", this.where, problem, advice));
     }, world.timeout);

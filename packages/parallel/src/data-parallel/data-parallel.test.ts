@@ -19,6 +19,7 @@ const RUNS: readonly (readonly [ranks: number, runs: readonly Run[]])[] = [
     [
       { algorithm: "NAdam", device: "cpu", steps: 50 },
       { algorithm: "AMSGrad", device: "wasm", steps: 20, options: { bucketBytes: 1 } },
+      { algorithm: "SGD", device: "wasm", steps: 5 },
     ],
   ],
   [
@@ -168,6 +169,29 @@ const FAULTS: readonly (readonly [fault: string, program: string, message: RegEx
          ${change};
          await step();`,
         /\[DataParallel\] (weight|bias) was replaced, added or unfrozen since, and is not averaged/,
+      ] as const,
+  ),
+  ...(["js", "wasm", "cpu"] as const).map(
+    (device) =>
+      [
+        `another learning rate on ${device}`,
+        `const { device } = core.zeros([1]);
+         await core.init("${device}");
+         try {
+           const model = new Linear(3, 2, { generator: new core.Generator(1) });
+           const parallel = new DataParallel(model, communicator);
+           for (let step = 0; step < 2; step++) {
+             parallel.forward(core.ones([1, 3])).sum().backward();
+             await parallel.sync();
+             for (const w of model.parameters()) {
+               core.noGrad(() => w.set(w.sub(w.grad.mul(0.1 + rank))));
+               w.grad = null;
+             }
+           }
+         } finally {
+           await core.init(device.name);
+         }`,
+        /in sync of step 2, bucket 1 of 1 rank \d has "weights \w+" where this rank has "weights \w+"/,
       ] as const,
   ),
   [

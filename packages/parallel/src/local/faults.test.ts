@@ -9,6 +9,8 @@ import { describe, expect, it } from "vitest";
 import { type Launcher, localLauncher, runJob } from "../testing/job";
 import { prefixLines } from "./lines";
 
+const DATA_PARALLEL = `import { DataParallel } from ${JSON.stringify(new URL("../data-parallel/data-parallel.ts", import.meta.url).href)};`;
+
 function runCli(args: readonly string[]) {
   const cli = new URL("cli.ts", import.meta.url).pathname;
   const node = ["--conditions=@opt/source", "--import", import.meta.resolve("tsx"), cli];
@@ -27,7 +29,23 @@ describe("a job ends", () => {
       "rank 1 of 3 was killed by SIGKILL",
     ],
     ["a rank computes on and on", `if (rank === 0) process.exit(3); for (;;) {}`, "rank 0 of 3 ended with exit code 3"],
-    ["a rank leaves early", `if (rank === 1) process.exit(0)`, "rank 1 has ended while this rank needs it"],
+    [
+      "a rank leaves early",
+      `if (rank === 1) process.exit(0)`,
+      /\[barrier\] barrier cannot end: .*rank 1 has ended while this rank needs it.*All ranks call each collective as often/,
+    ],
+    [
+      "a rank has fewer batches",
+      `const w = core.parameter([1]);
+       const parallel = new DataParallel({ forward: () => w.mul(2).sum(), namedParameters: () => [["w", w]] }, communicator);
+       for (let step = 0; step < (rank === 1 ? 2 : 3); step++) {
+         parallel.forward().backward();
+         await parallel.sync();
+         w.grad = null;
+       }
+       if (rank === 1) process.exit(0);`,
+      /sync of step 3, bucket 1 of 1 cannot end: .*rank 1 has ended.*fewer batches call sync\(\) without a backward/,
+    ],
     [
       "ranks differ in sizes",
       `await communicator.allReduce(core.ones([rank === 1 ? 30 : 60]))`,
@@ -42,7 +60,7 @@ describe("a job ends", () => {
   ])("where %s", async (_, fault, message, options = "") => {
     const connect = `const communicator = await connect(${options}); const { rank } = communicator;`;
     const body = `${fault}\nawait communicator.barrier();`;
-    const { code, error } = await runJob(3, body, { connect });
+    const { code, error } = await runJob(3, body, { connect, imports: DATA_PARALLEL });
     expect(error).toMatch(message);
     expect(code).not.toBe(0);
   });

@@ -10,6 +10,8 @@ import { type Launcher, localLauncher, runJob } from "../testing/job";
 
 const KILLS = Number(process.env.KILLS ?? 100);
 const RANKS = 3;
+/** Some for each life. */
+const STEPS = 8 * KILLS;
 const source = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
 const IMPORTS = `import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { bitsOf, makeNet, optimizerOf } from ${source("../testing/training.ts")};
@@ -36,7 +38,7 @@ if (loaded) {
   optimizer.loadStateDict(optimizerState(loaded));
 }
 const layout = { mesh: { shape: [size], axes: ["rank"] }, tensors: { "*": "replicate" } };
-for (let step = (loaded?.step ?? 0) + 1; step <= 60; step++) {
+for (let step = (loaded?.step ?? 0) + 1; step <= ${STEPS}; step++) {
   const x = core.randn([5, 6], { generator: new core.Generator(100 * step + rank) });
   core.tidy(() => parallel.forward(x, true).pow(2).sum().backward());
   await parallel.sync();
@@ -45,9 +47,9 @@ for (let step = (loaded?.step ?? 0) + 1; step <= 60; step++) {
   const { tensors, values } = optimizerContents(optimizer.stateDict());
   const contents = { step, tensors: { ...model.stateDict(), ...tensors }, values };
   await saveCheckpoint(path, contents, { communicator, layout, keep: 2 });
-  // What is left to kill is killed before the job ends.
-  while (step === 60 && count < ${kills}) await sleep(50);
 }
+// What is left to kill is killed before the job ends.
+while (count < ${kills}) await sleep(50);
 tell(await bitsOf(model, optimizer));`;
 
 it(`${KILLS} kills leave the words of a run that was not interrupted`, { timeout: 3_600_000 }, async () => {

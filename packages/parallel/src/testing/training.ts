@@ -43,9 +43,9 @@ import { ShardedOptimizer } from "../sharded/sharded-optimizer";
 /** A branch that some batches do not take: its parameters are unused there. */
 class Net extends Module {
   readonly body = new Sequential(new Linear(6, 9, { generator }), new ReLU(), new Linear(9, 4, { generator }));
-  readonly side = new Linear(6, 4, { generator });
-  /** Unused on every rank. */
+  /** Unused on every rank, between others. */
   readonly idle = parameter([1, 2]);
+  readonly side = new Linear(6, 4, { generator });
   /** Trains in 16 bits. */
   readonly shift = parameter([0.1, -0.2, 0.3, 0.5], { dtype: "bf16" });
 

@@ -1,5 +1,5 @@
 /** How a plan, and what all ranks report after writing, become one manifest. */
-import { OptError } from "@opt/core";
+import { check, OptError } from "@opt/core";
 import { crcText } from "../../format/crc32";
 import type { Manifest, ManifestBox, ManifestTensor } from "../../format/manifest";
 import { byteLengthOf, type FileRecord } from "../../format/shard";
@@ -22,6 +22,20 @@ export interface RankReport {
   readonly checksums: ArrayLike<number>;
   /** Of boxes that this rank holds and another writes. */
   readonly replicas: readonly number[];
+}
+
+/** Slices of a layout that nobody gave must not be copies of one tensor: a forgotten layout would make a larger one of them. Throws BAD_STATE. */
+export function checkNotCopies(plan: SavePlan, reports: readonly RankReport[]): void {
+  const byTensor = new Map<string, number[]>();
+  for (const [rank, boxes] of plan.entries())
+    for (const [i, { tensor }] of boxes.entries())
+      byTensor.set(tensor.name, [...(byTensor.get(tensor.name) ?? []), reports[rank]!.checksums[i]!]);
+  const divided = [...byTensor.values()].filter(({ length }) => length > 1);
+  const areCopies = divided.length > 0 && divided.every(([first, ...others]) => others.every((each) => each === first));
+  const problem = () =>
+    `slices of ${plan.length} ranks must differ, got the same bytes from all ranks in each of ${divided.length} tensors.`;
+  const advice = `Where each rank has the whole tensors, say so: layout: { mesh: { shape: [${plan.length}], axes: ["rank"] }, tensors: { "*": "replicate" } }. Otherwise give the layout of the slices.`;
+  check(!areCopies, "BAD_STATE", "saveCheckpoint", problem, advice);
 }
 
 /** `plan`: by rank, the boxes of its file. Throws MISSING, naming the tensor, where boxes leave a gap. */
