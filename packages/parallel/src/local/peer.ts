@@ -133,7 +133,9 @@ export class Peer {
   #hold(): void {
     if (!this.#isBusy) this.#flushed?.();
     const waits = this.#isBusy || this.#posted.size > 0;
-    for (const handle of [this.socket, this.#verdict]) waits ? handle?.ref() : handle?.unref();
+    // A socket that is closed would wait for its next connection.
+    for (const handle of [this.socket.destroyed ? undefined : this.socket, this.#verdict])
+      waits ? handle?.ref() : handle?.unref();
   }
 
   /** False where there is no room yet. */
