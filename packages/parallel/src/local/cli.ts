@@ -3,7 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
-import { launch } from "./launcher";
+import { launch, tooMany } from "./launcher";
 
 const USAGE = `Usage: opt-run -n <ranks> [--restarts <times>] [options of node] <program> [arguments]
 
@@ -12,7 +12,7 @@ tells them apart. When one fails, all end, and the exit code is its own (128 + i
 signal). With --restarts the job then begins again: the program loads its newest checkpoint.
 `;
 
-/** A socket between any two, each a file descriptor in both. */
+/** Each has a socket to every other one. */
 const MOST_RANKS = 256;
 const MOST_RESTARTS = 1_000_000;
 
@@ -60,6 +60,8 @@ function parse(args: readonly string[]): { size: number; restarts: number; args:
   if (size === undefined) return `the first argument must be -n, got ${program ?? "nothing"}`;
   if (program === undefined) return "there is no program";
   if (!isThere(program)) return `there is no file ${program}`;
+  const limit = tooMany(size);
+  if (limit !== undefined) return limit;
   return { size, restarts: counts.get("--restarts")!, args: args.slice(at) };
 }
 

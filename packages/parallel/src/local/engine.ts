@@ -5,7 +5,8 @@ import { check, OptError } from "@opt/core";
 import type { Engine, Move } from "../engine/engine";
 import { Arena } from "./arena";
 import { CHUNK, exchangeNow } from "./exchange-now";
-import { LAUNCHER, memoryOf, ownPlace, socketTo } from "./job";
+import { KEY, LAUNCHER, memoryOf, NAME, ownPlace } from "./job";
+import { meet } from "./meeting";
 import { Peer } from "./peer";
 import { SharedFile } from "./shared-file";
 
@@ -14,7 +15,7 @@ const MOST_MEMORY = 512 << 20;
 /** When a rank has died the launcher ends the job, and says why. Only where it does not, this rank speaks. */
 const LAUNCHER_SPEAKS_WITHIN = 1500;
 
-export async function openLocal(): Promise<Engine> {
+export async function openLocal(timeout: number): Promise<Engine> {
   check(
     isMainThread,
     "UNSUPPORTED",
@@ -26,20 +27,15 @@ export async function openLocal(): Promise<Engine> {
   const arena = new Arena(new SharedFile(memoryOf(rank)), MOST_MEMORY);
   const peers: (Peer | undefined)[] = [];
   let isClosed = false;
-  for (let other = 0; other < size; other++) {
-    if (other === rank) {
-      peers.push(undefined);
-      continue;
-    }
-    const socket = new Socket({ fd: socketTo(other, size), readable: true, writable: true, allowHalfOpen: true });
+  const join = (other: number, socket: Socket) => {
     const memory = new SharedFile(memoryOf(other));
-    const peer = new Peer(other, socket, socketTo(other, size), arena, memory, () => {
+    const peer = new Peer(other, socket, descriptorOf(socket), arena, memory, () => {
       for (const each of peers) each?.pump();
     });
-    peers.push(peer);
+    peers[other] = peer;
     const lost = () => peer.lost(ended(other), LAUNCHER_SPEAKS_WITHIN);
     socket.on("end", lost).on("close", lost);
-  }
+  };
   const launcher = new Socket({ fd: LAUNCHER, readable: true, writable: true });
   launcher.on("error", () => {});
   launcher.on("close", () => {
@@ -48,6 +44,12 @@ export async function openLocal(): Promise<Engine> {
     process.exit(1);
   });
   launcher.resume();
+  if (size > 1) {
+    const job = { rank, size, name: process.env[NAME]!, key: process.env[KEY]! };
+    await meet(job, launcher, timeout, (sockets) => {
+      for (const [other, socket] of sockets.entries()) if (socket !== undefined) join(other, socket);
+    });
+  }
   launcher.unref();
 
   const open = (where: string, other: number): Peer => {
@@ -85,6 +87,9 @@ export async function openLocal(): Promise<Engine> {
     },
   };
 }
+
+/** The descriptor of an open socket, which Node has in its handle alone. */
+const descriptorOf = (socket: Socket) => (socket as unknown as { _handle: { fd: number } })._handle.fd;
 
 function ended(rank: number): OptError {
   return new OptError("IO", "receive", `rank ${rank} has ended while this rank needs it.`, "See what it wrote last.");

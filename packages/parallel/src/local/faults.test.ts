@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { type Launcher, localLauncher, runJob } from "../testing/job";
+import { tooMany } from "./launcher";
 import { prefixLines } from "./lines";
 
 const DATA_PARALLEL = `import { DataParallel } from ${JSON.stringify(new URL("../data-parallel/data-parallel.ts", import.meta.url).href)};`;
@@ -125,6 +126,24 @@ it("begins again from the newest step after a rank died, as often as it may", as
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+});
+
+it.each([
+  [100, 1024, undefined],
+  [256, 1024, undefined],
+  [480, 1024, undefined],
+  [
+    481,
+    1024,
+    "481 ranks need 1026 open files in each process, the limit is 1024; 480 ranks fit, or raise it: ulimit -n 1026",
+  ],
+  [8, 64, "8 ranks need 80 open files in each process, the limit is 64; 0 ranks fit, or raise it: ulimit -n 80"],
+])("%d ranks with a limit of %d open files", (size, limit, problem) => expect(tooMany(size, limit)).toBe(problem));
+
+it("says which rank ended before it connected", async () => {
+  const connect = `if (process.env.OPT_RUN_RANK === "1") process.exit(0); const communicator = await connect();`;
+  const { error } = await runJob(3, "", { connect });
+  expect(error).toMatch(/\[connect\] rank 1 has ended before it connected\. .*all ranks call connect\(\)/);
 });
 
 it("prints a syntax error once", async () => {

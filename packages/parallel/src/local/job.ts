@@ -4,14 +4,18 @@ import { environmentVariable } from "@opt/core/backend";
 export const RANK = "OPT_RUN_RANK";
 export const SIZE = "OPT_RUN_SIZE";
 
-/** A line to the launcher: that a rank has ended while it waited for one that it names. Its end says that the launcher is gone. */
+/** In the environment: what the sockets of the job are named by, and the key that its ranks know. */
+export const NAME = "OPT_RUN_NAME";
+export const KEY = "OPT_RUN_KEY";
+
+/** The socket to the launcher. Its end says that the launcher is gone. */
 export const LAUNCHER = 3;
 
 /** The memory into which rank `owner` writes, and which all read. */
 export const memoryOf = (owner: number) => LAUNCHER + 1 + owner;
 
-/** The socket between this rank and `other`. */
-export const socketTo = (other: number, size: number) => LAUNCHER + 1 + size + other;
+/** Open files of a rank of a job of so many, with room for those of its program. */
+export const filesOf = (size: number) => 2 * size + 64;
 
 /** Holds the process that is the rank: programs that it starts inherit these variables, and are no ranks. */
 export const TAKEN = "OPT_RUN_RANK_PROCESS";

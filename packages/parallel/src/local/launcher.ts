@@ -1,11 +1,13 @@
 /** Starts the ranks of a job on this machine, and ends all of them when one fails. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import type { Socket } from "node:net";
 import { availableParallelism, constants, tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Stream } from "node:stream";
-import { LAUNCHER, memoryOf, RANK, SIZE, socketTo, TAKEN } from "./job";
+import { filesOf, KEY, LAUNCHER, memoryOf, NAME, RANK, SIZE, TAKEN } from "./job";
 import { prefixLines } from "./lines";
+import { BEGIN, CONNECT, CONNECTED, GONE, LISTENING } from "./meeting";
 
 /** What a rank that was asked to end has for it. */
 const GRACE = 2000;
@@ -31,6 +33,20 @@ interface End {
   readonly failure?: string;
 }
 
+/** How many open files a process may have; undefined where the system does not say. */
+function fileLimit(): number | undefined {
+  const { userLimits } = process.report.getReport() as unknown as { userLimits?: { open_files?: { soft?: unknown } } };
+  const limit = Number(userLimits?.open_files?.soft);
+  return Number.isFinite(limit) ? limit : undefined;
+}
+
+/** Why so many ranks cannot start; undefined where they can. */
+export function tooMany(size: number, limit = fileLimit()): string | undefined {
+  if (limit === undefined || filesOf(size) <= limit) return undefined;
+  const most = Math.max(0, Math.floor((limit - filesOf(0)) / 2));
+  return `${size} ranks need ${filesOf(size)} open files in each process, the limit is ${limit}; ${most} ranks fit, or raise it: ulimit -n ${filesOf(size)}`;
+}
+
 /** Runs the job, once more after each failure as long as restarts are left. Resolves with its exit code: 0 when all ranks ended so. */
 export async function launch({ restarts = 0, ...job }: Launch): Promise<number> {
   for (let life = 1; ; life++) {
@@ -44,16 +60,14 @@ export async function launch({ restarts = 0, ...job }: Launch): Promise<number> 
 
 async function live({ size, args, error }: Omit<Launch, "restarts">): Promise<End> {
   const files = memoryFiles(size);
+  const secrets = { [NAME]: randomBytes(8).toString("hex"), [KEY]: randomBytes(16).toString("hex") };
   const children: ChildProcess[] = [];
   try {
-    for (let rank = 0; rank < size; rank++) children.push(start(rank, size, args, files, children));
+    for (let rank = 0; rank < size; rank++) children.push(start(rank, size, args, files, secrets));
   } finally {
-    // The ranks have them now: the launcher's own ends would keep a socket open whose rank is dead.
-    for (const file of files) closeSync(file);
-    for (const [rank, child] of children.entries())
-      for (let other = rank + 1; other < size; other++)
-        (child.stdio[socketTo(other, size)] as Stream & { destroy(): void }).destroy();
+    for (const file of files) closeSync(file); // the ranks have them now
   }
+  introduce(children);
   return watch(children, error);
 }
 
@@ -73,27 +87,45 @@ function memoryFiles(size: number): number[] {
   }
 }
 
-/** @param earlier the ranks before this one, each of which has made a socket for it */
+/** Tells the ranks when all listen, when all are connected, and which has ended before. */
+function introduce(children: readonly ChildProcess[]): void {
+  const said = { [LISTENING]: new Set<number>(), [CONNECTED]: new Set<number>() };
+  const answers = { [LISTENING]: CONNECT, [CONNECTED]: BEGIN };
+  const tellAll = (line: string) => {
+    for (const { stdio } of children) (stdio[LAUNCHER] as Socket | null | undefined)?.write(`${line}\n`);
+  };
+  for (const [rank, child] of children.entries()) {
+    const socket = child.stdio[LAUNCHER] as Socket | null | undefined;
+    socket?.on("error", () => {}); // the rank has ended
+    socket?.on("data", (chunk: Buffer) => {
+      for (const line of chunk.toString().split("\n") as (keyof typeof said | "")[]) {
+        if (line === "" || said[line]?.add(rank).size !== children.length) continue;
+        tellAll(answers[line]);
+      }
+    });
+    child.on("exit", () => {
+      if (said[CONNECTED].size < children.length) tellAll(`${GONE} ${rank}`);
+    });
+  }
+}
+
 function start(
   rank: number,
   size: number,
   args: readonly string[],
-  files: number[],
-  earlier: ChildProcess[],
+  files: readonly number[],
+  secrets: Readonly<Record<string, string>>,
 ): ChildProcess {
   const isTerminal = [process.stdout.isTTY, process.stderr.isTTY];
   const [out, err] = isTerminal.map((is) => (is ? "pipe" : "inherit")) as ("pipe" | "inherit")[];
-  const stdio: (number | "inherit" | "ignore" | "pipe" | Stream)[] = ["inherit", out!, err!];
+  const stdio: (number | "inherit" | "pipe")[] = ["inherit", out!, err!];
   stdio[LAUNCHER] = "pipe";
   for (const [owner, file] of files.entries()) stdio[memoryOf(owner)] = file;
-  for (let other = 0; other < size; other++) {
-    const made = earlier[other]?.stdio[socketTo(rank, size)] as Stream | undefined;
-    stdio[socketTo(other, size)] = other === rank ? "ignore" : (made ?? "pipe");
-  }
   // More threads than cores would wait for each other.
   const threads = String(Math.max(1, Math.floor(availableParallelism() / size)));
   // What a rank of another job starts is one of this job.
-  const env = { [THREADS]: threads, ...process.env, [TAKEN]: undefined, [RANK]: String(rank), [SIZE]: String(size) };
+  const place = { [TAKEN]: undefined, [RANK]: String(rank), [SIZE]: String(size), ...secrets };
+  const env = { [THREADS]: threads, ...process.env, ...place };
   const child = spawn(process.execPath, [...process.execArgv, ...args], { stdio, env });
   const write = (to: NodeJS.WriteStream) => (text: string) => void to.write(text);
   if (child.stdout) prefixLines(child.stdout, `[${rank}] `, write(process.stdout));

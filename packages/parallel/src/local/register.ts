@@ -9,5 +9,5 @@ registerEngine({
   rank: 10,
   command: "npx opt-run -n 4 train.js",
   isPresent: () => ownPlace() !== undefined,
-  open: async () => (await import("./engine")).openLocal(),
+  open: async (timeout) => (await import("./engine")).openLocal(timeout),
 });
