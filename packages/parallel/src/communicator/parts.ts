@@ -22,3 +22,6 @@ export function piecesOf({ begin, end }: Part, width: number): Part[] {
   const at = (piece: number) => Math.min(begin + piece * whole, end);
   return Array.from({ length: count }, (_, piece) => ({ begin: at(piece), end: at(piece + 1) }));
 }
+
+/** A row of so few bytes travels whole to each rank: one wait in place of two, and half of the messages. */
+export const SMALL_BYTES = 4096;

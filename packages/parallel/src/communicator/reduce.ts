@@ -4,7 +4,7 @@ import type { Reduction } from "../engine/engine";
 import { Exchange, Turns } from "./exchange";
 import { type Group, others } from "./group";
 import { type Heading, headingOf } from "./heading";
-import { type Part, partsOf, piecesOf } from "./parts";
+import { type Part, partsOf, piecesOf, SMALL_BYTES } from "./parts";
 import { Row } from "./row";
 import { abandon, arriving, bytesOf, movedIn, roomLike } from "./staging";
 
@@ -45,8 +45,13 @@ export async function allReduce(
   const read = Row.of(tensors);
   // Without a wait where none is needed: what leaves in the middle of a backward leaves now.
   const row = read instanceof Row ? read : await read;
-  const pieces = partsOf(row.size, group.size).map((part) => piecesOf(part, row.width));
   const exchange = new Exchange(operation);
+  if (row.size * row.width <= SMALL_BYTES) {
+    await reduceWhole(group, exchange, row, reduction);
+    row.done();
+    return;
+  }
+  const pieces = partsOf(row.size, group.size).map((part) => piecesOf(part, row.width));
   for (const rank of others(group)) {
     const results = new Turns();
     for (const [number, piece] of pieces[rank]!.entries()) {
@@ -61,7 +66,6 @@ export async function allReduce(
       exchange.move("send", rank, CONTRIBUTIONS, place.bytes, () => results.possible(number, receive));
     }
   }
-  const inPlace = (_: Part, own: Tensor) => own;
   await reducePieces(group, exchange, row, pieces[group.rank]!, reduction, inPlace, (piece, sum) => {
     const place = row.at(piece);
     if (!areOne(place.bytes, sum)) place.bytes.set(sum);
@@ -73,6 +77,26 @@ export async function allReduce(
     for (const rank of others(group)) exchange.move("send", rank, RESULTS, place.bytes, left);
   });
   row.done();
+}
+
+const inPlace = (_: Part, own: Tensor) => own;
+
+/** Each rank adds all of it. */
+async function reduceWhole(group: Group, exchange: Exchange, row: Row, reduction: Reduction): Promise<void> {
+  const pieces = row.size === 0 ? [] : [{ begin: 0, end: row.size }];
+  for (const piece of pieces) {
+    const place = row.at(piece);
+    place.read();
+    const copy = place.bytes.slice(); // the sum comes to where it was, perhaps before it has left
+    place.release();
+    for (const rank of others(group)) exchange.move("send", rank, CONTRIBUTIONS, copy);
+  }
+  await reducePieces(group, exchange, row, pieces, reduction, inPlace, (piece, sum) => {
+    const place = row.at(piece);
+    if (!areOne(place.bytes, sum)) place.bytes.set(sum);
+    place.put();
+    place.release();
+  });
 }
 
 /** As `allReduce`, by the engine's own where it has one: what order it adds in is its own affair. */

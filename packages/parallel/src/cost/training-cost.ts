@@ -2,7 +2,7 @@
 import { check, checkOptions, type DType, show } from "@opt/core";
 import { byteSize } from "@opt/core/backend";
 import { HEADING_BYTES } from "../communicator/heading";
-import { partsOf, piecesOf } from "../communicator/parts";
+import { partsOf, piecesOf, SMALL_BYTES } from "../communicator/parts";
 import { BUCKET_BYTES, bucketsOf } from "../data-parallel/bucket";
 import { rangesOf } from "../sharded/ranges";
 
@@ -42,7 +42,7 @@ const WHERE = "trainingCost";
  *
  * @throws OptError BAD_ARGUMENT
  * @example
- * const { bytes } = trainingCost({ parameters: [1000], ranks: 2 }); // 2 x (1001 / 2) x 4 bytes, for a mark for each parameter goes along, and a heading
+ * const { bytes } = trainingCost({ parameters: [5000], ranks: 2 }); // 2 x (5001 / 2) x 4 bytes, for a mark for each parameter goes along, and a heading
  */
 export function trainingCost(options: TrainingCostOptions): TrainingCost {
   const numbers = {
@@ -80,6 +80,11 @@ export function trainingCost(options: TrainingCostOptions): TrainingCost {
 const headings = (ranks: number) => (ranks > 1 ? 1 : 0);
 
 function allReduceCost(elements: number, width: number, ranks: number, rank: number) {
+  const whole = elements * width;
+  if (whole <= SMALL_BYTES) {
+    const messages = elements > 0 ? ranks - 1 : 0;
+    return { bytes: messages * whole + headings(ranks) * HEADING_BYTES, messages: messages + headings(ranks) };
+  }
   const parts = partsOf(elements, ranks);
   const { begin, end } = parts[rank]!;
   const pieces = parts.map((part) => piecesOf(part, width).length);
