@@ -44,6 +44,8 @@ class Stream {
   }
 }
 
+const isPromise = (value: unknown) => typeof (value as PromiseLike<unknown> | undefined)?.then === "function";
+
 export class Dispatcher {
   readonly #hooks = new Map<FitEventType, EventHandler[]>();
   readonly #streams = new Set<Stream>();
@@ -54,7 +56,7 @@ export class Dispatcher {
     private readonly control: FitControl,
   ) {}
 
-  /** Resolves when every callback is done, and every reader has come back for the next event. Undefined if nobody listens. */
+  /** Resolves when every callback is done, and every reader has come back for the next event. Undefined if nobody waits. */
   emit(type: FitEventType): Promise<void> | undefined {
     let hooks = this.#hooks.get(type);
     if (hooks === undefined) {
@@ -62,10 +64,15 @@ export class Dispatcher {
       hooks = this.callbacks.flatMap((callback) => callback[name]?.bind(callback) ?? []);
       this.#hooks.set(type, hooks);
     }
-    return hooks.length === 0 && this.#streams.size === 0 ? undefined : this.#run(type, hooks);
+    for (let i = 0; i < hooks.length; i++) {
+      const later = hooks[i]!(this.state, this.control);
+      if (isPromise(later)) return this.#finish(type, later, hooks.slice(i + 1));
+    }
+    return this.#streams.size === 0 ? undefined : this.#finish(type, undefined, []);
   }
 
-  async #run(type: FitEventType, hooks: readonly EventHandler[]): Promise<void> {
+  async #finish(type: FitEventType, first: unknown, hooks: readonly EventHandler[]): Promise<void> {
+    await first;
     for (const hook of hooks) await hook(this.state, this.control);
     for (const stream of this.#streams) await stream.push({ type, state: this.state });
   }
