@@ -47,7 +47,7 @@ for (let step = 1; step <= 600; step++) {
     const rows = Array.from({ length: SIZE }, (_, i) => scores.slice(i * SIZE, (i + 1) * SIZE));
     plot(rows, { title: "Two spirals and the boundary between them", points, classes });
     console.log(`${device.name}: step ${step}, loss ${(await loss.item()).toFixed(4)}`);
-    await new Promise((resolve) => setTimeout(resolve, 30)); // slow enough to watch
+    await new Promise((resolve) => setTimeout(resolve, 60)); // slow enough to watch
   }
   loss.dispose();
 }

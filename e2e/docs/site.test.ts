@@ -104,7 +104,7 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
     return page;
   }
 
-  it.each(["", "tutorials/first-model", "how-to/use-webgpu", "api/core-Tensor", "playground"])(
+  it.each(["", "tutorials/first-model", "how-to/use-webgpu", "api/core-Compile", "playground"])(
     "/%s is accessible, light and dark, and fits a phone",
     async (path) => {
       const page = await open(path, 390);

@@ -29,7 +29,8 @@ function drawMap(context: CanvasRenderingContext2D, rows: readonly ArrayLike<num
     for (let j = 0; j < row.length; j++) {
       const score = row[j]!;
       context.fillStyle = `rgb(${42 + 182 * score} ${111 + 12 * score} ${219 - 195 * score} / ${0.15 + 0.6 * Math.abs(score - 0.5)})`;
-      context.fillRect(Math.floor(j * w), Math.floor(i * h), Math.ceil(w), Math.ceil(h));
+      const [left, top] = [Math.round(j * w), Math.round(i * h)];
+      context.fillRect(left, top, Math.round((j + 1) * w) - left, Math.round((i + 1) * h) - top);
     }
   });
 }
