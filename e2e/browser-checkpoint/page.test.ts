@@ -120,6 +120,6 @@ describe.skipIf(reason !== undefined)(`checkpoints${reason === undefined ? "" : 
     const page = await open();
     expect(await act(page, "race", 9)).toEqual(["DUPLICATE", "DUPLICATE", "saved"]);
     expect(await act(page, "verify")).toBe(true);
-    expect(await act(page, "refused", 1)).toBe("IO");
+    expect(await act(page, "rejected", 1)).toBe("IO");
   });
 });

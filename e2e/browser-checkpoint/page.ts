@@ -54,7 +54,7 @@ const actions = {
     void saveCheckpoint(RUN, large(step));
   },
   /** What a save says that may not be made. */
-  async refused(step: number): Promise<string> {
+  async rejected(step: number): Promise<string> {
     const options = { fileSystem: blobFileSystem({}) };
     return saveCheckpoint(RUN, large(step), options).then(String, (error) => error.code);
   },

@@ -43,7 +43,7 @@ const OPERATIONS: Readonly<Record<string, (operands: Operands) => Tensor>> = {
 
 const CASTS = "to";
 
-/** For each operation, the dtypes in which the device has it. What is refused by anything but an OptError is a bug. */
+/** For each operation, the dtypes in which the device has it. What is rejected by anything but an OptError is a bug. */
 export async function coverageOf(device: Device): Promise<Readonly<Record<string, string>>> {
   const rows: Record<string, string> = {};
   for (const [name, run] of Object.entries(OPERATIONS)) {

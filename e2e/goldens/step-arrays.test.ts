@@ -127,7 +127,7 @@ await eachDevice((device) => {
     expect([...w]).toEqual([...twin.dataSync()]);
   });
 
-  it.runIf(device.name === "cpu")("refuses another array than the one that a tensor lies in", () => {
+  it.runIf(device.name === "cpu")("rejects another array than the one that a tensor lies in", () => {
       const [w, other, grad] = [Float32Array.of(1, 2), Float32Array.of(5, 6), Float32Array.of(1, 1)];
       const optimizer = new SGD([parameter(w, { device })]);
       expectCode("BAD_ARGUMENT", () => stepArrays(optimizer, [other], [grad]));

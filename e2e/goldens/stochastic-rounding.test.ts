@@ -47,7 +47,7 @@ function train({ Optimizer, options }: (typeof all | typeof clipped)[number], { 
   const draw = (shape: readonly number[]) => randn(shape, { generator, device: "js" }).to(dtype).to(device);
   const params = SHAPES.map((shape) => parameter(draw(shape)));
   const optimizer = new Optimizer(params, { ...options, ...random, ...further });
-  // GradScaler refuses gradients in f16, as PyTorch's does.
+  // GradScaler rejects gradients in f16, as PyTorch's does.
   const scaler = new GradScaler({ initScale: 8, enabled: dtype === "bf16" });
   const target = draw([1]);
   const body = () => {

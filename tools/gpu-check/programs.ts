@@ -14,6 +14,6 @@ const { programs, rejected } = await campaign(
   { devices, optimizers, layers },
   { isOver: () => performance.now() > end },
 );
-const refusals = Object.entries(rejected).map(([code, count]) => `${count} refused with ${code} as meant`);
-console.log([`${programs} programs agree`, ...refusals].join(", "));
+const rejections = Object.entries(rejected).map(([code, count]) => `${count} rejected with ${code} as meant`);
+console.log([`${programs} programs agree`, ...rejections].join(", "));
 process.exit(0);

@@ -42,7 +42,7 @@ export const areas = {
     files: ["save/save.ts"],
     tests: [
       "save/save",
-      "save/refusals",
+      "save/rejections",
       "save/told",
       "save/ranks/communicator",
       "save/step/retention",
@@ -66,7 +66,7 @@ export const areas = {
   "checkpoint-verify": {
     package: "checkpoint",
     files: ["read/verify.ts"],
-    tests: ["read/verify", "read/refusals", "read/replaced"],
+    tests: ["read/verify", "read/rejections", "read/replaced"],
   },
   "checkpoint-layout": {
     package: "checkpoint",
@@ -95,7 +95,7 @@ export const LEFT_OUT = [
   "says who made the largest that lives, when that was asked for",
   "10,000 steps",
   "goes through graphs deeper than the call stack",
-  "a step that is refused",
+  "a step that is rejected",
   "collects garbage under pressure where the collector does not see a device's memory",
 ];
 

@@ -1,6 +1,6 @@
-/** No bugs in the words of refusals: tests go by an error's code, so that its words may become better. */
+/** No bugs in the words of errors: tests go by an error's code, so that its words may become better. */
 
-/** Where the words begin among the arguments of what makes a refusal. */
+/** Where the words begin among the arguments of what makes a rejection. */
 const WORDS = {
   OptError: 1,
   check: 2,
@@ -19,13 +19,13 @@ const WORDS = {
   duplicate: 1,
   badState: 1,
   internalError: 0,
-  refuse: 0,
-  refuseUnless: 1,
+  reject: 0,
+  rejectUnless: 1,
   checkValue: 1,
   checkState: 1,
 };
 
-/** The arguments that only name whose refusal it is, and of what. */
+/** The arguments that only name whose rejection it is, and of what. */
 const NAMES = {
   wholeNumber: [0, 1],
   finiteNumber: [0, 1],
@@ -48,18 +48,18 @@ const own = (table, name) => (Object.hasOwn(table, name) ? table[name] : undefin
 function shouldIgnore(path) {
   // A module is loaded once for all runs: the words of its tables cannot change later.
   if (isText(path.node) && !path.getFunctionParent()) return "computed at import";
-  if (writesText(path.node) || writesText(path.parentPath?.node)) return "the words of a refusal";
+  if (writesText(path.node) || writesText(path.parentPath?.node)) return "the words of a rejection";
   for (let at = path; at.parentPath; at = at.parentPath) {
     const { node } = at.parentPath;
     const name = node.callee?.name ?? node.callee?.property?.name;
     const names = own(NAMES, name);
     if (at.node === path.node && at.listKey === "arguments" && names?.includes(at.key) && isText(path.node))
-      return "the words of a refusal";
+      return "the words of a rejection";
     const first = own(WORDS, name);
-    if (at.listKey === "arguments" && first !== undefined && at.key >= first) return "the words of a refusal";
+    if (at.listKey === "arguments" && first !== undefined && at.key >= first) return "the words of a rejection";
     if (/^(problem|advice|rule|got|title|where)$/.test(node.id?.name ?? "") && isText(path.node))
-      return "the words of a refusal";
-    if (/^shown?$/.test(node.id?.name ?? "")) return "the words of a refusal";
+      return "the words of a rejection";
+    if (/^shown?$/.test(node.id?.name ?? "")) return "the words of a rejection";
   }
   return undefined;
 }

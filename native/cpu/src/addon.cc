@@ -132,7 +132,7 @@ Napi::Value useHugePages(const Napi::CallbackInfo& info) {
 #endif
 
 #if !defined(_WIN32)
-/** mapFile(file, offset, bytes): bytes of an open file as an ArrayBuffer, which all who map them share; null where the system refuses. */
+/** mapFile(file, offset, bytes): bytes of an open file as an ArrayBuffer, which all who map them share; null where the system rejects. */
 Napi::Value mapFile(const Napi::CallbackInfo& info) {
   const auto length = static_cast<size_t>(info[2].As<Napi::Number>().DoubleValue());
   void* address = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, info[0].As<Napi::Number>().Int32Value(),

@@ -57,7 +57,7 @@ void complete(napi_env env, napi_status, void* data) {
   napi_delete_async_work(env, reading->work);
 }
 
-/** readFile(file, view, position): a promise of the CRC-32 of what fills all of the view; of undefined where the file ends or the system refuses. */
+/** readFile(file, view, position): a promise of the CRC-32 of what fills all of the view; of undefined where the file ends or the system rejects. */
 napi_value readFile(napi_env env, napi_callback_info info) {
   napi_value args[3], buffer, name, promise = nullptr;
   size_t count = 3, offset;

@@ -71,7 +71,7 @@ describe.each(launchers)("$name: its own sums", ({ missing, launcher }) => {
 });
 
 describe.each(launchers)("$name: ranks that differ", ({ missing, launcher }) => {
-  it.skipIf(missing)(`are refused, in its own sums too${missing ?? ""}`, async () => {
+  it.skipIf(missing)(`are rejected, in its own sums too${missing ?? ""}`, async () => {
     const body = `
       const { group, rank } = communicator;
       const codeOf = (call) => call.then(() => "nothing", ({ code }) => code);

@@ -84,7 +84,7 @@ export class UnderWay {
     if (this.#waiting.delete(id) && this.#waiting.size === 0) this.addon.hold(false);
   }
 
-  /** Its number; 0 if it is refused at once. @param told once, when it has ended */
+  /** Its number; 0 if it is rejected at once. @param told once, when it has ended */
   begin(moving: Moving, told: (error?: OptError) => void): number {
     if (this.#broken) {
       told(this.#broken);

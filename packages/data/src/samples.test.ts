@@ -59,7 +59,7 @@ describe("collate", () => {
 });
 
 it.each<[unknown[]]>([[[]], [[undefined]], [[null]], [[[1, undefined]]], [[{ label: null }]]])(
-  "collate refuses %j",
+  "collate rejects %j",
   (samples) => {
     expectCode("BAD_ARGUMENT", () => collate(samples));
   },
@@ -150,7 +150,7 @@ describe("parseIdx", () => {
   });
 
   it.each([[[]], [[0, 0, 13, 1, 0, 0, 0, 0]], [[0, 0, 8, 1, 0, 0]], [[0, 0, 8, 1, 0, 0, 0, 2, 7]]])(
-    "refuses %j",
+    "rejects %j",
     (bytes) => {
       expectCode("CORRUPT", () => parseIdx(Uint8Array.from(bytes)));
     },

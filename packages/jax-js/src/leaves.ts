@@ -60,7 +60,7 @@ function checkedArray(where: string, what: string, value: unknown): np.Array {
   return value;
 }
 
-/** Refuses trees that are to be consumed and are not all there. @throws OptError DISPOSED */
+/** Rejects trees that are to be consumed and are not all there. @throws OptError DISPOSED */
 export function checkOwned(where: string, leaves: readonly Leaf[]): void {
   const uses = new Map<np.Array, number>();
   for (const { name, array } of leaves) {
@@ -74,7 +74,7 @@ export function checkOwned(where: string, leaves: readonly Leaf[]): void {
   }
 }
 
-/** Refuses a tree that is not like the parameters. @throws OptError `code`, BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH */
+/** Rejects a tree that is not like the parameters. @throws OptError `code`, BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH */
 export function checkAlike(
   where: string,
   what: string,

@@ -17,7 +17,7 @@ describe("openWasmBackend", () => {
   });
 
   it.each([null, 2, "2", { thread: 2 }, { threads: "2" }, { threads: null }])(
-    "refuses the options %j",
+    "rejects the options %j",
     async (options) => {
       await expectCode("BAD_ARGUMENT", () => openWasmBackend(options as never));
     },

@@ -1,4 +1,4 @@
-/** Refusals are tested by their code: `expectCode("BAD_ARGUMENT", () => new NAdam([w], { lr: -1 }))`. */
+/** Rejections are tested by their code: `expectCode("BAD_ARGUMENT", () => new NAdam([w], { lr: -1 }))`. */
 import { type ErrorCode, OptError } from "@opt/core";
 import { expect } from "vitest";
 

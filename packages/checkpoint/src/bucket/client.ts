@@ -58,14 +58,14 @@ export class Client {
       problem = `status ${status}${/^\w+$/.test(code) ? ` ${code}` : ""}`;
       const passes = status >= 500 || status === 429 || status === 408 || status === 409 || code === "RequestTimeout";
       if (passes && status !== 501) continue;
-      throw this.#refusal(method, key, status, code, problem);
+      throw this.#rejection(method, key, status, code, problem);
     }
     const advice =
       "Older steps are untouched. Try again, or look at the store and the way to it; see retries and timeout.";
     throw new OptError("IO", this.name(key), `${method} must succeed, got ${problem}, ${retries + 1} times.`, advice);
   }
 
-  #refusal(method: string, key: string, status: number, code: string, problem: string): Error {
+  #rejection(method: string, key: string, status: number, code: string, problem: string): Error {
     const where = this.name(key);
     if (code === "NoSuchBucket")
       return new OptError("MISSING", where, "the bucket must exist, the store knows none of this name.", "Create it.");

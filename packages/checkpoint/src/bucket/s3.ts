@@ -1,4 +1,4 @@
-/** S3 and what speaks its language (R2, MinIO, Ceph, ...): ranged reads, puts that refuse to replace, uploads in parts. */
+/** S3 and what speaks its language (R2, MinIO, Ceph, ...): ranged reads, puts that do not replace, uploads in parts. */
 import type { FileSystem } from "../stores/file-system";
 import { objectFileSystem } from "../stores/objects";
 import { Bucket } from "./bucket";

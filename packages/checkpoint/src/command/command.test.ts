@@ -189,12 +189,15 @@ describe("opt-checkpoint", () => {
   it.each<[string, string[], number]>([
     ["a step", ["reshard", "--ranks", "2"], 1],
     ["a folder", ["convert", "--to", "dcp"], 2],
-  ])("%s that is there is replaced with --overwrite, which the refusal names", async (_, [command, ...flags], code) => {
-    const again = (...more: string[]) => run(command!, at("run"), "--out", at("out"), ...flags, ...more);
-    expect((await again()).code).toBe(0);
-    expect(await again()).toMatchObject({ code, out: "", error: expect.stringContaining("--overwrite") });
-    expect((await again("--overwrite")).code).toBe(0);
-  });
+  ])(
+    "%s that is there is replaced with --overwrite, which the rejection names",
+    async (_, [command, ...flags], code) => {
+      const again = (...more: string[]) => run(command!, at("run"), "--out", at("out"), ...flags, ...more);
+      expect((await again()).code).toBe(0);
+      expect(await again()).toMatchObject({ code, out: "", error: expect.stringContaining("--overwrite") });
+      expect((await again("--overwrite")).code).toBe(0);
+    },
+  );
 
   it("--version is the package's", async () => {
     const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));

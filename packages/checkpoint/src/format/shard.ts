@@ -63,7 +63,7 @@ function keysOf(boxes: readonly ShardBox[]): string[] {
 
 /**
  * What PyTorch's HuggingFaceStorageReader looks for: where in its tensor each entry begins. It takes a key for a tensor of its own, so the
- * keys of further boxes are left out: it then refuses the file, where it would have given garbage.
+ * keys of further boxes are left out: it then rejects the file, where it would have given garbage.
  */
 function shardMetadata(keys: readonly string[], boxes: readonly ShardBox[]): Record<string, string> {
   const first: string[] = [];

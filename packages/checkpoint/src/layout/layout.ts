@@ -52,7 +52,7 @@ export function defaultLayout(ranks: number): Layout {
   return { mesh: { shape: [ranks], axes: ["rank"] }, tensors: { "*": ["rank"] } };
 }
 
-export function refuse(problem: string, advice: string): never {
+export function reject(problem: string, advice: string): never {
   throw new OptError("BAD_ARGUMENT", "layout", problem, advice);
 }
 
@@ -60,10 +60,10 @@ export function refuse(problem: string, advice: string): never {
 export function ranksOf(layout: Layout): number {
   const { shape, axes } = layout.mesh ?? {};
   if (!Array.isArray(shape) || !shape.every((length) => Number.isSafeInteger(length) && length > 0)) {
-    refuse(`mesh.shape must list positive whole numbers, got ${JSON.stringify(shape)}.`, "For example [2, 2].");
+    reject(`mesh.shape must list positive whole numbers, got ${JSON.stringify(shape)}.`, "For example [2, 2].");
   }
   if (!Array.isArray(axes) || axes.length !== shape.length || new Set(axes).size !== axes.length) {
-    refuse(
+    reject(
       `mesh.axes must name each of ${shape.length} axes once, got ${JSON.stringify(axes)}.`,
       'For example ["data", "model"].',
     );
@@ -128,7 +128,7 @@ export function entryFor(layout: Layout, { name, follows }: { name: string; foll
   const parent = follows === undefined ? undefined : firstMatch(layout, follows);
   const entry = parent && !(own && (own[0] === name || !matchesPattern(own[0], follows!))) ? parent : (own ?? parent);
   if (entry) return entry[1];
-  refuse(`no pattern matches tensor ${JSON.stringify(name)}.`, 'Add one, or "*": "replicate" as the last.');
+  reject(`no pattern matches tensor ${JSON.stringify(name)}.`, 'Add one, or "*": "replicate" as the last.');
 }
 
 /** How one tensor is cut: per dimension the parts and, for a rank, which of them it holds. */
@@ -145,7 +145,7 @@ export function cutOf(layout: Layout, tensor: LaidOutTensor, entry: Exclude<Tens
   const title = `tensor ${JSON.stringify(tensor.name)}`;
   const splits = rank === 0 ? [] : spec.split;
   if (splits.length > rank)
-    refuse(`${title} has ${rank} dimensions, its layout splits ${splits.length}.`, "Shorten it.");
+    reject(`${title} has ${rank} dimensions, its layout splits ${splits.length}.`, "Shorten it.");
   const used = new Set<string>();
   const axesOf = tensor.shape.map((_, d) => {
     const split = splits[d] ?? null;
@@ -153,9 +153,9 @@ export function cutOf(layout: Layout, tensor: LaidOutTensor, entry: Exclude<Tens
     return names.map((name) => {
       const axis = layout.mesh.axes.indexOf(name);
       if (axis < 0)
-        refuse(`${title} is split by ${JSON.stringify(name)}, the mesh has ${layout.mesh.axes}.`, "Fix the name.");
+        reject(`${title} is split by ${JSON.stringify(name)}, the mesh has ${layout.mesh.axes}.`, "Fix the name.");
       if (used.has(name))
-        refuse(`${title} is split twice by ${JSON.stringify(name)}.`, "An axis can split one dimension.");
+        reject(`${title} is split twice by ${JSON.stringify(name)}.`, "An axis can split one dimension.");
       used.add(name);
       return axis;
     });
@@ -173,12 +173,12 @@ export function cutOf(layout: Layout, tensor: LaidOutTensor, entry: Exclude<Tens
       points.at(-1) !== length ||
       given.some((size) => !Number.isSafeInteger(size) || size < 0)
     ) {
-      refuse(`${title}: sizes [${given}] must be ${parts[d]} lengths that add up to ${length}.`, "Fix the sizes.");
+      reject(`${title}: sizes [${given}] must be ${parts[d]} lengths that add up to ${length}.`, "Fix the sizes.");
     }
     return points;
   });
   const rule = ("rule" in spec ? spec.rule : undefined) ?? layout.rule ?? "balanced";
-  if (rule !== "balanced" && rule !== "ceil") refuse(`rule must be balanced or ceil, got ${rule}.`, "Use one of them.");
+  if (rule !== "balanced" && rule !== "ceil") reject(`rule must be balanced or ceil, got ${rule}.`, "Use one of them.");
   return {
     parts,
     begin(d, part) {

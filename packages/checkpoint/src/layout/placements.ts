@@ -9,7 +9,7 @@ import {
   type LaidOutTensor,
   type Layout,
   ranksOf,
-  refuse,
+  reject,
   type TensorLayout,
 } from "./layout";
 
@@ -27,9 +27,9 @@ function explicitBoxes(
   const title = `tensor ${JSON.stringify(tensor.name)}`;
   const ranks = ranksOf(layout);
   if (boxes.length !== ranks)
-    refuse(`${title}: boxes must have ${ranks} lists, one per rank, got ${boxes.length}.`, "Add them.");
+    reject(`${title}: boxes must have ${ranks} lists, one per rank, got ${boxes.length}.`, "Add them.");
   const outside = boxes.flat().find((box) => !fits(box, tensor.shape));
-  if (outside) refuse(`${title}: box ${describeBox(outside)} leaves the shape [${tensor.shape}].`, "Fix the box.");
+  if (outside) reject(`${title}: box ${describeBox(outside)} leaves the shape [${tensor.shape}].`, "Fix the box.");
   return boxes;
 }
 

@@ -17,14 +17,14 @@ describe("the planner", () => {
 
   it("lists what is missing", () => {
     const plan = new SourcePlan(tensor, [box([0, 0], [2, 6]), box([3, 0], [1, 6])]);
-    const refusal = { code: "MISSING", message: expect.stringMatching(/tensor "w".*\[2:3, 0:6\]/) };
-    expect(() => plan.sourcesOf(box([0, 0], [4, 6]))).toThrow(expect.objectContaining(refusal));
+    const rejection = { code: "MISSING", message: expect.stringMatching(/tensor "w".*\[2:3, 0:6\]/) };
+    expect(() => plan.sourcesOf(box([0, 0], [4, 6]))).toThrow(expect.objectContaining(rejection));
   });
 
   it("rejects overlaps, naming both boxes", () => {
-    const refusal = { code: "CORRUPT", message: expect.stringMatching(/\[0:3, 0:6\] and \[2:4, 0:6\]/) };
+    const rejection = { code: "CORRUPT", message: expect.stringMatching(/\[0:3, 0:6\] and \[2:4, 0:6\]/) };
     expect(() => new SourcePlan(tensor, [box([0, 0], [3, 6]), box([2, 0], [2, 6])])).toThrow(
-      expect.objectContaining(refusal),
+      expect.objectContaining(rejection),
     );
   });
 

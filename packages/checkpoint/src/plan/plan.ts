@@ -43,11 +43,11 @@ export class SourcePlan {
     if (this.#isComplete && fits(target, this.#tensor.shape)) return sources;
     let found = 0;
     for (const source of sources) found += elementsShared(this.#boxes[source]!, target);
-    if (found !== elementsIn(target)) this.#refuseGap(target, sources);
+    if (found !== elementsIn(target)) this.#rejectGap(target, sources);
     return sources;
   }
 
-  #refuseGap(target: Box, sources: readonly number[]): never {
+  #rejectGap(target: Box, sources: readonly number[]): never {
     const missing = subtract(
       target,
       sources.map((source) => this.#boxes[source]!),

@@ -17,7 +17,7 @@ const MOST = 1 << 30;
 /** How systems and their file systems say that they have no such thing, or no room for one more open file. */
 const REFUSALS = new Set(["EINVAL", "ENOTSUP", "EOPNOTSUPP", "EMFILE", "ENFILE"]);
 
-/** V8 maps buffers that may change their length, which begin with a page so; where an engine does not, the system refuses them. */
+/** V8 maps buffers that may change their length, which begin with a page so; where an engine does not, the system rejects them. */
 const Resizable = ArrayBuffer as new (length: number, options: { maxByteLength: number }) => ArrayBuffer;
 
 /** Where in each buffer its first page begins. */
@@ -56,7 +56,7 @@ interface Piece {
 export class DirectWrites {
   readonly #path: string;
   #handle: Promise<fs.FileHandle | undefined> | undefined;
-  #isRefused = false;
+  #isRejected = false;
   /** What the disk has not been given yet: what goes on where it ends is written with it. */
   #next: Piece | undefined;
 
@@ -67,7 +67,7 @@ export class DirectWrites {
   /** Writes what of `data` can be written so; tells which bytes it was. The others are the caller's to write. */
   async write(data: Uint8Array, position: number): Promise<[begin: number, end: number]> {
     const [begin, end] = wholePages(data, position);
-    if (this.#isRefused || end - begin < LEAST) return [0, 0];
+    if (this.#isRejected || end - begin < LEAST) return [0, 0];
     const first = position + begin;
     const piece = this.#joined(data.subarray(begin, end), first) ?? this.#begin(data.subarray(begin, end), first);
     const done = piece.position + (await piece.written) - position;
@@ -104,8 +104,8 @@ export class DirectWrites {
         done += (await handle.write(data, done, Math.min(data.length - done, MOST), position + done)).bytesWritten;
     } catch (error) {
       // Also where a part was written, and what is left begins within a page: the ordinary write tells what is wrong.
-      if (!isRefusal(error)) throw error;
-      this.#isRefused = true;
+      if (!isRejection(error)) throw error;
+      this.#isRejected = true;
     }
     return done;
   }
@@ -115,8 +115,8 @@ export class DirectWrites {
     try {
       return await fs.open(this.#path, fs.constants.O_WRONLY | fs.constants.O_DIRECT);
     } catch (error) {
-      if (!isRefusal(error)) throw error;
-      this.#isRefused = true;
+      if (!isRejection(error)) throw error;
+      this.#isRejected = true;
       return undefined;
     }
   }
@@ -126,6 +126,6 @@ export class DirectWrites {
   }
 }
 
-function isRefusal(error: unknown): boolean {
+function isRejection(error: unknown): boolean {
   return REFUSALS.has((error as NodeJS.ErrnoException).code ?? "");
 }

@@ -111,7 +111,7 @@ async function kind(path: string): Promise<FolderEntry["kind"] | undefined> {
   }
 }
 
-/** Pipes, sockets and devices have no bytes at positions, and may never end. A folder's refusal is left to who reads it. */
+/** Pipes, sockets and devices have no bytes at positions, and may never end. A folder's rejection is left to who reads it. */
 async function opened(path: string, mode: OpenMode): Promise<{ handle: fs.FileHandle; size: number }> {
   const handle = await fs.open(path, FLAGS[mode]);
   if (mode === "create") return { handle, size: 0 };

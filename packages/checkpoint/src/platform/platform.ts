@@ -28,7 +28,7 @@ export interface HttpRequest {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
-  /** Takes the body of an answer that is no refusal, so that no second memory is needed for it. */
+  /** Takes the body of an answer that is no rejection, so that no second memory is needed for it. */
   readonly into?: Uint8Array;
   readonly signal: AbortSignal;
 }

@@ -15,7 +15,7 @@ beforeEach(async () => {
     const { length } = bytes;
     if (request.url === "/silent") return;
     if (request.url === "/bytes") return void response.setHeader("content-length", length).end(bytes);
-    if (request.url === "/refused") return void response.writeHead(403).end("why");
+    if (request.url === "/rejected") return void response.writeHead(403).end("why");
     if (request.url === "/cut") {
       response.writeHead(200, { "content-length": length }).write(bytes.subarray(0, 1000));
       return void setTimeout(() => request.socket.destroy(), 20);
@@ -65,9 +65,9 @@ describe.each([
     ]);
   });
 
-  it("keeps a refusal's body out of the caller's memory", async () => {
+  it("keeps a rejection's body out of the caller's memory", async () => {
     const into = new Uint8Array(10);
-    const { status, body } = await ask("/refused", { into });
+    const { status, body } = await ask("/rejected", { into });
     expect([status, new TextDecoder().decode(body), into[0]]).toEqual([403, "why", 0]);
   });
 

@@ -64,7 +64,7 @@ describe("a counter of I64", () => {
   });
 
   it.each([2n ** 31n, -(2n ** 31n) - 1n, 2n ** 53n + 1n])(
-    "of %d is refused by name, into what is there as well",
+    "of %d is rejected by name, into what is there as well",
     async (count) => {
       await save(1n, count);
       const into = { [COUNTER]: tensor([5, 5], { dtype: "i32" }) };

@@ -131,7 +131,7 @@ it("leaves alone who takes the memory of a tensor that is disposed meanwhile", a
 
 it.each([
   ["there", false],
-  ["refused", true],
+  ["rejected", true],
 ])(
   "counts as an overwrite once the bytes are %s: what was computed before has no gradient any more",
   async (_, fails) => {

@@ -98,7 +98,7 @@ export function checkInto({ tensor, box }: Wanted, target: Tensor | PlainTensor)
   check(dtype === tensor.dtype, "BAD_DTYPE", where, dtypes, advice);
   if (isTensor(target)) {
     heldDType(tensor.name, dtype);
-    hostBytes(target, "read"); // refuses one that was disposed
+    hostBytes(target, "read"); // rejects one that was disposed
   } else {
     const { byteLength } = target.data;
     const lengths = () => `data has ${byteLength} bytes for ${dtype} [${box.size}].`;

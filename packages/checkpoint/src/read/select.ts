@@ -33,7 +33,7 @@ export function selectTensors(source: TensorSource, selection: Selection, verifi
   const { names, dtype, verify = true } = selection;
   const areTexts = names?.every((name) => typeof name === "string") ?? true;
   check(areTexts, "BAD_ARGUMENT", "names", () => `must be strings, got ${JSON.stringify(names)}.`);
-  refuseUnreadable(source, names);
+  rejectUnreadable(source, names);
   for (const pattern of [...(names ?? []), ...(typeof dtype === "object" ? Object.keys(dtype) : [])]) {
     if ([...source.tensors.keys()].some((name) => matchesPattern(pattern, name))) continue;
     const have = [...source.tensors.keys()].slice(0, 8).join(", ");
@@ -58,7 +58,7 @@ export function selectTensors(source: TensorSource, selection: Selection, verifi
 }
 
 /** Tensors that nobody asked for may be of any element type; one that is asked for must be readable. */
-function refuseUnreadable({ path, unreadable = new Map() }: TensorSource, names: readonly string[] | undefined): void {
+function rejectUnreadable({ path, unreadable = new Map() }: TensorSource, names: readonly string[] | undefined): void {
   const asked = [...unreadable].filter(([name]) => names?.some((pattern) => matchesPattern(pattern, name)) ?? true);
   const [[first, reason] = []] = asked;
   const more = asked.length > 1 ? `, and ${asked.length - 1} more cannot be read either` : "";

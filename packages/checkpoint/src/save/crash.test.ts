@@ -67,12 +67,12 @@ describe("a disk that rejects one call", () => {
   it("and cannot sync a large file: the save and the merge fail", async () => {
     const tensors = { w: { dtype: "U8" as const, shape: [34 << 20], data: new Uint8Array(34 << 20) } };
     const disk = await diskWithSteps(1);
-    const refusing = () => new FaultyFileSystem(disk, { at: 0, only: "sync" });
-    const saving = saveCheckpoint(RUN, { step: 9, tensors }, { fileSystem: refusing() });
+    const rejecting = () => new FaultyFileSystem(disk, { at: 0, only: "sync" });
+    const saving = saveCheckpoint(RUN, { step: 9, tensors }, { fileSystem: rejecting() });
     await expect(saving).rejects.toMatchObject({ code: "IO", message: expect.stringContaining("syncing failed") });
     expect(await latestWholeStep(disk)).toBe(1);
     await saveCheckpoint(RUN, { step: 9, tensors }, { fileSystem: disk });
-    const merging = mergeCheckpoint(RUN, "/runs/w.safetensors", { fileSystem: refusing() });
+    const merging = mergeCheckpoint(RUN, "/runs/w.safetensors", { fileSystem: rejecting() });
     await expect(merging).rejects.toMatchObject({ code: "IO", message: expect.stringContaining("syncing failed") });
     expect((await disk.list("/runs")).map(({ name }) => name)).toEqual(["a"]);
   });

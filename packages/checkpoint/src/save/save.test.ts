@@ -38,7 +38,7 @@ describe("saveCheckpoint", () => {
   it.each([
     ["a plain tensor", (data: Float32Array) => ({ dtype: "f32", shape: [data.length], data }), "saved"],
     ["a Tensor, which tells of it,", (data: Float32Array) => tensor(data), "CHANGED"],
-  ])("%s that changes while it is written is what its checksum says, or refused", async (_, made, outcome) => {
+  ])("%s that changes while it is written is what its checksum says, or rejected", async (_, made, outcome) => {
     const saved = made(new Float32Array(600_000).fill(1));
     const change = () => (saved instanceof Tensor ? hostBytes(saved, "write")! : saved.data).fill(2);
     class Slow extends MemoryFileSystem {
@@ -62,7 +62,7 @@ describe("saveCheckpoint", () => {
     if (code === "saved") expect(await verifyCheckpoint("/r", { fileSystem })).toMatchObject({ ok: true });
   });
 
-  it("refuses a step that exists, and replaces it when asked", async () => {
+  it("rejects a step that exists, and replaces it when asked", async () => {
     const fileSystem = new MemoryFileSystem();
     await saveCheckpoint("/r", one, { fileSystem });
     await expect(saveCheckpoint("/r", one, { fileSystem })).rejects.toMatchObject({ code: "DUPLICATE" });
@@ -222,7 +222,7 @@ describe("ranks", () => {
   it.each([
     ["boxes beside a slice", { boxes: [{ offset: [0], size: [1], data: Float32Array.of(1) }] }, {}],
     ["wholes of two shapes", { shape: [2], data: Float32Array.of(1, 2) }, { whole: true }],
-  ])("that hold %s are refused on every rank", async (_, other, options) => {
+  ])("that hold %s are rejected on every rank", async (_, other, options) => {
     const fileSystem = new MemoryFileSystem();
     const saves = localCommunicators(2).map((communicator) => {
       const w = { ...f32([1], 1), ...(communicator.rank === 1 ? other : {}) };

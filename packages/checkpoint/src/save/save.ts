@@ -46,7 +46,7 @@ export interface SaveOptions {
   readonly whole?: boolean;
   /** Tensors are copied before anything else happens, and written by another thread. */
   readonly async?: boolean;
-  /** Refuse replicated tensors that differ between ranks. */
+  /** Reject replicated tensors that differ between ranks. */
   readonly checkReplicas?: boolean;
   /** Replace the step if it exists. */
   readonly overwrite?: boolean;
@@ -88,7 +88,7 @@ export function saveCheckpoint(folder: string, contents: CheckpointContents, opt
     try {
       save = new Save(folder, contents, options);
     } catch (error) {
-      return refuse(options, error);
+      return reject(options, error);
     }
     const copying = options.async ? save.holdings.snapshot() : undefined;
     copying?.catch(() => {}); // told to all ranks, when its turn has come
@@ -105,7 +105,7 @@ export function saveCheckpoint(folder: string, contents: CheckpointContents, opt
 }
 
 /** Throws this rank's error once it has told the other ranks, which would wait for it. */
-async function refuse(options: SaveOptions, error: unknown): Promise<never> {
+async function reject(options: SaveOptions, error: unknown): Promise<never> {
   const communicator = speaking(options);
   if (isCommunicator(communicator)) {
     await oneAtATime([communicator], async () => {
@@ -237,7 +237,7 @@ class Save {
     const whole = { step: this.#step, attempt: step.attempt, mesh: this.#layout.mesh, values: this.#values };
     const manifest = assembleManifest(tensors, plan, reports, whole);
     const untidied = await step.commit(manifest);
-    return this.#result(step, [...whatTorchRefuses(manifest), ...untidied]);
+    return this.#result(step, [...whatTorchRejects(manifest), ...untidied]);
   }
 
   #result(step: StepFolder, warnings: readonly string[]): SaveResult {
@@ -247,9 +247,9 @@ class Save {
 
 /** The layout of all ranks. Throws BAD_ARGUMENT for options that do not fit together. */
 function checkedLayout(options: SaveOptions): Layout {
-  const refuseUnless = (condition: boolean, problem: () => string, advice = "Fix it.") =>
+  const rejectUnless = (condition: boolean, problem: () => string, advice = "Fix it.") =>
     check(condition, "BAD_ARGUMENT", WHERE, problem, advice);
-  refuseUnless(!("rank" in options), () => "ranks save through a communicator.", "Give communicator.");
+  rejectUnless(!("rank" in options), () => "ranks save through a communicator.", "Give communicator.");
   checkOptions(WHERE, options, {
     communicator: "any",
     world: "number",
@@ -267,21 +267,21 @@ function checkedLayout(options: SaveOptions): Layout {
   if (communicator) {
     const { rank, size } = communicator;
     const lacking = () => "communicator must have rank, size, barrier, gather and broadcast.";
-    refuseUnless(isCommunicator(communicator), lacking, "See communicatorOver.");
-    refuseUnless(rank < size, () => `rank must be below ${size}, got ${rank}.`);
-    refuseUnless((world ?? size) === size, () => `world is ${world}, the communicator says ${size}.`, "Drop it.");
+    rejectUnless(isCommunicator(communicator), lacking, "See communicatorOver.");
+    rejectUnless(rank < size, () => `rank must be below ${size}, got ${rank}.`);
+    rejectUnless((world ?? size) === size, () => `world is ${world}, the communicator says ${size}.`, "Drop it.");
   }
   const meshSize = layout && ranksOf(layout);
   const ranks = communicator?.size ?? world ?? meshSize ?? 1;
-  refuseUnless(isCount(ranks) && ranks > 0, () => `world must be a positive whole number, got ${ranks}.`);
-  refuseUnless((meshSize ?? ranks) === ranks, () => `the layout's mesh has ${meshSize} ranks, the run ${ranks}.`);
+  rejectUnless(isCount(ranks) && ranks > 0, () => `world must be a positive whole number, got ${ranks}.`);
+  rejectUnless((meshSize ?? ranks) === ranks, () => `the layout's mesh has ${meshSize} ranks, the run ${ranks}.`);
   return layout ?? defaultLayout(ranks);
 }
 
 /** Several boxes of one tensor in one file: ours to read, but not its reader's, which takes one. */
-function whatTorchRefuses({ tensors }: Manifest): string[] {
+function whatTorchRejects({ tensors }: Manifest): string[] {
   const several = tensors.find(({ boxes }) => new Set(boxes.map(({ file }) => file)).size < boxes.length);
   if (!several) return [];
   const what = `tensor ${JSON.stringify(several.name)} has several boxes in one file`;
-  return [`${what}: PyTorch's HuggingFaceStorageReader refuses that. Merge it into one file.`];
+  return [`${what}: PyTorch's HuggingFaceStorageReader rejects that. Merge it into one file.`];
 }

@@ -94,8 +94,8 @@ it.each([0, 1])("what is rejected of rank %s alone is told to all, and the next 
       }),
     );
   for (const async of [false, true]) {
-    const refused = await saveAll(1, (rank) => (rank === wrong ? Number.NaN : 1), async);
-    for (const one of refused) expect(one).toMatchObject({ status: "rejected", reason: { code: "BAD_ARGUMENT" } });
+    const rejected = await saveAll(1, (rank) => (rank === wrong ? Number.NaN : 1), async);
+    for (const one of rejected) expect(one).toMatchObject({ status: "rejected", reason: { code: "BAD_ARGUMENT" } });
   }
   const saved = await saveAll(2, () => 1);
   expect(saved.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "fulfilled"]);

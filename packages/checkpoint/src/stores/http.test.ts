@@ -103,8 +103,8 @@ it("rejects more bytes than it asked for", async () => {
 
 it("says what helps where the server knows no ranges", async () => {
   hasRanges = false;
-  const refusal = expectCode("UNSUPPORTED", loadCheckpoint(STEP, { fileSystem: httpFileSystem(base) }));
-  expect(await refusal).toMatch(/got status 200\. Let the server answer Range requests, or fetch the file/);
+  const rejection = expectCode("UNSUPPORTED", loadCheckpoint(STEP, { fileSystem: httpFileSystem(base) }));
+  expect(await rejection).toMatch(/got status 200\. Let the server answer Range requests, or fetch the file/);
 });
 
 /** A file of another system, which keeps no checksums. */

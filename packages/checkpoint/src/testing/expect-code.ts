@@ -1,7 +1,7 @@
 import { type ErrorCode, OptError } from "@opt/core";
 import { expect } from "vitest";
 
-/** Expects a promise to be refused with this code; returns the message. */
+/** Expects a promise to be rejected with this code; returns the message. */
 export async function expectCode(code: ErrorCode, promise: Promise<unknown>): Promise<string> {
   const outcome = await promise.then(
     () => "nothing was thrown",

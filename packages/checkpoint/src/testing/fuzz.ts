@@ -55,9 +55,9 @@ export async function fuzz(
   seeds: readonly FuzzSeed[],
   seed: number,
   enough: (count: number) => boolean,
-): Promise<{ count: number; refused: number; slowest: number }> {
+): Promise<{ count: number; rejected: number; slowest: number }> {
   const unit = unitRandom(seed);
-  let refused = 0;
+  let rejected = 0;
   let slowest = 0;
   let count = 0;
   for (; !enough(count); count++) {
@@ -70,11 +70,11 @@ export async function fuzz(
       if (!(error instanceof OptError) || error.code === "INTERNAL" || error.code === "IO") {
         throw new Error(`${origin.name}, run ${count} of seed ${seed}: ${error}`, { cause: error });
       }
-      refused++;
+      rejected++;
     }
     slowest = Math.max(slowest, performance.now() - begin);
   }
-  return { count, refused, slowest };
+  return { count, rejected, slowest };
 }
 
 function damagedFiles(seed: FuzzSeed, random: Random): Readonly<Record<string, Uint8Array>> {

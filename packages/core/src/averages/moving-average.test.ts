@@ -258,14 +258,14 @@ it("a step inside of averaged(), which would be put back, is rejected, eager and
   const step = compile(body);
   for (let i = 0; i < 3; i++) step();
   ema.update();
-  const refused = () => {
+  const rejected = () => {
     expectCode("BAD_STATE", step);
     expectCode("BAD_STATE", body);
     optimizer.zeroGrad();
   };
-  ema.averaged(refused);
+  ema.averaged(rejected);
   const evaluation = ema.averaged(() => Promise.resolve());
-  refused();
+  rejected();
   await evaluation;
   body();
   step();

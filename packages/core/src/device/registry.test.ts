@@ -63,7 +63,7 @@ describe("init", () => {
   });
 
   it.each(["tpu", "cuda:one", "", "cuda:", "cuda:-1", "cuda:1.5", "cuda:0:0"])(
-    "refuses the unknown device %j and keeps the default",
+    "rejects the unknown device %j and keeps the default",
     async (name) => {
       const registry = registryWith(fake("cuda", 40), fake("wasm", 10));
       await registry.init("wasm");
@@ -89,7 +89,7 @@ describe("init", () => {
     expect([await registry.init("cuda:01"), second.name, cuda.opened]).toEqual([second, "cuda:1", [0, 1]]);
   });
 
-  it.each(["cpu:1", "js:1"])("refuses %s, of which there is one", async (name) => {
+  it.each(["cpu:1", "js:1"])("rejects %s, of which there is one", async (name) => {
     const registry = registryWith(fake("cpu", 20));
     await expectCode("UNKNOWN_DEVICE", () => registry.init(name));
     expect((await registry.init(name.replace("1", "0"))).name).toBe(name.slice(0, -2));

@@ -4,7 +4,7 @@ import { checkOptions, didYouMean } from "./options";
 
 const kinds = { stride: ["number", "array"], bias: "boolean", labelSmoothing: "number", init: "any" } as const;
 
-function refusal(options: unknown): string {
+function rejection(options: unknown): string {
   try {
     checkOptions("Layer", options, kinds);
   } catch (error) {
@@ -17,7 +17,7 @@ function refusal(options: unknown): string {
 
 it.each([[{}], [{ stride: 2, bias: false }], [{ stride: [1, 2], bias: undefined, init: null }], [Object.create(null)]])(
   "takes %j",
-  (options) => expect(refusal(options)).toBe("taken"),
+  (options) => expect(rejection(options)).toBe("taken"),
 );
 
 it.each([
@@ -33,6 +33,6 @@ it.each([
   [[1], "options must be an object, got [1]."],
   [new Map(), "options must be an object, got a Map."],
   [1n, "options must be an object, got 1n."],
-])("rejects %s", (options, message) => expect(refusal(options)).toContain(message));
+])("rejects %s", (options, message) => expect(rejection(options)).toContain(message));
 
 it("lists nothing where nothing is taken", () => expect(didYouMean("a", [])).toBe("It takes no options."));

@@ -3,7 +3,7 @@ import { environmentVariable } from "./environment";
 
 afterEach(() => vi.unstubAllGlobals());
 
-const refusing = {
+const rejecting = {
   get OPT_TEST(): string {
     throw new Error("Requires env access");
   },
@@ -14,7 +14,7 @@ describe("environmentVariable", () => {
     ["set", { env: { OPT_TEST: "4" } }, "4"],
     ["empty", { env: { OPT_TEST: "" } }, undefined],
     ["not set", { env: {} }, undefined],
-    ["not to be read", { env: refusing }, undefined],
+    ["not to be read", { env: rejecting }, undefined],
     ["of a page", undefined, undefined],
   ])("%s", (_name, process, value) => {
     vi.stubGlobal("process", process);

@@ -26,8 +26,8 @@ const everyOp = defineRule({
 
 /** What `new Function` does under a policy without 'unsafe-eval'. */
 function forbidGeneration(): void {
-  vi.stubGlobal("Function", function refuse() {
-    throw new EvalError("Refused to evaluate a string as JavaScript");
+  vi.stubGlobal("Function", function reject() {
+    throw new EvalError("Rejected to evaluate a string as JavaScript");
   });
 }
 

@@ -113,7 +113,7 @@ it.each<[string, (w: Tensor) => void]>([
   ["set", (w) => w.grad!.set([1, 1])],
   ["cleared", (w) => w.clearGradient()],
 ])(
-  "where the host cannot wait, refuses gradients that were %s before the step was awaited, which can be tried again",
+  "where the host cannot wait, rejects gradients that were %s before the step was awaited, which can be tried again",
   async (_, change) => {
     const { w, optimizer, scaler, backward } = parts({ device: new FakeDevice({ async: true }) });
     backward(1);
@@ -372,7 +372,7 @@ describe("compiled", () => {
 });
 
 it.each(["by itself", "before"])(
-  "a step that was refused can be tried again, unscaled %s, and leaves nothing",
+  "a step that was rejected can be tried again, unscaled %s, and leaves nothing",
   (when) => {
     const { device, w, optimizer, scaler, backward } = parts();
     backward(2);

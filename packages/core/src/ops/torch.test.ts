@@ -49,7 +49,7 @@ for (const dtype of [...FLOATS, ...INTEGERS]) {
   const isFloat = (FLOATS as readonly string[]).includes(dtype);
   const edged = { edges: isFloat };
   const trained = { requiresGrad: isFloat };
-  // PyTorch takes numbers below 0 modulo 256 where u8 meets them, and refuses those above.
+  // PyTorch takes numbers below 0 modulo 256 where u8 meets them, and rejects those above.
   const other = dtype === "u8" ? "u8" : random.pick([...FLOATS, ...INTEGERS]);
   const least = dtype === "u8" ? 0 : -1;
   for (const op of ["eq", "ne", "lt", "le", "gt", "ge"] as const) {

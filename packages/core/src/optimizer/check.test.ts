@@ -10,7 +10,7 @@ describe("checkNotNegative", () => {
   it.each([0, -0, 1e-300, 1, Number.POSITIVE_INFINITY])("takes %d", (value) =>
     accepts(() => checkNotNegative("Test", "x", value)),
   );
-  it.each([-1e-300, Number.NaN, Number.NEGATIVE_INFINITY, "1", null, undefined, [1], true])("refuses %j", (value) =>
+  it.each([-1e-300, Number.NaN, Number.NEGATIVE_INFINITY, "1", null, undefined, [1], true])("rejects %j", (value) =>
     expectCode("BAD_ARGUMENT", () => checkNotNegative("Test", "x", value)),
   );
 });
@@ -39,7 +39,7 @@ describe("checkBetas", () => {
 
 describe("checkBoolean", () => {
   it.each([true, false])("takes %j", (value) => accepts(() => checkBoolean("Test", "x", value)));
-  it.each([0, 1, "true", null, undefined])("refuses %j", (value) =>
+  it.each([0, 1, "true", null, undefined])("rejects %j", (value) =>
     expectCode("BAD_ARGUMENT", () => checkBoolean("Test", "x", value)),
   );
 });
@@ -53,7 +53,7 @@ describe("l1 and l2", () => {
   });
 });
 
-it("a refusal names who rejects, the option, and the value", () => {
+it("a rejection names who rejects, the option, and the value", () => {
   try {
     checkNotNegative("Adam", "eps", Number.NaN);
   } catch (error) {

@@ -335,13 +335,13 @@ describe("a step costs", () => {
 });
 
 it("a step after one that was rejected takes the gradients that are there", () => {
-  const after = (isRefused: boolean) => {
+  const after = (isRejected: boolean) => {
     const [w, v] = [parameter([1, 2]), parameter([3])];
     const optimizer = new Momentum([{ params: [w] }, { params: [v] }], { lr: 0.1 });
     give([w, v], [1, 1]);
     optimizer.step();
     give([w, v], [-5, 1]);
-    if (isRefused) {
+    if (isRejected) {
       v.grad!.dispose();
       expectCode("DISPOSED", () => optimizer.step());
       give([v], [1]);
@@ -379,14 +379,14 @@ describe("out of memory", () => {
       new Momentum([b]),
     ];
     give([a, b, limited.groups[1]!.params[0]!], [1, 1, 1]);
-    let refusals = 0;
+    let rejections = 0;
     for (let left = 0; ; left++) {
       device.allocationsLeft = left;
       try {
         limited.step();
         break;
       } catch (error) {
-        refusals++;
+        rejections++;
         expectCode("OUT_OF_MEMORY", () => {
           throw error;
         });
@@ -396,7 +396,7 @@ describe("out of memory", () => {
     }
     device.allocationsLeft = Number.POSITIVE_INFINITY;
     free.step();
-    expect(refusals).toBeGreaterThan(0);
+    expect(rejections).toBeGreaterThan(0);
     expect(a.dataSync()).toAgreeWith(b.dataSync());
   });
 });
@@ -434,7 +434,7 @@ describe("an option that is set where nobody reads it", () => {
   const optimizer = () => new Momentum([parameter([1, 2])], { lr: 0.1 });
 
   it.each(["lr", "momentum", "maximize", "clip", "regularizer", "stateDType"])(
-    "%s on the optimizer is refused",
+    "%s on the optimizer is rejected",
     (name) => {
       const set = () => Object.assign(optimizer(), { [name]: null });
       expect(set).toThrow(`[Momentum] ${name} is an option of each group. Set groups[0].${name}.`);

@@ -22,7 +22,7 @@ function messageOf(body: () => unknown): string {
     if (error instanceof OptError) return error.message;
     throw error;
   }
-  return "nothing was refused";
+  return "nothing was rejected";
 }
 
 const uses: [string, (params: Iterable<Tensor>) => unknown][] = [
@@ -47,7 +47,7 @@ it("an empty list is an empty group, and nothing to clip", () => {
   expect(clipGradValue(new Set(), 1)).toBe(undefined);
 });
 
-it.each([undefined, null, 3, "ab", {}])("%j in the place of parameters is refused", (params) => {
+it.each([undefined, null, 3, "ab", {}])("%j in the place of parameters is rejected", (params) => {
   for (const [, use] of uses) expectCode("BAD_ARGUMENT", () => use(params as never));
 });
 

@@ -8,13 +8,13 @@ import { LRScheduler } from "./scheduler/scheduler";
 
 /** Checks that a schedule needs no metric and drives this optimizer. */
 export function requirePart(where: string, name: string, part: unknown, optimizer: ScheduledOptimizer): void {
-  const refuseUnless = (fits: boolean, rule: string, got: unknown, advice: string) =>
+  const rejectUnless = (fits: boolean, rule: string, got: unknown, advice: string) =>
     checkValue(fits, where, name, rule, got, advice);
-  refuseUnless(part instanceof LRScheduler, "a schedule", part, "Make it first, on the same optimizer.");
+  rejectUnless(part instanceof LRScheduler, "a schedule", part, "Make it first, on the same optimizer.");
   const isPlateau = part instanceof ReduceLROnPlateau;
-  refuseUnless(!isPlateau, "a schedule without a metric", "a ReduceLROnPlateau", "Step that one by itself.");
+  rejectUnless(!isPlateau, "a schedule without a metric", "a ReduceLROnPlateau", "Step that one by itself.");
   const isSame = (part as LRScheduler).optimizer === optimizer;
-  refuseUnless(isSame, "a schedule of the same optimizer", "one of another", "Make it on this optimizer.");
+  rejectUnless(isSame, "a schedule of the same optimizer", "one of another", "Make it on this optimizer.");
 }
 
 /** A list of at least one such schedule. */

@@ -126,7 +126,7 @@ function messageOf(body: () => unknown): string {
     if (error instanceof OptError) return error.message;
     throw error;
   }
-  return "nothing was refused";
+  return "nothing was rejected";
 }
 
 describe.each(table)("%s", (name, made, options, misspelt) => {

@@ -229,7 +229,7 @@ describe("training loops return to the memory of their first step:", () => {
       },
     ],
     [
-      "a step that is refused",
+      "a step that is rejected",
       ({ forward, optimizer, device }) => {
         tidy(() => forward().backward());
         device.allocationsLeft = 0; // the bf16 gradient has to be widened

@@ -105,7 +105,7 @@ describe("a generator", () => {
     ]);
   });
 
-  it.each([-1, 0.5, 2 ** 53, Number.NaN, "1"])("refuses the seed %s", (seed) => {
+  it.each([-1, 0.5, 2 ** 53, Number.NaN, "1"])("rejects the seed %s", (seed) => {
     expectCode("BAD_ARGUMENT", () => new Generator(seed as number));
     expectCode("BAD_ARGUMENT", () => manualSeed(seed as number));
   });

@@ -103,7 +103,7 @@ describe("scaledDotProductAttention", () => {
   ];
   it.each(rows)("rejects %s", (_, body, code) => expectCode(code as "BAD_SHAPE", body));
 
-  it.each(["i32", "u8"] as const)("refuses %s masks, as PyTorch: added or seen, they do not say", (dtype) => {
+  it.each(["i32", "u8"] as const)("rejects %s masks, as PyTorch: added or seen, they do not say", (dtype) => {
     const layer = new MultiheadAttention(4, 2, { batchFirst: true });
     const calls: Record<string, (mask: Tensor) => unknown> = {
       "attnMask.to": (attnMask) => scaledDotProductAttention(x(), x(), x(), { attnMask }),

@@ -77,7 +77,7 @@ describe("initialisers", () => {
     expect(scaled[0]! / plain[0]!).toBeCloseTo(gain * Math.sqrt(3 / 500), 6);
   });
 
-  const refusals: ["BAD_ARGUMENT" | "BAD_SHAPE", string, () => unknown][] = [
+  const rejections: ["BAD_ARGUMENT" | "BAD_SHAPE", string, () => unknown][] = [
     ["BAD_SHAPE", "the fan of a vector", () => init.kaimingUniform(zeros([3]))],
     ["BAD_SHAPE", "the fan of a vector, Xavier", () => init.xavierNormal(zeros([3]))],
     ["BAD_ARGUMENT", "low above high", () => init.uniform(zeros([3]), 1, 0)],
@@ -86,7 +86,7 @@ describe("initialisers", () => {
     ["BAD_ARGUMENT", "a range far from the mean", () => init.truncatedNormal(zeros([3]), 0, 1, 5, 6)],
     ["BAD_ARGUMENT", "an unknown nonlinearity", () => init.kaimingNormal(weight(), { nonlinearity: "gelu" as "relu" })],
   ];
-  it.each(refusals)("reject with %s %s", (code, _, body) => expectCode(code, body));
+  it.each(rejections)("reject with %s %s", (code, _, body) => expectCode(code, body));
 });
 
 it("a normal much wider than its bounds is drawn as fast, nearly evenly between them", async () => {

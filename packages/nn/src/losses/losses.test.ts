@@ -90,7 +90,7 @@ describe("crossEntropy", () => {
     loss.dispose();
   });
 
-  const refusals: ["BAD_ARGUMENT" | "BAD_SHAPE" | "BAD_DTYPE", string, () => unknown][] = [
+  const rejections: ["BAD_ARGUMENT" | "BAD_SHAPE" | "BAD_DTYPE", string, () => unknown][] = [
     ["BAD_ARGUMENT", "a label that is no class", () => crossEntropy(zeros([2, 3]), [0, 3])],
     ["BAD_ARGUMENT", "a negative label", () => crossEntropy(zeros([2, 3]), Int32Array.of(0, -1))],
     ["BAD_ARGUMENT", "half a label", () => crossEntropy(zeros([2, 3]), [0, 0.5])],
@@ -129,7 +129,7 @@ describe("crossEntropy", () => {
     ],
   ])("%s: the message names them", (_, body, words) => expect(body).toThrow(words));
 
-  it.each(refusals)("rejects with %s %s", (code, _, body) => expectCode(code, body));
+  it.each(rejections)("rejects with %s %s", (code, _, body) => expectCode(code, body));
 });
 
 describe("mseLoss", () => {

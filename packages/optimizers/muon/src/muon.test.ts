@@ -25,7 +25,7 @@ it.each<[string, object]>([
 });
 
 it.each([[], [3], [2, 3, 4]])(
-  "refuses a parameter of shape [%s %s %s], named, at once and in a later group",
+  "rejects a parameter of shape [%s %s %s], named, at once and in a later group",
   (...shape) => {
     const w = parameter(new Float32Array(shape.reduce((size, n) => size * n, 1)), { shape, name: "conv" });
     expect(() => new Muon([w])).toThrow("conv");

@@ -13,7 +13,7 @@ import type { Traffic } from "./world";
 
 /**
  * Ranks of a job, as `connect` and `split` return them. Collectives are called by all of them, in the same order; several may be under
- * way at once. Tensors are overwritten in place, as PyTorch's collectives do, on any device. Refusals name the rank that is meant.
+ * way at once. Tensors are overwritten in place, as PyTorch's collectives do, on any device. Rejections name the rank that is meant.
  * It is a `communicator` of `saveCheckpoint`, too.
  */
 export class Communicator implements CheckpointCommunicator {

@@ -82,8 +82,8 @@ it.each<[string, Heading]>([
 
 it("a size that comes from a rank whose heading goes to another one is named with the collective", async () => {
   const body = `const { rank } = communicator;
-    const refused = communicator.allReduce(core.ones([rank === 1 ? 30 : 60])).catch((error) => error);
-    const error = await Promise.race([refused, sleep(5000)]);
+    const rejected = communicator.allReduce(core.ones([rank === 1 ? 30 : 60])).catch((error) => error);
+    const error = await Promise.race([rejected, sleep(5000)]);
     tell([error.code, error.message]);
     process.exit(0);`;
   const { told } = await runJob(3, body);

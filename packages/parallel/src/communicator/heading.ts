@@ -36,7 +36,7 @@ export function written({ what, dtype = "", shape = "", more = [] }: Heading): U
   return bytes;
 }
 
-/** The refusal of what a rank says otherwise; undefined where it says the same. @param theirs zeros as long as nothing has come */
+/** The rejection of what a rank says otherwise; undefined where it says the same. @param theirs zeros as long as nothing has come */
 export function difference(
   where: string,
   heading: Heading,

@@ -120,19 +120,19 @@ export class Operation {
       if (kind === "send") this.#count(bytes);
       return { kind, rank: group.members[rank]!, tag: this.tag + phase, bytes };
     });
-    const refuse = () => {
+    const reject = () => {
       for (const { kind, rank, bytes } of headings) {
-        const refusal = kind === "receive" ? this.#difference(rank, bytes) : undefined;
-        if (refusal) throw refusal;
+        const rejection = kind === "receive" ? this.#difference(rank, bytes) : undefined;
+        if (rejection) throw rejection;
       }
     };
     try {
       engine.exchangeNow(all, timeout);
     } catch (error) {
-      refuse(); // why it failed, where that is known
+      reject(); // why it failed, where that is known
       throw (error as OptError).code === "IO" ? this.#missed(error as OptError) : error;
     }
-    refuse();
+    reject();
   }
 
   #count({ byteLength }: Uint8Array): void {

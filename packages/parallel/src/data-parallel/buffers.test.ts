@@ -78,14 +78,14 @@ it("buffers come from rank 0, or the first rank that had samples; where they sta
     await first.train(1, 2, () => rank === 2);
     const own = await make(1, { broadcastBuffers: false });
     await own.train(0, 1);
-    const refused = await save(own).then(() => "saved", (error) => error.message);
-    tell({ late, both: means(first), own: means(own), refused });`;
+    const rejected = await save(own).then(() => "saved", (error) => error.message);
+    tell({ late, both: means(first), own: means(own), rejected });`;
   const { told, error } = await runJob(3, body, { imports: IMPORTS });
   expect(error).toBe("");
-  const ranks = told as { late: number[]; both: number[]; own: number[]; refused: string }[];
+  const ranks = told as { late: number[]; both: number[]; own: number[]; rejected: string }[];
   const [zero, one, two] = ranks as [(typeof ranks)[0], (typeof ranks)[0], (typeof ranks)[0]];
   expect([zero.late, two.late]).toEqual([one.own, one.own]);
   expect([one.both, two.both]).toEqual([zero.both, zero.both]);
   expect(one.own).not.toEqual(zero.own);
-  for (const { refused } of ranks) expect(refused).toMatch(/1\.running_(mean|var)/);
+  for (const { rejected } of ranks) expect(rejected).toMatch(/1\.running_(mean|var)/);
 });

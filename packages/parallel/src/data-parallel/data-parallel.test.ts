@@ -277,7 +277,7 @@ it("two compiled functions, before and after sync(), have the bits of an eager s
   expect(other).toEqual([eager, compiled]);
 });
 
-describe("refused", () => {
+describe("rejected", () => {
   const model = new Linear(2, 1);
   const w = parameter([1]);
   const complex = viewAsComplex(tensor([[1, 2]])).detach();

@@ -67,7 +67,7 @@ export class DataParallel<Model extends Trainable> {
   /** How many buckets have left: they do so in one order on all ranks. */
   #left = 0;
   #isSilent = false;
-  /** What was refused in a backward whose error the program may have caught. */
+  /** What was rejected in a backward whose error the program may have caught. */
   #misuse: unknown;
   /** When it was last looked what has come of those that left. */
   #polled = 0;

@@ -28,7 +28,7 @@ export interface Engine {
   allReduceOf?(members: readonly number[], dtype: DType): AllReduce | undefined;
   /**
    * Does all of these before it returns, and blocks the thread meanwhile: a sum in the middle of a forward or backward cannot wait
-   * for a promise. Throws as `send` and `receive` reject, and MISSING after `timeout` milliseconds. Left out, layers that need it are refused.
+   * for a promise. Throws as `send` and `receive` reject, and MISSING after `timeout` milliseconds. Left out, layers that need it are rejected.
    */
   exchangeNow?(moves: readonly Move[], timeout: number): void;
   /** What was sent has left. Never waits for other ranks. */

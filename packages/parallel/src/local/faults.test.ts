@@ -191,7 +191,7 @@ it.each<[string, string[], string]>([
   ["a program in the place of the count", ["-n", "program.js"], "-n must be a whole number, 1 to 256, got program.js"],
   ["no program", ["-n", "2"], "there is no program"],
   ["a program that is not there", ["-n", "2", "missing.js"], "there is no file missing.js"],
-])("opt-run refuses %s", (_, args, problem) => {
+])("opt-run rejects %s", (_, args, problem) => {
   const { status, stderr } = runCli(args);
   expect([status, stderr]).toEqual([2, expect.stringMatching(`^opt-run: ${problem}\\.\n\nUsage: opt-run`)]);
 });

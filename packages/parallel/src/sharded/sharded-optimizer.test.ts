@@ -331,7 +331,7 @@ describe("rejected", () => {
 
   it("parameters that the model has no more, and steps that averages would put back", async () => {
     const [moved, averaged] = [makeNet(), makeNet()];
-    const refusedStep = async (net: Module, change: (step: () => Promise<void>) => Promise<void>) => {
+    const rejectedStep = async (net: Module, change: (step: () => Promise<void>) => Promise<void>) => {
       const sharded = new ShardedOptimizer(AdamW, net.namedParameters(), { lr: 0.1 }, await connect());
       await expect(
         change(() => {
@@ -340,22 +340,22 @@ describe("rejected", () => {
         }),
       ).rejects.toMatchObject({ code: "BAD_STATE" });
     };
-    await refusedStep(moved, (step) => {
+    await rejectedStep(moved, (step) => {
       moved.to("f64");
       return step();
     });
     const average = new ExponentialMovingAverage(averaged.namedParameters(), { decay: 0.5 });
-    await refusedStep(averaged, (step) => average.averaged(step));
+    await rejectedStep(averaged, (step) => average.averaged(step));
   });
 
   it("compiled steps", async () => {
     const [[, w]] = parameters() as [[string, Tensor]];
     const sharded = new ShardedOptimizer(AdamW, [w], {}, await connect());
-    let refused: Promise<void> | undefined;
+    let rejected: Promise<void> | undefined;
     const step = compile(() => {
-      refused = sharded.step();
+      rejected = sharded.step();
     });
     step();
-    await expect(refused).rejects.toMatchObject({ code: "UNSUPPORTED" });
+    await expect(rejected).rejects.toMatchObject({ code: "UNSUPPORTED" });
   });
 });

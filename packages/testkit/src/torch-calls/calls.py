@@ -1,4 +1,4 @@
-"""Runs calls in PyTorch: one JSON list of them comes in, what each gives (or why PyTorch refuses it) goes out."""
+"""Runs calls in PyTorch: one JSON list of them comes in, what each gives (or why PyTorch rejects it) goes out."""
 import base64, json, math, sys, warnings
 import torch
 import torch.nn.functional as F
@@ -71,5 +71,5 @@ for call in json.load(sys.stdin):
     try:
         answers.append(run(call))
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
-        answers.append({"refused": f"{type(error).__name__}: {error}"})
+        answers.append({"rejected": f"{type(error).__name__}: {error}"})
 print(json.dumps(answers))

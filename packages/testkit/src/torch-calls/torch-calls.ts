@@ -47,7 +47,7 @@ export type TorchAnswer =
       readonly gradients: readonly (Told | null)[];
       readonly second?: readonly (Told | null)[];
     }
-  | { readonly refused: string };
+  | { readonly rejected: string };
 
 const script = fileURLToPath(new URL("calls.py", import.meta.url));
 
@@ -76,7 +76,7 @@ export interface CheckOptions {
   readonly compiled?: boolean;
 }
 
-/** Ours is what PyTorch gave; a call that PyTorch refuses is refused by us, with an OptError. */
+/** Ours is what PyTorch gave; a call that PyTorch rejects is rejected by us, with an OptError. */
 export function expectAnswer(call: TorchCall, answer: TorchAnswer, { device, compiled }: CheckOptions = {}): void {
   const { inputs, run, tolerance } = call;
   tidy(() => {
@@ -86,8 +86,8 @@ export function expectAnswer(call: TorchCall, answer: TorchAnswer, { device, com
       placed.requiresGrad = requiresGrad;
       return placed;
     });
-    if ("refused" in answer) {
-      expect(() => run(...leaves), answer.refused).toThrow(OptError);
+    if ("rejected" in answer) {
+      expect(() => run(...leaves), answer.rejected).toThrow(OptError);
       return;
     }
     const { outputs, gradients, second } = compiled === true ? replayed(call, leaves) : computed(call, leaves);

@@ -73,7 +73,7 @@ describe("safetensors headers", () => {
     await file.write(header, 0);
     const access = await openRandomAccess(disk, "/f/w");
     expect((await readSafetensorsHeader(access)).entries).toEqual([]);
-    const refused = readSafetensorsHeader(access, { maxHeaderBytes: 12 << 20 });
-    expect(await expectCode("REFUSED", refused)).toMatch(/maxHeaderBytes/);
+    const rejected = readSafetensorsHeader(access, { maxHeaderBytes: 12 << 20 });
+    expect(await expectCode("REFUSED", rejected)).toMatch(/maxHeaderBytes/);
   });
 });

@@ -12,10 +12,10 @@ export function checkedValues(values: unknown): { [key: string]: Json } {
 function checked(value: unknown, place: string, depth: number): Json {
   if (value === null || typeof value === "boolean" || typeof value === "string") return value;
   if (typeof value === "number" && Number.isFinite(value)) return value;
-  if (depth > 100) throw refusal(place, "nesting deeper than 100");
+  if (depth > 100) throw rejection(place, "nesting deeper than 100");
   if (Array.isArray(value)) return value.map((item, i) => checked(item, `${place}[${i}]`, depth + 1));
   const prototype = typeof value === "object" ? Object.getPrototypeOf(value) : undefined;
-  if (prototype !== null && prototype !== Object.prototype) throw refusal(place, describe(value));
+  if (prototype !== null && prototype !== Object.prototype) throw rejection(place, describe(value));
   const members = Object.entries(value as object);
   return Object.fromEntries(members.map(([key, item]) => [key, checked(item, `${place}.${key}`, depth + 1)]));
 }
@@ -25,7 +25,7 @@ function describe(value: unknown): string {
   return typeof value === "object" ? show(value) : `${typeof value} ${String(value)}`;
 }
 
-function refusal(place: string, got: string): OptError {
+function rejection(place: string, got: string): OptError {
   const advice = "Put arrays into tensors, null for NaN or undefined.";
   return new OptError("BAD_ARGUMENT", "saveCheckpoint", `${place} must be plain JSON, got ${got}.`, advice);
 }

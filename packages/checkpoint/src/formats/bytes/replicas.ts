@@ -5,8 +5,8 @@ import type { SourceBox } from "../../format/source";
 /** Compared at once. */
 const PIECE = 64 * 1024;
 
-/** `refuse` makes the error for the replica, by its number among `others`, that holds other bytes. */
-export function comparedBox(box: SourceBox, others: readonly SourceBox[], refuse: (other: number) => Error): SourceBox {
+/** `reject` makes the error for the replica, by its number among `others`, that holds other bytes. */
+export function comparedBox(box: SourceBox, others: readonly SourceBox[], reject: (other: number) => Error): SourceBox {
   const { offset, size, byteLength, file } = box;
   return {
     ...{ offset, size, byteLength, file },
@@ -18,7 +18,7 @@ export function comparedBox(box: SourceBox, others: readonly SourceBox[], refuse
           const mine = target.subarray(done, done + PIECE);
           const theirs = piece.subarray(0, mine.length);
           await other.read(theirs, start + done);
-          if (!platform.sameBytes(mine, theirs)) throw refuse(i);
+          if (!platform.sameBytes(mine, theirs)) throw reject(i);
         }
       }
     },

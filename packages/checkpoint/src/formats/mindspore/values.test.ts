@@ -1,4 +1,4 @@
-/** MindSpore's values, field by field: what newer versions add is passed over, what does not fit is refused. */
+/** MindSpore's values, field by field: what newer versions add is passed over, what does not fit is rejected. */
 import { describe, expect, it } from "vitest";
 import { floats, mindsporeFile } from "../../testing/files/made-files";
 import { memorySource, readBytes } from "../bytes/source";
@@ -95,7 +95,7 @@ describe("MindSpore's values", () => {
     ["with a name of 4,097 bytes", "CORRUPT", [...mindsporeFile([["n".repeat(4097), [2], "Float32", floats(1, 2)]])]],
     ["encrypted", "UNSUPPORTED", [0xd9, 0x5e, 0x3a, 0x7f, 0, 0]],
     ["that is nothing but another field", "CORRUPT", count(2, 7)],
-  ])("%s: refused with %s", async (_, code, bytes) => {
+  ])("%s: rejected with %s", async (_, code, bytes) => {
     await expect(read(bytes)).rejects.toMatchObject({ code });
   });
 });

@@ -24,7 +24,7 @@ export async function readMindsporeValues(
   source: ByteSource,
   options: ImportOptions = {},
 ): Promise<{ values: MindsporeValue[]; crc: number | undefined; end: number }> {
-  await refuseEncrypted(source);
+  await rejectEncrypted(source);
   const crc = await storedCrc(source);
   const end = crc === undefined ? source.byteLength : source.byteLength - CRC_TRAILER;
   const cursor = new ByteCursor(source);
@@ -99,7 +99,7 @@ async function readTensor(cursor: ByteCursor, end: number): Promise<Omit<Mindspo
   return { dims, type, content };
 }
 
-async function refuseEncrypted(source: ByteSource): Promise<void> {
+async function rejectEncrypted(source: ByteSource): Promise<void> {
   if (source.byteLength < 4) return;
   const head = await readBytes(source, 0, 4);
   if (ENCRYPTED_MAGIC.includes(new DataView(head.buffer).getUint32(0, true))) {

@@ -138,20 +138,20 @@ function evenLayout(ranks: number, tensors: readonly SourceTensor[]): Layout {
 function strategyOf(layout: Layout, tensor: SourceTensor): MindsporeLayout {
   const { name, shape } = tensor;
   const entry = entryFor(layout, tensor);
-  const refuse = (problem: string): never => {
+  const reject = (problem: string): never => {
     const advice = "MindSpore splits a dimension evenly over one mesh axis.";
     throw unsupported(`tensor ${JSON.stringify(name)}`, problem, advice);
   };
-  if (entry !== "replicate" && "boxes" in entry) refuse("its layout lists boxes");
+  if (entry !== "replicate" && "boxes" in entry) reject("its layout lists boxes");
   const spec = entry === "replicate" || "boxes" in entry ? [] : "split" in entry ? entry.split : entry;
   const { axes, shape: mesh } = layout.mesh;
   const tensorMap = shape.map((length, d) => {
     const split = spec[d] ?? null;
     const names = split === null ? [] : [split].flat();
     if (names.length === 0) return -1;
-    if (names.length > 1) return refuse(`dimension ${d} is split by ${names.join(" and ")}`);
+    if (names.length > 1) return reject(`dimension ${d} is split by ${names.join(" and ")}`);
     const axis = axes.indexOf(names[0]!);
-    if (length % mesh[axis]! !== 0) refuse(`dimension ${d} of ${length} is not divided by ${mesh[axis]} ranks`);
+    if (length % mesh[axis]! !== 0) reject(`dimension ${d} of ${length} is not divided by ${mesh[axis]} ranks`);
     return axes.length - 1 - axis;
   });
   return { deviceMatrix: mesh, tensorMap, shardStep: 0, shardSize: 0 };

@@ -11,7 +11,7 @@ export function isWeight({ dtype, shape }: SourceTensor): boolean {
 }
 
 /** Throws BAD_STATE where the map gives state to what is no parameter, BAD_SHAPE where to one of another shape. */
-export function refuseMapped(
+export function rejectMapped(
   entry: string,
   name: string,
   shape: readonly number[] | undefined,
@@ -43,5 +43,5 @@ export function checkMappedStates(
   if (states.length === 0) return;
   const parameters = [...all].filter(([name]) => parameterOf(name) === undefined);
   if (!parameters.some(([, tensor]) => isWeight(tensor))) return;
-  for (const [entry, name] of states) refuseMapped(entry, parameterOf(name)!, all.get(name)!.shape, parameters, path);
+  for (const [entry, name] of states) rejectMapped(entry, parameterOf(name)!, all.get(name)!.shape, parameters, path);
 }

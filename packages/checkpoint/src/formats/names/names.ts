@@ -43,7 +43,7 @@ export async function underOurNames(
     const rule = RULES[source.format] ?? ((): Renaming => ({ names: new Map() }));
     renamings.push(await rule({ ...context, source, beside: files.filter((other) => other !== source) }));
   }
-  refuseUnproven(renamings, mapped, whole);
+  rejectUnproven(renamings, mapped, whole);
   const found = new Map(renamings.flatMap(({ names }) => [...names]));
   const nameOf = (name: string): string => mapped.get(name) ?? found.get(name) ?? name;
   const states = new Map(renamings.flatMap(({ follows = [] }) => [...follows]));
@@ -87,7 +87,7 @@ function joinSources(files: readonly TensorSource[]): TensorSource {
   };
 }
 
-function refuseUnproven(
+function rejectUnproven(
   renamings: readonly Renaming[],
   mapped: ReadonlyMap<string, string>,
   { tensors, path }: TensorSource,

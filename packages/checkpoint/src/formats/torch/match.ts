@@ -1,7 +1,7 @@
 /** Finds the model that an optimizer of PyTorch trains, and which of its parameters each number is. */
 import type { SourceTensor, TensorSource } from "../../format/source";
 import { badState } from "../bytes/errors";
-import { isWeight, refuseMapped } from "../names/mapped";
+import { isWeight, rejectMapped } from "../names/mapped";
 import type { NamingContext, Unproven } from "../names/renaming";
 import { SHAPED_STATES } from "../names/states";
 import { dictOf, type PythonTree, tensorOf } from "../python/tree";
@@ -189,7 +189,7 @@ function checkMapped(key: string, optimizer: TorchOptimizer, all: readonly Model
   const known = models.flatMap(({ prefix, parameters }) =>
     ["", prefix].flatMap((word) => [...parameters].map(([own, tensor]) => [word + own, tensor] as const)),
   );
-  refuseMapped(entry, name, shapeOf(optimizer, key, context.source), known, context.source.path);
+  rejectMapped(entry, name, shapeOf(optimizer, key, context.source), known, context.source.path);
 }
 
 /** Where the shapes prove another order than the model's; undefined where they do not. */

@@ -57,7 +57,7 @@ function agreeOn(layout: Layout, holders: readonly Holder[], ranks: number, isWh
   const [{ rank: first, tensor }] = holders as [Holder];
   const { boxes, ...described } = tensor;
   const isGiven = isWhole || boxes !== undefined;
-  for (const { rank, tensor: other } of holders) refuseDisagreement(first, tensor, rank, other, isGiven);
+  for (const { rank, tensor: other } of holders) rejectDisagreement(first, tensor, rank, other, isGiven);
   if (boxes)
     return { ...described, placements: placementsGiven(holders.map(({ rank, tensor }) => [rank, tensor.boxes!])) };
   const some = holders.length < ranks ? { holders: holders.map(({ rank }) => rank) } : {};
@@ -67,7 +67,7 @@ function agreeOn(layout: Layout, holders: readonly Holder[], ranks: number, isWh
   return { ...described, shape, ...some };
 }
 
-function refuseDisagreement(
+function rejectDisagreement(
   first: number,
   expected: TensorDescription,
   rank: number,

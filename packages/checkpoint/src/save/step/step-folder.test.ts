@@ -9,11 +9,11 @@ import { StepFolder } from "./step-folder";
 /** Writes down every change to the disk, and rejects those that a test names. */
 class Noting extends MemoryFileSystem {
   notes: string[] = [];
-  refused = /^$/;
+  rejected = /^$/;
 
   #note(note: string): void {
     this.notes.push(note);
-    if (this.refused.test(note)) throw Object.assign(new Error("refused"), { code: "EIO" });
+    if (this.rejected.test(note)) throw Object.assign(new Error("rejected"), { code: "EIO" });
   }
   override async open(path: string, mode: OpenMode) {
     if (mode !== "read") this.#note(`${mode} ${path}`);
@@ -139,15 +139,15 @@ describe("a step's folder", () => {
     const disk = new Noting();
     await saved(disk, 1);
     expect((await saved(disk, 2)).warnings).toEqual([]);
-    disk.refused = new RegExp(`^rename ${A} `);
+    disk.rejected = new RegExp(`^rename ${A} `);
     const { warnings, folder } = await saved(disk, 3, { keep: 1 });
-    expect(warnings).toEqual([expect.stringMatching(/tidying failed: refused/)]);
+    expect(warnings).toEqual([expect.stringMatching(/tidying failed: rejected/)]);
     expect(await folder.isCommitted()).toBe(true);
   });
 
   it("that cannot be written is closed, rejected by name and swept", async () => {
     const disk = new Noting();
-    disk.refused = /^finish/;
+    disk.rejected = /^finish/;
     const attempt = newAttempt();
     const folder = await StepFolder.begin(disk, "/runs/a", 1, attempt, { overwrite: false });
     const commit = folder.commit(manifest(1, attempt));
@@ -155,7 +155,7 @@ describe("a step's folder", () => {
     expect(disk.notes.at(-1)).toBe(`close ${A}.tmp-${attempt}/manifest.json`);
     await folder.abandon();
     expect(await disk.kind(`${A}.tmp-${attempt}`)).toBeUndefined();
-    disk.refused = /^make/;
+    disk.rejected = /^make/;
     const again = StepFolder.begin(disk, "/runs/a", 1, newAttempt(), { overwrite: false });
     await expect(again).rejects.toMatchObject({ code: "IO", message: expect.stringMatching(/creating/) });
   });

@@ -75,7 +75,7 @@ export class StepFolder {
     const fs = this.#fileSystem;
     // What died here before must not fill the disk; whether sweeping works is no matter of this save.
     await this.#sweep().catch(() => {});
-    if (!this.#options.overwrite) await this.#refuseExisting();
+    if (!this.#options.overwrite) await this.#rejectExisting();
     if (fs.unfinished) return this.#showSign();
     await makeDurable(fs, this.#run);
     await fs.makeFolder(this.path);
@@ -92,7 +92,7 @@ export class StepFolder {
     return (await this.#fileSystem.kind(this.#manifest)) !== undefined;
   }
 
-  async #refuseExisting(): Promise<void> {
+  async #rejectExisting(): Promise<void> {
     const isFree = !(await this.#exists());
     const advice = "Save another step, or with overwrite: true.";
     check(isFree, "DUPLICATE", this.finalPath, () => "the step exists already.", advice);
@@ -150,7 +150,7 @@ export class StepFolder {
         // An answer may get lost, and what is asked again finds what it did itself.
         if (await this.isCommitted()) return;
         this.#isUncertain = false;
-        await this.#refuseExisting();
+        await this.#rejectExisting();
         // Whose step was in the way has taken it away since.
         this.#isUncertain = true;
       }
@@ -165,7 +165,7 @@ export class StepFolder {
     for (let tries = 0; ; tries++) {
       // A set-aside step counts as the step until the new one has its name, so there is no instant without one.
       if ((await fs.kind(this.finalPath)) !== undefined) {
-        if (!this.#options.overwrite) await this.#refuseExisting();
+        if (!this.#options.overwrite) await this.#rejectExisting();
         await this.#setAside(tries);
       }
       try {

@@ -107,7 +107,7 @@ describe("two saves that replace a step", () => {
     [
       "the old one cannot be set aside",
       (disk) => {
-        disk.beforeAside = () => Promise.reject(Object.assign(new Error("refused"), { code: "EACCES" }));
+        disk.beforeAside = () => Promise.reject(Object.assign(new Error("rejected"), { code: "EACCES" }));
       },
     ],
     [
@@ -144,7 +144,7 @@ it("of two that do not replace, the slower finds the step taken", async () => {
 it("what cannot be swept is no matter of a save", async () => {
   const disk = new MemoryFileSystem();
   await saved(disk);
-  const list = vi.spyOn(disk, "list").mockRejectedValueOnce(Object.assign(new Error("refused"), { code: "EIO" }));
+  const list = vi.spyOn(disk, "list").mockRejectedValueOnce(Object.assign(new Error("rejected"), { code: "EIO" }));
   await (await begin(disk, true)).abandon();
   expect(list).toHaveBeenCalled();
 });

@@ -4,7 +4,7 @@ import type { FileSystem, OpenFile, OpenMode, UnfinishedFiles } from "../../stor
 export interface Fault {
   /** The call that fails, counted from 0. */
   readonly at: number;
-  /** The system's code for the refusal. */
+  /** The system's code for the rejection. */
   readonly code?: string;
   /** Where the call is a write: this share of its bytes still arrives. */
   readonly written?: number;

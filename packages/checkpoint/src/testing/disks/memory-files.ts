@@ -16,7 +16,7 @@ export function memoryFiles(files: Readonly<Record<string, Uint8Array>>): Memory
     return path.slice("/root/".length);
   };
   const failed = (code: string): Error => Object.assign(new Error(code), { code });
-  const refuse = async (): Promise<never> => {
+  const reject = async (): Promise<never> => {
     throw failed("EROFS");
   };
   return {
@@ -34,9 +34,9 @@ export function memoryFiles(files: Readonly<Record<string, Uint8Array>>): Memory
           total += part.byteLength;
           return part.byteLength;
         },
-        write: refuse,
+        write: reject,
         size: async () => bytes.byteLength,
-        finish: refuse,
+        finish: reject,
         close: async () => undefined,
       };
       return file;
@@ -53,10 +53,10 @@ export function memoryFiles(files: Readonly<Record<string, Uint8Array>>): Memory
       if (files[name] !== undefined) return "file";
       return name === "" || Object.keys(files).some((file) => file.startsWith(`${name}/`)) ? "folder" : undefined;
     },
-    makeFolder: refuse,
+    makeFolder: reject,
     modified: async () => 0,
-    rename: refuse,
-    remove: refuse,
-    syncFolder: refuse,
+    rename: reject,
+    remove: reject,
+    syncFolder: reject,
   };
 }

@@ -111,12 +111,12 @@ export class Disk {
     return node instanceof FolderNode ? node : fail("ENOENT", path);
   }
 
-  #refuseIfFull(path: string): void {
+  #rejectIfFull(path: string): void {
     if (this.isFull) fail("ENOSPC", path);
   }
 
   create(path: string): FileNode {
-    this.#refuseIfFull(path);
+    this.#rejectIfFull(path);
     const folder = this.#folder(dirname(path));
     const known = this.#node(path);
     if (known instanceof FileNode) {
@@ -134,7 +134,7 @@ export class Disk {
   }
 
   write(path: string, file: FileNode, data: Uint8Array, position: number): void {
-    this.#refuseIfFull(path);
+    this.#rejectIfFull(path);
     file.write(data, position);
   }
 
@@ -144,7 +144,7 @@ export class Disk {
       at += `/${part}`;
       let next = folder.names.get(part);
       if (!next) {
-        this.#refuseIfFull(path);
+        this.#rejectIfFull(path);
         const made = new FolderNode();
         next = made;
         folder.change((names) => names.set(part, made));

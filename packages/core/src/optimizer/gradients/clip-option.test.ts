@@ -130,7 +130,7 @@ it("does without gradients", () => {
   expect(valuesOf(params)).toEqual(valuesOf(parts("f32").params));
 });
 
-it.each([{ norms: 1 }, { norm: -1 }, { value: Number.NaN }, { norm: "1" }, 1])("refuses %j", (clip) => {
+it.each([{ norms: 1 }, { norm: -1 }, { value: Number.NaN }, { norm: "1" }, 1])("rejects %j", (clip) => {
   expectCode("BAD_ARGUMENT", () => parts("f32", { clip }));
 });
 

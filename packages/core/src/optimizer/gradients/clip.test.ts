@@ -81,7 +81,7 @@ describe("clipGradNorm", () => {
   });
 
   it.each([Number.NaN, Number.POSITIVE_INFINITY])(
-    "a gradient of %d: refused where asked, with nothing changed, else spread as in PyTorch",
+    "a gradient of %d: rejected where asked, with nothing changed, else spread as in PyTorch",
     (bad) => {
       const list = params("f32", [[3, 4], [bad]]);
       expectCode("NOT_FINITE", () => clipGradNorm(list, 1, { errorIfNonfinite: true }));

@@ -74,7 +74,7 @@ describe.each(["velocity", "master_param"])("what was computed with %s", (key) =
   });
 });
 
-describe.each(["velocity", "master_param"])("state %s that was handed out and disposed is refused by", (key) => {
+describe.each(["velocity", "master_param"])("state %s that was handed out and disposed is rejected by", (key) => {
   const made = () => {
     const [w, v] = [parameter([1, 2], { dtype: "bf16" }), parameter([3, 4], { dtype: "bf16" })];
     const optimizer = new Momentum([w, v]);

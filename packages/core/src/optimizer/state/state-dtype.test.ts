@@ -120,7 +120,7 @@ it("is its own where a step failed before the option changed", () => {
   expect(states.map((velocity) => [...velocity.dataSync()])).toEqual([[1], [1]]);
 });
 
-it.each(["f16", "q4", 16, null])("refuses %j", (stateDType) => {
+it.each(["f16", "q4", 16, null])("rejects %j", (stateDType) => {
   expectCode("BAD_ARGUMENT", () => parts("f32", { stateDType } as object));
 });
 

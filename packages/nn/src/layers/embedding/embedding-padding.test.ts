@@ -55,7 +55,7 @@ describe("paddingIdx", () => {
 
   it("is in what a model prints", () => expect(String(made(-1))).toBe("Embedding(3, 2, paddingIdx=2)"));
 
-  it.each([3, -4, 0.5, "0"])("%s is refused", (paddingIdx) =>
+  it.each([3, -4, 0.5, "0"])("%s is rejected", (paddingIdx) =>
     expectCode("BAD_ARGUMENT", () => new Embedding(3, 2, { paddingIdx: paddingIdx as number })),
   );
 

@@ -12,7 +12,7 @@ import { run } from "../run";
 export interface TorchReport {
   /** Compared to their end. */
   compared: number;
-  /** Refused by PyTorch or by us: by us for the code, by it for its words. */
+  /** Rejected by PyTorch or by us: by us for the code, by it for its words. */
   readonly rejected: Record<string, number>;
   readonly failures: (Failure & { readonly program: Program })[];
 }

@@ -36,7 +36,7 @@ function cyclic() {
   return made;
 }
 
-describe.each(["update", "step"] as const)("%s refuses, and consumes nothing:", (way) => {
+describe.each(["update", "step"] as const)("%s rejects, and consumes nothing:", (way) => {
   it.each(GRADS)("%s (%s)", (_, code, grads) => {
     const [params, state] = [make(), tx.init(make())];
     expectCode(code, () => tx[way](any(grads()), state, params));
@@ -115,14 +115,14 @@ it("says so where CommonJS has brought another copy of jax-js, and where params 
 it("rejects a norm over several devices or dtypes", async () => {
   const limited = gradientTransformation(AdamW, { clip: { norm: 1 } });
   const there = await devicePut(np.ones([2]), "cpu");
-  const refused = (code: ErrorCode, make: () => np.Array[]) => {
+  const rejected = (code: ErrorCode, make: () => np.Array[]) => {
     const [params, grads] = [make(), make()];
     const state = limited.init(make());
     expectCode(code, () => limited.update(grads, state, params));
     expect(grads[0]!.refCount).toBe(1);
   };
-  refused("DEVICE_MISMATCH", () => [np.ones([2]), there.ref]);
-  refused("BAD_DTYPE", () => [np.ones([2]), np.ones([2]).astype(np.float64)]);
+  rejected("DEVICE_MISMATCH", () => [np.ones([2]), there.ref]);
+  rejected("BAD_DTYPE", () => [np.ones([2]), np.ones([2]).astype(np.float64)]);
 });
 
 it("makes transformations of classes alone, with options that a rule can have", () => {

@@ -33,18 +33,18 @@ const newOptimizer = () => ({
 const other = newOptimizer();
 const wrong = (value: unknown) => value as never;
 
-function refusal(body: () => unknown): OptError {
+function rejection(body: () => unknown): OptError {
   try {
     body();
   } catch (error) {
     if (error instanceof OptError) return error;
     throw error;
   }
-  return expect.fail("nothing was refused");
+  return expect.fail("nothing was rejected");
 }
 
 function expectCode(code: ErrorCode, where: string, body: () => unknown): void {
-  const error = refusal(body);
+  const error = rejection(body);
   expect([error.code, error.where]).toEqual([code, where]);
   expect(error.message).toMatch(/^\[\w+\] .+ must be .+, got .+\. [A-Z].+\.$/);
 }

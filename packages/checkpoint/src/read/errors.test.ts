@@ -36,7 +36,7 @@ describe.each(calls)("%s", (_, call) => {
     expect(await expectCode("BAD_ARGUMENT", call(path as never, {} as never))).toMatch(message),
   );
 
-  it.each([{}, null, "memory"])("refuses the store %j", async (fileSystem) =>
+  it.each([{}, null, "memory"])("rejects the store %j", async (fileSystem) =>
     expect(await expectCode("BAD_ARGUMENT", call("/r" as never, { fileSystem } as never))).toMatch(/^\[fileSystem\]/),
   );
 

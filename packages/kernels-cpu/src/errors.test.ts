@@ -8,7 +8,7 @@ import { openCpuBackend } from "./backend";
 import { loadAddon } from "./load-addon";
 import { missingDevice } from "./testing/missing-device";
 
-describe.skipIf(missingDevice)(`cpu refusals${missingDevice ?? ""}`, () => {
+describe.skipIf(missingDevice)(`cpu rejections${missingDevice ?? ""}`, () => {
   const backend = missingDevice ? undefined! : openCpuBackend({ threads: 2 });
   afterAll(() => backend?.close());
   const sliceOf = (array: TypedArray): Slice => ({ memory: backend.wrap!(array), byteOffset: 0, length: array.length });
