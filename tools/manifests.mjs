@@ -5,7 +5,6 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { pathToFileURL } from "node:url";
-import semver from "semver";
 import { isOptimizer, optimizerPackages, publicPackages } from "./packages.mjs";
 import { root } from "./run.mjs";
 
@@ -20,12 +19,15 @@ export function platformFolders() {
 /** @param {string} path */
 const readText = (path) => (existsSync(path) ? readFileSync(path, "utf8") : undefined);
 
+/** What a `^` range keeps fixed: 1 of 1.2.3, 0.2 of 0.2.3. @param {string} version */
+const seriesOf = (version) => version.split(".", version.startsWith("0.") ? 2 : 1).join(".");
+
 /** What `@opt/optim` exports again. A range that allows the version stays. @param {Record<string, string>} ranges */
 function everyOptimizer(ranges) {
   return Object.fromEntries(
     optimizerPackages().map(({ name, version }) => {
-      const range = ranges[name];
-      return [name, range !== undefined && semver.satisfies(version, range) ? range : `^${version}`];
+      const range = ranges[name] ?? "";
+      return [name, seriesOf(range.slice(1)) === seriesOf(version) ? range : `^${version}`];
     }),
   );
 }
