@@ -99,12 +99,16 @@ const rows = ({ device }: Tensor) =>
 /** Of three states behind the border; only the last may be reached past another one. */
 function alongPaths(scores: Tensor): Tensor {
   const { dtype, device } = scores;
+  const computed = dtype === "f64" ? "f64" : "f32";
   const column = (values: readonly number[]) =>
     tensor(values.map((value) => [value, value]))
-      .to(dtype)
+      .to(computed)
       .to(device);
-  const [begin, skips] = [column([-1e30, 0, 0, 0]), column([-1e30, -1e30, -1e30, 0])];
-  return F.pathSums(begin, F.pad(scores, [0, 0, 1, 0], { value: -1e30 }), skips).slice(1, 4, 1);
+  return F.tidy(() => {
+    const [begin, skips] = [column([-1e30, 0, 0, 0]), column([-1e30, -1e30, -1e30, 0])];
+    const padded = F.pad(scores.to(computed), [0, 0, 1, 0], { value: -1e30 });
+    return F.pathSums(begin, padded, skips).slice(1, 4, 1).to(dtype);
+  });
 }
 
 type Sequence = [inputs: Tensor, weight: Tensor, bias: Tensor, hidden: Tensor, cell: Tensor];

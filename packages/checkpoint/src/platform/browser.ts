@@ -2,7 +2,6 @@
 
 import { hex } from "../stores/hex";
 import { opfsFileSystem } from "../stores/opfs";
-import { fetchRequest } from "./fetch-request";
 import type { Platform } from "./platform";
 
 export const platform: Platform = {
@@ -37,7 +36,7 @@ export const platform: Platform = {
   },
   sha256Of: async (bytes) =>
     hex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes as Uint8Array<ArrayBuffer>))),
-  request: fetchRequest,
+  request: async (url, request) => (await import("./fetch-request")).fetchRequest(url, request),
   sameBytes: (a, b) => a.length === b.length && a.every((byte, i) => byte === b[i]),
   pages: (bytes) => new Uint8Array(bytes),
   threadCopies: () => ({ copy: (bytes) => bytes.slice(), free() {} }),
