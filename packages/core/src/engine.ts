@@ -1,6 +1,7 @@
 /** The engine: reverse-mode automatic differentiation over the tape. */
 
 import { keep, tidy } from "./device/scope";
+import { watching } from "./device/watcher";
 import { checkValue } from "./errors/check-value";
 import { check } from "./errors/errors";
 import { checkOptions } from "./errors/options";
@@ -184,7 +185,10 @@ function propagate(node: Node, needs: readonly boolean[], pass: Pass): void {
     node.restore();
     const inputGradients = tidy(() => {
       const saved = createGraph ? reconnected(node) : undefined;
-      return node.backward(outputGradient, needs, saved).map((g) => (g === outputGradient ? view(g) : g));
+      const run = () => node.backward(outputGradient, needs, saved);
+      const { watcher } = watching;
+      const computed = watcher === null ? run() : watcher.backward(node, run);
+      return computed.map((g) => (g === outputGradient ? view(g) : g));
     });
     gradients.delete(node);
     if (wanted?.has(node)) wanted.set(node, outputGradient);

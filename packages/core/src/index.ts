@@ -136,3 +136,5 @@ export type { Bytes, DType, TypedArray } from "./values/dtype";
 export { checkGenerator, defaultGenerator, Generator, manualSeed } from "./values/generator";
 export type { NestedArray, TensorData } from "./values/literal";
 export type { Shape } from "./values/shape";
+export { detectAnomaly } from "./watch/anomaly";
+export { type Profile, profile, type TraceEvent } from "./watch/profile";

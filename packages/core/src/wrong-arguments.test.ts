@@ -206,7 +206,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
 
 /** Helpers of packages and what the optimizers' and devices' own tests try. */
 const ELSEWHERE = new Set(
-  "check maskedSelect nonzero needing runsOnce afterEachRun algorithmOf ruleHashes checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative checkNotSummary show defineRule everyVariant ruleByVariant l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend hostIo registerHostIo".split(
+  "check maskedSelect nonzero profile detectAnomaly needing runsOnce afterEachRun algorithmOf ruleHashes checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative checkNotSummary show defineRule everyVariant ruleByVariant l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend hostIo registerHostIo".split(
     " ",
   ),
 );

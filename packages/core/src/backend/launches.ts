@@ -29,22 +29,21 @@ export function isSlice(value: unknown): value is Slice {
   return typeof value === "object" && value !== null && "memory" in value && "byteOffset" in value;
 }
 
-/** The memory that a launch writes. */
-export function writesOf(launch: Launch): Set<Memory> {
+/** The slices that a launch writes. */
+export function outputsOf(launch: Launch): Slice[] {
   if (launch.kind === "rule") {
     const { rule } = launch.kernel.spec;
     const isWritten = (slot: number) => slot >= rule.buffers.length || rule.writes.includes(rule.buffers[slot]!);
-    return new Set(
-      launch.tensors.flatMap((slices) => slices.filter((_, slot) => isWritten(slot)).map(({ memory }) => memory)),
-    );
+    return launch.tensors.flatMap((slices) => slices.filter((_, slot) => isWritten(slot)));
   }
-  const written = new Set<Memory>();
-  for (const name of WRITTEN[launch.kind]) {
-    const value = (launch as unknown as Record<string, unknown>)[name];
-    for (const slice of Array.isArray(value) ? value : [value]) if (isSlice(slice)) written.add(slice.memory);
-  }
-  if (launch.kind === "matmul" && launch.epilogue?.product) written.add(launch.epilogue.product.memory);
-  return written;
+  const written = WRITTEN[launch.kind].flatMap((name) => (launch as unknown as Record<string, unknown>)[name]);
+  if (launch.kind === "matmul") written.push(launch.epilogue?.product);
+  return written.filter(isSlice);
+}
+
+/** The memory that a launch writes. */
+export function writesOf(launch: Launch): Set<Memory> {
+  return new Set(outputsOf(launch).map(({ memory }) => memory));
 }
 
 /** The memory that a launch reads. */

@@ -2,6 +2,7 @@
 
 import { collect, track } from "../device/scope";
 import { activeTracer, withTracer } from "../device/tracer";
+import { watching } from "../device/watcher";
 import { checkValue } from "../errors/check-value";
 import { check, OptError } from "../errors/errors";
 import { checkOptions } from "../errors/options";
@@ -149,7 +150,9 @@ class CompiledFunction {
     if (entry.trace.takeMoved(given.tensors)) return this.#check(args, given, entry, true);
     const { calls, isConfirmed } = entry;
     const isChecked =
-      this.when === "always" || (this.when === "spaced" && (!isConfirmed || (calls & (calls - 1)) === 0));
+      watching.watcher?.isEager ||
+      this.when === "always" ||
+      (this.when === "spaced" && (!isConfirmed || (calls & (calls - 1)) === 0));
     return isChecked
       ? this.#check(args, given, entry, !isConfirmed && !entry.isSecond)
       : entry.trace.run(given.tensors);

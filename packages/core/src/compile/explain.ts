@@ -1,5 +1,6 @@
 /** What a compiled function consists of, for people. */
 import { memoriesOf } from "../backend/launches";
+import type { Spec } from "../backend/spec";
 import type { Program } from "../rule/program";
 import type { RowProgram } from "../rule/rows/row-program";
 import type { Rule } from "../rule/rule";
@@ -32,15 +33,14 @@ export function explain({ steps, arenaBytes }: Optimized, eager: Explanation["ea
     ),
     peakBytes: arenaBytes,
     eager,
-    text(i) {
-      const launch = launches[i];
-      if (launch === undefined) return "";
-      const { spec } = launch.kernel;
-      const { kind, ...parts } = spec as { kind: string } & Record<string, unknown>;
-      const words = Object.entries(parts).map(([name, value]) => `${name} ${textOf(value)}`);
-      return `${kind} ${words.join(", ")}`;
-    },
+    text: (i) => (launches[i] === undefined ? "" : kernelText(launches[i].kernel.spec)),
   };
+}
+
+/** What a kernel computes. */
+export function kernelText({ kind, ...parts }: Spec): string {
+  const words = Object.entries(parts).map(([name, value]) => `${name} ${textOf(value)}`);
+  return `${kind} ${words.join(", ")}`;
 }
 
 function textOf(value: unknown): string {

@@ -7,6 +7,7 @@ import type { Device } from "../device/device";
 import type { Live } from "../device/live";
 import { loadedLater } from "../device/loaded-later";
 import type { Overwritable } from "../device/tracer";
+import { watching } from "../device/watcher";
 import { Storage } from "../tensor/storage";
 import { Tensor } from "../tensor/tensor";
 import { type Explanation, explain } from "./explain";
@@ -342,7 +343,12 @@ function prepared(
 ): PreparedLaunches {
   const isOfRows = launches.some((launch) => launch.kind === "rule" && launch.rows !== undefined);
   if (backend.prepare === undefined || isOfRows) return oneByOne(device, launches, open);
-  return backend.prepare(launches, open);
+  const inOneGo = backend.prepare(launches, open);
+  return {
+    run: (scalars, places) =>
+      (watching.watcher === null ? inOneGo : oneByOne(device, launches, open)).run(scalars, places),
+    dispose: () => inOneGo.dispose(),
+  };
 }
 
 function oneByOne(device: Device, launches: readonly Launch[], open: readonly Memory[]): PreparedLaunches {

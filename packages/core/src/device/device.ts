@@ -10,6 +10,7 @@ import { DeviceMemory } from "./device-memory";
 import { runsOnce } from "./host-code";
 import type { Live } from "./live";
 import { activeTracer, type Overwritable, openTracer } from "./tracer";
+import { watching } from "./watcher";
 
 /** An open device, as `init` returns it: it counts its memory, and is where tensors live. */
 export class Device {
@@ -152,7 +153,9 @@ export class Device {
   launch(launch: Launch, live?: Live): void {
     const tracer = activeTracer();
     tracer?.launches(this);
-    this.backend.launch(launch.kind === "rule" && launch.rows !== undefined ? this.#ofRows(launch) : launch);
+    const present = launch.kind === "rule" && launch.rows !== undefined ? this.#ofRows(launch) : launch;
+    if (watching.watcher === null) this.backend.launch(present);
+    else watching.watcher.launch(this, present, () => this.backend.launch(present));
     tracer?.launched(launch, live);
   }
 

@@ -1,6 +1,7 @@
 /** The tape: which ops are recorded, and how. Forward and backward of each op stand together in `ops/`; `engine.ts` plays it back. */
 
 import { untrack } from "../device/scope";
+import { watching } from "../device/watcher";
 import { shared } from "../host/shared";
 import { checkBody, checkSynchronous } from "../host/synchronous";
 import type { Generator } from "../values/generator";
@@ -82,6 +83,7 @@ export function record(
   const node = new TapeNode(name, edges, held, origins, backward, isView, recomputed);
   recomputed?.recorded(node, inputs, saved);
   output.attach(node);
+  watching.watcher?.recorded(node, output);
   return output;
 }
 
