@@ -1,5 +1,5 @@
 import { expectCode } from "@opt/testkit";
-import { describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { BackendRegistration } from "../backend/backend";
 import { OptError } from "../errors/errors";
 import { openJsBackend } from "../js/backend";
@@ -34,6 +34,9 @@ function registryWith(...registrations: BackendRegistration[]): Registry {
   return registry;
 }
 
+const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
+beforeEach(() => void warn.mockClear());
+
 describe("init", () => {
   it("opens js where nothing is registered", async () => {
     const registry = registryWith();
@@ -41,10 +44,21 @@ describe("init", () => {
     expect(await registry.init()).toBe(registry.defaultDevice);
   });
 
+  it.each([
+    ["none is imported", registryWith()],
+    ["webgpu cannot serve here", registryWith(fake("webgpu", 30, absent("webgpu")))],
+  ])("warns once where js serves in the place of others: %s", async (reason, registry) => {
+    await registry.init("js");
+    expect(warn).not.toHaveBeenCalled();
+    for (let i = 0; i < 2; i++) await registry.init();
+    expect(warn.mock.calls).toEqual([[expect.stringMatching(`^\\[init\\] .*: ${reason}\\. Import`)]]);
+  });
+
   it("opens the highest rank that opens, in whatever order they came", async () => {
     const registry = registryWith(fake("wasm", 10), fake("cuda", 40, absent("cuda")), fake("webgpu", 30));
     expect((await registry.init()).name).toBe("webgpu");
     expect(registry.defaultDevice.name).toBe("webgpu");
+    expect(warn).not.toHaveBeenCalled();
   });
 
   it("opens what is named, once, also when asked twice at a time", async () => {

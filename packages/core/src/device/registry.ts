@@ -21,6 +21,7 @@ export class Registry {
   readonly #opened = new Map<string, Device>();
   readonly #js = new Device("js", openJsBackend());
   #current: Device = this.#js;
+  #hasWarned = false;
 
   constructor() {
     this.#registrations.set("js", { name: "js", rank: 0, load: async () => this.#js.backend });
@@ -47,6 +48,7 @@ export class Registry {
   async init(name?: string): Promise<Device> {
     const opening = name === undefined ? this.#openBest() : this.#openNamed(name);
     [this.#current] = await Promise.all([opening, loadLater()]);
+    if (name === undefined && this.#current === this.#js) this.#warn();
     return this.#current;
   }
 
@@ -92,6 +94,17 @@ export class Registry {
       }
     }
     return this.#js;
+  }
+
+  /** Nobody asked for js: a program may train on it for long. */
+  #warn(): void {
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
+    const tried = this.#byRank().filter(({ name }) => name !== "js");
+    const got =
+      tried.length === 0 ? "none is imported" : `${tried.map(({ name }) => name).join(", ")} cannot serve here`;
+    const cure = `Import "@opt/kernels-wasm" before, which opens everywhere; init("js") asks for js.`;
+    console.warn(`[init] a device faster than js should open, got js: ${got}. ${cure}`);
   }
 
   async #openNamed(given: string): Promise<Device> {
@@ -172,8 +185,8 @@ export function registerBackend(registration: BackendRegistration): void {
 }
 
 /**
- * Opens a device and makes it the default. Without a name: the highest-ranked registered one that opens (js always does);
- * a GPU that software only imitates is passed over, and opens by its name. `await device.close()` gives it back.
+ * Opens a device and makes it the default. Without a name: the highest-ranked registered one that opens (js always does, and then one
+ * warning says so); a GPU that software only imitates is passed over, and opens by its name. `await device.close()` gives it back.
  *
  * @throws OptError UNKNOWN_DEVICE if no imported package registered the name, or has no device of that number;
  * DEVICE_UNAVAILABLE if it does not open here.
