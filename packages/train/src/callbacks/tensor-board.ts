@@ -31,8 +31,7 @@ export function tensorBoard(folder: string, options: TensorBoardOptions = {}): C
   const steps = ({ history, lr }: FitState) => {
     for (; written < history.losses.length; written++) {
       if ((written + 1) % every !== 0) continue;
-      writer!.scalar("train/loss", history.losses[written]!, written + 1);
-      writer!.scalar("train/lr", lr, written + 1);
+      writer!.scalars({ "train/loss": history.losses[written]!, "train/lr": lr }, written + 1);
     }
   };
   return {
@@ -51,7 +50,8 @@ export function tensorBoard(folder: string, options: TensorBoardOptions = {}): C
       if (writer === undefined) return;
       const { history, step, model } = state;
       steps(state);
-      for (const [name, value] of Object.entries(history.epochs.at(-1)!)) writer.scalar(`epoch/${name}`, value, step);
+      const numbers = Object.entries(history.epochs.at(-1)!).map(([name, value]) => [`epoch/${name}`, value]);
+      writer.scalars(Object.fromEntries(numbers), step);
       if (histograms)
         for (const [name, weights] of model.namedParameters())
           writer.histogram(`weights/${name}`, await weights.data(), step);

@@ -28,6 +28,8 @@ let files = 0;
 export class SummaryWriter {
   readonly #file: Promise<GrowingFile>;
   #waiting: Uint8Array[] = [];
+  /** A scalar's message for each tag, with the number of last time. */
+  readonly #tagged = new Map<string, Uint8Array>();
   #bytes = 0;
   #flushed = Date.now();
 
@@ -43,14 +45,27 @@ export class SummaryWriter {
 
   /** A number of a step. */
   scalar(tag: string, value: number, step: number): void {
-    this.#summary(step, new Message().text(1, tag).float(2, value));
+    this.scalars({ [tag]: value }, step);
+  }
+
+  /** All numbers of a step by name, in one event: many cost little more than one. */
+  scalars(values: Readonly<Record<string, number>>, step: number): void {
+    const summary = new Message();
+    for (const tag of Object.keys(values)) {
+      const bytes = this.#tagged.get(tag) ?? new Message().text(1, tag).float(2, 0).toBytes();
+      this.#tagged.set(tag, bytes);
+      new DataView(bytes.buffer).setFloat32(bytes.length - 4, values[tag]!, true);
+      summary.bytes(1, bytes);
+    }
+    this.#summary(step, summary);
   }
 
   /** How numbers are spread, in 30 buckets of equal width. NaN and infinity are left out. */
   histogram(tag: string, values: ArrayLike<number>, step: number): void {
     const { least, most, count, sum, squares, limits, counts } = spread(values);
     const histogram = new Message().double(1, least).double(2, most).double(3, count).double(4, sum).double(5, squares);
-    this.#summary(step, new Message().text(1, tag).message(5, histogram.doubles(6, limits).doubles(7, counts)));
+    const value = new Message().text(1, tag).message(5, histogram.doubles(6, limits).doubles(7, counts));
+    this.#summary(step, new Message().message(1, value));
   }
 
   /** Text in Markdown. */
@@ -58,7 +73,8 @@ export class SummaryWriter {
     const plugin = new Message().message(1, new Message().text(1, "text"));
     const shape = new Message().message(2, new Message().varint(1, 1));
     const tensor = new Message().varint(1, 7).message(2, shape).text(8, text); // one element of strings
-    this.#summary(step, new Message().text(1, `${tag}/text_summary`).message(9, plugin).message(8, tensor));
+    const value = new Message().text(1, `${tag}/text_summary`).message(9, plugin).message(8, tensor);
+    this.#summary(step, new Message().message(1, value));
   }
 
   /** Writes what waits. */
@@ -81,8 +97,7 @@ export class SummaryWriter {
     await (await this.#file).close();
   }
 
-  #summary(step: number, value: Message): void {
-    const summary = new Message().message(1, value);
+  #summary(step: number, summary: Message): void {
     this.#add(
       new Message()
         .double(1, Date.now() / 1000)

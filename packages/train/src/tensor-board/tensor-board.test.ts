@@ -21,6 +21,7 @@ const START = 1_700_000_000_000;
 
 function write(writer: SummaryWriter) {
   writer.scalar("loss", 0.25, 300);
+  writer.scalars({ "ä/accuracy": 0.5, lr: 1e-3 }, 200);
   writer.histogram("weights", [-1, 0, 0.5, 1, Number.NaN], 2);
   writer.text("notes", "# häuser", 1);
   return writer.close();
@@ -73,6 +74,8 @@ it("TensorBoard reads names, steps, values and times", async ({ skip }) => {
   };
   const own = read("writer");
   expect(own.scalars.loss.map((row: number[]) => row.slice(0, 2))).toEqual([[300, 0.25]]);
+  expect(own.scalars["ä/accuracy"][0].slice(0, 2)).toEqual([200, 0.5]);
+  expect(own.scalars.lr[0].slice(0, 2)).toEqual([200, Math.fround(1e-3)]);
   expect(Math.abs(own.scalars.loss[0][2] - Date.now() / 1000)).toBeLessThan(600);
   expect(own.histograms.weights).toEqual([[2, -1, 1, 4, 0.5, 2.25]]);
   expect(own.texts).toEqual({ "notes/text_summary": ["# häuser"] });
