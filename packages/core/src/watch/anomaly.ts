@@ -51,6 +51,7 @@ class Detector implements Watcher {
   #found: Found | undefined;
   /** The one whose gradient is computed. */
   #op: WatchedOp | null = null;
+  readonly #outer = callerLine();
   /** Where ops were computed. */
   readonly #lines = new WeakMap<WatchedOp, string>();
 
@@ -69,13 +70,13 @@ class Detector implements Watcher {
       if (value === undefined || (!Number.isNaN(value) && (before !== undefined || isGiven(launch)))) continue;
       const { memory, length } = slice;
       const kernel = kernelText(launch.kernel.spec).slice(0, 80);
-      this.#found = { value, memory, length, kernel, line: callerLine(), cameIn: before !== undefined };
+      this.#found = { value, memory, length, kernel, line: this.#line(), cameIn: before !== undefined };
       return;
     }
   }
 
   recorded(op: WatchedOp, output: Watched): void {
-    this.#lines.set(op, callerLine());
+    this.#lines.set(op, this.#line());
     const isIts = this.#found?.memory === output.storage.memory;
     this.end(isIts ? `the result of ${op.name}` : undefined, [output]);
   }
@@ -91,6 +92,12 @@ class Detector implements Watcher {
     } finally {
       this.#op = null;
     }
+  }
+
+  /** Behind an await no line of the program may be left, as in `fit`: then that of detectAnomaly. */
+  #line(): string {
+    const line = callerLine();
+    return line.includes(":") ? line : this.#outer;
   }
 
   /** @throws OptError NOT_FINITE */

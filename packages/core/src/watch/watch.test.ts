@@ -5,6 +5,7 @@ import {
   compile,
   detectAnomaly,
   init,
+  log,
   noGrad,
   parameter,
   profile,
@@ -139,6 +140,11 @@ describe("detectAnomaly", () => {
       y.sum().backward();
     });
     expect(message).toContain(`at watch.test.ts:${before + 1}, and backward at watch.test.ts:${before + 2}.`);
+  });
+
+  it("names its own line where the stack has no other", async () => {
+    const message = await messageOf(() => Promise.resolve(zero()).then(log));
+    expect(message).toMatch(/result of log, of shape \[2\], at watch\.test\.ts:\d+/);
   });
 
   it("finds it in a later call of a compiled function", async () => {
