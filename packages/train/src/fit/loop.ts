@@ -211,7 +211,7 @@ export class Loop<Batch> implements FitState, FitControl {
     this.history.losses.push(Math.fround(loss)); // as a checkpoint keeps it
     if (this.#hasWarned || !Number.isNaN(loss)) return;
     this.#hasWarned = true;
-    const cure = "Lower the learning rate, clip gradients, or look for the cause in the data.";
+    const cure = "Lower the learning rate, clip gradients, or find the op with detectAnomaly of @opt/core.";
     console.warn(`[${WHERE}] the loss should be a number, got NaN in step ${this.history.losses.length}. ${cure}`);
   }
 
