@@ -1,5 +1,5 @@
-/** Builds the site: the API from doc comments, the bundles that samples run on, the pages. */
-import { rmSync } from "node:fs";
+/** Builds the site in a folder of its own: the API from doc comments, the bundles that samples run on, the pages. */
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "vitepress";
 import { root, start } from "../run.mjs";
@@ -7,12 +7,13 @@ import { bundlePackages } from "./bundle.mjs";
 
 const docs = join(root, "docs");
 
-/** Writes docs/api and docs/public/opt, which the pages need. */
-export async function prepare() {
-  rmSync(join(docs, "api"), { recursive: true, force: true });
+/** Copies the pages and adds what they need: the API and the bundles. @param {string} folder */
+async function prepare(folder) {
+  cpSync(docs, folder, { recursive: true, filter: (path) => !path.endsWith("tsconfig.json") }); // it is TypeDoc's
+  const out = ["--out", join(folder, "api"), "--docsRoot", folder];
   const [api] = await Promise.all([
-    start("typedoc", ["--options", join(docs, "typedoc.json"), "--logLevel", "Warn"], { quiet: true }),
-    bundlePackages(join(docs, "public/opt")),
+    start("typedoc", ["--options", join(docs, "typedoc.json"), ...out, "--logLevel", "Warn"], { quiet: true }),
+    bundlePackages(join(folder, "public/opt")),
   ]);
   const complaints = api.stdout + api.stderr;
   if (!api.ok || complaints.trim() !== "") throw new Error(`[docs] TypeDoc complains:\n${complaints}`);
@@ -20,6 +21,12 @@ export async function prepare() {
 
 /** @param {string} outDir */
 export async function buildSite(outDir) {
-  await prepare();
-  await build(docs, { outDir });
+  mkdirSync(join(root, "runs"), { recursive: true });
+  const folder = mkdtempSync(join(root, "runs/site-")); // inside the workspace, where packages are found
+  try {
+    await prepare(folder);
+    await build(folder, { outDir });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
