@@ -53,13 +53,13 @@ export default defineConfig({
       alias: [{ find: /^.*\/VPHome\.vue$/, replacement: fileURLToPath(new URL("theme/Home.vue", import.meta.url)) }],
     },
   },
-  outDir: "../runs/docs",
   themeConfig: {
     nav: [
       { text: "Learn", link: "/learn/01-tensors", activeMatch: "/learn/" },
       { text: "How-to", link: "/how-to/freeze-a-layer", activeMatch: "/how-to/" },
       { text: "Guides", link: "/guides/devices", activeMatch: "/(guides|tutorials)/" },
       { text: "API", link: "/api/", activeMatch: "/api/" },
+      { text: "Demos", link: "/demos/", activeMatch: "/demos/" },
       { text: "Playground", link: "/playground" },
       { text: "Benchmarks", link: "/benchmarks" },
     ],

@@ -1,4 +1,4 @@
-/** Bundles the packages and the worker of runnable samples, straight from source: the site asks no other server. */
+/** Bundles the packages and the workers of samples and demos, straight from source: the site asks no other server. */
 import { relative } from "node:path";
 import { build } from "esbuild";
 import { publicPackages } from "../packages.mjs";
@@ -19,7 +19,12 @@ export async function bundlePackages(out) {
       }),
     );
   await build({
-    entryPoints: [...entries, { out: "worker", in: `${root}docs/.vitepress/worker.ts` }],
+    entryPoints: [
+      ...entries,
+      { out: "worker", in: `${root}docs/.vitepress/worker.ts` },
+      ...["race", "same-run"].map((name) => ({ out: `demos/${name}`, in: `${root}docs/.vitepress/demos/${name}.ts` })),
+    ],
+    loader: { ".jsonl": "text" },
     outdir: out,
     absWorkingDir: root,
     bundle: true,

@@ -30,10 +30,14 @@ export interface Rank {
   sync(): Promise<void>;
 }
 
-/** @param rankOf divides the model: each rank takes half of every batch */
+/**
+ * @param rankOf divides the model: each rank takes half of every batch
+ * @param show is called with each line, and waited for
+ */
 export async function trainedLedger(
   options: RunOptions,
   rankOf?: (model: Module) => Rank,
+  show?: (line: LedgerLine) => Promise<void>,
 ): Promise<readonly LedgerLine[]> {
   manualSeed(1);
   const task = tasks[options.model](new Generator(7));
@@ -58,7 +62,9 @@ export async function trainedLedger(
     }
     await own?.sync();
     step();
-    await book.append(n, { ...task.model.stateDict(), ...optimizerContents(optimizer.stateDict()).tensors });
+    const { tensors } = optimizerContents(optimizer.stateDict());
+    const line = await book.append(n, { ...task.model.stateDict(), ...tensors });
+    await show?.(line);
   }
   return book.lines;
 }
