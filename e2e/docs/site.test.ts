@@ -104,11 +104,18 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
     return page;
   }
 
-  it.each(["", "tutorials/first-model", "how-to/use-webgpu", "api/core-Compile", "playground"])(
+  const plainPages = ["tutorials/first-model", "how-to/use-webgpu", "api/core-Compile", "playground", "demos/"];
+  it.each(["", ...plainPages, "demos/optimizer-race", "demos/spirals", "demos/same-run"])(
     "/%s is accessible, light and dark, and fits a phone",
     async (path) => {
       const page = await open(path, 390);
-      if (path === "") await page.getByRole("button", { name: "Stop" }).click();
+      const hasPanel = path === "" || path === "demos/spirals";
+      if (hasPanel) await page.getByRole("button", { name: "Stop" }).click();
+      else if (path.startsWith("demos/") && path !== "demos/") {
+        await page.getByRole("button", { name: "Start" }).click();
+        await page.getByText(/\b[5-9] steps|Step [1-9]/).waitFor();
+        await page.getByRole("button", { name: "Stop" }).click();
+      }
       for (const colorScheme of ["light", "dark"] as const) {
         await page.emulateMedia({ colorScheme });
         await page.waitForFunction(
@@ -123,7 +130,8 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
     },
   );
 
-  it("opens light, and trains two spirals without holding the page up", async () => {
+  /** A page that notes when its thread was busy for 50 ms or more. */
+  async function openWatched(path: string): Promise<Page> {
     const page = await openPage(browser, { viewport: { width: 1280, height: 844 } });
     await page.addInitScript(() => {
       const tasks: number[] = [];
@@ -132,7 +140,26 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
         for (const { startTime } of list.getEntries()) tasks.push(startTime);
       }).observe({ type: "longtask" });
     });
-    await page.goto(site.address);
+    await page.goto(site.address + path);
+    return page;
+  }
+
+  /** A busy machine can hold up any task: a page that trains by itself would in every half second. */
+  async function expectFree(page: Page): Promise<void> {
+    const isFree = await page.evaluate(async () => {
+      const { tasks } = window as unknown as { tasks: number[] };
+      for (let i = 0; i < 6; i++) {
+        const begin = performance.now();
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        if (!tasks.some((start) => start >= begin)) return true;
+      }
+      return false;
+    });
+    expect(isFree).toBe(true);
+  }
+
+  it("opens light, and trains two spirals without holding the page up", async () => {
+    const page = await openWatched("");
     await page
       .locator(".spirals pre")
       .getByText(/^wasm: step \d+, loss/)
@@ -144,17 +171,23 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
     });
     console.log(`home: ${Math.round(bytes / 1024)} KiB, trains after ${Math.round(started)} ms`);
     expect(bytes).toBeLessThan(300 * 1024);
-    // A busy machine can hold up any task: a page that trains by itself would in every half second.
-    const isFree = await page.evaluate(async () => {
-      const { tasks } = window as unknown as { tasks: number[] };
-      for (let i = 0; i < 6; i++) {
-        const begin = performance.now();
-        await new Promise((resolve) => setTimeout(resolve, 500));
-        if (!tasks.some((start) => start >= begin)) return document.querySelector(".spirals .picture") !== null;
-      }
-      return false;
-    });
-    expect(isFree).toBe(true);
+    await expectFree(page);
+    expect(await page.locator(".spirals .picture").count()).toBe(1);
+    await page.close();
+  });
+
+  it.each([
+    ["optimizer-race", /^Step [1-9]\d* of \d+\. Lowest: \w/],
+    ["same-run", "20 steps on wasm, all equal to Node's"],
+  ])("the demo %s is started by the keyboard, and trains without holding the page up", async (path, reached) => {
+    const page = await openWatched(`demos/${path}`);
+    const start = page.getByRole("button", { name: "Start" });
+    for (let i = 0; i < 40 && !(await start.evaluate((button) => button === document.activeElement)); i++)
+      await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Stop" }).waitFor();
+    await expectFree(page);
+    await page.getByText(reached).waitFor();
     await page.close();
   });
 
