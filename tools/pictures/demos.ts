@@ -5,7 +5,7 @@ import { serve } from "../docs/serve.mjs";
 
 /** A demo's page, what shows that it has gone far enough, and what is taken. */
 const DEMOS = [
-  ["race", "optimizer-race", /Step 1[0-9]{3}/, ".picture"],
+  ["race", "optimizer-race", /Step [5-9]\d\d of/, ".picture"],
   ["spirals", "spirals", /step [4-6]\d\d/, ".picture"],
   ["same-run", "same-run", /12 steps/, ".lines"],
 ] as const;

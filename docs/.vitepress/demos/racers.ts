@@ -28,7 +28,7 @@ export const SURFACES = {
     about:
       "The mean slope is x/3, so the lowest point is on the left. Time runs down. With betas of 0 and 0.1, Adam walks to the right; AMSGrad does not.",
     x: [-1.1, 1.1],
-    y: [0, 1],
+    y: [-0.05, 1.05],
     start: [0, 1],
     goals: [[-1, 0]],
   },
@@ -41,12 +41,14 @@ const PLAIN = { rosenbrock: 1e-3, saddle: 0.05, reddi: 0.01 };
 const SLOW = { rosenbrock: 5e-4, saddle: 0.02, reddi: 0.005 };
 const SEARCHING = { rosenbrock: 1, saddle: 1, reddi: 0.01 };
 export const RATES = {
-  SGD: PLAIN,
   "SGD, momentum": SLOW,
   Adam: 0.02,
-  AdamW: 0.02,
   AMSGrad: 0.02,
   NAdam: 0.02,
+  LBFGS: SEARCHING,
+  RMSprop: 0.005,
+  SGD: PLAIN,
+  AdamW: 0.02,
   RAdam: { rosenbrock: 0.001, saddle: 0.02, reddi: 0.02 },
   Adamax: 0.05,
   AdEMAMix: 0.005,
@@ -55,17 +57,16 @@ export const RATES = {
   Adafactor: 0.02,
   ASGD: PLAIN,
   Lamb: 0.02,
-  LBFGS: SEARCHING,
   Lion: 0.005,
   Muon: 0.01,
-  RMSprop: 0.005,
   Rprop: 0.01,
   "Schedule-free AdamW": 0.05,
 } as const;
 
 export type Racer = keyof typeof RATES;
 export const RACERS = Object.keys(RATES) as Racer[];
-export const FIRST: readonly Racer[] = ["SGD, momentum", "Adam", "AMSGrad", "NAdam", "LBFGS", "RMSprop"];
+/** Those that race at first; neighbours in the list have unlike colours. */
+export const FIRST: readonly Racer[] = RACERS.slice(0, 6);
 
 export function rateOf(racer: Racer, surface: SurfaceName): number {
   const rate = RATES[racer];
