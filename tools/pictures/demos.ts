@@ -7,7 +7,7 @@ import { serve } from "../docs/serve.mjs";
 const DEMOS = [
   ["race", "optimizer-race", /Step [5-9]\d\d of/, ".picture"],
   ["spirals", "spirals", /step [4-6]\d\d/, ".picture"],
-  ["same-run", "same-run", /12 steps/, ".lines"],
+  ["same-run", "same-run", /(1[2-9]|20) steps/, ".lines"],
 ] as const;
 
 export async function photographDemos(site: string, folder: string): Promise<void> {
