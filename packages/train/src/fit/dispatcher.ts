@@ -1,9 +1,13 @@
 /** Hands the events of a run to its callbacks, and to those who iterate over it. */
-import type { Callback, EventHandler, FitControl, FitEvent, FitEventType, FitState } from "./events";
-
-type HookName = `on${Capitalize<FitEventType>}`;
-
-const hookOf = (type: FitEventType) => `on${type[0]!.toUpperCase()}${type.slice(1)}` as HookName;
+import {
+  type Callback,
+  type EventHandler,
+  type FitControl,
+  type FitEvent,
+  type FitEventType,
+  type FitState,
+  hookOf,
+} from "./events";
 
 /** Waits between the run and one reader: the run goes on when the event was taken. */
 class Stream {

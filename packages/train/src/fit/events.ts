@@ -5,15 +5,22 @@ import type { History } from "./history";
 import type { FitOptimizer } from "./parts";
 
 /** The events of a run, in the order in which they come. `save` follows each checkpoint. */
-export type FitEventType =
-  | "trainBegin"
-  | "epochBegin"
-  | "stepBegin"
-  | "stepEnd"
-  | "evaluate"
-  | "epochEnd"
-  | "save"
-  | "trainEnd";
+export type FitEventType = (typeof fitEvents)[number];
+
+export const fitEvents = [
+  "trainBegin",
+  "epochBegin",
+  "stepBegin",
+  "stepEnd",
+  "evaluate",
+  "epochEnd",
+  "save",
+  "trainEnd",
+] as const;
+
+export type HookName = `on${Capitalize<FitEventType>}`;
+
+export const hookOf = (type: FitEventType) => `on${type[0]!.toUpperCase()}${type.slice(1)}` as HookName;
 
 /** A run as it stands. It is one object, which the run updates. */
 export interface FitState {

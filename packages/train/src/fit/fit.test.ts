@@ -189,6 +189,8 @@ it.each<[string, object, RegExp]>([
   ["no optimizer", { optimizer: {} }, /needs an optimizer/],
   ["no loss", { loss: undefined }, /needs loss or forward, got neither/],
   ["another schedule", { scheduleEvery: "batch" }, /scheduleEvery must be "step" or "epoch"/],
+  ["a callback that is no object", { callbacks: [null] }, /callbacks must be objects, got null/],
+  ["a misspelt event", { callbacks: [{ onEpochend() {} }] }, /there is no event onEpochend\. Use onTrainBegin/],
   ["an unknown option", { epoch: 3 }, /there is no option epoch. Did you mean epochs\?/],
 ])("rejects %s", (_, wrong, message) => {
   const run = plain();

@@ -11,7 +11,7 @@ import {
 } from "@opt/core";
 import type { Module } from "@opt/nn";
 import type { Metric } from "../metrics/metric";
-import type { Callback } from "./events";
+import { type Callback, fitEvents, hookOf } from "./events";
 import type { FitData, FitOptimizer, FitSchedule, Forwarded, ForwardOptions, ParallelModel } from "./parts";
 
 /** Options of `fit`. */
@@ -69,7 +69,7 @@ export function checkFitOptions<Batch>(options: FitOptions<Batch>): void {
     signal: "any",
     generators: "array",
   });
-  const { optimizer, epochs, accumulate = 1, scheduleEvery = "step", clip } = options;
+  const { optimizer, epochs, accumulate = 1, scheduleEvery = "step", clip, callbacks = [] } = options;
   for (const [name, value] of Object.entries({ epochs, accumulate })) {
     const problem = () => `${name} must be a whole number from 1 on, got ${show(value)}.`;
     check(Number.isSafeInteger(value) && value > 0, "BAD_ARGUMENT", WHERE, problem);
@@ -80,6 +80,28 @@ export function checkFitOptions<Batch>(options: FitOptions<Batch>): void {
   const isKnown = scheduleEvery === "step" || scheduleEvery === "epoch";
   check(isKnown, "BAD_ARGUMENT", WHERE, () => `scheduleEvery must be "step" or "epoch", got ${show(scheduleEvery)}.`);
   if (clip !== undefined) checkOptions(`${WHERE} clip`, clip, { norm: "number", value: "number" });
+  for (const callback of callbacks) checkCallback(callback);
+}
+
+/** @throws OptError BAD_ARGUMENT */
+function checkCallback(callback: unknown): void {
+  const hooks: readonly string[] = fitEvents.map(hookOf);
+  const isObject = typeof callback === "object" && callback !== null;
+  check(
+    isObject,
+    "BAD_ARGUMENT",
+    WHERE,
+    () => `callbacks must be objects, got ${show(callback)}.`,
+    "{ onEpochEnd() {} }",
+  );
+  const unknown = Object.keys(callback as object).find((name) => /^on[A-Z_]/.test(name) && !hooks.includes(name));
+  check(
+    unknown === undefined,
+    "BAD_ARGUMENT",
+    WHERE,
+    () => `there is no event ${unknown}.`,
+    `Use ${hooks.join(", ")}.`,
+  );
 }
 
 /** The module, and the data-parallel model around it. @throws OptError BAD_ARGUMENT */

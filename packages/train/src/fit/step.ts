@@ -28,6 +28,8 @@ export interface TrainingStep<Batch> {
 
 export function trainingStep<Batch>({ module, parallel, forward, options }: Parts<Batch>): TrainingStep<Batch> {
   const { optimizer, scaler, ema, clip, accumulate = 1, metrics = [], compile: isCompiled = true } = options;
+  const trained = optimizer.groups.flatMap(({ params }) => params);
+  const isAlone = parallel === undefined || parallel.communicator.size === 1;
   const made: { dispose(): void }[] = [];
   const wrap = <Args extends unknown[], Result extends Tensor | undefined>(f: (...args: Args) => Result) => {
     if (!isCompiled) return (...args: Args) => tidy(() => f(...args)?.detach()) as Result;
@@ -41,7 +43,7 @@ export function trainingStep<Batch>({ module, parallel, forward, options }: Part
     const { loss } = forwarded;
     const share = accumulate > 1 ? loss.div(accumulate) : loss;
     (scaler ? scaler.scale(share) : share).backward();
-    warnWithoutGradients(module);
+    warnWithoutGradients(isAlone && !isSharded(optimizer) ? trained : module.parameters());
     return measured(forwarded, metrics);
   };
   const beforeStep = () => {
@@ -70,7 +72,6 @@ export function trainingStep<Batch>({ module, parallel, forward, options }: Part
     afterStep();
   };
 
-  const isAlone = parallel === undefined || parallel.communicator.size === 1;
   const waits = isSharded(optimizer) || (scaler !== undefined && !answersAtOnce(module.parameters()[0]!));
   const alone = wrap(backward);
   const update = waits ? stepLater : wrap(() => void stepNow());
@@ -116,8 +117,8 @@ export function measured({ loss, output, target }: Forwarded, metrics: readonly 
 let hasWarned = false;
 
 /** Runs where a step is traced, not in each one. */
-function warnWithoutGradients(module: Module): void {
-  if (hasWarned || module.parameters().some(({ grad }) => grad !== null)) return;
+function warnWithoutGradients(trained: readonly Tensor[]): void {
+  if (hasWarned || trained.some(({ grad }) => grad !== null)) return;
   hasWarned = true;
   const cure = "Compute the loss from model.forward() without noGrad or detach, and make the optimizer of this model.";
   console.warn(`[${WHERE}] a step should leave gradients, got none. ${cure}`);
