@@ -16,7 +16,7 @@ namespace opt {
 /** Tags of the engine are below 2^26; a library with fewer gets more communicators. */
 constexpr int TAGS = 1 << 26;
 constexpr int MOST_COMMUNICATORS = 256;
-/** What needs a rank that has said farewell may have ended well all the same: this side's library tells it a moment later. */
+/** What needs a rank that has said that it leaves may have ended well all the same: this side's library tells it a moment later. */
 constexpr auto FAREWELL_SETTLES = std::chrono::seconds(1);
 
 template <class Abi>
@@ -55,7 +55,7 @@ class Mpi : public Transport {
     int isSet = 0;
     check(call<int(Handle, int, void*, int*)>("MPI_Comm_get_attr")(world, Abi::TAG_UB, &bound, &isSet), "MPI_Comm_get_attr");
     const int most = isSet ? *bound : 32767;
-    room = most < TAGS ? most : TAGS;  // the tag after these is that of farewells
+    room = most < TAGS ? most : TAGS;  // the tag after these is that of shutdowns
     const int needed = (TAGS + room - 1) / room;
     if (needed > MOST_COMMUNICATORS) throw std::runtime_error("the MPI library has tags up to " + std::to_string(most) + " only");
     for (int i = 0; i < needed; i++) {
@@ -68,7 +68,7 @@ class Mpi : public Transport {
     awaited = (size - 1) * communicators.size();
     if (size == 1) return;
     for (Handle communicator : communicators) {
-      farewells[communicator] = size - 1;
+      shutdowns[communicator] = size - 1;
       awaitFarewell(communicator);
     }
   }
@@ -124,7 +124,7 @@ class Mpi : public Transport {
         else partEnded(part, statuses[i], inStatus ? statuses[i].error : 0, done);
       }
       compact();
-      for (const auto& [peer, communicator] : leaving) farewell(peer, communicator);
+      for (const auto& [peer, communicator] : leaving) shutdown(peer, communicator);
     }
     if (unsettled > 0) giveUpSends(done);
     return completed > 0 || done.size() > before;
@@ -172,7 +172,7 @@ class Mpi : public Transport {
     /** It needs a rank that has ended: JavaScript does not wait for it any more. */
     bool isGivenUp;
   };
-  /** What a request is: a piece, or the farewell of any rank. */
+  /** What a request is: a piece, or the shutdown of any rank. */
   struct Part {
     Moving* moving;
     int count;
@@ -310,11 +310,11 @@ class Mpi : public Transport {
   }
 
   /** What `peer` sent before has been matched by now: what it has not sent never comes. */
-  void farewell(int peer, Handle communicator) {
+  void shutdown(int peer, Handle communicator) {
     if (!ended[peer].hasEnded) ended[peer] = {true, false, Clock::now()}, unsettled++;
     cancelReceives(peer);
     awaited--;
-    const bool isLast = --farewells[communicator] == 0;
+    const bool isLast = --shutdowns[communicator] == 0;
     if (!isLast) awaitFarewell(communicator);
   }
 
@@ -356,8 +356,8 @@ class Mpi : public Transport {
   std::vector<End> ended;
   /** Farewells that are still to come: of all, and by their communicator. */
   size_t awaited = 0;
-  std::map<Handle, int> farewells;
-  /** Ranks whose farewell came a moment ago. */
+  std::map<Handle, int> shutdowns;
+  /** Ranks whose shutdown came a moment ago. */
   int unsettled = 0;
   std::vector<Completion> immediate;
   size_t needed = 0, receives = 0, underWay = 0;

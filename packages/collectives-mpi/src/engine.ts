@@ -7,7 +7,7 @@ import type { Engine } from "@opt/parallel";
 import { type Addon, ELEMENTS, FAILED, loadAddon, RECEIVE, REDUCE, REDUCTIONS, SEND } from "./addon";
 import { type Launcher, TAKEN } from "./launcher";
 import { openLibrary } from "./library";
-import { writeObituary } from "./obituary";
+import { reportDeath } from "./report-death";
 import { type Moving, UnderWay } from "./under-way";
 
 /** Counts of MPI are ints. */
@@ -30,7 +30,7 @@ export async function open(launcher: Launcher, timeout = BEGIN_WITHIN): Promise<
   const library = openLibrary(addon, launcher);
   const { rank: known, size: expected } = launcher;
   const isSilent = launcher.kind === "hydra" && known !== undefined && expected !== undefined;
-  const goodbye = isSilent ? writeObituary(known, expected) : () => {};
+  const goodbye = isSilent ? reportDeath(known, expected) : () => {};
   const underWay = new UnderWay(addon);
   await begin(addon, underWay, library, Math.min(timeout, BEGIN_WITHIN));
   const { rank, size, version } = addon.place();

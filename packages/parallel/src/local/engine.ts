@@ -6,8 +6,8 @@ import type { Engine, Move } from "../engine/engine";
 import { Arena } from "./arena";
 import { CHUNK, exchangeNow } from "./exchange-now";
 import { KEY, LAUNCHER, memoryOf, NAME, ownPlace } from "./job";
-import { meet } from "./meeting";
 import { Peer } from "./peer";
+import { rendezvous } from "./rendezvous";
 import { SharedFile } from "./shared-file";
 
 /** What one rank has sent and others have not read yet lies in at most so much memory; more waits. */
@@ -46,7 +46,7 @@ export async function openLocal(timeout: number): Promise<Engine> {
   launcher.resume();
   if (size > 1) {
     const job = { rank, size, name: process.env[NAME]!, key: process.env[KEY]! };
-    await meet(job, launcher, timeout, (sockets) => {
+    await rendezvous(job, launcher, timeout, (sockets) => {
       for (const [other, socket] of sockets.entries()) if (socket !== undefined) join(other, socket);
     });
   }

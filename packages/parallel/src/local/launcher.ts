@@ -7,7 +7,7 @@ import { availableParallelism, constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { filesOf, KEY, LAUNCHER, memoryOf, NAME, RANK, SIZE, TAKEN } from "./job";
 import { prefixLines } from "./lines";
-import { BEGIN, CONNECT, CONNECTED, GONE, LISTENING } from "./meeting";
+import { BEGIN, CONNECT, CONNECTED, GONE, LISTENING } from "./rendezvous";
 
 /** What a rank that was asked to end has for it. */
 const GRACE = 2000;

@@ -5,7 +5,7 @@
 import { spawn } from "node:child_process";
 
 /** Returns what a rank does that ends as it should. */
-export function writeObituary(rank: number, size: number): () => void {
+export function reportDeath(rank: number, size: number): () => void {
   const text = `mpi: rank ${rank} of ${size}, process ${process.pid}, is gone`;
   const shell = spawn("/bin/sh", ["-c", `read -r goodbye || echo '${text}' >&2`], {
     stdio: ["pipe", "ignore", "inherit"],

@@ -33,7 +33,7 @@ const pathOf = ({ name }: Job, rank: number) =>
  * @param connected is given the sockets before any rank sends on one
  * @throws OptError IO where a rank ended meanwhile; MISSING after `timeout` milliseconds
  */
-export async function meet(
+export async function rendezvous(
   job: Job,
   launcher: Socket,
   timeout: number,
