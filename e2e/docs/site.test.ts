@@ -182,6 +182,7 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
   ])("the demo %s is started by the keyboard, and trains without holding the page up", async (path, reached) => {
     const page = await openWatched(`demos/${path}`);
     const start = page.getByRole("button", { name: "Start" });
+    await expect.poll(() => start.isEnabled()).toBe(true);
     for (let i = 0; i < 40 && !(await start.evaluate((button) => button === document.activeElement)); i++)
       await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
