@@ -5,6 +5,7 @@ import type { Module } from "@opt/nn";
 import type { Metric } from "../metrics/metric";
 import { batchesOf, forwardOf, modelOf } from "./options";
 import type { FitData, Forwarded, ForwardOptions, ParallelModel } from "./parts";
+import { pauses } from "./pause";
 import { Reads } from "./reads";
 import { measured } from "./step";
 import { addUp, samplesOf, Totals } from "./totals";
@@ -45,9 +46,11 @@ export class Evaluation<Batch> {
     totals.reset();
     await evaluating(this.module, async () => {
       const reads = new Reads();
+      const pause = pauses();
       for await (const batch of batchesOf("evaluate", this.options.data)) {
         const samples = samplesOf(batch);
         await reads.push(this.#forward(batch), (values) => totals.add(values, samples));
+        await pause();
       }
       await reads.drain();
     });

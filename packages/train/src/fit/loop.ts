@@ -11,7 +11,7 @@ import type { ParallelModel } from "./parts";
 import { pauses } from "./pause";
 import { Reads } from "./reads";
 import { resumeRun } from "./resume";
-import { contentsOf, type Position } from "./run-state";
+import { contentsOf, loaderStateOf, type Position } from "./run-state";
 import { type TrainingStep, trainingStep } from "./step";
 import { samplesOf, Totals } from "./totals";
 
@@ -32,6 +32,8 @@ export class Loop<Batch> implements FitState, FitControl {
   readonly #isPlateau: boolean;
   readonly #pause = pauses();
   #hasWarned = false;
+  /** Where the data stood at a stop: the loop asks for one more batch, to see whether the epoch is over. */
+  #loader: object | null | undefined;
 
   constructor(
     model: Module | ParallelModel,
@@ -107,7 +109,7 @@ export class Loop<Batch> implements FitState, FitControl {
 
   get parts() {
     const { model: module, options, callbacks, communicator, position, totals, history } = this;
-    return { module, options, callbacks, communicator, position, totals, history };
+    return { module, options, callbacks, communicator, position, totals, history, loader: this.#loader };
   }
 
   async run(): Promise<History> {
@@ -153,6 +155,7 @@ export class Loop<Batch> implements FitState, FitControl {
     let waiting = 0; // batches whose gradients wait for the update
     let seen = 0;
     let mean = 0;
+    let isStopped = false;
     const endStep = async () => {
       waiting = 0;
       position.seconds = (performance.now() - begun) / 1000;
@@ -161,7 +164,7 @@ export class Loop<Batch> implements FitState, FitControl {
     for await (const batch of position.isEpochDone ? [] : batchesOf(WHERE, data)) {
       if (seen++ < skipped) continue;
       if (waiting === 0) {
-        if (this.#isStopping) {
+        if (isStopped) {
           await reads.drain();
           return false;
         }
@@ -183,7 +186,12 @@ export class Loop<Batch> implements FitState, FitControl {
       if (isLast) await endStep();
       const rest = this.#pause();
       if (rest) await rest;
+      if (isLast && this.#isStopping) {
+        isStopped = true;
+        this.#loader = loaderStateOf(data);
+      }
     }
+    this.#loader = undefined;
     position.isEpochDone = true;
     const problem = () => `the data must have batches in each epoch, got none in epoch ${position.epoch + 1}.`;
     const cure = "Pass a DataLoader, a list, or a function that returns an iterable.";

@@ -37,8 +37,8 @@ export interface FitOptions<Batch> extends ForwardOptions<Batch> {
   readonly compile?: boolean;
   /** Default: `[progress()]`. */
   readonly callbacks?: readonly Callback[];
-  /** A folder of checkpoints to go on from; true: that of the callback `checkpoints`, or from the start where it has none. */
-  readonly resume?: string | boolean;
+  /** A folder of checkpoints to go on from, or a file of one; true: the folder of the callback `checkpoints`, or from the start where it has none. */
+  readonly resume?: string | boolean | Blob;
   /** Ends the run after the present step. */
   readonly signal?: AbortSignal;
   /** Further random generators whose state belongs to the run. The default one and the loader's own are saved in any case. */
@@ -65,7 +65,7 @@ export function checkFitOptions<Batch>(options: FitOptions<Batch>): void {
     accumulate: "number",
     compile: "boolean",
     callbacks: "array",
-    resume: ["string", "boolean"],
+    resume: ["string", "boolean", "object"],
     signal: "any",
     generators: "array",
   });

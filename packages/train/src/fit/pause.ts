@@ -1,7 +1,7 @@
 /** Lets the program's other work run: timers, messages, a page's events. */
 
-/** Milliseconds of training between two pauses: a page draws 60 times a second. */
-const EVERY = typeof document === "object" ? 12 : 100;
+/** Milliseconds of training between two pauses: a page draws 60 times a second, and asks its worker as often. */
+const EVERY = typeof setImmediate === "function" ? 100 : 12;
 
 /** Returns a function that gives a promise to await when a pause is due. */
 export function pauses(): () => Promise<void> | undefined {

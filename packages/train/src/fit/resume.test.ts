@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { AdamW } from "@opt/adam-amsgrad";
-import { loadCheckpoint, memoryFileSystem, saveCheckpoint } from "@opt/checkpoint";
+import { checkpointBlob, loadCheckpoint, memoryFileSystem, saveCheckpoint } from "@opt/checkpoint";
 import { init } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import type { Module } from "@opt/nn";
@@ -85,6 +85,27 @@ it("keeps the newest and the best, tells others of each, and loads as a model", 
   const { tensors } = await loadCheckpoint("runs/a", { fileSystem });
   const names = Object.keys(run.model.stateDict());
   plain().model.loadStateDict(Object.fromEntries(names.map((name) => [name, tensors[name]])));
+});
+
+it("goes on from a file, to the same words; a run that was stopped before its first step loads it alone", async () => {
+  const whole = plain();
+  await fit(whole.model, optionsOf(whole, {}));
+  const [first, loaded, last] = [plain(), plain(), plain()];
+  let file = new Blob();
+  const stopAt4: Callback = {
+    onStepEnd: ({ step }, control) => {
+      control.stop = step === 4;
+    },
+    async onTrainEnd(state) {
+      file = await checkpointBlob(await state.contents());
+    },
+  };
+  await fit(first.model, { ...optionsOf(first, {}), callbacks: [stopAt4] });
+  const halted = { resume: file, signal: AbortSignal.abort() };
+  expect((await fit(loaded.model, { ...optionsOf(loaded, {}), ...halted })).losses).toHaveLength(4);
+  expect(await words(loaded)).toEqual(await words(first));
+  await fit(last.model, { ...optionsOf(last, {}), resume: file });
+  expect(await words(last)).toEqual(await words(whole));
 });
 
 it("begins anew where there is no checkpoint yet; a folder that is named must have one", async () => {

@@ -7,7 +7,7 @@ import { loadRun, type RunParts } from "./run-state";
 
 /** Where a callback keeps checkpoints. */
 export interface Place {
-  readonly folder: string;
+  readonly folder: string | Blob;
   readonly fileSystem: FileSystem | undefined;
 }
 

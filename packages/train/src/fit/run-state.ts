@@ -48,6 +48,8 @@ export interface RunParts<Batch> {
   readonly position: Position;
   readonly totals: Totals;
   readonly history: History;
+  /** Where the data stood when the run was stopped. */
+  readonly loader?: object | null | undefined;
 }
 
 interface Stateful {
@@ -59,6 +61,9 @@ const statefulOf = (data: unknown): Stateful | undefined => {
   const hasState = typeof (data as Stateful)?.stateDict === "function";
   return hasState && typeof (data as Stateful).loadStateDict === "function" ? (data as Stateful) : undefined;
 };
+
+/** Null for data without a state. */
+export const loaderStateOf = (data: unknown): object | null => statefulOf(data)?.stateDict() ?? null;
 
 /** Names of a checkpoint that are not the model's or the optimizer's begin with these. */
 const EMA = "ema.";
@@ -81,7 +86,7 @@ export async function contentsOf<Batch>(parts: RunParts<Batch>): Promise<Checkpo
   if (losses.length > 0) tensors[LOSSES] = { dtype: "F32", shape: [losses.length], data: losses };
   const own: RankState = {
     generators: [defaultGenerator, ...generators].map((generator) => generator.stateDict()),
-    loader: statefulOf(data)?.stateDict() ?? null,
+    loader: parts.loader === undefined ? loaderStateOf(data) : parts.loader,
     totals: totals.state(),
   };
   const run: SavedRun = {

@@ -1,7 +1,7 @@
-/** The worker's side: runs a training when the page asks for it. */
+/** The worker's side: runs a function when the page asks for it. */
 import { Tensor } from "@opt/core";
 import type { Callback, FitState } from "../fit/events";
-import { type FromWorker, listen, type SentTensor, type ToWorker, type WorkerEvent, type WorkerPort } from "./messages";
+import { type FromRun, listen, type SentTensor, type ToWorker, type WorkerEvent, type WorkerPort } from "./messages";
 
 /** What the worker's function gets. */
 export interface ExposedRun {
@@ -12,8 +12,10 @@ export interface ExposedRun {
 }
 
 /**
- * Runs `body` in this worker when a page, or a program in Node, calls `start`. What it returns goes there: plain data, and tensors at any
- * depth, whose bytes are moved. What it throws goes there too.
+ * Runs `body` in this worker whenever a page, or a program in Node, calls `start`. What it returns goes there: plain data, and tensors at
+ * any depth, whose bytes are moved. What it throws goes there too.
+ *
+ * `fit` pauses now and then, so that the worker answers other runs while it trains: a prediction, for example.
  *
  * ```js
  * expose(async (run, { epochs }: { epochs: number }) => {
@@ -24,40 +26,32 @@ export interface ExposedRun {
  */
 export function expose<Options>(body: (run: ExposedRun, options: Options) => unknown): void {
   const port = ownPort();
-  const post = (message: FromWorker, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
-  const controller = new AbortController();
-  let isBusy = false; // the page has an event that it has not taken
-  const begin = async (options: Options, lock: string) => {
+  const runs = new Map<number, Run>();
+  const post = (message: FromRun, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
+  const begin = async ({ run, options, lock }: ToWorker & { opt: "start" }) => {
+    const exposed = new Run((event) => post({ opt: "event", run, event }));
+    runs.set(run, exposed);
     await hold(lock);
-    post({ opt: "locked" });
+    post({ opt: "locked", run });
     try {
-      const run = {
-        signal: controller.signal,
-        report: () =>
-          reporter(
-            post,
-            () => isBusy,
-            (value) => (isBusy = value),
-          ),
-      };
       const transfer: ArrayBuffer[] = [];
-      const value = await packed(await body(run, options), transfer);
-      post({ opt: "result", value }, transfer);
+      const value = await packed(await body(exposed, options as Options), transfer);
+      post({ opt: "result", run, value }, transfer);
     } catch (error) {
       const { message, stack, code } = error as Error & { code?: string };
-      post({ opt: "error", error: { message: message ?? String(error), stack, code } });
+      post({ opt: "error", run, error: { message: message ?? String(error), stack, code } });
     }
-    port.unref?.();
+    runs.delete(run);
   };
   listen(port, "message", (message: ToWorker) => {
-    if (message.opt === "start") void begin(message.options as Options, message.lock);
-    else if (message.opt === "stop") controller.abort();
-    else if (message.opt === "taken") isBusy = false;
+    if (message.opt === "start") void begin(message);
+    else if (message.opt === "stop") runs.get(message.run)?.controller.abort();
+    else if (message.opt === "taken") runs.get(message.run)?.taken();
   });
-  post({ opt: "ready" });
+  port.postMessage({ opt: "ready" }, []);
 }
 
-function ownPort(): WorkerPort & { unref?(): void } {
+function ownPort(): WorkerPort {
   const { process } = globalThis as {
     process?: { getBuiltinModule?(name: string): { parentPort: WorkerPort } | undefined };
   };
@@ -75,33 +69,39 @@ async function hold(lock: string): Promise<void> {
   });
 }
 
-function reporter(
-  post: (message: FromWorker) => void,
-  isBusy: () => boolean,
-  setBusy: (value: boolean) => void,
-): Callback {
-  let told = 0;
-  const tell = (type: WorkerEvent["type"], state: FitState) => {
+class Run implements ExposedRun {
+  readonly controller = new AbortController();
+  readonly signal = this.controller.signal;
+  #isBusy = false; // the page has an event that it has not taken
+  #told = 0;
+
+  constructor(private readonly post: (event: WorkerEvent) => void) {}
+
+  taken(): void {
+    this.#isBusy = false;
+  }
+
+  readonly report = (): Callback => ({
+    onTrainBegin: (state) => {
+      this.#told = state.history.losses.length;
+      this.#tell("trainBegin", state);
+    },
+    onEpochBegin: (state) => this.#tell("epochBegin", state),
+    onStepEnd: (state) => (this.#isBusy ? undefined : this.#tell("stepEnd", state)),
+    onEvaluate: (state) => this.#tell("evaluate", state),
+    onEpochEnd: (state) => this.#tell("epochEnd", state),
+    onSave: (state) => this.#tell("save", state),
+    onTrainEnd: (state) => this.#tell("trainEnd", state),
+  });
+
+  #tell(type: WorkerEvent["type"], state: FitState): void {
     const { epoch, epochs, step, epochStep, stepsPerEpoch, lr, history, checkpoint } = state;
     const logs = type === "epochEnd" ? history.epochs.at(-1)! : state.logs;
-    const losses = history.losses.slice(told);
-    told = history.losses.length;
-    setBusy(true);
-    const event = { type, epoch, epochs, step, epochStep, stepsPerEpoch, lr, logs, losses, checkpoint };
-    post({ opt: "event", event });
-  };
-  return {
-    onTrainBegin: (state) => {
-      told = state.history.losses.length;
-      tell("trainBegin", state);
-    },
-    onEpochBegin: (state) => tell("epochBegin", state),
-    onStepEnd: (state) => (isBusy() ? undefined : tell("stepEnd", state)),
-    onEvaluate: (state) => tell("evaluate", state),
-    onEpochEnd: (state) => tell("epochEnd", state),
-    onSave: (state) => tell("save", state),
-    onTrainEnd: (state) => tell("trainEnd", state),
-  };
+    const losses = history.losses.slice(this.#told);
+    this.#told = history.losses.length;
+    this.#isBusy = true;
+    this.post({ type, epoch, epochs, step, epochStep, stepsPerEpoch, lr, logs, losses, checkpoint });
+  }
 }
 
 /** A copy of the tree with bytes in place of tensors. @param transfer takes their memory */

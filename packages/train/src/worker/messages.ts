@@ -17,17 +17,19 @@ export interface WorkerEvent {
   readonly checkpoint: string | undefined;
 }
 
+/** `run` numbers the runs of a page. */
 export type ToWorker =
-  | { readonly opt: "start"; readonly options: unknown; readonly lock: string }
-  | { readonly opt: "stop" }
-  | { readonly opt: "taken" };
+  | { readonly opt: "start"; readonly run: number; readonly options: unknown; readonly lock: string }
+  | { readonly opt: "stop"; readonly run: number }
+  | { readonly opt: "taken"; readonly run: number };
 
-export type FromWorker =
-  | { readonly opt: "ready" }
-  | { readonly opt: "locked" }
-  | { readonly opt: "event"; readonly event: WorkerEvent }
-  | { readonly opt: "result"; readonly value: unknown }
-  | { readonly opt: "error"; readonly error: SentError };
+export type FromWorker = { readonly opt: "ready" } | FromRun;
+
+export type FromRun =
+  | { readonly opt: "locked"; readonly run: number }
+  | { readonly opt: "event"; readonly run: number; readonly event: WorkerEvent }
+  | { readonly opt: "result"; readonly run: number; readonly value: unknown }
+  | { readonly opt: "error"; readonly run: number; readonly error: SentError };
 
 /** An error on its way. */
 export interface SentError {
@@ -54,6 +56,9 @@ export interface WorkerPort {
   on?(type: string, listener: (value: any) => void): unknown;
   // biome-ignore lint/suspicious/noExplicitAny: each event has a value of its own
   addEventListener?(type: string, listener: (event: any) => void): void;
+  /** Of Node: whether the program waits for the worker. */
+  ref?(): void;
+  unref?(): void;
 }
 
 /** Listens in the way that the port has; messages come without their event. */

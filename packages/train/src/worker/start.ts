@@ -1,14 +1,7 @@
 /** The page's side, or a program's in Node: starts a worker's training, and hears of it. */
 import { check, type DType, OptError, show, tensorFromBytes } from "@opt/core";
-import {
-  type FromWorker,
-  isSentTensor,
-  listen,
-  type SentError,
-  type ToWorker,
-  type WorkerEvent,
-  type WorkerPort,
-} from "./messages";
+import { Connection } from "./connection";
+import { type FromRun, isSentTensor, type SentError, type WorkerEvent, type WorkerPort } from "./messages";
 
 /** A training in a worker: its events, and its result. */
 export interface StartedRun<Result> extends AsyncIterable<WorkerEvent> {
@@ -18,13 +11,13 @@ export interface StartedRun<Result> extends AsyncIterable<WorkerEvent> {
   stop(): void;
 }
 
-let runs = 0;
-
 /**
  * Starts the function that a worker exposes. Tensors of its result are on the default device here.
  *
  * The worker waits for nobody: while you hold an event, or iterate over none, steps are left out. If the worker dies, `result` rejects;
  * start another one, whose `fit` goes on from its last checkpoint with `resume: true`.
+ *
+ * Start a worker as often as you like, also during a run: it keeps its module's variables until you call `terminate()`.
  *
  * @throws OptError BAD_ARGUMENT unless it is a worker of the web or of Node
  * ```js
@@ -36,8 +29,8 @@ let runs = 0;
 export function start<Result = unknown>(worker: WorkerPort, options?: unknown): StartedRun<Result> {
   const isPort = typeof worker?.postMessage === "function" && ("on" in worker || "addEventListener" in worker);
   check(isPort, "BAD_ARGUMENT", "start", () => `needs a Worker, got ${show(worker)}.`, "new Worker(url)");
-  const lock = `@opt/train ${Date.now()} ${Math.random()} ${runs++}`;
-  const post = (message: ToWorker) => worker.postMessage(message, []);
+  const connection = Connection.to(worker);
+  const lock = `@opt/train ${Date.now()} ${Math.random()}`;
   const events: WorkerEvent[] = [];
   let readers = 0;
   let isDone = false;
@@ -50,6 +43,7 @@ export function start<Result = unknown>(worker: WorkerPort, options?: unknown): 
   const end = (finish: () => void) => {
     if (isDone) return;
     isDone = true;
+    connection.end(run);
     finish();
     wake();
   };
@@ -58,23 +52,17 @@ export function start<Result = unknown>(worker: WorkerPort, options?: unknown): 
       const cure = "Start another worker; with checkpoints and resume: true it goes on from the last one.";
       settle.reject(new OptError("DEVICE_LOST", "start", `the worker must live until its result, ${why}.`, cure));
     });
-  listen(worker, "message", (message: FromWorker) => {
-    if (message.opt === "ready") post({ opt: "start", options, lock });
-    else if (message.opt === "locked") void released(lock).then(() => died("it has ended"));
+  const receive = (message: FromRun) => {
+    if (message.opt === "locked") void released(lock).then(() => died("it has ended"));
     else if (message.opt === "result") end(() => settle.resolve(unpacked(message.value) as Result));
     else if (message.opt === "error") end(() => settle.reject(receivedError(message.error)));
-    else if (message.opt === "event") {
-      if (readers === 0) post({ opt: "taken" });
+    else {
+      if (readers === 0) connection.post({ opt: "taken", run });
       else events.push(message.event);
       wake();
     }
-  });
-  listen(worker, "error", (error: { message?: string; preventDefault?(): void }) => {
-    error.preventDefault?.();
-    died(`it failed: ${error.message ?? "no reason is known"}`);
-  });
-  listen(worker, "messageerror", () => died("it sent what cannot be read"));
-  if ("on" in worker) listen(worker, "exit", (code: number) => died(`it has ended with code ${code}`));
+  };
+  const run = connection.begin({ receive, died }, options, lock);
 
   async function* read(): AsyncGenerator<WorkerEvent, void, undefined> {
     readers++;
@@ -83,7 +71,7 @@ export function start<Result = unknown>(worker: WorkerPort, options?: unknown): 
         const event = events.shift();
         if (event !== undefined) {
           yield event;
-          post({ opt: "taken" });
+          connection.post({ opt: "taken", run });
         } else if (isDone) break;
         else
           await new Promise<void>((resolve) => {
@@ -95,7 +83,7 @@ export function start<Result = unknown>(worker: WorkerPort, options?: unknown): 
       readers--;
     }
   }
-  return { result, stop: () => post({ opt: "stop" }), [Symbol.asyncIterator]: read };
+  return { result, stop: () => connection.post({ opt: "stop", run }), [Symbol.asyncIterator]: read };
 }
 
 /** Resolves when the worker no longer holds its lock. */

@@ -65,6 +65,19 @@ it("reports a worker that dies; another one goes on from the checkpoint to the s
   await rm(folder, { recursive: true });
 });
 
+it("answers one run while another trains, and another one after it", async () => {
+  const worker = begun();
+  const long = start<Result>(worker, { epochs: 1_000_000 });
+  for await (const { type } of long) if (type === "epochBegin") break;
+  const short = () => start<Result>(worker, { epochs: 3 }).result;
+  const { losses, weights } = await here(3);
+  expect((await short()).steps).toBe(losses.length);
+  long.stop();
+  expect((await long.result).steps).toBeGreaterThan(losses.length);
+  expect(numbers((await short()).weights)).toEqual(numbers(weights));
+  await worker.terminate();
+});
+
 it("passes on what the worker throws", async () => {
   const run = start(begun(), { epochs: 0 });
   await expectCode("BAD_ARGUMENT", () => run.result);
