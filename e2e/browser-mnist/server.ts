@@ -4,11 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createServer, type ViteDevServer } from "vite";
+import { writeSmallDigits } from "./small-digits.mjs";
 
-/** A server of this folder's pages, on a port and with a cache of its own: several test files run at once. */
+/** A server of this folder's pages and of few digits, on a port and with a cache of its own: several test files run at once. */
 export async function serve(): Promise<ViteDevServer> {
   const configFile = fileURLToPath(new URL("vite.config.ts", import.meta.url));
   const cacheDir = mkdtempSync(join(tmpdir(), "opt-vite-"));
-  const server = await createServer({ configFile, cacheDir, logLevel: "error", server: { port: 0 } });
+  const publicDir = join(cacheDir, "digits");
+  writeSmallDigits(publicDir);
+  const server = await createServer({ configFile, cacheDir, publicDir, logLevel: "error", server: { port: 0 } });
   return server.listen();
 }

@@ -6,7 +6,7 @@ import { NAdam } from "@opt/nadam";
 import { crossEntropy, Linear, ReLU, Sequential } from "@opt/nn";
 import { accuracy, checkpoints, fit } from "@opt/train";
 import { expose } from "@opt/train/worker";
-import { fetchDigits, PIXELS, SIDE } from "./src/digits";
+import { digitsOf, fetchDigits, PIXELS, SIDE } from "./src/digits";
 
 export interface Settings {
   readonly images: number;
@@ -16,7 +16,7 @@ export interface Settings {
 
 expose(async (run, { images, epochs, folder }: Settings) => {
   await init("wasm");
-  const { pixels, labels } = await fetchDigits("train", () => {});
+  const { pixels, labels } = await digitsOf(await fetchDigits("train", () => {}));
   const generator = new Generator(1);
   const digits = new TensorDataset(
     { data: pixels.subarray(0, images * PIXELS), shape: [images, SIDE, SIDE] },

@@ -1,20 +1,8 @@
-/** Which devices the page can train on, and why not on the others. */
+/** Which devices the worker can train on, and why not on the others. */
 import "@opt/kernels-wasm";
 import "@opt/kernels-webgpu";
 import { listDevices } from "@opt/core";
-
-const LABELS: Readonly<Record<string, string>> = { webgpu: "WebGPU", wasm: "WebAssembly", js: "JavaScript" };
-
-export interface DeviceChoice {
-  readonly name: string;
-  readonly label: string;
-  /** Why it does not open here. */
-  readonly reason: string | undefined;
-  /** What is behind it, where that can be said. */
-  readonly detail: string;
-}
-
-export const labelOf = (name: string): string => LABELS[name] ?? name;
+import type { DeviceChoice } from "./requests";
 
 /** Every device, fastest first. */
 export async function deviceChoices(): Promise<DeviceChoice[]> {
@@ -22,7 +10,6 @@ export async function deviceChoices(): Promise<DeviceChoice[]> {
   return Promise.all(
     listing.map(async ({ name, available, reason }) => ({
       name,
-      label: labelOf(name),
       reason: available ? undefined : (reason ?? "it does not open here."),
       detail: available ? await detailOf(name) : "",
     })),

@@ -1,7 +1,6 @@
 /** The table of runs: a sample of each line, its settings and numbers, and a button that takes it out. */
 import { sampleOf } from "./chart";
-import { labelOf } from "./device";
-import { percent, type Run, smoothed } from "./run";
+import { labelOf, percent, type Run, smoothed } from "./run";
 
 const COLUMNS = ["", "rate", "", "steps", "loss", "test"];
 

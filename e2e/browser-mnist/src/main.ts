@@ -1,51 +1,49 @@
 /** The page: what its controls do, and what it shows. */
-import { init } from "@opt/core";
 import { drawChart } from "./chart";
-import { fileOf, keep, kept, SavedRun } from "./checkpoint";
-import { type DeviceChoice, deviceChoices, labelOf } from "./device";
-import { DIGITS_BYTES, type Digits, fetchDigits } from "./digits";
+import { type DigitFiles, digitsOf, fetchDigits, PIXELS } from "./digits";
 import { Legend } from "./legend";
-import { isOptimizerName, OPTIMIZERS, type OptimizerName } from "./optimizers";
 import { Pad } from "./pad";
 import { button, complain, element, say, show, showProgress } from "./page";
 import { Probabilities } from "./probabilities";
-import { percent, type Run, smoothed } from "./run";
-import type { Settings } from "./session";
+import type { DeviceChoice, Opened } from "./requests";
+import { BATCH, labelOf, percent, type Run, type Settings, smoothed } from "./run";
 import { Tiles } from "./tiles";
 import { Training } from "./training";
 
 const SHOWN = Int32Array.from({ length: 20 }, (_, i) => i);
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
+const count = (number: number) => number.toLocaleString("en");
 
-async function loadDigits(): Promise<[Digits, Digits]> {
-  say(`Loading ${megabytes(DIGITS_BYTES)} of digits …`);
-  let bytes = 0;
-  const arrived = (more: number) => {
+async function loadDigits(): Promise<[DigitFiles, DigitFiles]> {
+  say("Loading the digits …");
+  let [bytes, all] = [0, 0];
+  const arrived = (more: number, expected: number) => {
     bytes += more;
-    showProgress(bytes / DIGITS_BYTES);
+    all += expected;
+    showProgress(bytes / all);
   };
   const digits = await Promise.all([fetchDigits("train", arrived), fetchDigits("t10k", arrived)]);
   showProgress(undefined);
   return digits;
 }
 
-function fillChoices(devices: readonly DeviceChoice[]): void {
+function fillChoices({ devices, rates }: Opened): void {
   const option = (value: string, label: string, disabled = false) => {
     const made = new Option(label, value);
     made.disabled = disabled;
     return made;
   };
   element("device").replaceChildren(
-    ...devices.map(({ name, label, reason }) =>
-      option(name, reason ? `${label} (not here)` : label, reason !== undefined),
+    ...devices.map(({ name, reason }) =>
+      option(name, reason ? `${labelOf(name)} (not here)` : labelOf(name), reason !== undefined),
     ),
   );
-  element("optimizer").replaceChildren(...Object.keys(OPTIMIZERS).map((name) => option(name, name)));
+  element("optimizer").replaceChildren(...Object.keys(rates).map((name) => option(name, name)));
 }
 
 /** What the fields say. @throws Error in words */
 function settingsOfFields(): Settings {
-  const optimizer = element<HTMLSelectElement>("optimizer").value as OptimizerName;
+  const optimizer = element<HTMLSelectElement>("optimizer").value;
   const field = element<HTMLInputElement>("lr");
   const lr = field.valueAsNumber;
   const fits = lr > 0 && lr <= 10;
@@ -61,22 +59,26 @@ function showSettings({ optimizer, lr, device }: Settings, devices: readonly Dev
   element<HTMLSelectElement>("device").value = device;
   const detail = devices.find(({ name }) => name === device)?.detail;
   const missing = devices.filter(({ reason }) => reason !== undefined);
-  const notes = missing.map(({ label, reason }) => `${label} does not open here: ${reason}`);
+  const notes = missing.map(({ name, reason }) => `${labelOf(name)} does not open here: ${reason}`);
   show("note", [detail ? `${labelOf(device)}: ${detail}.` : "", ...notes].join(" ").trim());
 }
 
 async function start(): Promise<void> {
   const probabilities = new Probabilities(element("probabilities"));
-  const [train, test] = await loadDigits();
+  const [train, testFiles] = await loadDigits();
   say("Opening a device …");
-  const devices = await deviceChoices();
-  fillChoices(devices);
-  const wanted = new URLSearchParams(location.search).get("device");
-  const { name } = await init(wanted ?? undefined);
-  const first: Settings = { optimizer: "NAdam", lr: OPTIMIZERS.NAdam.lr, device: name };
+  const training = new Training({ looked: look, failed });
+  const wanted = new URLSearchParams(location.search).get("device") ?? undefined;
+  const [test, opened] = await Promise.all([
+    digitsOf(testFiles),
+    training.ask({ ask: "open", train, test: testFiles, device: wanted }),
+  ]);
+  const { devices, rates } = opened;
+  fillChoices(opened);
+  show("tested", `of ${count(test.count)} test digits`);
+  const first: Settings = { optimizer: "NAdam", lr: rates.NAdam!, device: opened.device };
+  await training.begin(first);
   showSettings(first, devices);
-
-  const training = Training.from(train, test, { looked: look, measuring, failed }, first);
   const tiles = new Tiles(element("digits"), test, SHOWN);
   const legend = new Legend(element("runs"), (run) => {
     training.remove(run);
@@ -99,7 +101,7 @@ async function start(): Promise<void> {
     while (askAgain) {
       askAgain = false;
       const image = pad.image();
-      const likely = image && (await training.session.probabilities(image));
+      const likely = image && (await training.ask({ ask: "probabilities", image }));
       const best = probabilities.show(likely);
       const untrained = training.run.losses.length === 0 ? ", as a guess: it has not learned anything yet" : "";
       const sure = likely ? percent(likely[best]!) : "";
@@ -130,20 +132,16 @@ async function start(): Promise<void> {
   }
 
   async function look(): Promise<void> {
-    const { run, session, speed } = training;
-    tiles.show(await session.predict(test, SHOWN));
-    show("step", session.steps.toLocaleString("en"));
+    const { run, speed } = training;
+    tiles.show(await training.ask({ ask: "names", positions: SHOWN }));
+    show("step", count(run.losses.length));
     show("loss", run.losses.at(-1)?.toFixed(3) ?? "–");
-    show("speed", speed > 0 ? Math.round(speed).toLocaleString("en") : "–");
+    show("speed", speed > 0 ? count(Math.round(speed * BATCH)) : "–");
     const measured = run.measured.at(-1);
     show("accuracy", measured ? percent(measured.accuracy) : "–");
     draw();
     if (training.running) say(`Training on ${labelOf(run.device)} …`);
     await judge();
-  }
-
-  function measuring(): void {
-    say(`Measuring on the ${test.count.toLocaleString("en")} test digits …`);
   }
 
   function failed(error: unknown): void {
@@ -153,7 +151,8 @@ async function start(): Promise<void> {
     complain(error);
   }
 
-  const saved = () => `${training.session.steps.toLocaleString("en")} steps of run ${training.run.number + 1}`;
+  const steps = () => count(training.run.losses.length);
+  const saved = () => `${steps()} steps of run ${training.run.number + 1}`;
 
   async function pause(): Promise<void> {
     show("train", "Train");
@@ -162,6 +161,8 @@ async function start(): Promise<void> {
 
   /** Carries out what a control asks for, one thing at a time and while training rests, and says what went wrong. */
   let working = Promise.resolve();
+  /** A press on Train that leaves a field with a wrong number does not train. */
+  let isRefused = false;
   function whenUsed(id: string, action: () => Promise<string>, event = "click"): void {
     element(id).addEventListener(event, () => {
       working = working.then(async () => {
@@ -171,34 +172,31 @@ async function start(): Promise<void> {
         } catch (error) {
           say("That did not work.");
           complain(error);
+          isRefused = true;
           showSettings(training.run, devices);
         }
       });
     });
   }
 
-  async function begin(settings: Settings, file?: SavedRun): Promise<void> {
-    say(`Opening ${labelOf(settings.device)} …`);
-    await training.begin(settings, file);
-    showSettings(settings, devices);
+  async function load(from: Blob | "kept"): Promise<string> {
+    await training.load(from, training.run.device);
+    showSettings(training.run, devices);
     await look();
+    return `Loaded: ${training.run.optimizer} after ${steps()} steps.`;
   }
 
-  async function load(run: SavedRun): Promise<string> {
-    const { device, ...settings } = run.values.settings;
-    const here = devices.some(({ name, reason }) => name === device && reason === undefined);
-    await begin({ ...settings, device: here ? device : training.run.device }, run);
-    return `Loaded: ${settings.optimizer} after ${training.session.steps.toLocaleString("en")} steps.`;
-  }
-
-  button("train").addEventListener("click", () => {
+  button("train").addEventListener("pointerdown", () => {
+    isRefused = false;
+  });
+  button("train").addEventListener("click", ({ detail }) => {
+    const isPressed = detail > 0; // not by a key
     working = working.then(async () => {
+      if (isPressed && isRefused) return;
       if (training.running) {
         await pause();
         const { accuracy = 0 } = training.run.measured.at(-1) ?? {};
-        say(
-          `Paused after ${training.session.steps.toLocaleString("en")} steps: ${percent(accuracy)} of the test digits.`,
-        );
+        say(`Paused after ${steps()} steps: ${percent(accuracy)} of the test digits.`);
         return;
       }
       show("train", "Pause");
@@ -207,33 +205,40 @@ async function start(): Promise<void> {
     });
   });
   const newRun = async () => {
-    await begin(settingsOfFields());
+    const settings = settingsOfFields();
+    say(`Opening ${labelOf(settings.device)} …`);
+    await training.begin(settings);
+    showSettings(settings, devices);
+    await look();
     return `Run ${training.run.number + 1} is ready: ${training.run.optimizer}, rate ${training.run.lr}, on ${labelOf(training.run.device)}.`;
   };
   whenUsed("again", newRun);
   whenUsed("device", newRun, "change");
   whenUsed("lr", newRun, "change");
   element("optimizer").addEventListener("change", () => {
-    const { value } = element<HTMLSelectElement>("optimizer");
-    if (isOptimizerName(value)) element<HTMLInputElement>("lr").value = String(OPTIMIZERS[value].lr);
+    element<HTMLInputElement>("lr").value = String(rates[element<HTMLSelectElement>("optimizer").value]);
   });
   whenUsed("optimizer", newRun, "change");
   whenUsed("keep", async () => {
     say("Saving in this browser …");
-    await keep(training.session, training.run);
+    await training.ask({ ask: "keep" });
     return `Kept in this browser: ${saved()}.`;
   });
   whenUsed("restore", async () => {
     say("Looking for what is kept …");
-    const run = await kept();
-    return run === undefined ? "Nothing is kept in this browser yet." : load(run);
+    try {
+      return await load("kept");
+    } catch (error) {
+      if ((error as { code?: string }).code === "MISSING") return "Nothing is kept in this browser yet.";
+      throw error;
+    }
   });
   whenUsed("download", async () => {
     say("Saving …");
-    const file = await fileOf(training.session, training.run);
+    const file = await training.ask({ ask: "file" });
     const link = document.createElement("a");
     link.href = URL.createObjectURL(file);
-    link.download = `digits-${training.session.steps}.safetensors`;
+    link.download = `digits-${training.run.losses.length}.safetensors`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
     return `Saved as ${link.download}: ${saved()}, ${megabytes(file.size)}.`;
@@ -247,20 +252,20 @@ async function start(): Promise<void> {
       input.value = "";
       if (file === undefined) return "No file was chosen.";
       say(`Reading ${file.name} …`);
-      return load(await SavedRun.open(file));
+      return load(file);
     },
     "change",
   );
   button("clear").addEventListener("click", () => pad.clear());
   button("sample").addEventListener("click", () => {
     const position = Math.floor(Math.random() * test.count);
-    pad.place(test.pixels.subarray(position * 784, (position + 1) * 784));
+    pad.place(test.pixels.subarray(position * PIXELS, (position + 1) * PIXELS));
   });
   new ResizeObserver(draw).observe(element("loss-chart"));
 
   await look();
   for (const id of ["train", "again", "sample", "keep", "restore", "download", "open"]) button(id).disabled = false;
-  say(`Ready to train on ${labelOf(name)}.`);
+  say(`Ready to train on ${labelOf(opened.device)}.`);
 }
 
 start().catch((error: unknown) => {

@@ -1,18 +1,15 @@
 /** The optimizers that the page offers, in one list. */
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { Adamax } from "@opt/adamax";
-import type { OptimizerState, Tensor } from "@opt/core";
+import type { Tensor } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { RAdam } from "@opt/radam";
 import { RMSprop } from "@opt/rmsprop";
 import { SGD } from "@opt/sgd";
+import type { FitOptimizer } from "@opt/train";
 
 /** What the page asks of an optimizer. */
-export interface Trainer {
-  step(): unknown;
-  zeroGrad(): void;
-  stateDict(): OptimizerState;
-  loadStateDict(state: OptimizerState): void;
+export interface Trainer extends FitOptimizer {
   dispose(): void;
 }
 

@@ -8,9 +8,9 @@ export function show(id: string, text: string): void {
   if (target.textContent !== text) target.textContent = text;
 }
 
-/** What the page does, in words. What went wrong before has been read by now. */
+/** What the page does, in words. What went wrong before has been read by now; its room stays, so that nothing moves under a click. */
 export function say(text: string): void {
-  element("problem").hidden = true;
+  element("problem").classList.add("read");
   show("message", text);
 }
 
@@ -18,11 +18,11 @@ export function say(text: string): void {
 export function complain(error: unknown): void {
   const text = error instanceof Error ? error.message : String(error);
   show("problem", `${text.charAt(0).toUpperCase()}${text.slice(1)}`);
-  element("problem").hidden = false;
+  element("problem").classList.remove("read");
 }
 
 export function showProgress(share: number | undefined): void {
   const bar = element<HTMLProgressElement>("progress");
   bar.hidden = share === undefined;
-  if (share !== undefined) bar.value = share;
+  if (share !== undefined && Number.isFinite(share)) bar.value = share;
 }

@@ -1,6 +1,17 @@
 /** What is kept of a run when its weights are gone: the settings, the curves, and how both are drawn. */
-import { labelOf } from "./device";
-import type { Settings } from "./session";
+
+/** Images of a step. */
+export const BATCH = 128;
+
+export interface Settings {
+  readonly optimizer: string;
+  readonly lr: number;
+  readonly device: string;
+}
+
+const LABELS: Readonly<Record<string, string>> = { webgpu: "WebGPU", wasm: "WebAssembly", js: "JavaScript" };
+
+export const labelOf = (device: string): string => LABELS[device] ?? device;
 
 export interface Measured {
   readonly step: number;

@@ -18,13 +18,13 @@ export class Tiles {
     }
   }
 
-  /** Wrong names are told by words, not by colour alone: "2, is 7". */
+  /** Wrong names are told by words, not by colour alone: "7, read as 2". */
   show(names: ArrayLike<number>): void {
     this.captions.forEach((caption, i) => {
       const truth = this.digits.labels[this.positions[i]!]!;
       const right = names[i] === truth;
       caption.className = right ? "right" : "wrong";
-      caption.textContent = right ? String(truth) : `${names[i]}, is ${truth}`;
+      caption.textContent = right ? String(truth) : `${truth}, read as ${names[i]}`;
     });
   }
 }

@@ -1,65 +1,56 @@
-/** The runs: one that has its weights and may train, and the curves of those before it. */
-import { concat, init, type Tensor, tidy } from "@opt/core";
-import type { SavedRun } from "./checkpoint";
-import type { Digits } from "./digits";
-import { MOST_RUNS, type Run } from "./run";
-import { BATCH, Session, type Settings } from "./session";
+/** The runs: one whose weights the worker has, and the curves of those before it. */
+import { type StartedRun, start } from "@opt/train/worker";
+import type { Answers, Begun, Request } from "./requests";
+import { MOST_RUNS, type Run, type Settings } from "./run";
 
-/** Steps between two measurements on all test digits. */
-const MEASURE_EVERY = 200;
-/** Between two looks the device runs ahead: for about so many milliseconds. */
+/** Milliseconds between two looks at a training. */
 const LOOK_EVERY = 80;
-const MOST_STEPS = 50;
 
 export interface Watcher {
   /** Everything that is shown may have changed. */
   looked(): Promise<void>;
-  measuring(): void;
   /** Training has stopped by itself. */
   failed(error: unknown): void;
 }
 
 export class Training {
   readonly runs: Run[] = [];
-  /** Images a second, of the last look. */
+  run!: Run;
+  /** Steps a second, of the last look. */
   speed = 0;
-  running = false;
+  private readonly worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
+  private active: StartedRun<Answers["train"]> | undefined;
   private round: Promise<void> = Promise.resolve();
 
-  private constructor(
-    private readonly training: Digits,
-    private readonly test: Digits,
-    private readonly watcher: Watcher,
-    public session: Session,
-    public run: Run,
-  ) {
-    this.runs.push(run);
+  constructor(private readonly watcher: Watcher) {}
+
+  get running(): boolean {
+    return this.active !== undefined;
   }
 
-  /** `settings.device` is open and the default one. */
-  static from(training: Digits, test: Digits, watcher: Watcher, settings: Settings): Training {
-    const run: Run = { ...settings, number: 0, losses: [], measured: [] };
-    return new Training(training, test, watcher, new Session(training, settings), run);
+  /** The worker answers also while it trains. */
+  ask<Ask extends keyof Answers>(request: Request & { ask: Ask }): Promise<Answers[Ask]> {
+    return start<Answers[Ask]>(this.worker, request).result;
   }
 
-  /** Begins a run, from first weights or from a file; the one before it keeps its curve. */
-  async begin(settings: Settings, saved?: SavedRun): Promise<void> {
+  /** Begins a run; the one before it keeps its curve. */
+  begin(settings: Settings): Promise<void> {
+    return this.replace({ ask: "begin", settings });
+  }
+
+  /** Goes on with a run that was saved. */
+  load(from: Blob | "kept", device: string): Promise<void> {
+    return this.replace({ ask: "begin", from, device });
+  }
+
+  private async replace(request: Request & { ask: "begin" }): Promise<void> {
     await this.pause();
-    await init(settings.device);
-    const session = new Session(this.training, settings);
-    try {
-      saved?.loadInto(session);
-    } catch (error) {
-      session.dispose();
-      throw error;
-    }
-    this.session.dispose();
-    this.session = session;
-    if (this.run.losses.length === 0) this.remove(this.run);
+    const { settings, losses, measured }: Begun = await this.ask(request);
+    if (this.run?.losses.length === 0) this.remove(this.run);
     if (this.runs.length === MOST_RUNS) this.runs.shift();
     const used = new Set(this.runs.map(({ number }) => number));
     const number = Array.from({ length: MOST_RUNS }, (_, i) => i).find((free) => !used.has(free))!;
-    this.run = { ...settings, number, losses: [], measured: [], ...saved?.curves };
+    this.run = { ...settings, number, losses: [...losses], measured: [...measured] };
     this.runs.push(this.run);
     this.speed = 0;
   }
@@ -69,58 +60,34 @@ export class Training {
   }
 
   start(): void {
-    this.running = true;
-    this.round = this.train().catch((error: unknown) => {
-      this.running = false;
+    this.active = start(this.worker, { ask: "train" } satisfies Request);
+    this.round = this.follow(this.active).catch((error: unknown) => {
+      this.active = undefined;
       this.watcher.failed(error);
     });
   }
 
   /** Resolves when nothing is under way any more. */
   async pause(): Promise<void> {
-    this.running = false;
+    this.active?.stop();
     await this.round;
   }
 
-  private async train(): Promise<void> {
-    let stride = 1;
-    while (this.running) {
+  private async follow(active: StartedRun<Answers["train"]>): Promise<void> {
+    const { run } = this;
+    for await (const { type, step, losses, logs } of active) {
       const begin = performance.now();
-      const losses = await readAll(Array.from({ length: stride }, () => this.session.step()));
-      const elapsed = performance.now() - begin;
-      this.run.losses.push(...losses);
-      this.speed = (stride * BATCH * 1000) / elapsed;
-      stride = Math.min(Math.max(Math.round((stride * LOOK_EVERY) / elapsed), 1), MOST_STEPS);
-      if (!losses.every(Number.isFinite))
-        throw new Error(
-          "The loss is no number any more: the learning rate is too high. Begin a new run with a smaller one.",
-        );
-      if (this.session.steps - this.lastMeasured >= MEASURE_EVERY) await this.measure();
+      const before = run.losses.length;
+      if (type === "trainBegin") run.losses.length = step; // after a failure it goes on from the last pause
+      run.losses.push(...losses);
+      if (type === "evaluate") run.measured.push({ step, accuracy: logs.val_accuracy! });
       await this.watcher.looked();
-      await new Promise(requestAnimationFrame);
+      // While this event is held, the worker tells of no step.
+      await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY - (performance.now() - begin)));
+      this.speed = ((run.losses.length - before) * 1000) / (performance.now() - begin);
     }
-    if (this.session.steps > this.lastMeasured) await this.measure();
+    run.measured.splice(0, run.measured.length, ...(await active.result));
+    this.active = undefined;
     await this.watcher.looked();
-  }
-
-  private get lastMeasured(): number {
-    return this.run.measured.at(-1)?.step ?? 0;
-  }
-
-  private async measure(): Promise<void> {
-    this.watcher.measuring();
-    const step = this.session.steps;
-    this.run.measured.push({ step, accuracy: await this.session.accuracy(this.test) });
-  }
-}
-
-/** The values of tensors of one element, in one read. */
-async function readAll(scalars: readonly Tensor[]): Promise<number[]> {
-  const together = tidy(() => concat(scalars.map((scalar) => scalar.reshape([1]))));
-  for (const scalar of scalars) scalar.dispose();
-  try {
-    return [...(await together.data())];
-  } finally {
-    together.dispose();
   }
 }
