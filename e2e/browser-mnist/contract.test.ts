@@ -1,4 +1,5 @@
 // The contract suite and the goldens on the WebGPU of real Chromium: calls travel from Node into the page.
+// `packages/kernels-webgpu` tries all cases of the same kernels in Node.
 import { init, registerBackend } from "@opt/core";
 import { contractSuite, goldenSuite } from "@opt/testkit";
 import { executablePath, launchBrowser, openPage } from "@opt/testkit/browser";
@@ -33,11 +34,18 @@ contractSuite({
   dtypes: ["f32"],
   exact: false,
   tolerances: { rule: { absolute: 1e-6, relative: 1e-4 } }, // as in Node: where scalars of any sign cancel
+  sampled: true,
   skip,
 });
 
 registerBackend({ name: "webgpu", rank: 30, load: open });
 if (skip === undefined) {
   const device = () => init("webgpu");
-  goldenSuite({ name: "WebGPU in Chromium", optimizers: await optimizerClasses(), exact: false, device });
+  goldenSuite({
+    name: "WebGPU in Chromium",
+    optimizers: await optimizerClasses(),
+    exact: false,
+    sampled: true,
+    device,
+  });
 }

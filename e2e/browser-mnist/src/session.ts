@@ -25,9 +25,9 @@ export class Session {
   readonly #model: Sequential;
   readonly #optimizer;
   readonly #logits: Compiled<[images: Tensor], Tensor>;
-  readonly #data: DataLoader<unknown, Batch>;
+  readonly #data: DataLoader<Batch, Batch>;
   readonly #test: ReturnType<typeof datasetOf>;
-  readonly #validation: DataLoader<unknown, Batch>;
+  readonly #validation: DataLoader<Batch, Batch>;
   readonly #measuring = {
     metrics: [accuracy()],
     forward: ([images, target]: Batch) => {

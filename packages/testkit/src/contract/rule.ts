@@ -130,13 +130,15 @@ export function ruleContract(context: ContractContext): void {
       (slot) => (["f16r", "f32"] as const)[slot] ?? "uq8",
     ];
     if (hasMirror) {
-      it.each(drawn.map((mix) => rule.buffers.map((_, slot) => mix(slot))))(
+      it.each(context.cases(drawn).map((mix) => rule.buffers.map((_, slot) => mix(slot))))(
         "rounded at random as %s, %s, %s, %s, ...",
         async (...stored) => checkRule(rule, [...SIZES, 1, 64, 0, 259], seededScalars(rule, 90), 100, stored),
       );
     }
     it.each(
-      mixes.map((mix) => Array.from({ length: rule.buffers.length + (hasMirror ? 1 : 0) }, (_, slot) => mix(slot))),
+      context
+        .cases(mixes)
+        .map((mix) => Array.from({ length: rule.buffers.length + (hasMirror ? 1 : 0) }, (_, slot) => mix(slot))),
     )("stored as %s, %s, %s, %s, ...", async (...stored) => {
       await checkRule(rule, [...SIZES, 1, 64, 0, 259], seededScalars(rule, 90), 100, stored);
       if (hasMirror) await checkRule(rule, [31], seededScalars(rule, 91), 130, stored.slice(0, -1));
@@ -210,7 +212,7 @@ export function ruleContract(context: ContractContext): void {
   /** What is done to the gradient before, by numbers and by what the device has. */
   function checkRewrites(rule: Rule): void {
     const own = seededScalars(rule, 140);
-    it.each(REWRITES)("after %j", async ({ rewrites, by }) => {
+    it.each(context.cases(REWRITES))("after %j", async ({ rewrites, by }) => {
       const made = rewritten(rule, rewrites);
       const scalars = [...own, ...by];
       const device = [...scalars.keys()];
@@ -276,7 +278,7 @@ export function ruleContract(context: ContractContext): void {
   it.each(dtype === "f32" ? (["bf16r", "f16r"] as const) : [])("rules draw for each element of %s", checkDraws);
 
   describe.each(BUILTIN_RULES)("rule $name", (rule) => {
-    it.each(SIZES)("of one tensor of %d", (size) => checkRule(rule, [size], seededScalars(rule, 1), 10));
+    it.each(context.cases(SIZES))("of one tensor of %d", (size) => checkRule(rule, [size], seededScalars(rule, 1), 10));
     it("of many tensors of different sizes in one launch", async () => {
       await checkRule(rule, [...SIZES, 1, 64, 0, 256], seededScalars(rule, 2), 20);
     });
