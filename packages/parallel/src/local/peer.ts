@@ -1,5 +1,5 @@
 /** Another rank of this machine: what was sent to it, what it sent, and who waits for that. */
-import { readSync, writeSync } from "node:fs";
+import { readSync, writevSync } from "node:fs";
 import type { Socket } from "node:net";
 import { OptError } from "@opt/core";
 import type { Arena } from "./arena";
@@ -12,6 +12,9 @@ const SMALL = 4096;
 const PIECE = 4 << 20;
 /** Without shared memory bytes take the socket: the reader holds a piece until it is whole. */
 const INLINE_PIECE = 64 << 10;
+
+/** What is told of at once, unless the program waits before: each word wakes the other rank, which may take this one's processor. */
+const TOLD_AT_ONCE = 8 << 20;
 
 /** A piece that came, and that nobody asked for yet. */
 interface Waiting {
@@ -43,6 +46,9 @@ export class Peer {
   readonly #reader = new FrameReader();
   /** What the socket has not taken yet. */
   readonly #outbox: Uint8Array[] = [];
+  /** Bytes that the outbox tells of. */
+  #untold = 0;
+  #willFlush = false;
   #again: NodeJS.Timeout | undefined;
   #ended: OptError | undefined;
   #flushed: (() => void) | undefined;
@@ -91,8 +97,10 @@ export class Peer {
     this.#flush();
     for (;;) {
       const count = attempt(() => readSync(this.file, chunk));
-      if (count === undefined) return true;
-      if (count <= 0) return false;
+      if (count === undefined || count <= 0) {
+        this.#flush();
+        return count === undefined;
+      }
       this.#read(chunk.subarray(0, count));
     }
   }
@@ -146,13 +154,13 @@ export class Peer {
     const length = Math.min(message - done, PIECE);
     const offset = isSmall ? undefined : this.arena.put(bytes.subarray(done, done + length));
     if (offset !== undefined) {
-      this.#write(writeHeader({ kind: SHARED, tag, message, length, offset }));
+      this.#write(writeHeader({ kind: SHARED, tag, message, length, offset }), length);
       unsent.done += length;
     } else if (isSmall || this.arena.isEmpty) {
       // A machine without shared memory: slower, but it goes on.
       const some = Math.min(length, INLINE_PIECE);
       const header = writeHeader({ kind: INLINE, tag, message, length: some, offset: 0 });
-      this.#write(Buffer.concat([header, bytes.subarray(done, done + some)]));
+      this.#write(Buffer.concat([header, bytes.subarray(done, done + some)]), some);
       unsent.done += some;
     } else return false;
     if (unsent.done < message) return true;
@@ -165,21 +173,29 @@ export class Peer {
     for (const { frame, bytes } of this.#reader.read(chunk)) this.#arrived(frame, bytes);
   }
 
-  #write(bytes: Buffer): void {
+  /** Leaves when the program waits, or when it polls. */
+  #write(bytes: Buffer, tells = 0): void {
     this.#outbox.push(bytes);
-    this.#flush();
+    this.#untold += tells;
+    if (this.#untold >= TOLD_AT_ONCE) this.#flush();
+    else if (!this.#willFlush) {
+      this.#willFlush = true;
+      queueMicrotask(() => {
+        this.#willFlush = false;
+        this.#flush();
+      });
+    }
   }
 
   #flush(): void {
     const { length } = this.#outbox;
+    this.#untold = 0;
     while (this.#outbox.length > 0) {
-      const [first] = this.#outbox as [Uint8Array];
-      const count = attempt(() => writeSync(this.file, first));
+      const count = attempt(() => writevSync(this.file, this.#outbox));
       if (count === undefined) break;
       if (count < 0)
         this.#outbox.length = 0; // no one is there: the end of the socket is told by itself
-      else if (count < first.byteLength) this.#outbox[0] = first.subarray(count);
-      else this.#outbox.shift();
+      else this.#leave(count);
     }
     // The event loop does not say when a descriptor that others write takes more.
     if (this.#outbox.length > 0) {
@@ -188,6 +204,17 @@ export class Peer {
         this.#flush();
       }, 1);
     } else if (length > 0) this.#hold();
+  }
+
+  /** So many bytes of the outbox have left. */
+  #leave(count: number): void {
+    let rest = count;
+    while (rest > 0) {
+      const [first] = this.#outbox as [Uint8Array];
+      if (rest < first.byteLength) this.#outbox[0] = first.subarray(rest);
+      else this.#outbox.shift();
+      rest -= Math.min(rest, first.byteLength);
+    }
   }
 
   #arrived(frame: Frame, bytes: Uint8Array): void {
