@@ -11,6 +11,7 @@ const RUNS: readonly Run[] = [
   { algorithm: "NAdam", device: "cpu", steps: 50, options: { bucketBytes: 150 } },
   { algorithm: "AMSGrad", device: "wasm", steps: 50 },
   { algorithm: "AdamW", device: "cpu", steps: 50, sharded: true },
+  { algorithm: "AdamW", device: "cpu", steps: 10, fully: true, clip: { norm: 0.5 } },
 ];
 
 describe.each(launchers)("$name", ({ missing, launcher }) => {

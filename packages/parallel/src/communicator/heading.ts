@@ -18,7 +18,8 @@ export const HEADING_BYTES = 256;
 const DIGEST = 16;
 export const ADVICE = "All ranks call the same collectives in the same order, with tensors of one dtype and shape.";
 /** Of what a group noted. */
-const NOTED = "All ranks make the same meshes, layers and async saves, from one seed, and give them the same inputs.";
+const NOTED =
+  "All ranks make the same meshes, layers, optimizers and async saves, from one seed, and give them the same inputs.";
 
 /** Of a tensor that all ranks have alike. */
 export function headingOf(what: string, { dtype, shape }: Tensor): Heading {

@@ -58,7 +58,7 @@ it("of one rank alone are told by the next collective", async () => {
     process.exit(0);`;
   const { told } = await runJob(2, body, { imports });
   const advice =
-    "All ranks make the same meshes, layers and async saves, from one seed, and give them the same inputs.";
+    "All ranks make the same meshes, layers, optimizers and async saves, from one seed, and give them the same inputs.";
   expect(told[1]).toEqual([
     "BAD_STATE",
     `[allReduce] in allReduce "mean" rank 0 has "an async save" where this rank has nothing. ${advice}`,

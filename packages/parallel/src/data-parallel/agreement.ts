@@ -1,5 +1,5 @@
 /** What must be equal on all ranks before the first step: compared by one number, and named where it is not. */
-import { OptError } from "@opt/core";
+import { OptError, type Tensor } from "@opt/core";
 import { digest } from "../communicator/digest";
 import type { Group } from "../communicator/group";
 import { broadcastJson, gatherJson } from "../communicator/messages";
@@ -53,4 +53,13 @@ function differenceOf(all: readonly Lines[]): string {
     return `${shown(first[at])} on rank 0 and ${shown(lines[at])} on rank ${rank}`;
   }
   return "lists that changed meanwhile";
+}
+
+/** Of an optimizer, as `groups` shows them. */
+export type Groups = readonly { readonly params: readonly Tensor[] }[];
+
+/** All options but the parameters. */
+export function optionsLine(groups: Groups): string {
+  const options = groups.map(({ params: _, ...each }): { lr?: unknown } => each);
+  return `lr ${options.map(({ lr }) => lr).join()}, options ${digestOf([JSON.stringify(options)])}`;
 }

@@ -200,6 +200,12 @@ const MISUSE: [string, string, string, RegExp][] = [
   ["state of other ranks", "parallel.loadStateDict({ bias: core.ones([8]) })", "BAD_STATE", /must have shape \[4/],
   ["a second backward", "backward(), backward()", "BAD_STATE", /a second time before sync/],
   [
+    "another learning rate",
+    "(new SGD(parallel.namedParameters(), { lr: 1 + rank }).step(), backward())",
+    "BAD_STATE",
+    /gathering of weights.* "step 1 with lr [12], options .*" where this rank has "step 1 with lr [12],.*optimizers/,
+  ],
+  [
     "other modules than the others",
     "rank === 0 ? backward() : parallel.clipGradNorm(1)",
     "BAD_STATE",

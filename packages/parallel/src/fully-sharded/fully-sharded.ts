@@ -1,27 +1,15 @@
 /** ZeRO-3: parameters, gradients and optimizer state of each module are divided over the ranks, and whole only while it computes. */
 import type { Layout, Split, TensorLayout } from "@opt/checkpoint";
-import {
-  check,
-  checkOptions,
-  concat,
-  full,
-  keep,
-  noGrad,
-  nonFinite,
-  norms,
-  onGradient,
-  show,
-  type Tensor,
-  tidy,
-  zeros,
-} from "@opt/core";
-import { Module, Sequential } from "@opt/nn";
+import { check, checkOptions, keep, noGrad, nonFinite, onGradient, show, type Tensor, tidy, zeros } from "@opt/core";
+import { Module } from "@opt/nn";
 import { Communicator } from "../communicator/communicator";
 import { allGatherJson } from "../communicator/messages";
-import { agree } from "../data-parallel/agreement";
+import { agree, type Groups, optionsLine } from "../data-parallel/agreement";
 import { Buffers } from "../data-parallel/buffers";
-import { averagedBy, buffersOf, checkParameters, linesOf, type NamedParameter } from "../data-parallel/parameters";
+import { averagedBy, buffersOf, checkParameters, linesOf } from "../data-parallel/parameters";
+import { checkElementwise, clipByNorm } from "./clip";
 import { type Shard, Unit } from "./unit";
+import { parametersByUnit, unitsOf } from "./units";
 
 const WHERE = "FullyShardedDataParallel";
 
@@ -64,6 +52,8 @@ export class FullyShardedDataParallel<Model extends Module> {
   #isOpen = false;
   #isSilent = false;
   #step = 0;
+  /** Groups of optimizers that have stepped since the last `sync`. */
+  readonly #stepped = new Set<Groups>();
 
   /** @throws OptError BAD_ARGUMENT; BAD_STATE if another one averages the model; DEVICE_MISMATCH if parameters lie on several devices; DUPLICATE; UNSUPPORTED for complex ones */
   constructor(module: Model, communicator: Communicator, options: FullyShardedDataParallelOptions = {}) {
@@ -90,7 +80,7 @@ export class FullyShardedDataParallel<Model extends Module> {
     this.ready = agreed.then(() => {});
     this.ready.catch(() => {}); // sync() throws it
     this.#overflow = keep(zeros([1], { device: parameters[0]!.tensor.device }));
-    this.#units = divided(module, units, parameters).map(([unit, name, list]) => {
+    this.#units = parametersByUnit(module, units, parameters).map(([unit, name, list]) => {
       const made = new Unit(name, communicator, list, (shard) => this.#checkOpen(shard));
       for (const shard of made.shards) this.#take(made, shard);
       if (!isAlone) this.#removers.push(unit.onForward(() => made.evict()));
@@ -105,16 +95,23 @@ export class FullyShardedDataParallel<Model extends Module> {
     part.overflow = this.#overflow;
     if (this.communicator.size === 1) return;
     this.#removers.push(onGradient(whole, () => this.#reached(unit, shard)));
-    if (!isDivided) {
-      part.checkSteps = (groups, _isStep, isStaged) => checkElementwise(name, groups, false, isStaged);
-      return;
-    }
+    part.checkSteps = (groups, isStep = false, isStaged) => {
+      checkElementwise(name, groups, isDivided && !isStep, isStaged);
+      if (isStep) this.#noteOptions(groups);
+    };
+    if (!isDivided) return;
     axisOf.set(whole, this.communicator);
-    part.checkSteps = (groups, isStep, isStaged) => checkElementwise(name, groups, !isStep, isStaged);
     whole.checkSteps = () => {
       const problem = () => `${name} is divided over the ranks, and has no gradient of its own.`;
       check(false, "BAD_STATE", WHERE, problem, "Use parallel.namedParameters() in place of the model's.");
     };
+  }
+
+  /** The next gathering compares the options of each optimizer that stepped. */
+  #noteOptions(groups: Groups): void {
+    if (this.#stepped.has(groups)) return;
+    this.#stepped.add(groups);
+    this.communicator.group.note(`step ${this.#step} with ${optionsLine(groups)}`);
   }
 
   /** The model's. */
@@ -167,6 +164,7 @@ export class FullyShardedDataParallel<Model extends Module> {
         unit.isReduced = false;
       }
       this.#isOpen = false;
+      this.#stepped.clear();
       this.#step++;
     }
   }
@@ -191,18 +189,7 @@ export class FullyShardedDataParallel<Model extends Module> {
     const isNorm = typeof maxNorm === "number" && maxNorm >= 0 && normType > 0;
     const problem = () => `needs a norm >= 0 and an order > 0, got ${show(maxNorm)}, ${show(normType)}.`;
     check(isNorm, "BAD_ARGUMENT", "clipGradNorm", problem);
-    return noGrad(() =>
-      tidy(() => {
-        const found = new Map(this.#units.flatMap((unit) => normsOf(unit, normType)));
-        const each = this.#shards().flatMap((shard) => found.get(shard) ?? []);
-        if (each.length === 0) return 0;
-        const total = each.length === 1 ? each[0]! : norms([concat(each)], normType);
-        const factor = full([1], maxNorm, { device: total.device, dtype: total.dtype }).div(total.add(1e-6)).minimum(1);
-        for (const { grad } of this.parameters())
-          if (grad !== null) grad.set(grad.mul(factor.to(grad.dtype === "f64" ? "f64" : "f32")).to(grad.dtype));
-        return total.dataSync()[0]!;
-      }),
-    );
+    return clipByNorm(this.#units, this.#shards(), maxNorm, normType);
   }
 
   /** Parts and buffers by name, for `saveCheckpoint` with `layout`. */
@@ -276,57 +263,4 @@ export const dividedOver = (whole: Tensor) => axisOf.get(whole);
 export function splitBy(axis: string, { shape }: Tensor, others: readonly Split[] = shape.map(() => null)): Split[] {
   const [first, ...rest] = others as [Split, ...Split[]];
   return [first === null ? axis : [first, axis].flat(), ...rest];
-}
-
-/** @throws OptError UNSUPPORTED for what needs whole parameters */
-function checkElementwise(
-  name: string,
-  groups: readonly { readonly clip?: { readonly norm?: number } | null }[],
-  isClipped: boolean,
-  isStaged = false,
-): void {
-  const whole = () => `the optimizer needs whole parameters, got a part of ${name}.`;
-  check(!isStaged, "UNSUPPORTED", WHERE, whole, "Muon, Lamb and Adafactor train with DataParallel.");
-  const limits = isClipped || groups.some(({ clip }) => clip?.norm !== undefined);
-  const norm = () => `a norm needs whole gradients, got a part of ${name}.`;
-  check(
-    !limits,
-    "UNSUPPORTED",
-    WHERE,
-    norm,
-    "await parallel.clipGradNorm(maxNorm) after sync(); by value: clip: { value }.",
-  );
-}
-
-function normsOf(unit: Unit, order: number): [Shard, Tensor][] {
-  const gradients = [...unit.gatherGradients()];
-  if (gradients.length === 0) return [];
-  const each = norms(
-    gradients.map(([, grad]) => grad),
-    order,
-  );
-  for (const [, grad] of gradients) grad.dispose();
-  return gradients.map(([shard], i) => [shard, each.slice(i, i + 1)]);
-}
-
-/** Children, and those of Sequentials in their place. */
-function unitsOf(module: Module): Module[] {
-  return [...module.namedChildren()].flatMap(([, child]) => (child instanceof Sequential ? unitsOf(child) : [child]));
-}
-
-/** Each unit with its parameters; those of no unit, or of several side by side, are the model's. */
-function divided(
-  model: Module,
-  units: readonly Module[],
-  parameters: readonly NamedParameter[],
-): [unit: Module, name: string, parameters: NamedParameter[]][] {
-  const holders = units.map((unit) => ({ unit, tensors: new Set(unit.parameters()), below: new Set(unit.modules()) }));
-  const lists = new Map<Module, NamedParameter[]>();
-  for (const parameter of parameters) {
-    const holding = holders.filter(({ tensors }) => tensors.has(parameter.tensor));
-    const inner = holding.find(({ unit }) => holding.every(({ below }) => below.has(unit)));
-    const owner = inner?.unit ?? model;
-    lists.set(owner, [...(lists.get(owner) ?? []), parameter]);
-  }
-  return [...lists].map(([unit, list]) => [unit, list[0]!.name.split(".").slice(0, -1).join(".") || "the model", list]);
 }

@@ -27,7 +27,7 @@ import type { Heading } from "../communicator/heading";
 import type { Operation } from "../communicator/operation";
 import { sampleOf } from "../communicator/sample";
 import { bytesOf, overwrite } from "../communicator/staging";
-import { agree } from "../data-parallel/agreement";
+import { agree, optionsLine } from "../data-parallel/agreement";
 import { boxesOfRange, filled } from "./boxes";
 import { type Range, rangesOf } from "./ranges";
 
@@ -381,18 +381,16 @@ export class ShardedOptimizer<Options extends BaseOptions> {
 
   /** What ranks must have alike at each step: of gradients and parameters some elements. */
   #heading(): Heading {
-    const options = this.#own.groups.map(({ params: _, ...each }) => each);
     const tensors = this.#tensors();
     const gradients = tensors.flatMap(({ grad }) => (grad === null || grad instanceof RowSparse ? [] : [grad]));
-    const present = tensors.map(({ grad }) => (grad === null ? 0 : 1));
-    const numbers = (values: unknown) => digest(new TextEncoder().encode(JSON.stringify(values)));
+    const present = digest(Uint8Array.from(tensors, ({ grad }) => (grad === null ? 0 : 1)));
     const sampled = (of: Tensor[]) => (this.#isReadable ? sampleOf(of, this.#steps) : "unread");
     return {
       what: `step ${this.#steps + 1} of ${WHERE}`,
       more: [
-        `lr ${options.map(({ lr }) => lr).join()}, options ${numbers(options)}`,
+        optionsLine(this.#own.groups),
         `state from step ${this.#freshAt + 1} on`,
-        `${gradients.length} of ${tensors.length} gradients ${numbers(present).slice(8)} ${sampled(gradients)}`,
+        `${gradients.length} of ${tensors.length} gradients ${present.slice(8)} ${sampled(gradients)}`,
         `weights ${sampled(tensors)}`,
       ],
       advice: ALIKE,
