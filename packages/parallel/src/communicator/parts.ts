@@ -24,4 +24,17 @@ export function piecesOf({ begin, end }: Part, width: number): Part[] {
 }
 
 /** A row of so few bytes travels whole to each rank: one wait in place of two, and half of the messages. */
-export const SMALL_BYTES = 4096;
+const SMALL_BYTES = 4096;
+/** Among more ranks it travels to the first one and back: 2 W messages in place of W x W. */
+const FEW_RANKS = 8;
+
+const isSmall = (count: number, width: number) => count * width <= SMALL_BYTES;
+
+export const travelsWhole = (count: number, width: number, ranks: number) =>
+  isSmall(count, width) && ranks <= FEW_RANKS;
+
+/** What each rank adds of a row that does not travel whole. */
+export function sharesOf(count: number, width: number, ranks: number): Part[] {
+  if (!isSmall(count, width)) return partsOf(count, ranks);
+  return Array.from({ length: ranks }, (_, rank) => ({ begin: rank === 0 ? 0 : count, end: count }));
+}

@@ -75,6 +75,7 @@ it.each([
   [2, [3, PIECE, 0, 2 * PIECE - 3, 1]],
   [3, [PIECE + 1, 1, 1, 5 * PIECE]],
   [4, [2, 1]],
+  [9, [2, 1]],
 ])("%d ranks add rows of %j elements without a task in between", async (size, sizes) => {
   const groups = ranks(size);
   const generator = new Generator(1);
@@ -88,6 +89,17 @@ it.each([
   const within = rows.map(bits);
   await Promise.all(done);
   for (const row of within) expect(row).toEqual(bits(sums));
+});
+
+it.each([
+  [8, [8, 8]],
+  [9, [9, 2]],
+])("%d ranks send %j messages for a short row: heading, contributions, results", async (size, [first, second]) => {
+  const groups = ranks(size);
+  const done = groups.map((group) => allReduce(group, "allReduce", [full([3], 1)], "sum", { what: "sum" }));
+  for (let round = 0; round < 4; round++) for (const group of groups) group.poll();
+  await Promise.all(done);
+  expect(groups.map(({ traffic }) => traffic.messages)).toEqual([first, ...new Array(size - 1).fill(second)]);
 });
 
 it("a rank that fails to send gives the sum up", async () => {

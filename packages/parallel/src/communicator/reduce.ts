@@ -4,7 +4,7 @@ import type { Reduction } from "../engine/engine";
 import { Exchange, Turns } from "./exchange";
 import { type Group, others } from "./group";
 import { type Heading, headingOf } from "./heading";
-import { type Part, partsOf, piecesOf, SMALL_BYTES } from "./parts";
+import { type Part, partsOf, piecesOf, sharesOf, travelsWhole } from "./parts";
 import { Row } from "./row";
 import { abandon, arriving, bytesOf, movedIn, roomLike } from "./staging";
 
@@ -46,12 +46,12 @@ export async function allReduce(
   // Without a wait where none is needed: what leaves in the middle of a backward leaves now.
   const row = read instanceof Row ? read : await read;
   const exchange = new Exchange(operation);
-  if (row.size * row.width <= SMALL_BYTES) {
+  if (travelsWhole(row.size, row.width, group.size)) {
     await reduceWhole(group, exchange, row, reduction);
     row.done();
     return;
   }
-  const pieces = partsOf(row.size, group.size).map((part) => piecesOf(part, row.width));
+  const pieces = sharesOf(row.size, row.width, group.size).map((part) => piecesOf(part, row.width));
   for (const rank of others(group)) {
     const results = new Turns();
     for (const [number, piece] of pieces[rank]!.entries()) {

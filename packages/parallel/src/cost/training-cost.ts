@@ -2,7 +2,7 @@
 import { check, checkOptions, type DType, show } from "@opt/core";
 import { byteSize } from "@opt/core/backend";
 import { HEADING_BYTES } from "../communicator/heading";
-import { partsOf, piecesOf, SMALL_BYTES } from "../communicator/parts";
+import { piecesOf, sharesOf, travelsWhole } from "../communicator/parts";
 import { BUCKET_BYTES, bucketsOf } from "../data-parallel/bucket";
 import { rangesOf } from "../sharded/ranges";
 
@@ -81,11 +81,11 @@ const headings = (ranks: number) => (ranks > 1 ? 1 : 0);
 
 function allReduceCost(elements: number, width: number, ranks: number, rank: number) {
   const whole = elements * width;
-  if (whole <= SMALL_BYTES) {
+  if (travelsWhole(elements, width, ranks)) {
     const messages = elements > 0 ? ranks - 1 : 0;
     return { bytes: messages * whole + headings(ranks) * HEADING_BYTES, messages: messages + headings(ranks) };
   }
-  const parts = partsOf(elements, ranks);
+  const parts = sharesOf(elements, width, ranks);
   const { begin, end } = parts[rank]!;
   const pieces = parts.map((part) => piecesOf(part, width).length);
   const others = ranks - 1;
