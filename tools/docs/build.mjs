@@ -1,7 +1,9 @@
-/** Builds the site in a folder of its own: the API from doc comments, the bundles that samples run on, the pages. */
+/** Builds the site in a folder of its own: the API from doc comments, the bundles that samples run on, the digits page, the pages. */
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { build as buildPage } from "vite";
 import { build } from "vitepress";
+import { writeSmallDigits } from "../../e2e/browser-mnist/small-digits.mjs";
 import { root, start } from "../run.mjs";
 import { bundlePackages } from "./bundle.mjs";
 
@@ -14,9 +16,24 @@ async function prepare(folder) {
   const [api] = await Promise.all([
     start("typedoc", ["--options", join(docs, "typedoc.json"), ...out, "--logLevel", "Warn"], { quiet: true }),
     bundlePackages(join(folder, "public/opt")),
+    buildDigits(join(folder, "public/demos/digits")),
   ]);
   const complaints = api.stdout + api.stderr;
   if (!api.ok || complaints.trim() !== "") throw new Error(`[docs] TypeDoc complains:\n${complaints}`);
+}
+
+/** The digits page as it is, with few digits, and the way back. @param {string} outDir */
+async function buildDigits(outDir) {
+  writeSmallDigits(outDir);
+  const back = '<footer><a href="../">All demos</a> · <a href="../../how-to/train-in-a-worker">Train in a Worker</a> · ';
+  await buildPage({
+    configFile: join(root, "e2e/browser-mnist/vite.config.ts"),
+    base: "./",
+    publicDir: false,
+    logLevel: "warn",
+    plugins: [{ name: "opt:way-back", transformIndexHtml: (html) => html.replace("<footer>", back) }],
+    build: { outDir, emptyOutDir: false },
+  });
 }
 
 /** @param {string} outDir */
