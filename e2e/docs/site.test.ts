@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { accessibilityOf, executablePath, launchBrowser, openPage } from "@opt/testkit/browser";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { INTERNAL } from "../../docs/topics.mjs";
 import { serve } from "../../tools/docs/serve.mjs";
@@ -104,22 +104,24 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
     return page;
   }
 
+  const START = /^(Start|Train)$/;
+  const STOP = /^(Stop|Pause)$/;
   const plainPages = ["tutorials/first-model", "how-to/use-webgpu", "api/core-Compile", "playground", "demos/"];
-  it.each(["", ...plainPages, "demos/optimizer-race", "demos/spirals", "demos/same-run"])(
+  it.each(["", ...plainPages, "demos/optimizer-race", "demos/spirals", "demos/same-run", "demos/digits/"])(
     "/%s is accessible, light and dark, and fits a phone",
     async (path) => {
       const page = await open(path, 390);
       const hasPanel = path === "" || path === "demos/spirals";
       if (hasPanel) await page.getByRole("button", { name: "Stop" }).click();
       else if (path.startsWith("demos/") && path !== "demos/") {
-        await page.getByRole("button", { name: "Start" }).click();
-        await page.getByText(/\b[5-9] steps|Step [1-9]/).waitFor();
-        await page.getByRole("button", { name: "Stop" }).click();
+        await page.getByRole("button", { name: START }).click();
+        await page.getByText(/\b[5-9] steps|Step [1-9]|Training on/).waitFor();
+        await page.getByRole("button", { name: STOP }).click();
       }
       for (const colorScheme of ["light", "dark"] as const) {
         await page.emulateMedia({ colorScheme });
         await page.waitForFunction(
-          (dark) => document.documentElement.classList.contains("dark") === dark,
+          (dark) => document.querySelector(".VPContent") === null || document.documentElement.matches(".dark") === dark,
           colorScheme === "dark",
         );
         const { violations } = await accessibilityOf(page);
@@ -176,21 +178,37 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
     await page.close();
   });
 
-  it.each([
+  async function tabTo(page: Page, place: Locator): Promise<void> {
+    for (let i = 0; i < 40 && !(await place.evaluate((each) => each === document.activeElement)); i++)
+      await page.keyboard.press("Tab");
+  }
+
+  /** A digit one, with the keyboard. */
+  async function drawOne(page: Page): Promise<void> {
+    await tabTo(page, page.getByLabel("Drawing pad"));
+    await page.keyboard.press("Space");
+    for (let i = 0; i < 9; i++) await page.keyboard.press("ArrowDown");
+  }
+
+  it.each<[string, string | RegExp, ((page: Page) => Promise<void>)?]>([
     ["optimizer-race", /^Step [1-9]\d* of \d+\. Lowest: \w/],
     ["same-run", "20 steps on wasm, all equal to Node's"],
-  ])("the demo %s is started by the keyboard, and trains without holding the page up", async (path, reached) => {
-    const page = await openWatched(`demos/${path}`);
-    const start = page.getByRole("button", { name: "Start" });
-    await expect.poll(() => start.isEnabled()).toBe(true);
-    for (let i = 0; i < 40 && !(await start.evaluate((button) => button === document.activeElement)); i++)
-      await page.keyboard.press("Tab");
-    await page.keyboard.press("Enter");
-    await page.getByRole("button", { name: "Stop" }).waitFor();
-    await expectFree(page);
-    await page.getByText(reached).waitFor();
-    await page.close();
-  });
+    ["digits/", /^It reads a \d \([\d.]+\u00a0%\)\.$/, drawOne],
+  ])(
+    "the demo %s is started by the keyboard, and trains without holding the page up",
+    async (path, reached, meanwhile = async (_: Page) => {}) => {
+      const page = await openWatched(`demos/${path}`);
+      const start = page.getByRole("button", { name: START });
+      await expect.poll(() => start.isEnabled()).toBe(true);
+      await tabTo(page, start);
+      await page.keyboard.press("Enter");
+      await page.getByRole("button", { name: STOP }).waitFor();
+      await meanwhile(page);
+      await expectFree(page);
+      await page.getByText(reached).waitFor();
+      await page.close();
+    },
+  );
 
   const samples = findExamples().filter(({ isWhole }) => isWhole);
   const pages = [...new Set(samples.map(({ place }) => place.split(":")[0]!))];

@@ -25,7 +25,8 @@ async function prepare(folder) {
 /** The digits page as it is, with few digits, and the way back. @param {string} outDir */
 async function buildDigits(outDir) {
   writeSmallDigits(outDir);
-  const back = '<footer><a href="../">All demos</a> · <a href="../../how-to/train-in-a-worker">Train in a Worker</a> · ';
+  const back =
+    '<footer><a href="../">All demos</a> · <a href="../../how-to/train-in-a-worker">Train in a Worker</a> · ';
   await buildPage({
     configFile: join(root, "e2e/browser-mnist/vite.config.ts"),
     base: "./",
