@@ -3,6 +3,7 @@ import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { spawnSync } from "node:child_process";
 import { init, OptError } from "@opt/core";
+import type { Callback } from "@opt/train";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { commandOf, type RanksResult } from "./ranks";
 import { sample } from "./sample";
@@ -63,15 +64,17 @@ async function alone({ device: name, dtype, steps, seed }: Options): Promise<voi
   console.log(`${alphabet.length} different characters; ${parameters} parameters in ${dtype}; ${device.name}`);
 
   const start = performance.now();
-  await training.train(steps, async (loss) => {
-    const { step } = training;
-    if (step !== 1 && step % 50 !== 0 && step !== steps) return;
-    const [mine, theirs] = [await loss.item(), await training.evaluate()];
-    const seconds = (performance.now() - start) / 1000;
-    console.log(
-      `step ${step}: loss ${mine.toFixed(3)}, averaged on unseen sonnets ${theirs.toFixed(3)}, ${seconds.toFixed(1)} s`,
-    );
-  });
+  const tell: Callback = {
+    async onStepEnd({ step, loss }) {
+      if (step !== 1 && step % 50 !== 0 && step !== steps) return;
+      const unseen = await training.evaluate();
+      const seconds = (performance.now() - start) / 1000;
+      console.log(
+        `step ${step}: loss ${loss.toFixed(3)}, averaged on unseen sonnets ${unseen.toFixed(3)}, ${seconds.toFixed(1)} s`,
+      );
+    },
+  };
+  await training.train([tell]);
   const written = await training.averages.averaged(() => sample(model, alphabet.encode("\n"), WRITTEN, { generator }));
   console.log(`\n${alphabet.decode(written).trim()}\n`);
   training.dispose();

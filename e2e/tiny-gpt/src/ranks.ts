@@ -8,11 +8,12 @@ import { createHash } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { Adam, AdamW } from "@opt/adam-amsgrad";
-import { compile, Generator, init, type Tensor } from "@opt/core";
+import { Generator, init, type Tensor, tidy } from "@opt/core";
 import { Alphabet, DataLoader, Windows } from "@opt/data";
 import { NAdam } from "@opt/nadam";
 import { crossEntropy } from "@opt/nn";
 import { type Communicator, connect, DataParallel, DistributedSampler } from "@opt/parallel";
+import { type Callback, fit } from "@opt/train";
 import { Gpt } from "./model";
 import { sonnets } from "./text";
 
@@ -48,33 +49,15 @@ function begin({ optimizer, width, length, seed }: RanksOptions) {
   const alphabet = new Alphabet(text);
   const generator = new Generator(seed);
   const model = new Gpt({ tokens: alphabet.length, width, length, blocks: 1, heads: 2, generator });
-  const trained = optimizers[optimizer](model);
-  // Two functions: between them ranks add their gradients.
-  const forwardBackward = compile(([input, target]: Batch) => {
-    const loss = crossEntropy(model.forward(input), target);
-    loss.backward();
-    return loss;
-  });
-  const update = compile(() => {
-    trained.step();
-    trained.zeroGrad();
-  });
   const windows = new Windows(alphabet.encode(text), { length });
-  return { model, optimizer: trained, forwardBackward, update, windows };
+  return { model, optimizer: optimizers[optimizer](model), windows };
 }
 
 type Run = ReturnType<typeof begin>;
 
-function batches(windows: Windows, rank: number, size: number, { batch, seed }: RanksOptions): Iterator<Batch> {
+function batches(windows: Windows, rank: number, size: number, { batch, seed }: RanksOptions): Iterable<Batch> {
   const sampler = new DistributedSampler(windows.length, { rank, size, seed });
-  return new DataLoader<Batch, Batch>(windows, { batchSize: batch, sampler })[Symbol.iterator]();
-}
-
-async function backward({ forwardBackward }: Run, batch: Batch): Promise<number> {
-  const loss = forwardBackward(batch);
-  const value = await loss.item();
-  loss.dispose();
-  return value;
+  return new DataLoader<Batch, Batch>(windows, { batchSize: batch, sampler });
 }
 
 async function endOf(run: Run, losses: readonly number[]): Promise<RanksResult> {
@@ -87,29 +70,39 @@ async function endOf(run: Run, losses: readonly number[]): Promise<RanksResult> 
 
 export async function trainOnRanks(options: RanksOptions, communicator: Communicator): Promise<RanksResult> {
   const run = begin(options);
-  const parallel = new DataParallel(run.model, communicator);
-  const samples = batches(run.windows, communicator.rank, communicator.size, options);
-  const losses: number[] = [];
-  for (let step = 0; step < options.steps; step++) {
-    losses.push(await backward(run, samples.next().value));
-    await parallel.sync();
-    run.update();
-  }
-  samples.return?.();
+  const last: Callback = {
+    onStepEnd({ step }, control) {
+      control.stop = step === options.steps;
+    },
+  };
+  const { losses } = await fit(new DataParallel(run.model, communicator), {
+    data: batches(run.windows, communicator.rank, communicator.size, options),
+    loss: crossEntropy,
+    optimizer: run.optimizer,
+    epochs: options.steps,
+    callbacks: [last],
+  });
   return endOf(run, losses);
 }
 
-/** The same in one process: each gradient / ranks, added in the order of the ranks. */
+/** The same in one process, by hand: each gradient / ranks, added in the order of the ranks. */
 export async function trainAlone(options: RanksOptions, ranks: number): Promise<RanksResult> {
   const run = begin(options);
-  const samples = Array.from({ length: ranks }, (_, rank) => batches(run.windows, rank, ranks, options));
+  const { model, optimizer, windows } = run;
+  const samples = Array.from({ length: ranks }, (_, rank) => batches(windows, rank, ranks, options)[Symbol.iterator]());
   const losses: number[] = [];
   for (let step = 0; step < options.steps; step++) {
     const sums = new Map<Tensor, Tensor>();
     for (const [rank, own] of samples.entries()) {
-      const loss = await backward(run, own.next().value);
-      if (rank === 0) losses.push(loss);
-      for (const parameter of run.model.parameters()) {
+      const [input, target] = own.next().value as Batch;
+      const loss = tidy(() => {
+        const made = crossEntropy(model.forward(input), target);
+        made.backward();
+        return made;
+      });
+      if (rank === 0) losses.push(await loss.item());
+      loss.dispose();
+      for (const parameter of model.parameters()) {
         const sum = sums.get(parameter);
         const scaled = parameter.grad!.mul(1 / ranks);
         sums.set(parameter, sum === undefined ? scaled : sum.add(scaled));
@@ -117,7 +110,8 @@ export async function trainAlone(options: RanksOptions, ranks: number): Promise<
       }
     }
     for (const [parameter, sum] of sums) parameter.grad = sum;
-    run.update();
+    optimizer.step();
+    optimizer.zeroGrad();
   }
   for (const own of samples) own.return?.();
   return endOf(run, losses);

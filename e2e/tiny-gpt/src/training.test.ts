@@ -5,6 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Device, init, listDevices } from "@opt/core";
+import { type Callback, checkpoints } from "@opt/train";
 import { describe, expect, it } from "vitest";
 import { sonnets } from "./text";
 import { Training, type TrainingOptions } from "./training";
@@ -28,14 +29,15 @@ function trainingOn(device: Device, options: Partial<TrainingOptions> = {}): Tra
   });
 }
 
-/** The loss of every step until the end, and the memory after it; saves on the way if there is a folder for it. */
-async function trained(training: Training, folder?: string) {
-  const [losses, memory]: [number[], object[]] = [[], []];
-  await training.train(STEPS, async (loss) => {
-    losses.push(await loss.item());
-    memory.push(training.model.head.weight.device.memory());
-    if (folder !== undefined && training.step === SAVED) await training.save(folder);
-  });
+/** The loss of every step, and the memory after it. */
+async function trained(training: Training, callbacks: readonly Callback[] = [], resume?: string) {
+  const memory: object[] = [];
+  const watch: Callback = {
+    onStepEnd() {
+      memory.push(training.model.head.weight.device.memory());
+    },
+  };
+  const { losses } = await training.train([watch, ...callbacks], resume);
   return { losses, memory };
 }
 
@@ -68,10 +70,10 @@ describe.each(devices)("mixed precision on $name", ({ name, available, reason })
 
     const folder = await mkdtemp(join(tmpdir(), "tiny-gpt-"));
     try {
-      expect((await trained(compiled, folder)).losses).toEqual(losses);
+      const saving = checkpoints(folder, { every: SAVED, keep: { last: 9 } });
+      expect((await trained(compiled, [saving])).losses).toEqual(losses);
       const resumed = trainingOn(device, { seed: 2 });
-      await resumed.resume(folder);
-      expect((await trained(resumed)).losses).toEqual(losses.slice(SAVED));
+      expect((await trained(resumed, [], `${folder}/step-${String(SAVED).padStart(8, "0")}`)).losses).toEqual(losses);
       const ends = await Promise.all([eager, compiled, resumed].map(endOf));
       expect(ends[1]).toEqual(ends[0]);
       expect(ends[2]).toEqual(ends[0]);

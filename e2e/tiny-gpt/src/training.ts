@@ -1,25 +1,11 @@
-/**
- * Mixed-precision training: 16-bit weights with float32 copies, a scaled loss, clipped gradients and averaged weights. The step is a
- * compiled function of its batch.
- */
+/** Mixed-precision training: 16-bit weights with float32 copies, a scaled loss, clipped gradients and averaged weights. */
 
 import { AdamW } from "@opt/adam-amsgrad";
-import { loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from "@opt/checkpoint";
-import {
-  type Compiled,
-  compile,
-  type Device,
-  ExponentialMovingAverage,
-  Generator,
-  GradScaler,
-  type GradScalerState,
-  noGrad,
-  type Tensor,
-  tidy,
-} from "@opt/core";
-import { OneCycleLR, type SchedulerState } from "@opt/core/schedules";
-import { Alphabet, DataLoader, type DataLoaderState, Windows } from "@opt/data";
+import { type Device, ExponentialMovingAverage, Generator, GradScaler, type Tensor } from "@opt/core";
+import { OneCycleLR } from "@opt/core/schedules";
+import { Alphabet, DataLoader, Windows } from "@opt/data";
 import { crossEntropy } from "@opt/nn";
+import { type Callback, evaluate, type FitOptions, fit, type History } from "@opt/train";
 import { Gpt } from "./model";
 
 export interface TrainingOptions {
@@ -40,13 +26,7 @@ export interface TrainingOptions {
   readonly compiled: boolean;
 }
 
-/** What a checkpoint has beside tensors and the optimizer's options. */
-interface Values {
-  readonly averaged: number;
-  readonly scaler: GradScalerState;
-  readonly schedule: SchedulerState;
-  readonly loader: DataLoaderState;
-}
+type Batch = [input: Tensor, target: Tensor];
 
 /** The share of the text that is trained on; the rest is for evaluation. */
 const SHARE = 0.9;
@@ -61,12 +41,8 @@ export class Training {
   readonly scaler = new GradScaler({ initScale: 1024, growthInterval: 50 });
   readonly averages: ExponentialMovingAverage;
   readonly schedule: OneCycleLR;
-  readonly loader: DataLoader<[Tensor, Tensor], [Tensor, Tensor]>;
-  /** Steps that were made. */
-  step = 0;
-  private readonly unseen: Windows;
-  private readonly compiledStep: Compiled<[input: Tensor, target: Tensor], Tensor>;
-  private readonly lossOf: Compiled<[input: Tensor, target: Tensor], Tensor>;
+  readonly loader: DataLoader<Batch, Batch>;
+  private readonly unseen: DataLoader<Batch, Batch>;
 
   constructor(private readonly options: TrainingOptions) {
     const { text, device, dtype, width, length, blocks, heads, batch, steps, decay, seed } = options;
@@ -82,89 +58,37 @@ export class Training {
     this.schedule = new OneCycleLR(this.optimizer, { maxLr: 6e-3, totalSteps: steps + 1 });
     const seen = new Windows(tokens.subarray(0, held), { length });
     this.loader = new DataLoader(seen, { batchSize: batch, shuffle: true, dropLast: true, generator });
-    this.unseen = new Windows(tokens.subarray(held), { length, stride: length });
-    this.compiledStep = compile((input, target) => this.trainOn(input, target));
-    this.lossOf = compile((input, target) => noGrad(() => this.forward(input, target)));
+    this.unseen = new DataLoader(new Windows(tokens.subarray(held), { length, stride: length }), { batchSize: batch });
   }
 
-  /** Trains until `until` steps were made. The loss of each goes to `report`, and is freed after it. */
-  async train(until: number, report: (loss: Tensor) => void | Promise<void>): Promise<void> {
-    while (this.step < until) {
-      for (const [input, target] of this.loader) {
-        const { compiled } = this.options;
-        const loss = compiled ? this.compiledStep(input, target) : tidy(() => this.trainOn(input, target));
-        this.schedule.step();
-        this.step++;
-        await report(loss);
-        loss.dispose();
-        if (this.step === until) break;
-      }
-    }
+  /** Trains until all steps are made. */
+  train(callbacks: readonly Callback[], resume?: FitOptions<Batch>["resume"]): Promise<History> {
+    const { steps, compiled } = this.options;
+    const { model, forward, optimizer, schedule, scaler, averages: ema, loader } = this;
+    const last: Callback = {
+      onStepEnd({ step }, control) {
+        control.stop = step === steps;
+      },
+    };
+    return fit(model, {
+      ...{ data: loader as Iterable<Batch>, forward, optimizer, schedule, scaler, ema, resume },
+      epochs: Math.ceil(steps / loader.length),
+      compile: compiled,
+      callbacks: [last, ...callbacks],
+    });
   }
 
-  private forward(input: Tensor, target: Tensor): Tensor {
-    return crossEntropy(this.model.forward(input).to("f32"), target);
-  }
-
-  private trainOn(input: Tensor, target: Tensor): Tensor {
-    const { optimizer, scaler } = this;
-    const loss = this.forward(input, target);
-    scaler.scale(loss).backward();
-    scaler.step(optimizer);
-    scaler.update();
-    optimizer.zeroGrad();
-    this.averages.update();
-    return loss;
-  }
+  private readonly forward = ([input, target]: Batch): Tensor =>
+    crossEntropy(this.model.forward(input).to("f32"), target);
 
   /** The mean loss on unseen text, of the averaged weights. */
   async evaluate(): Promise<number> {
-    const losses: number[] = [];
-    await this.averages.averaged(async () => {
-      for (const [input, target] of new DataLoader(this.unseen, { batchSize: this.options.batch })) {
-        const loss = this.lossOf(input, target);
-        losses.push(await loss.item());
-        loss.dispose();
-      }
-    });
-    return losses.reduce((sum, loss) => sum + loss, 0) / losses.length;
-  }
-
-  async save(folder: string): Promise<void> {
-    const optimizer = optimizerContents(this.optimizer.stateDict());
-    const { n_averaged, ...averages } = this.averages.stateDict();
-    await saveCheckpoint(folder, {
-      step: this.step,
-      tensors: { ...this.model.stateDict(), ...optimizer.tensors, ...averages },
-      values: {
-        ...optimizer.values,
-        averaged: n_averaged as number,
-        scaler: this.scaler.stateDict(),
-        schedule: this.schedule.stateDict(),
-        loader: this.loader.stateDict(),
-      },
-    });
-  }
-
-  /** Goes on where `save` was called by a run of the same options. */
-  async resume(folder: string): Promise<void> {
-    const saved = await loadCheckpoint(folder);
-    const { tensors, values } = saved;
-    const { averaged, scaler, schedule, loader } = values as unknown as Values;
-    const named = (prefix: string) =>
-      Object.fromEntries(Object.keys(this.model.stateDict()).map((name) => [prefix + name, tensors[prefix + name]!]));
-    this.model.loadStateDict(named(""));
-    this.optimizer.loadStateDict(optimizerState(saved));
-    this.averages.loadStateDict({ n_averaged: averaged, ...named("module.") });
-    this.scaler.loadStateDict(scaler);
-    this.schedule.loadStateDict(schedule);
-    this.loader.loadStateDict(loader);
-    this.step = saved.step!;
-    for (const tensor of Object.values(tensors)) tensor.dispose();
+    const { model, forward, unseen } = this;
+    const measure = () => evaluate(model, { data: unseen as Iterable<Batch>, forward });
+    return (await this.averages.averaged(measure)).loss!;
   }
 
   dispose(): void {
-    for (const compiled of [this.compiledStep, this.lossOf]) compiled.dispose();
     this.optimizer.dispose();
     this.scaler.dispose();
     this.averages.dispose();
