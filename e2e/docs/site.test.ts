@@ -107,7 +107,7 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
   const START = /^(Start|Train)$/;
   const STOP = /^(Stop|Pause)$/;
   const plainPages = ["tutorials/first-model", "how-to/use-webgpu", "api/core-Compile", "playground", "demos/"];
-  it.each(["", ...plainPages, "demos/optimizer-race", "demos/spirals", "demos/same-run", "demos/digits/"])(
+  it.each(["", ...plainPages, "demos/optimizer-race", "demos/spirals", "demos/same-run", "demos/gpt", "demos/digits/"])(
     "/%s is accessible, light and dark, and fits a phone",
     async (path) => {
       const page = await open(path, 390);
@@ -193,6 +193,7 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
   it.each<[string, string | RegExp, ((page: Page) => Promise<void>)?]>([
     ["optimizer-race", /^Step [1-9]\d* of \d+\. Lowest: \w/],
     ["same-run", "20 steps on wasm, all equal to Node's"],
+    ["gpt", /^After [1-9]\d* steps?$/],
     ["digits/", /^It reads a \d \([\d.]+\u00a0%\)\.$/, drawOne],
   ])(
     "the demo %s is started by the keyboard, and trains without holding the page up",
