@@ -3,6 +3,7 @@
 export type { Backend, BackendRegistration, Place, PreparedLaunches } from "./backend/backend";
 export { memoriesOf, movedLaunch, writesOf } from "./backend/launches";
 export type { Memory, Scalar, Slice } from "./backend/memory";
+export { LARGEST_IN_SLAB, type Slab, Slabs } from "./backend/slabs";
 export type {
   AttentionInputs,
   AttentionSizes,
