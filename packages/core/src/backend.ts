@@ -59,6 +59,7 @@ export {
 export { fma32, fma64 } from "./rule/fma";
 export { FUNCTION_NAMES, type FunctionDefinition, type FunctionName, functionDefinition } from "./rule/functions";
 export { evaluateFunction, evaluateOp, interpret } from "./rule/interpret";
+export { lstmGradMaps, lstmMaps } from "./rule/lstm-maps";
 export type { Node, Program } from "./rule/program";
 export { rewritten } from "./rule/rewrite";
 export { DIVISOR_REACH, type MultipliedRoots, multipliedRoots } from "./rule/root-division";

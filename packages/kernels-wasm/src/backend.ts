@@ -5,6 +5,7 @@ import {
   byteSize,
   type ComputeDType,
   environmentVariable,
+  FUSED_KINDS,
   type Kernel,
   type Kind,
   type Launch,
@@ -18,7 +19,7 @@ import {
 import { loadFma } from "./emit/fma";
 import { HOST_FUNCTIONS } from "./host";
 import { type Execution, type KernelSource, numbersOf, type Split, type Target } from "./kernel";
-import { FUSES, KERNELS } from "./kernels";
+import { KERNELS } from "./kernels";
 import { ALIGNMENT } from "./memory/allocator";
 import { type Block, LinearMemory } from "./memory/linear";
 import { prepared } from "./prepared";
@@ -88,7 +89,7 @@ export class WasmBackend implements Backend, Execution {
   readonly dtypes = ["f32", "f64"] as const;
   readonly sharesMemory = true;
   readonly exact = true;
-  readonly fuses = FUSES;
+  readonly fuses = FUSED_KINDS;
   readonly epilogues = true;
   /** See `enableQ8`. */
   declare readonly packs?: boolean;

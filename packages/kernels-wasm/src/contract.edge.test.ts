@@ -1,8 +1,8 @@
 /** The contract where memory ends: a byte read behind a slice is a trap here. */
+import { FUSED_KINDS } from "@opt/core/backend";
 import { contractSuite } from "@opt/testkit";
 import { WasmBackend } from "./backend";
 import { loadFma } from "./emit/fma";
-import { FUSES } from "./kernels";
 import { Block, LinearMemory } from "./memory/linear";
 import { enableQ8 } from "./q8";
 import { enableStochasticRounding } from "./stochastic-rounding";
@@ -50,4 +50,12 @@ async function open(): Promise<WasmBackend> {
 }
 
 const portable = probeTarget(false).fused.f32;
-contractSuite({ name: "wasm", dtypes: ["f32", "f64"], open, edge: true, fuses: FUSES, epilogues: true, portable });
+contractSuite({
+  name: "wasm",
+  dtypes: ["f32", "f64"],
+  open,
+  edge: true,
+  fuses: FUSED_KINDS,
+  epilogues: true,
+  portable,
+});

@@ -1,5 +1,5 @@
 /** Every kind of kernel and the file that writes it. */
-import { type KernelSources, type Kind, kernelSources, type PlainKind } from "@opt/core/backend";
+import { FUSED_KINDS, type KernelSources, type Kind, kernelSources } from "@opt/core/backend";
 import { map } from "../emit/map";
 import { rule } from "../emit/rule";
 import type { KernelSource } from "../kernel";
@@ -9,17 +9,14 @@ import { reduce } from "./reduce";
 import { rows } from "./rows";
 import { sumSquares } from "./sum-squares";
 
-/** The fused kernels of this device. */
-export const FUSES = ["attention", "attentionGrad", "batchNorm", "batchNormGrad"] as const;
-
 type Sources<K extends Kind> = { readonly [P in K]: KernelSource<P> };
 type CommonKind = "copy" | "map" | "matmul" | "reduce" | "rows" | "rule" | "sumSquares";
 
 const COMMON: Sources<CommonKind> = { copy, map, matmul, reduce, rows, rule, sumSquares };
 const OF_OPS = [
-  ...FUSES,
+  ...FUSED_KINDS,
   ...(["fold", "gather", "maxPool2d", "maxPool2dGrad", "scatterAdd", "unfold"] as const),
-] satisfies Exclude<PlainKind | (typeof FUSES)[number], CommonKind>[];
+] satisfies Exclude<Kind, CommonKind>[];
 
 /** What writes and launches the kernels of each kind. */
 export const KERNELS = kernelSources("wasm", COMMON as Partial<Record<Kind, unknown>>, OF_OPS, async () => {

@@ -5,7 +5,7 @@
 import type { ComputeDType, Program, Spec } from "@opt/core/backend";
 import { type FunctionBuilder, i32, type Local, ModuleBuilder, type Operand } from "../../assembler";
 import { costOf, emitRow } from "../../emit/map";
-import type { KernelSource, Target } from "../../kernel";
+import type { Execution, KernelSource, Target } from "../../kernel";
 import { type Float, floatOf } from "../float";
 import { emitColumns, runColumns } from "../reduce";
 import { readWords } from "../words";
@@ -293,6 +293,26 @@ export function wordsOfProduct(values: Values): number[] {
   return WORDS.map((name) => values[name]);
 }
 
+type Sizes = Pick<Launch<"matmul">, "batch" | "m" | "n" | "k" | "strideA" | "strideB">;
+
+/** How a product is shared out, and what it passes on beside the addresses. */
+export function shareOut({ transposeA, transposeB, dtype }: Form, sizes: Sizes, execution: Execution) {
+  const { batch, m, n, k } = sizes;
+  const float = floatOf(dtype);
+  const width = panelColumns(float);
+  const work = batch * m * n * Math.max(k, 1);
+  const axis = chooseAxis(batch, m, n, transposeA, width);
+  // 30 rows are whole tiles of 5 and of 6.
+  const [extent, grain] = { batch: [batch, 1], rows: [m, 30], columns: [n, width] }[axis] as [number, number];
+  const unit = work < SMALL ? extent : grain * Math.ceil(extent / grain / STRIPES);
+  const range = Math.ceil(extent / unit);
+  const packing = packingBytes(float, n, transposeA);
+  const rows = { rowA: transposeA ? m : k, rowB: transposeB ? k : n, rowC: n };
+  const scratch = execution.scratch(range * packing.slotBytes);
+  const values = { ...sizes, ...rows, axis: AXES.indexOf(axis), unit, scratch, ...packing };
+  return { range, work: work / MULTIPLY_ADDS, values };
+}
+
 export const matmul: KernelSource<"matmul"> = {
   emit(spec, target) {
     const module = new ModuleBuilder(target);
@@ -300,36 +320,25 @@ export const matmul: KernelSource<"matmul"> = {
     if (spec.sums) emitColumns(module, floatOf(spec.dtype), false);
     return module;
   },
-  launch({ kernel, a, b, output, batch, m, n, k, strideA, strideB, epilogue, sums }, execution) {
+  launch(launch, execution) {
+    const { kernel, a, b, output, batch, m, n, k, strideA, strideB, epilogue, sums } = launch;
     if (batch * m * n === 0) return;
-    const { dtype, transposeA, transposeB, epilogue: program } = kernel.spec;
+    const { spec } = kernel;
+    const { bytes } = floatOf(spec.dtype);
     if (sums) runColumns(execution, "sum", { input: a, output: sums, outer: 1, length: k, inner: m });
-    const float = floatOf(dtype);
-    const width = panelColumns(float);
-    const work = batch * m * n * Math.max(k, 1);
-    const axis = chooseAxis(batch, m, n, transposeA, width);
-    // 30 rows are whole tiles of 5 and of 6.
-    const [extent, grain] = { batch: [batch, 1], rows: [m, 30], columns: [n, width] }[axis] as [number, number];
-    const unit = work < SMALL ? extent : grain * Math.ceil(extent / grain / STRIPES);
-    const range = Math.ceil(extent / unit);
-    const packing = packingBytes(float, n, transposeA);
+    const { range, work, values } = shareOut(spec, { batch, m, n, k, strideA, strideB }, execution);
     // The product must not overwrite what is read after it.
     const isOperand = !epilogue?.product && epilogue?.operands.some(({ memory }) => memory === output.memory);
     const words = wordsOfProduct({
+      ...values,
       a: execution.address(a),
       b: execution.address(b),
-      c: isOperand ? execution.scratch(batch * m * n * float.bytes) : execution.address(epilogue?.product ?? output),
-      ...{ m, n, k, batch, strideA, strideB },
-      ...{ rowA: transposeA ? m : k, rowB: transposeB ? k : n, rowC: n },
-      axis: AXES.indexOf(axis),
-      unit,
-      scratch: execution.scratch(range * packing.slotBytes),
-      ...packing,
+      c: isOperand ? execution.scratch(batch * m * n * bytes) : execution.address(epilogue?.product ?? output),
     });
     if (epilogue) words.push(execution.address(output));
     for (const [i, operand] of epilogue?.operands.entries() ?? [])
-      words.push(execution.address(operand), ...epilogue!.strides[i]!.map((stride) => stride * float.bytes));
-    const read = work / MULTIPLY_ADDS + (program ? batch * m * n * costOf(program) : 0);
+      words.push(execution.address(operand), ...epilogue!.strides[i]!.map((stride) => stride * bytes));
+    const read = work + (spec.epilogue ? batch * m * n * costOf(spec.epilogue) : 0);
     execution.run("multiply", { range, work: read }, execution.table(words), ...(epilogue?.scalars ?? []));
   },
 };
