@@ -1,6 +1,6 @@
 /** The engine: reverse-mode automatic differentiation over the tape. */
 
-import { keep, tidy } from "./device/scope";
+import { collect, track, untrack } from "./device/scope";
 import { watching } from "./device/watcher";
 import { checkValue } from "./errors/check-value";
 import { check } from "./errors/errors";
@@ -119,15 +119,14 @@ function start(root: Tensor, given: Tensor | undefined, options: BackwardOptions
   const { createGraph = false, retainGraph = createGraph } = options;
   const pass: Pass = { createGraph, retainGraph, wanted, gradients: new Map() };
   const play = () => {
-    const seed = keep(given === undefined ? fill(root.shape, 1, root.dtype, root.device) : view(given));
-    if (root.node !== null) run(root.node, seed, pass);
-    else {
-      try {
-        accumulate(root, seed, pass);
-        if (wanted === null) for (const hook of root.gradientHooks ?? []) hook();
-      } finally {
-        seed.dispose();
-      }
+    const seed = ownedByPass(given === undefined ? fill(root.shape, 1, root.dtype, root.device) : view(given));
+    if (root.node !== null) return run(root.node, seed, pass);
+    let isTaken = false;
+    try {
+      isTaken = accumulate(root, seed, pass);
+      if (wanted === null) for (const hook of root.gradientHooks ?? []) hook();
+    } finally {
+      if (!isTaken) seed.dispose();
     }
   };
   withAutocast(null, () => (createGraph ? enableGrad : noGrad)(play));
@@ -135,26 +134,18 @@ function start(root: Tensor, given: Tensor | undefined, options: BackwardOptions
 
 function run(root: Node, seed: Tensor, pass: Pass): void {
   const { wanted, gradients } = pass;
-  const needs = new Map<Node, boolean[]>();
   const nodes = inReverse(root);
-  // Earlier nodes first: what is wanted may lie behind them.
-  for (const node of nodes.toReversed()) {
-    const needed = node.inputs.map((input) => {
-      if (input === null || wanted === null) return input !== null;
-      return wanted.has(input as Tensor | Node) || needs.has(input as Node);
-    });
-    if (wanted === null || needed.includes(true)) needs.set(node, needed);
-  }
+  const needs = wanted && neededBy(nodes, wanted);
   gradients.set(root, seed);
   try {
-    const through = nodes.filter((node) => needs.has(node));
+    const through = needs ? nodes.filter((node) => needs.has(node)) : nodes;
     for (const node of through) {
       node.checkNotFreed();
       node.checkUnchanged();
     }
     const last = lastGivers(wanted ? [] : through);
     for (const node of through) {
-      propagate(node, needs.get(node)!, pass);
+      propagate(node, needs?.get(node) ?? node.inputs.map((input) => input !== null), pass);
       for (const input of node.inputs) {
         if (last.get(input) === node && last.delete(input)) for (const hook of (input as Tensor).gradientHooks!) hook();
       }
@@ -167,6 +158,19 @@ function run(root: Node, seed: Tensor, pass: Pass): void {
   } finally {
     for (const pending of gradients.values()) pending.dispose(); // what an error left over
   }
+}
+
+/** The inputs of each node through which the pass comes to what is wanted. */
+function neededBy(nodes: readonly Node[], wanted: ReadonlyMap<Tensor | Node, unknown>): Map<Node, boolean[]> {
+  const needs = new Map<Node, boolean[]>();
+  // Earlier nodes first: what is wanted may lie behind them.
+  for (const node of nodes.toReversed()) {
+    const needed = node.inputs.map(
+      (input) => input !== null && (wanted.has(input as Tensor | Node) || needs.has(input as Node)),
+    );
+    if (needed.includes(true)) needs.set(node, needed);
+  }
+  return needs;
 }
 
 /** Of each leaf that has hooks the last node that adds to its gradient. */
@@ -183,16 +187,22 @@ function propagate(node: Node, needs: readonly boolean[], pass: Pass): void {
   const outputGradient = gradients.get(node);
   if (outputGradient !== undefined) {
     node.restore();
-    const inputGradients = tidy(() => {
+    const { result: inputGradients } = collect("backward", () => {
       const saved = createGraph ? reconnected(node) : undefined;
       const run = () => node.backward(outputGradient, needs, saved);
       const { watcher } = watching;
       const computed = watcher === null ? run() : watcher.backward(node, run);
-      return computed.map((g) => (g === outputGradient ? view(g) : g));
+      let isTaken = wanted?.has(node) === true;
+      return computed.map((g) => {
+        if (g !== outputGradient) return g;
+        if (isTaken) return view(g);
+        isTaken = true;
+        return g;
+      });
     });
     gradients.delete(node);
     if (wanted?.has(node)) wanted.set(node, outputGradient);
-    else outputGradient.dispose(); // before leaves take views of it: memory of their own is not copied
+    else if (!inputGradients.includes(outputGradient)) outputGradient.dispose(); // before leaves take views of it: memory of their own is not copied
     handOn(node, needs, inputGradients, pass);
   }
   if (!retainGraph) node.free();
@@ -208,6 +218,12 @@ function reconnected(node: Node): Tensor[] {
     again.attach(maker.retain());
     return again;
   });
+}
+
+/** Takes a tensor out of its tidy without a word to the garbage collector: the pass disposes of it, also after an error. */
+function ownedByPass(tensor: Tensor): Tensor {
+  untrack(tensor);
+  return tensor;
 }
 
 /** Another tensor of the same memory, with the same gradient. */
@@ -227,8 +243,7 @@ function handOn(
       if (!gradient) continue;
       if (needs[i] && input instanceof TapeNode) add(pass.gradients, input, gradient);
       else {
-        if (needs[i]) accumulate(input as Tensor, gradient, pass);
-        gradient.dispose();
+        if (!needs[i] || !accumulate(input as Tensor, gradient, pass)) gradient.dispose();
       }
     }
   } finally {
@@ -245,26 +260,35 @@ function inReverse(root: Node): Node[] {
 
 function add(gradients: Map<Node, Tensor>, node: Node, gradient: Tensor): void {
   const other = gradients.get(node);
-  gradients.set(node, keep(other === undefined ? gradient : sumOf(other, gradient)));
+  gradients.set(node, other === undefined ? gradient : ownedByPass(sumOf(other, gradient)));
   if (other !== undefined) {
     other.dispose();
     gradient.dispose();
   }
 }
 
-/** leaf.grad += gradient, in place from the second time on; a gradient never shares memory with anything else, but for the tape that it is on. */
-function accumulate(leaf: Tensor, gradient: Tensor, { createGraph, wanted }: Pass): void {
+/**
+ * leaf.grad += gradient, in place from the second time on; a gradient never shares memory with anything else, but for the tape that it is on.
+ * True if the gradient itself has become the leaf's.
+ */
+function accumulate(leaf: Tensor, gradient: Tensor, { createGraph, wanted }: Pass): boolean {
   if (wanted !== null) {
     const other = wanted.get(leaf) ?? null;
-    wanted.set(leaf, keep(other === null ? view(gradient) : sumOf(other, gradient)));
+    wanted.set(leaf, other === null ? gradient : ownedByPass(sumOf(other, gradient)));
     other?.dispose();
-    return;
+    return other === null;
   }
-  if (!leaf.requiresGrad) return; // frozen since the forward computation
+  if (!leaf.requiresGrad) return false; // frozen since the forward computation
   const { grad } = leaf;
-  if (grad === null) leaf.receiveGradient(createGraph ? clone(gradient) : owned(gradient));
-  else if (createGraph || grad.sparse || gradient.sparse) leaf.grad = sumOf(grad, gradient);
+  if (grad === null) {
+    const isOurs = !createGraph && !gradient.storage.isShared;
+    if (isOurs) track(gradient);
+    leaf.receiveGradient(isOurs ? gradient : clone(gradient));
+    return isOurs;
+  }
+  if (createGraph || grad.sparse || gradient.sparse) leaf.grad = sumOf(grad, gradient);
   else addInto(grad, gradient);
+  return false;
 }
 
 function sumOf(a: Tensor, b: Tensor): Tensor {

@@ -206,7 +206,8 @@ export class WasmBackend implements Backend, Execution {
 
   table(words: ArrayLike<number>): number {
     const address = this.scratch(4 * words.length);
-    this.memory.words.set(words, address / 4);
+    const { words: memory } = this.memory;
+    for (let i = 0; i < words.length; i++) memory[address / 4 + i] = words[i]!; // `set` copies a list first
     return address;
   }
 

@@ -18,13 +18,12 @@ export function checkOptions(
   options: unknown,
   kinds: Readonly<Record<string, OptionKind | readonly OptionKind[]>>,
 ): void {
-  const names = Object.keys(kinds);
   // The advice costs more than most calls that take options: it is only written where it is read.
   check(
     isPlainObject(options),
     "BAD_ARGUMENT",
     where,
-    () => `options must be an object, got ${show(options)}. ${didYouMean("", names)}`,
+    () => `options must be an object, got ${show(options)}. ${didYouMean("", Object.keys(kinds))}`,
   );
   for (const name of Object.keys(options)) {
     const value = options[name];
@@ -32,7 +31,7 @@ export function checkOptions(
       Object.hasOwn(kinds, name),
       "BAD_ARGUMENT",
       where,
-      () => `there is no option ${name}. ${didYouMean(name, names)}`,
+      () => `there is no option ${name}. ${didYouMean(name, Object.keys(kinds))}`,
     );
     check(
       value === undefined || isOneOf(value, kinds[name]!),

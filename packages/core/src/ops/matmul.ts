@@ -3,7 +3,7 @@
 import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
-import { noGrad, record } from "../tensor/tape";
+import { type Backward, noGrad, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { type ComputeDType, computeDType, promote } from "../values/dtype";
 import { broadcastShapes, type Shape, sameShape, showShape, sizeOf } from "../values/shape";
@@ -69,9 +69,78 @@ function product(a: Tensor, b: Tensor, transposeA: boolean, transposeB: boolean)
     return tidy(() => squeeze(product(a, reshape(b, column), transposeA, transposeB), -1));
   }
 
-  const [height, k] = matrix(a.shape, transposeA);
-  const [kB, n] = matrix(b.shape, transposeB);
-  const shown = (x: Tensor, transposed: boolean) => `${transposed ? "transposed " : ""}${showShape(x.shape)}`;
+  const [height, k, n] = extentsOf(a.shape, b.shape, transposeA, transposeB);
+  const batchA = a.shape.slice(0, -2);
+  // One matrix on the right: all rows of A in one product.
+  const isTall = b.shape.length === 2 && !transposeA;
+  const batchB = isTall ? [] : b.shape.slice(0, -2);
+  const batch = isTall ? batchA : broadcastShapes("matmul", [batchA, batchB]);
+  const count = isTall ? 1 : sizeOf(batch);
+  const m = isTall ? sizeOf(batchA) * height : height;
+  const left = isTall ? a : batched(a, batchA, batch);
+  const right = isTall ? b : batched(b, batchB, batch);
+  const output = Tensor.empty(batch.concat(height, n), a.dtype, a.device);
+  a.device.launch({
+    kind: "matmul",
+    kernel: a.device.kernel({ kind: "matmul", transposeA, transposeB, dtype: a.dtype as ComputeDType }),
+    a: left.memorySlice(),
+    b: right.memorySlice(),
+    output: output.memorySlice(),
+    batch: count,
+    m,
+    n,
+    k,
+    strideA: left.size === m * k ? 0 : m * k,
+    strideB: right.size === k * n ? 0 : k * n,
+  });
+  if (left !== a) left.dispose();
+  if (right !== b) right.dispose();
+  // Each gradient needs the other operand only.
+  const saved: Tensor[] = [];
+  if (b.requiresGrad) saved.push(a);
+  if (a.requiresGrad) saved.push(b);
+  const rows = isTall && batchA.length > 0 ? m : null;
+  return record("matmul", output, [a, b], saved, backwardOf(transposeA, transposeB, rows, a.shape, b.shape));
+}
+
+/** Of the left operand's gradient and the right one's. `rows`: those of a left operand whose batches are multiplied as one. */
+function backwardOf(
+  transposeA: boolean,
+  transposeB: boolean,
+  rows: number | null,
+  shapeA: Shape,
+  shapeB: Shape,
+): Backward {
+  const flat = (x: Tensor) => (rows === null ? x : reshape(x, [rows, x.shape.at(-1)!]));
+  return (g, held, [needsA, needsB]) => {
+    const [A, B] = [held[0], held.at(-1)];
+    return [
+      needsA ? sumTo(transposeA ? product(B!, g, transposeB, true) : product(g, B!, false, !transposeB), shapeA) : null,
+      needsB
+        ? sumTo(
+            transposeB ? product(flat(g), flat(A!), true, transposeA) : product(flat(A!), flat(g), !transposeA, false),
+            shapeB,
+          )
+        : null,
+    ];
+  };
+}
+
+function squeeze(x: Tensor, axis: -1 | -2): Tensor {
+  return reshape(x, x.shape.toSpliced(axis, 1));
+}
+
+/** Rows of A, its columns, and those of B. @throws OptError BAD_SHAPE */
+function extentsOf(
+  a: Shape,
+  b: Shape,
+  transposeA: boolean,
+  transposeB: boolean,
+): [height: number, k: number, n: number] {
+  const [endA, endB] = [a.length - 1, b.length - 1];
+  const k = a[transposeA ? endA - 1 : endA]!;
+  const kB = b[transposeB ? endB : endB - 1]!;
+  const shown = (shape: Shape, transposed: boolean) => `${transposed ? "transposed " : ""}${showShape(shape)}`;
   check(
     k === kB,
     "BAD_SHAPE",
@@ -79,62 +148,11 @@ function product(a: Tensor, b: Tensor, transposeA: boolean, transposeB: boolean)
     () => `inner extents must be equal, got ${k} and ${kB} in ${shown(a, transposeA)} and ${shown(b, transposeB)}.`,
     "Transpose or reshape one.",
   );
-  const batchA = a.shape.slice(0, -2);
-  const batchB = b.shape.slice(0, -2);
-  const batch = broadcastShapes("matmul", [batchA, batchB]);
-  // One matrix on the right: all rows of A in one product.
-  const isTall = batchB.length === 0 && !transposeA;
-  const count = isTall ? 1 : sizeOf(batch);
-  const m = isTall ? sizeOf(batchA) * height : height;
-  const left = isTall ? { tensor: a, isShared: true } : batched(a, batchA, batch);
-  const right = isTall ? { tensor: b, isShared: true } : batched(b, batchB, batch);
-  const output = Tensor.empty([...batch, height, n], a.dtype, a.device);
-  a.device.launch({
-    kind: "matmul",
-    kernel: a.device.kernel({ kind: "matmul", transposeA, transposeB, dtype: a.dtype as ComputeDType }),
-    a: left.tensor.memorySlice(),
-    b: right.tensor.memorySlice(),
-    output: output.memorySlice(),
-    batch: count,
-    m,
-    n,
-    k,
-    strideA: left.isShared ? 0 : m * k,
-    strideB: right.isShared ? 0 : k * n,
-  });
-  if (left.tensor !== a) left.tensor.dispose();
-  if (right.tensor !== b) right.tensor.dispose();
-  const rows = (x: Tensor) => (isTall && batchA.length > 0 ? reshape(x, [m, x.shape.at(-1)!]) : x);
-  const { shape: shapeA } = a;
-  const { shape: shapeB } = b;
-  // Each gradient needs the other operand only.
-  const saved = [...(b.requiresGrad ? [a] : []), ...(a.requiresGrad ? [b] : [])];
-  return record("matmul", output, [a, b], saved, (g, held, [needsA, needsB]) => {
-    const [A, B] = [held[0], held.at(-1)];
-    return [
-      needsA ? sumTo(transposeA ? product(B!, g, transposeB, true) : product(g, B!, false, !transposeB), shapeA) : null,
-      needsB
-        ? sumTo(
-            transposeB ? product(rows(g), rows(A!), true, transposeA) : product(rows(A!), rows(g), !transposeA, false),
-            shapeB,
-          )
-        : null,
-    ];
-  });
-}
-
-function squeeze(x: Tensor, axis: -1 | -2): Tensor {
-  return reshape(x, x.shape.toSpliced(axis, 1));
-}
-
-function matrix(shape: Shape, transposed: boolean): [number, number] {
-  const [rows, columns] = [shape.at(-2)!, shape.at(-1)!];
-  return transposed ? [columns, rows] : [rows, columns];
+  return [a[transposeA ? endA : endA - 1]!, k, b[transposeB ? endB - 1 : endB]!];
 }
 
 /** The operand with one matrix per batch element, or a single one that all share. */
-function batched(x: Tensor, own: Shape, batch: Shape): { tensor: Tensor; isShared: boolean } {
-  if (sizeOf(own) === 1) return { tensor: x, isShared: true };
-  if (sameShape(own, batch)) return { tensor: x, isShared: false };
-  return { tensor: noGrad(() => stretched(x, [...batch, ...x.shape.slice(-2)])), isShared: false };
+function batched(x: Tensor, own: Shape, batch: Shape): Tensor {
+  if (sizeOf(own) === 1 || sameShape(own, batch)) return x;
+  return noGrad(() => stretched(x, [...batch, ...x.shape.slice(-2)]));
 }

@@ -70,8 +70,10 @@ export class TapeNode<T extends Saved> {
 
   /** Holds tensors for backward. */
   save(saved: readonly T[]): void {
-    (this.saved as T[]).push(...saved);
-    this.versions.push(...saved.map(({ storage }) => storage.version));
+    for (const tensor of saved) {
+      (this.saved as T[]).push(tensor);
+      this.versions.push(tensor.storage.version);
+    }
   }
 
   /** Brings back what backward needs. */

@@ -74,8 +74,8 @@ export function record(
   saved: readonly Tensor[],
   backward: Backward,
 ): Tensor {
-  if (!mode.recording || !inputs.some((input) => input.requiresGrad)) return output;
-  const edges = inputs.map((input) => (input.requiresGrad ? (input.node ?? input) : null));
+  if (!mode.recording || !inputs.some(needsGradient)) return output;
+  const edges = inputs.map(edgeOf);
   const { recomputed } = mode;
   const held = recomputed === null ? saved.map(hold) : [];
   const origins = saved.map((tensor) => (tensor === output ? inputs.length : inputs.indexOf(tensor)));
@@ -86,6 +86,9 @@ export function record(
   watching.watcher?.recorded(node, output);
   return output;
 }
+
+const needsGradient = (input: Tensor) => input.requiresGrad;
+const edgeOf = (input: Tensor) => input.node ?? (input.requiresGrad ? input : null);
 
 /** The memory of a tensor for the tape, which frees it. */
 export function hold(tensor: Tensor): Tensor {

@@ -7,7 +7,7 @@ import type { Live } from "../device/live";
 import { isTensor, keep, type Scoped, track, untrack } from "../device/scope";
 import { activeTracer } from "../device/tracer";
 import { checkValue } from "../errors/check-value";
-import { check, internalError } from "../errors/errors";
+import { check, internalError, OptError } from "../errors/errors";
 import { show } from "../errors/show";
 import type { PackedDType } from "../rule/codebook";
 import { byteSize, type DType, isDifferentiable } from "../values/dtype";
@@ -274,13 +274,9 @@ export class Tensor {
 
   /** @internal @throws OptError DISPOSED */
   checkAlive(): void {
-    check(
-      !this.disposed,
-      "DISPOSED",
-      "Tensor",
-      () => `a tensor must not be used after dispose, got one of shape ${showShape(this.shape)}.`,
-      "Return it from tidy, or keep() it.",
-    );
+    if (!this.disposed) return; // each op asks: a closure for the error would be garbage
+    const problem = `a tensor must not be used after dispose, got one of shape ${showShape(this.shape)}.`;
+    throw new OptError("DISPOSED", "Tensor", problem, "Return it from tidy, or keep() it.");
   }
 
   /** @internal The memory, in numbers. @throws OptError DISPOSED */

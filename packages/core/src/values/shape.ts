@@ -52,32 +52,40 @@ export function denseStrides(shape: Shape): number[] {
 
 /** numpy's broadcasting: shapes are aligned at the end, an extent of 1 stretches. */
 export function broadcastShapes(where: string, shapes: readonly Shape[]): Shape {
-  const first = shapes[0] ?? [];
-  if (shapes.every((shape) => sameShape(shape, first))) return first;
-  const rank = Math.max(...shapes.map((shape) => shape.length));
-  const result = new Array<number>(rank).fill(1);
-  for (const shape of shapes) {
-    shape.forEach((extent, i) => {
-      const axis = rank - shape.length + i;
-      if (extent === 1) return;
-      check(
-        result[axis] === 1 || result[axis] === extent,
-        "BAD_SHAPE",
-        where,
-        () => `shapes must broadcast, got ${shapes.map(showShape).join(" and ")}.`,
-        "Aligned at the end, extents must be equal or 1.",
-      );
-      result[axis] = extent;
-    });
+  let result = shapes[0] ?? [];
+  for (const shape of shapes) if (!sameShape(shape, result)) result = broadcastTwo(where, result, shape, shapes);
+  return result;
+}
+
+function broadcastTwo(where: string, a: Shape, b: Shape, shapes: readonly Shape[]): Shape {
+  const [long, short] = a.length < b.length ? [b, a] : [a, b];
+  const missing = long.length - short.length;
+  const result = [...long];
+  for (let axis = missing; axis < long.length; axis++) {
+    const extent = short[axis - missing]!;
+    check(
+      extent === 1 || result[axis] === 1 || result[axis] === extent,
+      "BAD_SHAPE",
+      where,
+      () => `shapes must broadcast, got ${shapes.map(showShape).join(" and ")}.`,
+      "Aligned at the end, extents must be equal or 1.",
+    );
+    if (extent !== 1) result[axis] = extent;
   }
   return result;
 }
 
 /** Strides that stretch a dense tensor over `target`: 0 along stretched axes. */
 export function broadcastStrides(shape: Shape, target: Shape): number[] {
-  const dense = denseStrides(shape);
   const missing = target.length - shape.length;
-  return target.map((_, axis) => (axis < missing || shape[axis - missing] === 1 ? 0 : dense[axis - missing]!));
+  const strides = new Array<number>(target.length).fill(0);
+  let stride = 1;
+  for (let axis = target.length - 1; axis >= missing; axis--) {
+    const extent = shape[axis - missing]!;
+    if (extent !== 1) strides[axis] = stride;
+    stride *= extent;
+  }
+  return strides;
 }
 
 /** Merges neighbouring dimensions that every operand walks in one stride, and drops extents of 1. At least one dimension stays. */
@@ -85,22 +93,28 @@ export function mergeDimensions(
   shape: Shape,
   strides: readonly (readonly number[])[],
 ): { shape: number[]; strides: number[][] } {
+  // Innermost first: the axis at which each merged dimension ends, and its extent.
+  const axes: number[] = [];
   const merged: number[] = [];
-  const mergedStrides: number[][] = strides.map(() => []);
   for (let axis = shape.length - 1; axis >= 0; axis--) {
     const extent = shape[axis]!;
+    const last = axes.length - 1;
     if (extent === 1) continue;
-    const inner = merged[0];
-    const mergeable =
-      inner !== undefined && strides.every((stride, k) => stride[axis] === mergedStrides[k]![0]! * inner);
-    if (mergeable) merged[0] = inner * extent;
+    if (last >= 0 && continues(strides, axis, axes[last]!, merged[last]!)) merged[last]! *= extent;
     else {
-      merged.unshift(extent);
-      for (const [k, stride] of strides.entries()) mergedStrides[k]!.unshift(stride[axis]!);
+      axes.push(axis);
+      merged.push(extent);
     }
   }
-  if (merged.length === 0) return { shape: [1], strides: strides.map(() => [0]) };
-  return { shape: merged, strides: mergedStrides };
+  if (axes.length === 0) return { shape: [1], strides: strides.map(() => [0]) };
+  axes.reverse();
+  return { shape: merged.reverse(), strides: strides.map((stride) => axes.map((axis) => stride[axis]!)) };
+}
+
+/** True if every operand walks `axis` as if it went on with the dimension that ends at `inner`. */
+function continues(strides: readonly (readonly number[])[], axis: number, inner: number, extent: number): boolean {
+  for (const stride of strides) if (stride[axis] !== stride[inner]! * extent) return false;
+  return true;
 }
 
 /** An axis counted from the front. @throws OptError BAD_ARGUMENT */

@@ -3,7 +3,7 @@ import { byteSize, type Launch, lstmGradMaps, lstmMaps, type Program, type Slice
 import { i32, type Local, ModuleBuilder } from "../assembler";
 import { costOf, emitRow } from "../emit/map";
 import type { Execution, KernelSource, Target } from "../kernel";
-import { emitProduct, shareOut, wordsOfProduct } from "./matmul/matmul";
+import { emitProduct, shareOut } from "./matmul/matmul";
 
 type Spec = Launch<"lstm" | "lstmGrad">["kernel"]["spec"];
 
@@ -127,11 +127,12 @@ function placesOf({ kernel, length, batch, width, reverse }: Launch<"lstm" | "ls
 function multiplier({ kernel: { spec }, batch, width, weight }: Launch<"lstm" | "lstmGrad">, execution: Execution) {
   const [n, k] = spec.kind === "lstm" ? [4 * width, width] : [width, 4 * width];
   const sizes = { batch: 1, m: batch, n, k, strideA: 0, strideB: 0 };
-  const { values, ...split } = shareOut({ ...FORMS[spec.kind], dtype: spec.dtype }, sizes, execution);
-  const b = execution.address(weight);
+  const { range, work, words } = shareOut({ ...FORMS[spec.kind], dtype: spec.dtype }, sizes, execution);
+  words[1] = execution.address(weight);
   return (from: Slice, to: Slice) => {
-    const words = wordsOfProduct({ ...values, a: execution.address(from), b, c: execution.address(to) });
-    execution.run("multiply", split, execution.table(words));
+    words[0] = execution.address(from);
+    words[2] = execution.address(to);
+    execution.run("multiply", { range, work }, execution.table(words));
   };
 }
 

@@ -57,6 +57,9 @@ export function elementwise(name: ElementwiseName, operands: Operands): Tensor {
     "Wrap one with tensor(value).",
   );
   const device = checkDevice(name, tensors);
+  const { dtype } = first;
+  const isPlain = (dtype === "f32" || dtype === "f64") && tensors.every((tensor) => tensor.dtype === dtype);
+  if (isPlain && ELEMENTWISE[name].result !== "bool") return run(name, pattern, tensors, scalars, dtype);
   const result = resultDType(name, tensors, scalars);
   if (result === "bool") {
     // What is compared with 16-bit floats is rounded to them first.
@@ -71,10 +74,7 @@ export function elementwise(name: ElementwiseName, operands: Operands): Tensor {
   }
   if (!isFloat(result)) return onIntegers(name, pattern, tensors, scalars, result, device);
   const compute = computeDType(result);
-  if (compute !== result || tensors.some((t) => t.dtype !== compute)) {
-    return computeIn(compute, tensors, result, (...wide) => run(name, pattern, wide, scalars, compute));
-  }
-  return run(name, pattern, tensors, scalars, compute);
+  return computeIn(compute, tensors, result, (...wide) => run(name, pattern, wide, scalars, compute));
 }
 
 /** In float32, what a 16-bit dtype holds of it. */

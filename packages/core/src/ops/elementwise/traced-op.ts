@@ -21,12 +21,13 @@ export interface Derivative {
   readonly recorded?: Derivative;
 }
 
-const cache = new Map<string, Traced>();
+/** By pattern, by name. */
+const cache = new Map<string, Map<string, Traced>>();
 
 /** @param wraps integers are computed modulo 2^32 */
 export function traceOp(name: ElementwiseName, pattern: string, wraps: boolean): Traced {
-  const key = wraps ? `${name} ${pattern} wrapped` : `${name} ${pattern}`;
-  const known = cache.get(key);
+  const key = wraps ? `${pattern} wrapped` : pattern;
+  const known = cache.get(name)?.get(key);
   if (known !== undefined) return known;
   const { forward, derivatives, recorded } = ELEMENTWISE[name];
   check(
@@ -64,7 +65,8 @@ export function traceOp(name: ElementwiseName, pattern: string, wraps: boolean):
     }),
     saved: new Map(),
   };
-  cache.set(key, traced);
+  const ofName = cache.get(name) ?? new Map<string, Traced>();
+  cache.set(name, ofName.set(key, traced));
   return traced;
 }
 

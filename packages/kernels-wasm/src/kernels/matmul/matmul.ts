@@ -2,7 +2,7 @@
  * Matrix product, after Goto & van de Geijn (2008): blocks of B are packed into panels that tiles of C stream through.
  * Every element of C is a chain over each piece of k, and the sum of these in order, whatever its tile or thread.
  */
-import type { ComputeDType, Program, Spec } from "@opt/core/backend";
+import type { ComputeDType, Launch, Program, Spec } from "@opt/core/backend";
 import { type FunctionBuilder, i32, type Local, ModuleBuilder, type Operand } from "../../assembler";
 import { costOf, emitRow } from "../../emit/map";
 import type { Execution, KernelSource, Target } from "../../kernel";
@@ -295,9 +295,9 @@ export function wordsOfProduct(values: Values): number[] {
 
 type Sizes = Pick<Launch<"matmul">, "batch" | "m" | "n" | "k" | "strideA" | "strideB">;
 
-/** How a product is shared out, and what it passes on beside the addresses. */
+/** How a product is shared out, and its words, of which the addresses of a, b and c come first: they are still 0. */
 export function shareOut({ transposeA, transposeB, dtype }: Form, sizes: Sizes, execution: Execution) {
-  const { batch, m, n, k } = sizes;
+  const { batch, m, n, k, strideA, strideB } = sizes;
   const float = floatOf(dtype);
   const width = panelColumns(float);
   const work = batch * m * n * Math.max(k, 1);
@@ -306,11 +306,13 @@ export function shareOut({ transposeA, transposeB, dtype }: Form, sizes: Sizes, 
   const [extent, grain] = { batch: [batch, 1], rows: [m, 30], columns: [n, width] }[axis] as [number, number];
   const unit = work < SMALL ? extent : grain * Math.ceil(extent / grain / STRIPES);
   const range = Math.ceil(extent / unit);
-  const packing = packingBytes(float, n, transposeA);
-  const rows = { rowA: transposeA ? m : k, rowB: transposeB ? k : n, rowC: n };
-  const scratch = execution.scratch(range * packing.slotBytes);
-  const values = { ...sizes, ...rows, axis: AXES.indexOf(axis), unit, scratch, ...packing };
-  return { range, work: work / MULTIPLY_ADDS, values };
+  const { slotBytes, panelsBytes } = packingBytes(float, n, transposeA);
+  const [rowA, rowB] = [transposeA ? m : k, transposeB ? k : n];
+  const scratch = execution.scratch(range * slotBytes);
+  // In the order of WORDS: each product makes them, and names would take longer than a small one.
+  const words = [0, 0, 0, m, n, k, batch, strideA, strideB, rowA, rowB, n, AXES.indexOf(axis), unit, scratch];
+  words.push(slotBytes, panelsBytes);
+  return { range, work: work / MULTIPLY_ADDS, words };
 }
 
 export const matmul: KernelSource<"matmul"> = {
@@ -321,20 +323,17 @@ export const matmul: KernelSource<"matmul"> = {
     return module;
   },
   launch(launch, execution) {
-    const { kernel, a, b, output, batch, m, n, k, strideA, strideB, epilogue, sums } = launch;
+    const { kernel, a, b, output, batch, m, n, k, epilogue, sums } = launch;
     if (batch * m * n === 0) return;
     const { spec } = kernel;
     const { bytes } = floatOf(spec.dtype);
     if (sums) runColumns(execution, "sum", { input: a, output: sums, outer: 1, length: k, inner: m });
-    const { range, work, values } = shareOut(spec, { batch, m, n, k, strideA, strideB }, execution);
+    const { range, work, words } = shareOut(spec, launch, execution);
     // The product must not overwrite what is read after it.
     const isOperand = !epilogue?.product && epilogue?.operands.some(({ memory }) => memory === output.memory);
-    const words = wordsOfProduct({
-      ...values,
-      a: execution.address(a),
-      b: execution.address(b),
-      c: isOperand ? execution.scratch(batch * m * n * bytes) : execution.address(epilogue?.product ?? output),
-    });
+    words[0] = execution.address(a);
+    words[1] = execution.address(b);
+    words[2] = isOperand ? execution.scratch(batch * m * n * bytes) : execution.address(epilogue?.product ?? output);
     if (epilogue) words.push(execution.address(output));
     for (const [i, operand] of epilogue?.operands.entries() ?? [])
       words.push(execution.address(operand), ...epilogue!.strides[i]!.map((stride) => stride * bytes));
