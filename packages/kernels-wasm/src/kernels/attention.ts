@@ -11,7 +11,8 @@ import { type FunctionBuilder, f64x2, i32, type Local, ModuleBuilder } from "../
 import { LANES } from "../emit/lanes";
 import type { Execution, KernelSource, Target } from "../kernel";
 import { type Float, floatOf } from "./float";
-import { emitProduct, MULTIPLY_ADDS, PRODUCT_WORDS, packingBytes, STRIPES, wordsOfProduct } from "./matmul/matmul";
+import { emitProduct } from "./matmul/matmul";
+import { MULTIPLY_ADDS, PRODUCT_WORDS, packingBytes, STRIPES, wordsOfProduct } from "./matmul/share-out";
 import { walkBlocks, walkRow } from "./row";
 import { emitRows } from "./rows";
 import { readWords } from "./words";

@@ -3,7 +3,8 @@ import { byteSize, type Launch, lstmGradMaps, lstmMaps, type Program, type Slice
 import { i32, type Local, ModuleBuilder } from "../assembler";
 import { costOf, emitRow } from "../emit/map";
 import type { Execution, KernelSource, Target } from "../kernel";
-import { emitProduct, shareOut } from "./matmul/matmul";
+import { emitProduct } from "./matmul/matmul";
+import { shareOut } from "./matmul/share-out";
 
 type Spec = Launch<"lstm" | "lstmGrad">["kernel"]["spec"];
 
