@@ -29,6 +29,7 @@ interface SizeClass<Region> {
   readonly open: Slab<Region>[];
 }
 
+/** Hands out small blocks of memory from larger regions, which it asks for and gives back. */
 export class Slabs<Region> {
   private readonly classes = new Map<number, SizeClass<Region>>();
   private emptyBytes = 0;

@@ -13,6 +13,7 @@ const map = (expression: (...buffers: E[]) => E): Program => {
 const gate = (input: E, bias: E, product: E) => add(add(input, bias), product);
 const rest = (x: E) => sub(1, x);
 
+/** What follows the product of a place in an LSTM, as maps: its gates, the next cell and the result. */
 export const lstmMaps = () => ({
   /** Of inputs, biases and products. */
   sigmoid: map((input, bias, product) => div(1, add(1, exp(neg(gate(input!, bias!, product!)))))),
@@ -23,6 +24,7 @@ export const lstmMaps = () => ({
   result: map((o, next) => mul(o!, tanh(next!))),
 });
 
+/** What the gradient of a place in an LSTM needs beside its product, as maps. */
 export const lstmGradMaps = () => ({
   zero: map(() => new Expression("constant", [], 0)),
   same: map((x) => x!),
