@@ -18,9 +18,10 @@ struct Window : WindowFields {
   int64_t outPlane() const { return outHeight * outWidth; }
   int64_t taps() const { return kernelY * kernelX; }
 
-  /** 2 x 2 pixels side by side, without padding. */
+  /** 2 x 2 pixels side by side, all of them in the image. */
   bool isPairs() const {
-    return kernelY == 2 && kernelX == 2 && strideY == 2 && strideX == 2 && paddingY == 0 && paddingX == 0 && dilationY == 1 && dilationX == 1;
+    const bool isInside = paddingY == 0 && paddingX == 0 && 2 * outHeight <= height && 2 * outWidth <= width;
+    return isInside && kernelY == 2 && kernelX == 2 && strideY == 2 && strideX == 2 && dilationY == 1 && dilationX == 1;
   }
 
   /** The outputs [first, end) whose input position `out` * stride + offset lies in [0, size). */

@@ -36,6 +36,10 @@ const WINDOWS: readonly { readonly name: string; readonly window: Window2d }[] =
   { name: "3 x 3", window: windowOf([2, 3, 7, 9], [3, 3]) },
   { name: "padded", window: windowOf([1, 2, 5, 6], [3, 3], [1, 1], [1, 1]) },
   { name: "2 x 2 apart, as pools", window: windowOf([3, 2, 8, 10], [2, 2], [2, 2]) },
+  {
+    name: "2 x 2 apart, past the last row and column",
+    window: { ...windowOf([2, 2, 7, 37], [2, 2], [2, 2]), outHeight: 4, outWidth: 19 },
+  },
   { name: "padded and apart, in rows of several vectors", window: windowOf([2, 2, 7, 45], [3, 3], [2, 2], [1, 1]) },
   { name: "strided with rows left over", window: windowOf([1, 3, 11, 8], [3, 2], [2, 3]) },
   { name: "dilated", window: windowOf([2, 1, 9, 11], [3, 3], [1, 2], [2, 1], [2, 3]) },
