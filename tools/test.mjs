@@ -1,5 +1,6 @@
 /**
  * `npm test`: sets up, runs every check and test, and closes with `N passed, N failed, N skipped`.
+ * `npm run test:full` (--full): with the tests in `*.full.test.ts`, which take long.
  * `npm run check` (--quick): what of it needs nothing but npm and takes a minute or two.
  */
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -20,7 +21,7 @@ const engineSuites = [
   // How the native device meets the engine; what its kernels compute is another matter.
   ...["memory", "errors", "threads"].map((name) => `packages/kernels-cpu/src/${name}.test.ts`),
   // WebAssembly has a fused multiply-add from Node 22 on.
-  "e2e/same-run/",
+  "e2e/same-run/src/wasm",
 ];
 
 /** The tests of --quick: no device but js, no build, no browser. */
@@ -31,13 +32,19 @@ const quickSuites = [
 ];
 
 const { values } = parseArgs({
-  options: { "also-node": { type: "string", multiple: true, default: [] }, quick: { type: "boolean", default: false } },
+  options: {
+    "also-node": { type: "string", multiple: true, default: [] },
+    quick: { type: "boolean", default: false },
+    full: { type: "boolean", default: false },
+  },
 });
 const total = {
   passed: 0,
   failures: /** @type {import("./test-report.mjs").Failure[]} */ ([]),
   skipped: /** @type {import("./test-report.mjs").Skipped[]} */ ([]),
 };
+/** Vitest's projects that run. */
+const projects = values.full ? [] : ["--project", "unit", "--project", "system"];
 const scratch = makeScratch();
 const tarballs = join(scratch, "tarballs");
 
@@ -89,7 +96,14 @@ async function runTests(label, node, filters = []) {
   const file = join(scratch, "summary.json");
   rmSync(file, { force: true });
   const reporters = ["--reporter=default", "--reporter=./tools/vitest.reporter.mjs"];
-  const vitest = ["node_modules/vitest/vitest.mjs", "run", "--config", "tools/vitest.config.ts", ...reporters];
+  const vitest = [
+    "node_modules/vitest/vitest.mjs",
+    "run",
+    "--config",
+    "tools/vitest.config.ts",
+    ...projects,
+    ...reporters,
+  ];
   const path = [dirname(node), join(root, "node_modules/.bin"), process.env.PATH].join(delimiter);
   const env = { OPT_TEST_SUMMARY: file, OPT_TARBALLS: tarballs, PATH: path };
   const { ok } = await start(node, [...vitest, ...filters], { env, minutes: 30 });

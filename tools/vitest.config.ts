@@ -15,18 +15,21 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+/** The tests of a package share a process for each worker where they leave nothing behind that another file would see. */
+const SHARED = "packages/{core,nn,data,optimizers/*}/src/**/*.test.ts";
+
+/** A file that registers a device, replaces a module or looks at its first state has a process of its own. */
+const ALONE = "packages/{core,nn,data,optimizers/*}/src/**/*.alone.test.ts";
+
+/** The long ones, for `npm run test:full`. */
+const FULL = "**/*.full.test.ts";
+const exclude = ["**/node_modules/**", "**/dist/**"];
+
 export default defineConfig({
   root: new URL("..", import.meta.url).pathname,
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    include: [
-      "packages/*/src/**/*.test.ts",
-      "packages/optimizers/*/src/**/*.test.ts",
-      "e2e/**/*.test.ts",
-      "tools/**/*.test.ts",
-    ],
-    exclude: ["**/node_modules/**", "**/dist/**"],
     setupFiles: ["tools/vitest.setup.ts"],
     pool: "forks",
     // By itself vitest leaves one core free.
@@ -35,5 +38,20 @@ export default defineConfig({
     // Against what hangs, not against what is slow: a busy or virtual machine may stand still for minutes.
     testTimeout: 300_000,
     hookTimeout: 300_000,
+    projects: [
+      {
+        extends: true,
+        test: { name: "unit", isolate: false, include: [SHARED], exclude: [...exclude, FULL, ALONE] },
+      },
+      {
+        extends: true,
+        test: {
+          name: "system",
+          include: [ALONE, "packages/!(core|nn|data|optimizers)/src/**/*.test.ts", "{e2e,tools}/**/*.test.ts"],
+          exclude: [...exclude, FULL],
+        },
+      },
+      { extends: true, test: { name: "full", include: [FULL], exclude } },
+    ],
   },
 });

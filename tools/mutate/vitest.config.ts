@@ -69,6 +69,7 @@ const mutate = mergeConfig(base, {
   // One registry of modules for all files of a run.
   test: { isolate: false, setupFiles: ["tools/mutate/leave-out.ts"], sequence: { sequencer: Listed } },
 });
+delete mutate.test.projects;
 mutate.test.include = [`runs/bundled/${area.name}/**/*.test.js`];
 
 export default mutate;

@@ -15,7 +15,7 @@ const RUNS: readonly Run[] = [
 ];
 
 describe.each(launchers)("$name", ({ missing, launcher }) => {
-  it.skipIf(missing).each([2, 3, 4])(`%d ranks have the bits of one process${missing ?? ""}`, (ranks) =>
+  it.skipIf(missing).each([2, 4])(`%d ranks have the bits of one process${missing ?? ""}`, (ranks) =>
     checkTraining(ranks, RUNS, { imports, launcher }),
   );
 });

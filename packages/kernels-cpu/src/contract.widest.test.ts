@@ -1,3 +1,4 @@
 import { cpuContract } from "./testing/contract";
 
-await cpuContract("avx512");
+/** The instruction set that users of this machine get. */
+await cpuContract();

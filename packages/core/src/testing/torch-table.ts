@@ -14,7 +14,8 @@ import type { DType } from "../values/dtype";
 import { isFloat } from "../values/dtype";
 import { sizeOf } from "../values/shape";
 
-export const random = /* @__PURE__ */ new Random(33);
+/** Of the latest table: files that share a process draw the same numbers as alone. */
+export let random = /* @__PURE__ */ new Random(33);
 export const FLOATS = ["f64", "f32", "f16", "bf16"] as const;
 export const ALL = [...FLOATS, "i32", "u8", "bool"] as const;
 const EDGES = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0, -0];
@@ -47,8 +48,9 @@ export function randomShapes(count: number): number[][] {
 
 type Add = (name: string, inputs: readonly CallInput[], code: string, run: TorchCall["run"]) => void;
 
-/** Adds a call to a table; `second` compares the gradients of gradients, too. */
+/** A new table. `add` adds a call to it; `second` compares the gradients of gradients, too. */
 export function table(): { readonly calls: readonly TorchCall[]; readonly add: Add & { readonly second: Add } } {
+  random = new Random(33);
   const calls: TorchCall[] = [];
   const adding =
     (second: boolean): Add =>

@@ -4,8 +4,8 @@ import { contractSuite, whyUnavailable } from "@opt/testkit";
 import { builtRules } from "@opt/testkit/built-rules";
 import { openCpuBackend } from "../backend";
 
-export async function cpuContract(instructionSet: string): Promise<void> {
-  const open = async () => openCpuBackend({ instructionSet, threads: 3 });
+export async function cpuContract(instructionSet?: string): Promise<void> {
+  const open = async () => openCpuBackend({ ...(instructionSet && { instructionSet }), threads: 3 });
   const skip = await whyUnavailable(open);
   contractSuite({
     name: "cpu",
