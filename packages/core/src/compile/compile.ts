@@ -28,6 +28,8 @@ export interface Compiled<Args extends unknown[], Result> {
   (...args: Args): Result;
   /** What the last trace consists of. @throws OptError BAD_STATE before the first call */
   explain(): Explanation;
+  /** Has the next call checked, in addition to those of `check`. */
+  checkNext(): void;
   /** Frees the memory of all traces. A later call traces again. */
   dispose(): void;
   [Symbol.dispose](): void;
@@ -88,7 +90,11 @@ export function compile<Args extends unknown[], Result>(
   const compiled = new CompiledFunction(f as (...args: unknown[]) => unknown, when, passes);
   const call = (...args: Args) => compiled.call(args) as Result;
   const dispose = () => compiled.dispose();
-  const result = Object.assign(call, { explain: () => compiled.explain(), dispose, [Symbol.dispose]: dispose });
+  const explain = () => compiled.explain();
+  const checkNext = () => {
+    compiled.isNextChecked = true;
+  };
+  const result = Object.assign(call, { explain, checkNext, dispose, [Symbol.dispose]: dispose });
   Object.defineProperty(result, inspectSymbol, { value: () => compiled.summary() });
   dropped.register(result, compiled.memories);
   return result;
@@ -128,6 +134,7 @@ class CompiledFunction {
   /** The last used is the last. */
   private readonly entries: Entry[] = [];
   #last: Entry | undefined;
+  isNextChecked = false;
   #hasWarned = false;
 
   constructor(
@@ -150,9 +157,11 @@ class CompiledFunction {
     if (entry.trace.takeMoved(given.tensors)) return this.#check(args, given, entry, true);
     const { calls, isConfirmed } = entry;
     const isChecked =
+      this.isNextChecked ||
       watching.watcher?.isEager ||
       this.when === "always" ||
       (this.when === "spaced" && (!isConfirmed || (calls & (calls - 1)) === 0));
+    this.isNextChecked = false;
     return isChecked
       ? this.#check(args, given, entry, !isConfirmed && !entry.isSecond)
       : entry.trace.run(given.tensors);
@@ -223,7 +232,8 @@ class CompiledFunction {
     discard(ran);
     const problem = `a compiled function must do the same in each call, got a difference: ${difference}.`;
     const cure =
-      "Pass numbers and tensors that change as arguments. After replacing an optimizer or a model, call dispose() of the compiled function.";
+      "Pass numbers and tensors that change as arguments. In fit, write them into a tensor that you set(), or use compile: false. " +
+      "After replacing an optimizer or a model, call dispose() of the compiled function.";
     throw new OptError("CHANGED", "compile", problem, cure);
   }
 

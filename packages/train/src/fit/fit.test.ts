@@ -2,7 +2,7 @@
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { AdamW } from "@opt/adam-amsgrad";
-import { clipGradNorm, init, listDevices, noGrad } from "@opt/core";
+import { clipGradNorm, init, listDevices, noGrad, type Tensor, tensor } from "@opt/core";
 import { DataLoader } from "@opt/data";
 import { NAdam } from "@opt/nadam";
 import { crossEntropy, Linear, type Module, type Sequential } from "@opt/nn";
@@ -217,4 +217,33 @@ it("compiles by default", async () => {
   };
   await fit(run.model, { ...optionsOf(run, {}), loss: undefined, forward, epochs: 20 });
   expect(calls).toBeLessThan(30); // of 60 steps
+});
+
+/** A run whose loss is weighted: `change` gives the weight another value when the second epoch begins. */
+const weighted = (weigh: (loss: Tensor) => Tensor, change: () => void, options: object = {}) => {
+  const run = plain();
+  const batch = dataset([6], 9).batch(Int32Array.of(0, 1, 2, 3)) as Batch;
+  const data = [batch, batch, batch, batch, batch];
+  const onEpochBegin = ({ epoch }: { epoch: number }) => epoch === 1 && change();
+  const loss = (output: Tensor, target: Tensor) => weigh(crossEntropy(output, target));
+  return fit(run.model, { ...optionsOf(run, {}), data, loss, epochs: 3, callbacks: [{ onEpochBegin }], ...options });
+};
+
+it("finds a number of the loss that has changed between epochs, and names what follows it", async () => {
+  let beta = 1;
+  const change = () => {
+    beta = 100;
+  };
+  const running = weighted((loss) => loss.mul(beta), change);
+  await expectCode("CHANGED", () => running);
+  await expect(running).rejects.toThrow(/with scalars 100, was 1.*a tensor that you set\(\), or use compile: false/);
+  beta = 1;
+  const eager = await weighted((loss) => loss.mul(beta), change, { compile: false });
+  const weight = tensor(1);
+  const followed = await weighted(
+    (loss) => loss.mul(weight),
+    () => weight.set(100),
+  );
+  expect(followed.losses).toEqual(eager.losses);
+  expect(followed.losses[5]!).toBeGreaterThan(10 * followed.losses[4]!);
 });

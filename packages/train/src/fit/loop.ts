@@ -123,6 +123,7 @@ export class Loop<Batch> implements FitState, FitControl {
         setEpoch(options.data, position.epoch);
         if (position.batches === 0) this.totals.reset();
         await this.dispatcher.emit("epochBegin");
+        this.#step.checkNext();
         const isWhole = await this.#trainEpoch(skipped);
         skipped = 0;
         if (isWhole) await this.#endEpoch();

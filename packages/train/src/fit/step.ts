@@ -1,5 +1,5 @@
 /** One optimizer step, as a loop written by hand takes it: forward and backward for each batch, then the update. */
-import { check, clipGradNorm, clipGradValue, compile, concat, type Tensor, tidy } from "@opt/core";
+import { type Compiled, check, clipGradNorm, clipGradValue, compile, concat, type Tensor, tidy } from "@opt/core";
 import type { Module } from "@opt/nn";
 import type { Metric } from "../metrics/metric";
 import { answersAtOnce } from "../metrics/read-then";
@@ -23,6 +23,8 @@ export interface TrainingStep<Batch> {
   whole(batch: Batch): Measured | Promise<Measured>;
   /** The update alone, with the gradients that are there. */
   update(): void | Promise<void>;
+  /** Has the next step compared with the compiled one. */
+  checkNext(): void;
   dispose(): void;
 }
 
@@ -30,7 +32,7 @@ export function trainingStep<Batch>({ module, parallel, forward, options }: Part
   const { optimizer, scaler, ema, clip, accumulate = 1, metrics = [], compile: isCompiled = true } = options;
   const trained = optimizer.groups.flatMap(({ params }) => params);
   const isAlone = parallel === undefined || parallel.communicator.size === 1;
-  const made: { dispose(): void }[] = [];
+  const made: Pick<Compiled<never, unknown>, "checkNext" | "dispose">[] = [];
   const wrap = <Args extends unknown[], Result extends Tensor | undefined>(f: (...args: Args) => Result) => {
     if (!isCompiled) return (...args: Args) => tidy(() => f(...args)?.detach()) as Result;
     const compiled = compile(f);
@@ -97,6 +99,9 @@ export function trainingStep<Batch>({ module, parallel, forward, options }: Part
           await parallel.sync();
           await update();
         },
+    checkNext() {
+      for (const each of made) each.checkNext();
+    },
     dispose() {
       for (const each of made) each.dispose();
     },
