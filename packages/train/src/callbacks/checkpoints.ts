@@ -1,6 +1,7 @@
 /** Saves a run on its way, so that `resume` goes on with the same bits. */
 import type { FileSystem } from "@opt/checkpoint";
-import { check, checkOptions, show } from "@opt/core";
+import { checkOptions } from "@opt/core";
+import { checkCounts, checkPlace } from "../check";
 import type { Callback, FitControl, FitState } from "../fit/events";
 import { places } from "../fit/resume";
 import { isLowerBetter } from "./early-stopping";
@@ -29,20 +30,12 @@ const WHERE = "checkpoints";
  * await fit(model, { data, validation, loss: crossEntropy, optimizer, epochs: 10, callbacks, resume: true });
  */
 export function checkpoints(folder: string, options: CheckpointsOptions = {}): Callback {
-  check(
-    typeof folder === "string" && folder !== "",
-    "BAD_ARGUMENT",
-    WHERE,
-    () => `needs a folder, got ${show(folder)}.`,
-  );
+  checkPlace(WHERE, "folder", folder);
   checkOptions(WHERE, options, { every: "number", keep: "object", monitor: "string", fileSystem: "object" });
   const { every, keep = {}, monitor = "val_loss", fileSystem } = options;
   checkOptions(`${WHERE} keep`, keep, { last: "number", best: "number" });
   const { last = 1, best } = keep;
-  for (const [name, count] of Object.entries({ every, last, best })) {
-    const problem = () => `${name} must be a whole number from 1 on, got ${show(count)}.`;
-    check(count === undefined || (Number.isSafeInteger(count) && count > 0), "BAD_ARGUMENT", WHERE, problem);
-  }
+  checkCounts(WHERE, { every, last, best });
   const retention = {
     newest: last,
     ...(best && { best: { value: monitor, count: best, highest: !isLowerBetter(monitor) } }),

@@ -1,6 +1,7 @@
 /** A table of a run's epochs, for spreadsheets. */
 import type { FileSystem } from "@opt/checkpoint";
-import { check, checkOptions, show } from "@opt/core";
+import { checkOptions } from "@opt/core";
+import { checkPlace } from "../check";
 import type { Callback } from "../fit/events";
 import { createFile } from "./file";
 
@@ -17,7 +18,7 @@ export interface CsvOptions {
  * await fit(model, { data, loss: crossEntropy, optimizer, epochs: 3, callbacks: [csv("runs/a.csv")] });
  */
 export function csv(path: string, options: CsvOptions = {}): Callback {
-  check(typeof path === "string" && path !== "", "BAD_ARGUMENT", "csv", () => `needs a path, got ${show(path)}.`);
+  checkPlace("csv", "path", path);
   checkOptions("csv", options, { fileSystem: "object" });
   return {
     async onEpochEnd({ history, communicator }) {

@@ -1,5 +1,6 @@
 /** Ends a run when it has stopped improving. */
 import { check, checkOptions, keep, show, type Tensor, tidy } from "@opt/core";
+import { checkCounts } from "../check";
 import type { Callback, FitState } from "../fit/events";
 
 export interface EarlyStoppingOptions {
@@ -44,8 +45,7 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
     WHERE,
     () => `mode must be "min" or "max", got ${show(mode)}.`,
   );
-  const wrong = () => `patience must be a whole number from 1 on, got ${show(patience)}.`;
-  check(Number.isSafeInteger(patience) && patience > 0, "BAD_ARGUMENT", WHERE, wrong);
+  checkCounts(WHERE, { patience });
   check(minDelta >= 0, "BAD_ARGUMENT", WHERE, () => `minDelta must be at least 0, got ${show(minDelta)}.`);
   let best: number | null = null;
   let waited = 0;

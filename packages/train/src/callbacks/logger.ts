@@ -1,5 +1,6 @@
 /** Hands the numbers of a run to a function. */
 import { check, checkOptions, show } from "@opt/core";
+import { checkCounts } from "../check";
 import type { Callback } from "../fit/events";
 
 export interface LoggerOptions {
@@ -25,8 +26,7 @@ export function logger(f: (record: LogRecord) => unknown, options: LoggerOptions
   check(typeof f === "function", "BAD_ARGUMENT", "logger", () => `needs a function, got ${show(f)}.`, "console.log");
   checkOptions("logger", options, { every: "number" });
   const { every } = options;
-  const isCount = every === undefined || (Number.isSafeInteger(every) && every > 0);
-  check(isCount, "BAD_ARGUMENT", "logger", () => `every must be a whole number from 1 on, got ${show(every)}.`);
+  checkCounts("logger", { every });
   return {
     onStepEnd: ({ epoch, step, epochStep, logs, lr }) =>
       every !== undefined && epochStep % every === 0 ? f({ epoch, step, ...logs, lr }) : undefined,

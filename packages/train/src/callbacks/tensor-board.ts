@@ -1,5 +1,6 @@
 /** A run's numbers for TensorBoard. */
-import { check, checkOptions, show } from "@opt/core";
+import { checkOptions } from "@opt/core";
+import { checkCounts, checkPlace } from "../check";
 import type { Callback, FitState } from "../fit/events";
 import { SummaryWriter, type SummaryWriterOptions } from "../tensor-board/summary-writer";
 
@@ -19,12 +20,10 @@ export interface TensorBoardOptions extends SummaryWriterOptions {
  * await fit(model, { data, loss: crossEntropy, optimizer, epochs: 3, callbacks: [tensorBoard("runs/a")] });
  */
 export function tensorBoard(folder: string, options: TensorBoardOptions = {}): Callback {
-  const isFolder = typeof folder === "string" && folder !== "";
-  check(isFolder, "BAD_ARGUMENT", "tensorBoard", () => `needs a folder, got ${show(folder)}.`);
+  checkPlace("tensorBoard", "folder", folder);
   checkOptions("tensorBoard", options, { every: "number", histograms: "boolean", fileSystem: "object" });
   const { every = 1, histograms = false, ...place } = options;
-  const isCount = Number.isSafeInteger(every) && every > 0;
-  check(isCount, "BAD_ARGUMENT", "tensorBoard", () => `every must be a whole number from 1 on, got ${show(every)}.`);
+  checkCounts("tensorBoard", { every });
   let writer: SummaryWriter | undefined;
   let written = 0;
   /** Losses may be read some steps later. */

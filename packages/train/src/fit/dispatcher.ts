@@ -1,4 +1,5 @@
 /** Hands the events of a run to its callbacks, and to those who iterate over it. */
+import { Stream } from "../stream";
 import {
   type Callback,
   type EventHandler,
@@ -9,50 +10,11 @@ import {
   hookOf,
 } from "./events";
 
-/** Waits between the run and one reader: the run goes on when the event was taken. */
-class Stream {
-  #event: FitEvent | undefined;
-  #isDone = false;
-  #taken = () => {};
-  #arrived = () => {};
-
-  push(event: FitEvent): Promise<void> {
-    this.#event = event;
-    this.#arrived();
-    return new Promise((resolve) => {
-      this.#taken = resolve;
-    });
-  }
-
-  end(): void {
-    this.#isDone = true;
-    this.#arrived();
-  }
-
-  async *read(): AsyncGenerator<FitEvent, void, undefined> {
-    try {
-      while (true) {
-        while (this.#event === undefined && !this.#isDone) {
-          await new Promise<void>((resolve) => {
-            this.#arrived = resolve;
-          });
-        }
-        if (this.#event === undefined) return;
-        yield this.#event;
-        this.#event = undefined;
-        this.#taken();
-      }
-    } finally {
-      this.#taken();
-    }
-  }
-}
-
 const isPromise = (value: unknown) => typeof (value as PromiseLike<unknown> | undefined)?.then === "function";
 
 export class Dispatcher {
   readonly #hooks = new Map<FitEventType, EventHandler[]>();
-  readonly #streams = new Set<Stream>();
+  readonly #streams = new Set<Stream<FitEvent>>();
 
   constructor(
     private readonly callbacks: readonly Callback[],
@@ -83,7 +45,7 @@ export class Dispatcher {
 
   /** The events from now on. A reader that leaves early stops the run. */
   async *events(): AsyncGenerator<FitEvent, void, undefined> {
-    const stream = new Stream();
+    const stream = new Stream<FitEvent>();
     this.#streams.add(stream);
     let isWhole = false;
     try {

@@ -10,6 +10,7 @@ import {
   type Tensor,
 } from "@opt/core";
 import type { Module } from "@opt/nn";
+import { checkCounts } from "../check";
 import type { Metric } from "../metrics/metric";
 import { type Callback, fitEvents, hookOf } from "./events";
 import type { FitData, FitOptimizer, FitSchedule, Forwarded, ForwardOptions, ParallelModel } from "./parts";
@@ -70,10 +71,8 @@ export function checkFitOptions<Batch>(options: FitOptions<Batch>): void {
     generators: "array",
   });
   const { optimizer, epochs, accumulate = 1, scheduleEvery = "step", clip, callbacks = [] } = options;
-  for (const [name, value] of Object.entries({ epochs, accumulate })) {
-    const problem = () => `${name} must be a whole number from 1 on, got ${show(value)}.`;
-    check(Number.isSafeInteger(value) && value > 0, "BAD_ARGUMENT", WHERE, problem);
-  }
+  check(epochs !== undefined, "BAD_ARGUMENT", WHERE, () => "epochs must be a number, got undefined.");
+  checkCounts(WHERE, { epochs, accumulate });
   const noOptimizer = () => `needs an optimizer, got ${show(optimizer)}.`;
   const isOptimizer = typeof optimizer?.step === "function" && Array.isArray(optimizer.groups);
   check(isOptimizer, "BAD_ARGUMENT", WHERE, noOptimizer, "new AdamW(model.namedParameters())");

@@ -57,29 +57,19 @@ export function trainingStep<Batch>({ module, parallel, forward, options }: Part
     optimizer.zeroGrad();
     ema?.update();
   };
-  const stepNow = () => {
+  /** A promise where the scaler's device answers later, and with a divided optimizer. */
+  const stepOnce = () => {
     beforeStep();
-    if (scaler) {
-      scaler.step(optimizer as never);
-      scaler.update();
-    } else optimizer.step();
-    afterStep();
-  };
-  const stepLater = async () => {
-    beforeStep();
-    if (scaler) {
-      await scaler.step(optimizer as never);
-      await scaler.update();
-    } else await optimizer.step();
-    afterStep();
+    const stepped = scaler ? after(scaler.step(optimizer as never), () => scaler.update()) : optimizer.step();
+    return after(stepped, afterStep);
   };
 
   const waits = isSharded(optimizer) || (scaler !== undefined && !answersAtOnce(module.parameters()[0]!));
   const alone = wrap(backward);
-  const update = waits ? stepLater : wrap(() => void stepNow());
+  const update = waits ? stepOnce : wrap(() => void stepOnce());
   const inOne = wrap((batch: Batch) => {
     const result = backward(batch);
-    stepNow();
+    void stepOnce();
     return result;
   });
   return {
@@ -107,6 +97,8 @@ export function trainingStep<Batch>({ module, parallel, forward, options }: Part
     },
   };
 }
+
+const after = (before: void | Promise<void>, next: () => void | Promise<void>) => (before ? before.then(next) : next());
 
 const isSharded = (optimizer: FitOptimizer) => "contents" in optimizer;
 

@@ -1,6 +1,7 @@
 /** The learning-rate range test (Smith 2015): one short run with a rate that grows in each step. */
 import { check, checkOptions, keep, show, Tensor, tidy } from "@opt/core";
 import type { Module } from "@opt/nn";
+import { checkCounts } from "../check";
 import { batchesOf, checkFitOptions, forwardOf } from "../fit/options";
 import type { FitData, FitOptimizer, ForwardOptions } from "../fit/parts";
 import { trainingStep } from "../fit/step";
@@ -47,8 +48,7 @@ export async function findLearningRate<Batch>(
   checkFitOptions({ ...rest, epochs: 1 });
   const range = () => `rates must grow from above 0, got ${show(from)} to ${show(to)}.`;
   check(from > 0 && to > from, "BAD_ARGUMENT", WHERE, range);
-  const problem = () => `steps must be a whole number from 2 on, got ${show(steps)}.`;
-  check(Number.isSafeInteger(steps) && steps >= 2, "BAD_ARGUMENT", WHERE, problem);
+  checkCounts(WHERE, { steps }, 2);
   const { optimizer, data } = rest;
   const forward = forwardOf(WHERE, model, rest);
   const step = trainingStep({ module: model, parallel: undefined, forward, options: { ...rest, epochs: 1 } });

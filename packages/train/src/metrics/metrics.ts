@@ -1,5 +1,6 @@
 /** The metrics that are shipped. */
-import { check, checkOptions, concat, crossEntropyRows, full, oneHot, show, type Tensor, topk } from "@opt/core";
+import { checkOptions, concat, crossEntropyRows, full, oneHot, type Tensor, topk } from "@opt/core";
+import { checkCounts } from "../check";
 import { type Metric, sumMetric } from "./metric";
 
 /**
@@ -13,7 +14,7 @@ import { type Metric, sumMetric } from "./metric";
 export function accuracy(options: { readonly topK?: number } = {}): Metric {
   checkOptions("accuracy", options, { topK: "number" });
   const { topK = 1 } = options;
-  checkCount("accuracy", "topK", topK);
+  checkCounts("accuracy", { topK });
   return sumMetric({
     name: topK === 1 ? "accuracy" : `top${topK}`,
     size: 2,
@@ -69,8 +70,7 @@ export function meanAbsoluteError(): Metric {
 export function f1(options: { readonly classes: number }): Metric {
   checkOptions("f1", options, { classes: "number" });
   const { classes } = options;
-  const problem = () => `classes must be a whole number from 2 on, got ${show(classes)}.`;
-  check(Number.isSafeInteger(classes) && classes >= 2, "BAD_ARGUMENT", "f1", problem);
+  checkCounts("f1", { classes }, 2);
   return sumMetric({
     name: "f1",
     size: 3 * classes,
@@ -114,9 +114,4 @@ export function perplexity(): Metric {
 /** Their sum, and how many there are. */
 function counts(values: Tensor): Tensor {
   return concat([values.to("f32").sum().reshape([1]), full([1], values.size, { device: values.device })]);
-}
-
-function checkCount(where: string, name: string, value: unknown): void {
-  const problem = () => `${name} must be a whole number from 1 on, got ${show(value)}.`;
-  check(Number.isSafeInteger(value) && (value as number) > 0, "BAD_ARGUMENT", where, problem);
 }

@@ -1,7 +1,8 @@
 /** Event files that TensorBoard reads. */
 import type { FileSystem } from "@opt/checkpoint";
-import { check, checkOptions, show } from "@opt/core";
+import { checkOptions } from "@opt/core";
 import { createFile, type GrowingFile } from "../callbacks/file";
+import { checkPlace } from "../check";
 import { Message } from "./protobuf";
 import { record } from "./records";
 
@@ -34,8 +35,7 @@ export class SummaryWriter {
   #flushed = Date.now();
 
   constructor(folder: string, options: SummaryWriterOptions = {}) {
-    const isFolder = typeof folder === "string" && folder !== "";
-    check(isFolder, "BAD_ARGUMENT", "SummaryWriter", () => `needs a folder, got ${show(folder)}.`);
+    checkPlace("SummaryWriter", "folder", folder);
     checkOptions("SummaryWriter", options, { fileSystem: "object" });
     const seconds = String(Math.floor(Date.now() / 1000)).padStart(10, "0");
     this.#file = createFile(`${folder}/events.out.tfevents.${seconds}.opt.${files++}`, options.fileSystem);

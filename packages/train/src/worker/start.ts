@@ -1,5 +1,6 @@
 /** The page's side, or a program's in Node: starts a worker's training, and hears of it. */
 import { check, type DType, OptError, show, tensorFromBytes } from "@opt/core";
+import { Stream } from "../stream";
 import { Connection } from "./connection";
 import { type FromRun, isSentTensor, type SentError, type WorkerEvent, type WorkerPort } from "./messages";
 
@@ -31,10 +32,8 @@ export function start<Result = unknown>(worker: WorkerPort, options?: unknown): 
   check(isPort, "BAD_ARGUMENT", "start", () => `needs a Worker, got ${show(worker)}.`, "new Worker(url)");
   const connection = Connection.to(worker);
   const lock = `@opt/train ${Date.now()} ${Math.random()}`;
-  const events: WorkerEvent[] = [];
-  let readers = 0;
+  const streams = new Set<Stream<WorkerEvent>>();
   let isDone = false;
-  let wake = () => {};
   let settle: { resolve(value: Result): void; reject(error: unknown): void };
   const result = new Promise<Result>((resolve, reject) => {
     settle = { resolve, reject };
@@ -45,7 +44,7 @@ export function start<Result = unknown>(worker: WorkerPort, options?: unknown): 
     isDone = true;
     connection.end(run);
     finish();
-    wake();
+    for (const stream of streams) stream.end();
   };
   const died = (why: string) =>
     end(() => {
@@ -56,31 +55,22 @@ export function start<Result = unknown>(worker: WorkerPort, options?: unknown): 
     if (message.opt === "locked") void released(lock).then(() => died("it has ended"));
     else if (message.opt === "result") end(() => settle.resolve(unpacked(message.value) as Result));
     else if (message.opt === "error") end(() => settle.reject(receivedError(message.error)));
-    else {
-      if (readers === 0) connection.post({ opt: "taken", run });
-      else events.push(message.event);
-      wake();
-    }
+    else void tell(message.event).then(() => connection.post({ opt: "taken", run }));
   };
   const run = connection.begin({ receive, died }, options, lock);
 
+  async function tell(event: WorkerEvent): Promise<void> {
+    await Promise.all([...streams].map((stream) => stream.push(event)));
+  }
   async function* read(): AsyncGenerator<WorkerEvent, void, undefined> {
-    readers++;
+    const stream = new Stream<WorkerEvent>();
+    if (isDone) stream.end();
+    streams.add(stream);
     try {
-      while (true) {
-        const event = events.shift();
-        if (event !== undefined) {
-          yield event;
-          connection.post({ opt: "taken", run });
-        } else if (isDone) break;
-        else
-          await new Promise<void>((resolve) => {
-            wake = resolve;
-          });
-      }
+      yield* stream.read();
       await result;
     } finally {
-      readers--;
+      streams.delete(stream);
     }
   }
   return { result, stop: () => connection.post({ opt: "stop", run }), [Symbol.asyncIterator]: read };
