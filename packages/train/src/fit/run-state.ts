@@ -28,16 +28,19 @@ interface RankState {
   readonly totals: TotalsState;
 }
 
-/** Beside `optimizer` among the values of a checkpoint. */
+/** Beside `optimizer` among the values of a checkpoint. Its tensors are among the checkpoint's, under dotted names. */
 interface SavedRun {
   readonly position: Position;
-  readonly epochs: readonly Record<string, number | null>[];
+  readonly epochs: readonly EpochRecord[];
+  readonly losses: Tensor | null;
   readonly ranks: readonly RankState[];
-  readonly ema: number | null;
+  readonly ema: object | null;
   readonly scaler: object | null;
   readonly schedule: object | null;
-  readonly callbacks: readonly unknown[];
+  readonly callbacks: readonly (object | null)[];
 }
+
+const ROOT = "fit";
 
 /** Everything of a run that has state. */
 export interface RunParts<Batch> {
@@ -65,11 +68,6 @@ const statefulOf = (data: unknown): Stateful | undefined => {
 /** Null for data without a state. */
 export const loaderStateOf = (data: unknown): object | null => statefulOf(data)?.stateDict() ?? null;
 
-/** Names of a checkpoint that are not the model's or the optimizer's begin with these. */
-const EMA = "ema.";
-const CALLBACKS = "fit.callbacks.";
-const LOSSES = "fit.losses";
-
 export async function contentsOf<Batch>(parts: RunParts<Batch>): Promise<CheckpointContents> {
   const { module, options, callbacks, communicator, position, totals, history } = parts;
   const { optimizerContents } = await import("@opt/checkpoint");
@@ -78,61 +76,47 @@ export async function contentsOf<Batch>(parts: RunParts<Batch>): Promise<Checkpo
   const optimizing = sharded.contents
     ? await sharded.contents()
     : optimizerContents((await optimizer.stateDict()) as OptimizerState);
-  const { n_averaged: averaged = null, ...averages } = ema?.stateDict() ?? {};
-  const tensors: Record<string, SavedTensor> = { ...module.stateDict(), ...optimizing.tensors };
-  for (const [name, average] of Object.entries(averages)) tensors[EMA + name] = average as Tensor;
-  const plain = callbacks.map((callback, i) => cut(callback.stateDict?.(), `${CALLBACKS}${i}`, tensors) ?? null);
-  const losses = Float32Array.from(history.losses);
-  if (losses.length > 0) tensors[LOSSES] = { dtype: "F32", shape: [losses.length], data: losses };
   const own: RankState = {
     generators: [defaultGenerator, ...generators].map((generator) => generator.stateDict()),
     loader: parts.loader === undefined ? loaderStateOf(data) : parts.loader,
     totals: totals.state(),
   };
-  const run: SavedRun = {
+  const tensors: Record<string, SavedTensor> = { ...module.stateDict(), ...optimizing.tensors };
+  const run = {
     position,
-    epochs: history.epochs.map(withoutNaN),
+    epochs: history.epochs,
+    losses: history.losses.length > 0 ? Float32Array.from(history.losses) : null,
     ranks: (communicator ? await communicator.gather(own) : [own]) ?? [],
-    ema: averaged as number | null,
+    ema: ema?.stateDict() ?? null,
     scaler: scaler?.stateDict() ?? null,
     schedule: schedule?.stateDict() ?? null,
-    callbacks: plain,
+    callbacks: callbacks.map((callback) => callback.stateDict?.() ?? null),
   };
-  return {
-    step: position.step,
-    tensors,
-    values: { ...optimizing.values, fit: run },
-  };
+  return { step: position.step, tensors, values: { ...optimizing.values, fit: cut(run, ROOT, tensors) as never } };
 }
 
 /** Takes over what `contentsOf` gave. Returns the batches of the epoch that are to be skipped, where the data cannot go on by themselves. */
 export async function loadRun<Batch>(parts: RunParts<Batch>, loaded: Loaded<Tensor>): Promise<number> {
   const { module, options, callbacks, communicator, position, totals, history } = parts;
   const { optimizer, ema, scaler, schedule, data, generators = [] } = options;
-  const saved = loaded.values.fit as unknown as SavedRun | undefined;
+  const { tensors, values } = loaded;
+  const saved = join(values.fit, ROOT, tensors) as SavedRun | undefined;
   const problem = () => "the checkpoint must be one of fit, got another one.";
-  check(
-    saved?.position,
-    "BAD_STATE",
-    WHERE,
-    problem,
-    "Load its weights with model.loadStateDict, and leave out resume.",
-  );
+  const cure = "Load its weights with model.loadStateDict, and leave out resume.";
+  check(saved?.position, "BAD_STATE", WHERE, problem, cure);
   const { optimizerState } = await import("@opt/checkpoint");
-  const tensors = loaded.tensors;
   module.loadStateDict(Object.fromEntries(Object.keys(module.stateDict()).map((name) => [name, tensors[name]])));
   optimizer.loadStateDict(optimizerState(loaded));
-  if (ema) ema.loadStateDict({ n_averaged: saved.ema, ...without(EMA, tensors) });
+  if (ema) ema.loadStateDict(saved.ema);
   if (scaler && saved.scaler) scaler.loadStateDict(saved.scaler);
   if (schedule && saved.schedule) schedule.loadStateDict(saved.schedule);
   callbacks.forEach((callback, i) => {
-    const state = join(saved.callbacks[i], `${CALLBACKS}${i}`, tensors);
-    if (state) callback.loadStateDict?.(state as object);
+    const state = saved.callbacks[i];
+    if (state) callback.loadStateDict?.(state);
   });
   Object.assign(position, saved.position);
-  const epochs = saved.epochs.map((epoch) => mapNumbers(epoch, (value) => value ?? Number.NaN) as EpochRecord);
-  history.epochs.push(...epochs);
-  history.losses.push(...((await tensors[LOSSES]?.data()) ?? []));
+  history.epochs.push(...saved.epochs);
+  history.losses.push(...((await saved.losses?.data()) ?? []));
   const own = saved.ranks[communicator?.rank ?? 0];
   if (own === undefined) return 0; // another number of ranks
   [defaultGenerator, ...generators].forEach((generator, i) => {
@@ -144,37 +128,26 @@ export async function loadRun<Batch>(parts: RunParts<Batch>, loaded: Loaded<Tens
   return loader ? 0 : position.batches;
 }
 
-/** The same tree without its tensors, which go to `tensors` under dotted names. */
+/** The tree as JSON: its tensors go to `tensors` under dotted names, and numbers that JSON lacks become text. */
 function cut(tree: unknown, path: string, tensors: Record<string, SavedTensor>): unknown {
-  if (tree instanceof Tensor) {
-    tensors[path] = tree;
+  if (tree instanceof Tensor || tree instanceof Float32Array) {
+    tensors[path] = tree instanceof Tensor ? tree : { dtype: "F32", shape: [tree.length], data: tree };
     return null;
   }
   if (typeof tree === "number") return Number.isFinite(tree) ? tree : String(tree);
-  if (typeof tree !== "object" || tree === null) return tree;
-  const entries = Object.entries(tree).map(([key, value]) => [key, cut(value, `${path}.${key}`, tensors)]);
-  return Array.isArray(tree) ? entries.map(([, value]) => value) : Object.fromEntries(entries);
+  return mapped(tree, (value, key) => cut(value, `${path}.${key}`, tensors));
 }
 
 /** The inverse. */
 function join(tree: unknown, path: string, tensors: Readonly<Record<string, Tensor>>): unknown {
   if (tree === null && path in tensors) return tensors[path];
   if (tree === "NaN" || tree === "Infinity" || tree === "-Infinity") return Number(tree);
-  if (typeof tree !== "object" || tree === null) return tree;
-  const entries = Object.entries(tree).map(([key, value]) => [key, join(value, `${path}.${key}`, tensors)]);
-  return Array.isArray(tree) ? entries.map(([, value]) => value) : Object.fromEntries(entries);
+  return mapped(tree, (value, key) => join(value, `${path}.${key}`, tensors));
 }
 
-const mapNumbers = <From, To>(numbers: Readonly<Record<string, From>>, change: (value: From) => To) =>
-  Object.fromEntries(Object.entries(numbers).map(([name, value]) => [name, change(value)]));
-
-/** JSON has no NaN. */
-const withoutNaN = (numbers: Readonly<Record<string, number>> = {}) =>
-  mapNumbers(numbers, (value) => (Number.isFinite(value) ? value : null));
-
-const without = <Value>(prefix: string, named: Readonly<Record<string, Value>>) =>
-  Object.fromEntries(
-    Object.entries(named)
-      .filter(([name]) => name.startsWith(prefix))
-      .map(([name, value]) => [name.slice(prefix.length), value]),
-  );
+/** A copy of a list or object with each value changed; others are left as they are. */
+function mapped(tree: unknown, change: (value: unknown, key: string) => unknown): unknown {
+  if (typeof tree !== "object" || tree === null) return tree;
+  const entries = Object.entries(tree).map(([key, value]) => [key, change(value, key)]);
+  return Array.isArray(tree) ? entries.map(([, value]) => value) : Object.fromEntries(entries);
+}
