@@ -11,14 +11,19 @@ import type { ParallelModel } from "./parts";
 import { pauses } from "./pause";
 import { Reads } from "./reads";
 import { resumeRun } from "./resume";
-import { contentsOf, loaderStateOf, type Position } from "./run-state";
+import { contentsOf, loaderStateOf, type RunParts } from "./run-state";
 import { type TrainingStep, trainingStep } from "./step";
 import { samplesOf, Totals } from "./totals";
 
-export class Loop<Batch> implements FitState, FitControl {
+export class Loop<Batch> implements FitState, FitControl, RunParts<Batch> {
   readonly model: Module;
   readonly communicator: Communicator | undefined;
-  readonly position: Position = { epoch: 0, step: 0, epochStep: 0, batches: 0, seconds: 0, isEpochDone: false };
+  epoch = 0;
+  step = 0;
+  epochStep = 0;
+  batches = 0;
+  seconds = 0;
+  isEpochDone = false;
   readonly history: History = { epochs: [], losses: [] };
   readonly totals: Totals;
   readonly dispatcher: Dispatcher;
@@ -32,8 +37,8 @@ export class Loop<Batch> implements FitState, FitControl {
   readonly #isPlateau: boolean;
   readonly #pause = pauses();
   #hasWarned = false;
-  /** Where the data stood at a stop: the loop asks for one more batch, to see whether the epoch is over. */
-  #loader: object | null | undefined;
+  /** The loop asks for one more batch after a stop, to see whether the epoch is over. */
+  loader: object | null | undefined;
 
   constructor(
     model: Module | ParallelModel,
@@ -64,18 +69,6 @@ export class Loop<Batch> implements FitState, FitControl {
     return this.options.epochs;
   }
 
-  get epoch(): number {
-    return this.position.epoch;
-  }
-
-  get step(): number {
-    return this.position.step;
-  }
-
-  get epochStep(): number {
-    return this.position.epochStep;
-  }
-
   get stepsPerEpoch(): number | undefined {
     const { length } = this.options.data as { readonly length?: number };
     const isKnown = typeof length === "number" && typeof this.options.data !== "function";
@@ -104,24 +97,19 @@ export class Loop<Batch> implements FitState, FitControl {
   }
 
   contents(): Promise<CheckpointContents> {
-    return contentsOf(this.parts);
-  }
-
-  get parts() {
-    const { model: module, options, callbacks, communicator, position, totals, history } = this;
-    return { module, options, callbacks, communicator, position, totals, history, loader: this.#loader };
+    return contentsOf(this);
   }
 
   async run(): Promise<History> {
-    const { position, epochs, options } = this;
+    const { epochs, options } = this;
     try {
-      let skipped = await resumeRun(this.parts);
+      let skipped = await resumeRun(this);
       await this.dispatcher.emit("trainBegin");
-      while (position.epoch < epochs && !this.#isStopping) {
+      while (this.epoch < epochs && !this.#isStopping) {
         if (!this.model.training) this.model.train();
         await this.#swap("train");
-        setEpoch(options.data, position.epoch);
-        if (position.batches === 0) this.totals.reset();
+        setEpoch(options.data, this.epoch);
+        if (this.batches === 0) this.totals.reset();
         await this.dispatcher.emit("epochBegin");
         this.#step.checkNext();
         const isWhole = await this.#trainEpoch(skipped);
@@ -149,20 +137,20 @@ export class Loop<Batch> implements FitState, FitControl {
 
   /** Returns false if it was stopped before the end. */
   async #trainEpoch(skipped: number): Promise<boolean> {
-    const { position, totals, dispatcher, options } = this;
+    const { totals, dispatcher, options } = this;
     const { data, accumulate = 1 } = options;
     const reads = new Reads();
-    const begun = performance.now() - 1000 * position.seconds;
+    const begun = performance.now() - 1000 * this.seconds;
     let waiting = 0; // batches whose gradients wait for the update
     let seen = 0;
     let mean = 0;
     let isStopped = false;
     const endStep = async () => {
       waiting = 0;
-      position.seconds = (performance.now() - begun) / 1000;
+      this.seconds = (performance.now() - begun) / 1000;
       await this.#endStep();
     };
-    for await (const batch of position.isEpochDone ? [] : batchesOf(WHERE, data)) {
+    for await (const batch of this.isEpochDone ? [] : batchesOf(WHERE, data)) {
       if (seen++ < skipped) continue;
       if (waiting === 0) {
         if (isStopped) {
@@ -177,7 +165,7 @@ export class Loop<Batch> implements FitState, FitControl {
       const samples = samplesOf(batch);
       const result = isLast ? this.#step.whole(batch) : this.#step.backward(batch);
       totals.samples += samples;
-      position.batches++;
+      this.batches++;
       const read = reads.push(result instanceof Promise ? await result : result, (values) => {
         totals.add(values, samples);
         mean = number === 1 ? totals.last : mean + (totals.last - mean) / number;
@@ -189,14 +177,14 @@ export class Loop<Batch> implements FitState, FitControl {
       if (rest) await rest;
       if (isLast && this.#isStopping) {
         isStopped = true;
-        this.#loader = loaderStateOf(data);
+        this.loader = loaderStateOf(data);
       }
     }
-    this.#loader = undefined;
-    position.isEpochDone = true;
-    const problem = () => `the data must have batches in each epoch, got none in epoch ${position.epoch + 1}.`;
+    this.loader = undefined;
+    this.isEpochDone = true;
+    const problem = () => `the data must have batches in each epoch, got none in epoch ${this.epoch + 1}.`;
     const cure = "Pass a DataLoader, a list, or a function that returns an iterable.";
-    check(position.batches > 0, "BAD_ARGUMENT", WHERE, problem, cure);
+    check(this.batches > 0, "BAD_ARGUMENT", WHERE, problem, cure);
     await reads.drain();
     if (waiting > 0) {
       await this.#step.update();
@@ -207,11 +195,11 @@ export class Loop<Batch> implements FitState, FitControl {
   }
 
   async #endStep(): Promise<void> {
-    const { position, dispatcher } = this;
+    const { dispatcher } = this;
     const { schedule, scheduleEvery = "step" } = this.options;
     if (schedule && scheduleEvery === "step" && !this.#isPlateau) schedule.step();
-    position.step++;
-    position.epochStep++;
+    this.step++;
+    this.epochStep++;
     const end = dispatcher.emit("stepEnd");
     if (end) await end;
   }
@@ -225,7 +213,7 @@ export class Loop<Batch> implements FitState, FitControl {
   }
 
   async #endEpoch(): Promise<void> {
-    const { position, totals, history, options, dispatcher } = this;
+    const { totals, history, options, dispatcher } = this;
     const { ema, schedule, scheduleEvery } = options;
     const means = totals.means(await overRanks(totals, this.communicator));
     if (this.#evaluation !== undefined) {
@@ -238,10 +226,10 @@ export class Loop<Batch> implements FitState, FitControl {
     }
     if (schedule && this.#isPlateau) schedule.step(this.#validated.val_loss ?? means.loss);
     else if (schedule && scheduleEvery === "epoch") schedule.step();
-    const record: EpochRecord = { ...means, ...this.#validated, lr: this.lr, seconds: position.seconds };
+    const record: EpochRecord = { ...means, ...this.#validated, lr: this.lr, seconds: this.seconds };
     history.epochs.push(record);
-    position.epoch++;
-    Object.assign(position, { epochStep: 0, batches: 0, seconds: 0, isEpochDone: false });
+    this.epoch++;
+    Object.assign(this, { epochStep: 0, batches: 0, seconds: 0, isEpochDone: false });
     await dispatcher.emit("epochEnd");
   }
 

@@ -43,12 +43,11 @@ interface SavedRun {
 const ROOT = "fit";
 
 /** Everything of a run that has state. */
-export interface RunParts<Batch> {
-  readonly module: Module;
+export interface RunParts<Batch> extends Position {
+  readonly model: Module;
   readonly options: FitOptions<Batch>;
   readonly callbacks: readonly Callback[];
   readonly communicator: Communicator | undefined;
-  readonly position: Position;
   readonly totals: Totals;
   readonly history: History;
   /** Where the data stood when the run was stopped. */
@@ -69,7 +68,7 @@ const statefulOf = (data: unknown): Stateful | undefined => {
 export const loaderStateOf = (data: unknown): object | null => statefulOf(data)?.stateDict() ?? null;
 
 export async function contentsOf<Batch>(parts: RunParts<Batch>): Promise<CheckpointContents> {
-  const { module, options, callbacks, communicator, position, totals, history } = parts;
+  const { model, options, callbacks, communicator, totals, history } = parts;
   const { optimizerContents } = await import("@opt/checkpoint");
   const { optimizer, ema, scaler, schedule, data, generators = [] } = options;
   const sharded = optimizer as { contents?(): Promise<{ tensors: Record<string, SavedTensor>; values: object }> };
@@ -81,9 +80,10 @@ export async function contentsOf<Batch>(parts: RunParts<Batch>): Promise<Checkpo
     loader: parts.loader === undefined ? loaderStateOf(data) : parts.loader,
     totals: totals.state(),
   };
-  const tensors: Record<string, SavedTensor> = { ...module.stateDict(), ...optimizing.tensors };
+  const tensors: Record<string, SavedTensor> = { ...model.stateDict(), ...optimizing.tensors };
+  const { epoch, step, epochStep, batches, seconds, isEpochDone } = parts;
   const run = {
-    position,
+    position: { epoch, step, epochStep, batches, seconds, isEpochDone } satisfies Position,
     epochs: history.epochs,
     losses: history.losses.length > 0 ? Float32Array.from(history.losses) : null,
     ranks: (communicator ? await communicator.gather(own) : [own]) ?? [],
@@ -92,12 +92,12 @@ export async function contentsOf<Batch>(parts: RunParts<Batch>): Promise<Checkpo
     schedule: schedule?.stateDict() ?? null,
     callbacks: callbacks.map((callback) => callback.stateDict?.() ?? null),
   };
-  return { step: position.step, tensors, values: { ...optimizing.values, fit: cut(run, ROOT, tensors) as never } };
+  return { step, tensors, values: { ...optimizing.values, fit: cut(run, ROOT, tensors) as never } };
 }
 
 /** Takes over what `contentsOf` gave. Returns the batches of the epoch that are to be skipped, where the data cannot go on by themselves. */
 export async function loadRun<Batch>(parts: RunParts<Batch>, loaded: Loaded<Tensor>): Promise<number> {
-  const { module, options, callbacks, communicator, position, totals, history } = parts;
+  const { model, options, callbacks, communicator, totals, history } = parts;
   const { optimizer, ema, scaler, schedule, data, generators = [] } = options;
   const { tensors, values } = loaded;
   const saved = join(values.fit, ROOT, tensors) as SavedRun | undefined;
@@ -105,7 +105,7 @@ export async function loadRun<Batch>(parts: RunParts<Batch>, loaded: Loaded<Tens
   const cure = "Load its weights with model.loadStateDict, and leave out resume.";
   check(saved?.position, "BAD_STATE", WHERE, problem, cure);
   const { optimizerState } = await import("@opt/checkpoint");
-  module.loadStateDict(Object.fromEntries(Object.keys(module.stateDict()).map((name) => [name, tensors[name]])));
+  model.loadStateDict(Object.fromEntries(Object.keys(model.stateDict()).map((name) => [name, tensors[name]])));
   optimizer.loadStateDict(optimizerState(loaded));
   if (ema) ema.loadStateDict(saved.ema);
   if (scaler && saved.scaler) scaler.loadStateDict(saved.scaler);
@@ -114,7 +114,7 @@ export async function loadRun<Batch>(parts: RunParts<Batch>, loaded: Loaded<Tens
     const state = saved.callbacks[i];
     if (state) callback.loadStateDict?.(state);
   });
-  Object.assign(position, saved.position);
+  Object.assign(parts, saved.position);
   history.epochs.push(...saved.epochs);
   history.losses.push(...((await saved.losses?.data()) ?? []));
   const own = saved.ranks[communicator?.rank ?? 0];
@@ -125,7 +125,7 @@ export async function loadRun<Batch>(parts: RunParts<Batch>, loaded: Loaded<Tens
   totals.load(own.totals);
   const loader = statefulOf(data);
   if (own.loader && loader) loader.loadStateDict(own.loader);
-  return loader ? 0 : position.batches;
+  return loader ? 0 : parts.batches;
 }
 
 /** The tree as JSON: its tensors go to `tensors` under dotted names, and numbers that JSON lacks become text. */
