@@ -34,7 +34,7 @@ interface SavedRun {
   readonly epochs: readonly EpochRecord[];
   readonly losses: Tensor | null;
   readonly ranks: readonly RankState[];
-  readonly ema: object | null;
+  readonly ema: Readonly<Record<string, unknown>> | null;
   readonly scaler: object | null;
   readonly schedule: object | null;
   readonly callbacks: readonly (object | null)[];
@@ -107,7 +107,7 @@ export async function loadRun<Batch>(parts: RunParts<Batch>, loaded: Loaded<Tens
   const { optimizerState } = await import("@opt/checkpoint");
   model.loadStateDict(Object.fromEntries(Object.keys(model.stateDict()).map((name) => [name, tensors[name]])));
   optimizer.loadStateDict(optimizerState(loaded));
-  if (ema) ema.loadStateDict(saved.ema);
+  if (ema) ema.loadStateDict(saved.ema ?? {});
   if (scaler && saved.scaler) scaler.loadStateDict(saved.scaler);
   if (schedule && saved.schedule) schedule.loadStateDict(saved.schedule);
   callbacks.forEach((callback, i) => {

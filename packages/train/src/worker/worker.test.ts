@@ -7,7 +7,7 @@ import { Worker } from "node:worker_threads";
 import { AdamW } from "@opt/adam-amsgrad";
 import { init, type Tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
-import { beforeEach, expect, it } from "vitest";
+import { afterAll, beforeEach, expect, it } from "vitest";
 import { fit } from "../fit/fit";
 import { begin, optionsOf } from "../testing/runs";
 import { start } from "./start";
@@ -16,6 +16,8 @@ beforeEach(() => init("js"));
 
 const program = new URL("../testing/training-worker.mjs", import.meta.url);
 const begun = () => new Worker(program, { execArgv: ["--conditions=@opt/source"] });
+const worker = begun();
+afterAll(() => worker.terminate());
 
 interface Result {
   weights: Record<string, Tensor>;
@@ -32,7 +34,7 @@ async function here(epochs: number) {
 const numbers = (weights: Record<string, Tensor>) => Object.values(weights).map((x) => [...x.dataSync()]);
 
 it("tells each epoch and every loss, and returns tensors", async () => {
-  const run = start<Result>(begun(), { epochs: 3 });
+  const run = start<Result>(worker, { epochs: 3 });
   const losses: number[] = [];
   const types = new Set<string>();
   for await (const event of run) {
@@ -48,25 +50,24 @@ it("tells each epoch and every loss, and returns tensors", async () => {
 });
 
 it("stops after the step", async () => {
-  const run = start<Result>(begun(), { epochs: 1_000_000 });
+  const run = start<Result>(worker, { epochs: 1_000_000 });
   for await (const { type } of run) if (type === "epochEnd") run.stop();
   expect((await run.result).steps).toBeLessThan(1_000_000);
 });
 
 it("reports a worker that dies; another one goes on from the checkpoint to the same words", async () => {
   const folder = await mkdtemp(join(tmpdir(), "opt-worker-"));
-  const worker = begun();
-  const first = start<Result>(worker, { epochs: 40, folder });
+  const mortal = begun();
+  const first = start<Result>(mortal, { epochs: 40, folder });
   await expectCode("DEVICE_LOST", async () => {
-    for await (const { type } of first) if (type === "save") await worker.terminate();
+    for await (const { type } of first) if (type === "save") await mortal.terminate();
   });
-  const second = start<Result>(begun(), { epochs: 40, folder });
+  const second = start<Result>(worker, { epochs: 40, folder });
   expect(numbers((await second.result).weights)).toEqual(numbers((await here(40)).weights));
   await rm(folder, { recursive: true });
 });
 
 it("answers one run while another trains, and another one after it", async () => {
-  const worker = begun();
   const long = start<Result>(worker, { epochs: 1_000_000 });
   for await (const { type } of long) if (type === "epochBegin") break;
   const short = () => start<Result>(worker, { epochs: 3 }).result;
@@ -75,11 +76,10 @@ it("answers one run while another trains, and another one after it", async () =>
   long.stop();
   expect((await long.result).steps).toBeLessThan(1_000_000);
   expect(numbers((await short()).weights)).toEqual(numbers(weights));
-  await worker.terminate();
 });
 
 it("passes on what the worker throws", async () => {
-  const run = start(begun(), { epochs: 0 });
+  const run = start(worker, { epochs: 0 });
   await expectCode("BAD_ARGUMENT", () => run.result);
   await expect(run.result).rejects.toThrow("epochs must be a whole number from 1 on, got 0");
 });
