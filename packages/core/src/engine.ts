@@ -146,7 +146,7 @@ function run(root: Node, seed: Tensor, pass: Pass): void {
     const last = lastGivers(wanted ? [] : through);
     for (const node of through) {
       propagate(node, needs?.get(node) ?? node.inputs.map((input) => input !== null), pass);
-      for (const input of node.inputs) {
+      for (const input of last.size > 0 ? node.inputs : []) {
         if (last.get(input) === node && last.delete(input)) for (const hook of (input as Tensor).gradientHooks!) hook();
       }
     }

@@ -1,5 +1,5 @@
 /** One recorded op. It knows its tensors only as what it holds, so that tensors can point to it. */
-import { check, OptError } from "../errors/errors";
+import { OptError } from "../errors/errors";
 import { shared } from "../host/shared";
 import { type Shape, showShape } from "../values/shape";
 
@@ -83,13 +83,9 @@ export class TapeNode<T extends Saved> {
 
   /** @throws OptError NO_GRADIENT if an earlier backward freed it */
   checkNotFreed(): void {
-    check(
-      !this.freed,
-      "NO_GRADIENT",
-      "backward",
-      () => `the tape of ${this.name} was freed by an earlier backward.`,
-      "Run the forward computation again.",
-    );
+    if (!this.freed) return;
+    const problem = `the tape of ${this.name} was freed by an earlier backward.`;
+    throw new OptError("NO_GRADIENT", "backward", problem, "Run the forward computation again.");
   }
 
   /** @throws OptError CHANGED if what it saved was overwritten since */

@@ -52,6 +52,7 @@ export function reshape(x: Tensor, shape: Shape): Tensor {
 
 function inferShape(x: Tensor, shape: Shape): Shape {
   if (shape === x.shape) return shape;
+  if (Array.isArray(shape) && holds(shape, x.size)) return [...shape];
   const isList = Array.isArray(shape) && shape.every((extent) => typeof extent === "number");
   const advice = "Pass for example [2, 3].";
   check(isList, "BAD_SHAPE", "reshape", () => `the new shape must be a list of integers, got ${show(shape)}.`, advice);
@@ -67,6 +68,12 @@ function inferShape(x: Tensor, shape: Shape): Shape {
     "One extent may be -1.",
   );
   return inferred;
+}
+
+/** True for extents that need no second look. */
+function holds(shape: Shape, size: number): boolean {
+  for (const extent of shape) if (!(Number.isInteger(extent) && extent >= 0)) return false;
+  return sizeOf(shape) === size;
 }
 
 /** The axes in another order, as a copy. */
