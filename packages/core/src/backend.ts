@@ -3,7 +3,6 @@
 export type { Backend, BackendRegistration, Place, PreparedLaunches } from "./backend/backend";
 export { memoriesOf, movedLaunch, writesOf } from "./backend/launches";
 export type { Memory, Scalar, Slice } from "./backend/memory";
-export { LARGEST_IN_SLAB, type Slab, Slabs } from "./backend/slabs";
 export type {
   AttentionInputs,
   AttentionSizes,
@@ -59,8 +58,7 @@ export {
 export { fma32, fma64 } from "./rule/fma";
 export { FUNCTION_NAMES, type FunctionDefinition, type FunctionName, functionDefinition } from "./rule/functions";
 export { evaluateFunction, evaluateOp, interpret } from "./rule/interpret";
-export { lstmGradMaps, lstmMaps } from "./rule/lstm-maps";
-export type { Node, Program } from "./rule/program";
+export { type Node, type Program, trace } from "./rule/program";
 export { rewritten } from "./rule/rewrite";
 export { DIVISOR_REACH, type MultipliedRoots, multipliedRoots } from "./rule/root-division";
 export { DRAW_FACTORS, isRandom, withoutDraws } from "./rule/rounding";

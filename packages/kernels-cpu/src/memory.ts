@@ -1,7 +1,8 @@
 /** Memory of the cpu device: JavaScript's own, at a known address. */
 import { OptError } from "@opt/core";
-import { LARGEST_IN_SLAB, type Memory, type Slab, Slabs, type TypedArray } from "@opt/core/backend";
+import type { Memory, TypedArray } from "@opt/core/backend";
 import type { Addon } from "./addon";
+import { LARGEST_IN_SLAB, type Slab, Slabs } from "./slabs";
 
 /** Aligned to a cache line, which is also the widest vector. */
 const ALIGNMENT = 64;
@@ -26,7 +27,7 @@ export class CpuMemory implements Memory {
     /** Of a block what can be used, the key of the free list; 0 for the caller's memory. */
     readonly blockBytes: number,
     /** Of small blocks, where they go back to. */
-    readonly slab?: Slab<Place>,
+    readonly slab?: Slab,
   ) {}
 
   /** @throws OptError DISPOSED once freed, or when the caller's array was transferred or its buffer resized */
@@ -115,8 +116,6 @@ interface Block {
   readonly address: number;
 }
 
-type Place = ReturnType<typeof placed>;
-
 /** The first aligned address of a block, and where that is in its buffer. */
 function placed({ view, address }: Block, alignment: number) {
   const byteOffset = (alignment - (address % alignment)) % alignment;
@@ -126,12 +125,12 @@ function placed({ view, address }: Block, alignment: number) {
 export class Allocator {
   private readonly kept = new Map<number, Block[]>();
   private keptBytes = 0;
-  private readonly slabs: Slabs<Place>;
+  private readonly slabs: Slabs;
 
   constructor(private readonly addon: Addon) {
     this.slabs = new Slabs(
       (bytes) => placed(this.newBlock(bytes, bytes), ALIGNMENT),
-      ({ view }) => addon.release(view),
+      (view) => addon.release(view),
     );
   }
 
@@ -140,8 +139,7 @@ export class Allocator {
     const blockBytes = Math.ceil(Math.max(bytes, 1) / ALIGNMENT) * ALIGNMENT;
     if (blockBytes <= LARGEST_IN_SLAB) {
       const { slab, place } = this.slabs.allocate(blockBytes);
-      const { address, view, byteOffset } = slab.region;
-      return new CpuMemory(bytes, address + place, view, byteOffset + place, blockBytes, slab);
+      return new CpuMemory(bytes, slab.address + place, slab.view, slab.byteOffset + place, blockBytes, slab);
     }
     const block = this.takeKept(blockBytes) ?? this.newBlock(bytes, blockBytes);
     const { view, address, byteOffset } = placed(block, alignmentOf(blockBytes));
@@ -160,7 +158,7 @@ export class Allocator {
     if (memory.isListed) listed.freed++;
     if (memory.blockBytes === 0) return;
     if (memory.slab !== undefined) {
-      this.slabs.free(memory.slab, memory.byteOffset - memory.slab.region.byteOffset);
+      this.slabs.free(memory.slab, memory.byteOffset - memory.slab.byteOffset);
       return;
     }
     const block = { view: memory.view as Uint8Array, address: memory.address - memory.byteOffset };

@@ -11,7 +11,7 @@ import { probeTarget } from "./target";
 enableQ8();
 enableStochasticRounding();
 
-const PAGES = 1024;
+const PAGES = 512;
 const END = PAGES * 65_536;
 
 /** Its last half holds the first block that is asked for while it is free, flush with the end. */

@@ -19,6 +19,7 @@ export interface Program {
   readonly outputs: readonly { readonly slot: number; readonly node: number }[];
 }
 
+/** The program of expressions: equal ones are computed once. */
 export function trace(
   buffers: readonly string[],
   scalars: readonly string[],

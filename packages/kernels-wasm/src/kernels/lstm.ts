@@ -1,5 +1,6 @@
 /** A sequence through an LSTM and its gradient, place by place: a product, then the maps of its ops, row by row while they are in the cache. */
-import { byteSize, type Launch, lstmGradMaps, lstmMaps, type Program, type Slice } from "@opt/core/backend";
+import { add, div, Expression, exp, mul, neg, sub, tanh } from "@opt/core";
+import { byteSize, type Launch, type Program, type Slice, trace } from "@opt/core/backend";
 import { i32, type Local, ModuleBuilder } from "../assembler";
 import { costOf, emitRow } from "../emit/map";
 import type { Execution, KernelSource, Target } from "../kernel";
@@ -30,7 +31,17 @@ const FORMS = {
   lstmGrad: { transposeA: false, transposeB: false },
 } as const;
 
-const { sigmoid, tanh, cell, result } = lstmMaps();
+type E = Expression;
+
+/** The program of an expression, in which each op rounds as it does by itself. */
+function map(expression: (...buffers: E[]) => E): Program {
+  const buffers = Array.from({ length: expression.length }, (_, slot) => new Expression("buffer", [], slot));
+  return trace(buffers.map(String), [], [{ slot: 0, expression: expression(...buffers) }]);
+}
+
+const sum = (input: E, bias: E, product: E) => add(add(input, bias), product);
+const rest = (x: E) => sub(1, x);
+const sigmoid = map((input, bias, product) => div(1, add(1, exp(neg(sum(input!, bias!, product!))))));
 const gate = (program: Program, at: number, gates = 1): Step => {
   const from = (["inputs", "bias", "gates"] as const).map((operand) => [operand, at] as const);
   return { program, gates, to: ["gates", at], from };
@@ -38,29 +49,47 @@ const gate = (program: Program, at: number, gates = 1): Step => {
 
 /** What follows the product of a place, which is in the gates. */
 const PLACE: readonly Step[] = [
-  ...[gate(sigmoid, 0, 2), gate(tanh, 2), gate(sigmoid, 3)],
-  { program: cell, to: "cells", from: [["gates", 1], "last", ["gates", 0], ["gates", 2]] },
-  { program: result, to: "results", from: [["gates", 3], "cells"] },
+  gate(sigmoid, 0, 2),
+  gate(
+    map((input, bias, product) => tanh(sum(input!, bias!, product!))),
+    2,
+  ),
+  gate(sigmoid, 3),
+  {
+    program: map((f, c, i, g) => add(mul(f!, c!), mul(i!, g!))),
+    to: "cells",
+    from: [["gates", 1], "last", ["gates", 0], ["gates", 2]],
+  },
+  { program: map((o, next) => mul(o!, tanh(next!))), to: "results", from: [["gates", 3], "cells"] },
 ];
-
-const grad = lstmGradMaps();
 
 /** What the last place is handed. */
 const GRAD_FIRST: readonly Step[] = [
-  { program: grad.zero, to: "ofHidden", from: [] },
-  { program: grad.same, to: "ofCell", from: ["ofLast"] },
+  { program: map(() => Expression.constant(0)), to: "ofHidden", from: [] },
+  { program: map((x) => x!), to: "ofCell", from: ["ofLast"] },
 ];
+
+/** The gradient of a sigmoid's argument, from its result y and two factors. */
+const throughSigmoid = map((a, b, y) => mul(mul(mul(a!, b!), y!), rest(y!)));
 
 /** What the product of a place follows, which is what it hands on to the place before. */
 const GRAD_PLACE: readonly Step[] = [
-  { program: grad.shown, to: "shown", from: ["cells"] },
-  { program: grad.sum, to: "ofHidden", from: ["ofHidden", "gradient"] },
-  { program: grad.cell, to: "ofCell", from: ["ofCell", "ofHidden", ["gates", 3], "shown"] },
-  { program: grad.sigmoid, to: ["ofGates", 0], from: ["ofCell", ["gates", 2], ["gates", 0]] },
-  { program: grad.sigmoid, to: ["ofGates", 1], from: ["ofCell", "last", ["gates", 1]] },
-  { program: grad.tanh, to: ["ofGates", 2], from: ["ofCell", ["gates", 0], ["gates", 2]] },
-  { program: grad.sigmoid, to: ["ofGates", 3], from: ["ofHidden", "shown", ["gates", 3]] },
-  { program: grad.product, to: "ofCell", from: ["ofCell", ["gates", 1]] },
+  { program: map((next) => tanh(next!)), to: "shown", from: ["cells"] },
+  { program: map((a, b) => add(a!, b!)), to: "ofHidden", from: ["ofHidden", "gradient"] },
+  {
+    program: map((c, h, o, shown) => add(c!, mul(mul(h!, o!), rest(mul(shown!, shown!))))),
+    to: "ofCell",
+    from: ["ofCell", "ofHidden", ["gates", 3], "shown"],
+  },
+  { program: throughSigmoid, to: ["ofGates", 0], from: ["ofCell", ["gates", 2], ["gates", 0]] },
+  { program: throughSigmoid, to: ["ofGates", 1], from: ["ofCell", "last", ["gates", 1]] },
+  {
+    program: map((c, i, g) => mul(mul(c!, i!), rest(mul(g!, g!)))),
+    to: ["ofGates", 2],
+    from: ["ofCell", ["gates", 0], ["gates", 2]],
+  },
+  { program: throughSigmoid, to: ["ofGates", 3], from: ["ofHidden", "shown", ["gates", 3]] },
+  { program: map((c, f) => mul(c!, f!)), to: "ofCell", from: ["ofCell", ["gates", 1]] },
 ];
 
 const FIRST = ["ofHidden", "ofCell", "ofLast"] as const;

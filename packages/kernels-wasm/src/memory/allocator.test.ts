@@ -24,10 +24,11 @@ describe("Allocator", () => {
             expect(live.every((other) => end <= other.address || other.address + other.bytes <= address)).toBe(true);
             live.push({ address, bytes: Math.max(action.allocate, 1) });
           } else if (live.length > 0) {
-            allocator.free(live.splice(action.free % live.length, 1)[0]!.address);
+            const [block] = live.splice(action.free % live.length, 1);
+            allocator.free(block!.address, block!.bytes);
           }
         }
-        for (const { address } of live) allocator.free(address);
+        for (const { address, bytes } of live) allocator.free(address, bytes);
         expect(allocator.used).toBe(0);
         expect(allocator.allocate(allocator.end - START)).toBe(START);
       }),
@@ -40,7 +41,7 @@ describe("Allocator", () => {
     const sizes = [64 * 1000, 64 * 1001, 64 * 1023];
     const blocks = sizes.flatMap((size) => [allocator.allocate(size)!, allocator.allocate(64)!]);
     const { end } = allocator;
-    for (const i of [0, 2, 4]) allocator.free(blocks[i]!);
+    for (const i of [0, 1, 2]) allocator.free(blocks[2 * i]!, sizes[i]!);
     for (const size of [...sizes].reverse()) allocator.allocate(size);
     expect(allocator.end).toBe(end);
   });
@@ -53,11 +54,14 @@ describe("Allocator", () => {
     expect(allocator.allocate(128)).toBe(START + 512);
   });
 
-  it("will not free what is not allocated", () => {
-    const allocator = upTo(2 ** 20);
-    const address = allocator.allocate(64)!;
-    allocator.free(address);
-    expect(() => allocator.free(address)).toThrow(RangeError);
+  it("hands out a small block again as it was, and joins it with its neighbours before growing", () => {
+    const allocator = upTo(START + 384);
+    const [a, b, c] = [128, 100, 128].map((bytes) => allocator.allocate(bytes)!) as [number, number, number];
+    allocator.free(b, 100);
+    expect(allocator.allocate(65)).toBe(b);
+    for (const address of [a, b, c]) allocator.free(address, 128);
+    expect(allocator.used).toBe(0);
+    expect(allocator.allocate(384)).toBe(START);
   });
 
   it("does not grow over 100,000 steps of the same training", () => {
@@ -67,16 +71,18 @@ describe("Allocator", () => {
       state = (Math.imul(state, 1664525) + 1013904223) | 0;
       return (state >>> 8) % below;
     };
-    const parameters = Array.from({ length: 40 }, () => allocator.allocate(4 * (1 + random(300_000)))!);
+    const allocated = (bytes: number) => ({ address: allocator.allocate(bytes)!, bytes });
+    const free = ({ address, bytes }: ReturnType<typeof allocated>) => allocator.free(address, bytes);
+    const parameters = Array.from({ length: 40 }, () => allocated(4 * (1 + random(300_000))));
     let settled = 0;
     for (let step = 0; step < 100_000; step++) {
       const rows = 1 + random(128); // batches vary, so sizes do
-      const temporaries = Array.from({ length: 6 }, (_, layer) => allocator.allocate(4 * rows * (10 + 97 * layer))!);
-      for (const k of [3, 0, 5, 1, 4, 2]) allocator.free(temporaries[k]!);
+      const temporaries = Array.from({ length: 6 }, (_, layer) => allocated(4 * rows * (10 + 97 * layer)));
+      for (const k of [3, 0, 5, 1, 4, 2]) free(temporaries[k]!);
       if (step === 1000) settled = allocator.end;
     }
     expect(allocator.end).toBe(settled);
-    for (const address of parameters) allocator.free(address);
+    for (const block of parameters) free(block);
     expect(allocator.used).toBe(0);
   });
 });

@@ -3,6 +3,8 @@
 /** Every block starts and ends at a multiple of this: a cache line. */
 export const ALIGNMENT = 64;
 
+/** Blocks up to this many bytes are handed out again as they are: a training step makes the same ones again and again. */
+const LARGEST_SPARE = 16_384;
 /** Size classes per doubling. */
 const STEPS = 8;
 /** Blocks of a request's own class that are tried before the next class, whose blocks all fit. */
@@ -20,7 +22,8 @@ export class Allocator {
   readonly #bins: (Block | undefined)[] = [];
   readonly #byAddress = new Map<number, Block>();
   readonly #byEnd = new Map<number, Block>();
-  readonly #allocated = new Map<number, number>();
+  /** Small blocks that were given back, by their size in units. */
+  readonly #spare = Array.from({ length: LARGEST_SPARE / ALIGNMENT + 1 }, (): number[] => []);
   #end: number;
   #used = 0;
 
@@ -44,24 +47,39 @@ export class Allocator {
 
   /** The address of `bytes` fresh bytes, or undefined if there is no room. */
   allocate(bytes: number): number | undefined {
-    const size = Math.max(ALIGNMENT, Math.ceil(bytes / ALIGNMENT) * ALIGNMENT);
-    const block = this.#find(size) ?? this.#extend(size);
+    const size = sizeOf(bytes);
+    const address = this.#spare[size / ALIGNMENT]?.pop() ?? this.#cut(size);
+    if (address !== undefined) this.#used += size;
+    return address;
+  }
+
+  /** Takes back what `allocate` gave for so many bytes. */
+  free(address: number, bytes: number): void {
+    const size = sizeOf(bytes);
+    this.#used -= size;
+    if (size > LARGEST_SPARE) this.#join(address, size);
+    else this.#spare[size / ALIGNMENT]!.push(address);
+  }
+
+  #cut(size: number): number | undefined {
+    const block = this.#find(size) ?? this.#findJoined(size) ?? this.#extend(size);
     if (block === undefined) return undefined;
     this.#remove(block);
     if (block.bytes > size) this.#insert(block.address + size, block.bytes - size);
-    this.#allocated.set(block.address, size);
-    this.#used += size;
     return block.address;
   }
 
-  free(address: number): void {
-    let bytes = this.#allocated.get(address);
-    if (bytes === undefined) throw new RangeError(`no block is allocated at ${address}`);
-    this.#allocated.delete(address);
-    this.#used -= bytes;
-    let start = address;
+  /** Before memory grows, small blocks become part of larger ones. */
+  #findJoined(size: number): Block | undefined {
+    for (const [units, addresses] of this.#spare.entries())
+      for (const address of addresses.splice(0)) this.#join(address, units * ALIGNMENT);
+    return this.#find(size);
+  }
+
+  #join(address: number, size: number): void {
+    let [start, bytes] = [address, size];
     const before = this.#byEnd.get(address);
-    const after = this.#byAddress.get(address + bytes);
+    const after = this.#byAddress.get(address + size);
     if (before !== undefined) {
       this.#remove(before);
       start = before.address;
@@ -114,6 +132,13 @@ export class Allocator {
     this.#byAddress.delete(block.address);
     this.#byEnd.delete(block.address + block.bytes);
   }
+}
+
+/** Whole cache lines; of small blocks only four sizes per doubling, so that they fit again. */
+function sizeOf(bytes: number): number {
+  const isRounded = bytes > 4 * ALIGNMENT && bytes <= LARGEST_SPARE;
+  const unit = isRounded ? 1 << (29 - Math.clz32(bytes - 1)) : ALIGNMENT;
+  return Math.max(unit, Math.ceil(bytes / unit) * unit);
 }
 
 /** The class of a size: blocks of class k + 1 are all larger than those of class k. */

@@ -31,17 +31,6 @@ describe.each([
     expect(memory.allocate(1 << 20).address).toBe(block.address);
   });
 
-  it("has room for small blocks where there is none for a slab, and gives slabs back where room is short", () => {
-    const memory = new LinearMemory(shared, 32);
-    const blocks = Array.from({ length: 29 }, () => memory.allocate(1 << 16));
-    const distinct = new Set(blocks.map(({ address }) => address));
-    expect([distinct.size, memory.used]).toEqual([29, 29 << 16]);
-    for (const block of blocks) memory.free(block);
-    expect(() => memory.free(blocks[0]!)).toThrow(RangeError);
-    memory.free(memory.allocate(30 << 16));
-    expect(memory.used).toBe(0);
-  });
-
   it("uses all that the engine grants, and says how much that was", () => {
     class Granting extends WebAssembly.Memory {
       constructor(descriptor: WebAssembly.MemoryDescriptor) {

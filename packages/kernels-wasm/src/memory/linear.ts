@@ -1,9 +1,9 @@
 /** The one WebAssembly memory of a backend: grows as needed, is read and written through views. */
 
 import { OptError } from "@opt/core";
-import { LARGEST_IN_SLAB, type Memory, type Slab, Slabs } from "@opt/core/backend";
+import type { Memory } from "@opt/core/backend";
 import { MAXIMUM_PAGES } from "../assembler";
-import { ALIGNMENT, Allocator } from "./allocator";
+import { Allocator } from "./allocator";
 
 const PAGE = 65_536;
 /** Addresses below belong to the threads' control block; 0 is never handed out. */
@@ -15,8 +15,6 @@ export class Block implements Memory {
   constructor(
     readonly address: number,
     readonly bytes: number,
-    /** Of small blocks, where they go back to. */
-    readonly slab?: Slab<Block>,
   ) {}
 
   isFree = false;
@@ -25,12 +23,7 @@ export class Block implements Memory {
 export class LinearMemory {
   readonly memory: WebAssembly.Memory;
   readonly #allocator: Allocator;
-  readonly #slabs = new Slabs<Block>(
-    (bytes) => this.#allocate(bytes),
-    ({ address }) => this.#allocator.free(address),
-  );
   readonly #limit: number;
-  #used = 0;
   #bytes: Uint8Array;
   #words: Int32Array;
 
@@ -49,7 +42,7 @@ export class LinearMemory {
 
   /** Bytes in use. */
   get used(): number {
-    return this.#used;
+    return this.#allocator.used;
   }
 
   /** Bytes that the engine has handed over so far. */
@@ -64,26 +57,7 @@ export class LinearMemory {
 
   /** @throws OptError OUT_OF_MEMORY naming the request. */
   allocate(bytes: number): Block {
-    const block = bytes > LARGEST_IN_SLAB ? this.#allocate(bytes) : this.#allocateSmall(bytes);
-    this.#used += aligned(bytes);
-    return block;
-  }
-
-  #allocateSmall(bytes: number): Block {
-    try {
-      const { slab, place } = this.#slabs.allocate(aligned(bytes));
-      return new Block(slab.region.address + place, bytes, slab);
-    } catch {
-      return this.#allocate(bytes); // there may be room for it, but not for a slab
-    }
-  }
-
-  #allocate(bytes: number): Block {
-    let address = this.#allocator.allocate(bytes);
-    if (address === undefined) {
-      this.#slabs.clear();
-      address = this.#allocator.allocate(bytes);
-    }
+    const address = this.#allocator.allocate(bytes);
     if (address !== undefined) return new Block(address, bytes);
     throw new OptError(
       "OUT_OF_MEMORY",
@@ -94,12 +68,9 @@ export class LinearMemory {
   }
 
   free(block: Block): void {
-    const { address, slab } = block;
-    if (block.isFree) throw new RangeError(`the block at ${address} is free`);
+    if (block.isFree) throw new RangeError(`the block at ${block.address} is free`);
     block.isFree = true;
-    this.#used -= aligned(block.bytes);
-    if (slab === undefined) this.#allocator.free(address);
-    else this.#slabs.free(slab, address - slab.region.address);
+    this.#allocator.free(block.address, block.bytes);
   }
 
   write(address: number, bytes: Uint8Array): void {
@@ -137,8 +108,6 @@ export class LinearMemory {
     return true;
   }
 }
-
-const aligned = (bytes: number) => Math.max(1, Math.ceil(bytes / ALIGNMENT)) * ALIGNMENT;
 
 /** Engines set the address space aside at once, and some grant less than 4 GiB. */
 function reserve(shared: boolean, maximumPages: number): { memory: WebAssembly.Memory; granted: number } {

@@ -1,5 +1,5 @@
 /**
- * Small blocks, many in one region (slabs: Bonwick 1994): those of one size lie one behind the other in the order in which they were
+ * Small blocks, many in one buffer (slabs: Bonwick 1994): those of one size lie one behind the other in the order in which they were
  * asked for. The tensors of a group then touch few pages, and a launch over them reads on as in one array.
  */
 
@@ -10,9 +10,13 @@ const FIRST_SLOTS = 4;
 /** Empty slabs that are kept for the next blocks of their size. */
 const MAX_EMPTY_BYTES = 64 * 2 ** 20;
 
-/** Memory for blocks of one size. */
-export interface Slab<Region> {
-  readonly region: Region;
+/** A buffer of blocks of one size. */
+export interface Slab {
+  /** A short view of the buffer, which keeps it alive. */
+  readonly view: Uint8Array;
+  /** Of the first block, and where that is in the buffer. */
+  readonly address: number;
+  readonly byteOffset: number;
   readonly blockBytes: number;
   readonly slots: number;
   /** Blocks that were given back, and how many were ever handed out: the others come after these. */
@@ -20,28 +24,27 @@ export interface Slab<Region> {
   begun: number;
 }
 
-const liveIn = ({ begun, free }: Slab<unknown>) => begun - free.length;
-const bytesOf = ({ slots, blockBytes }: Slab<unknown>) => slots * blockBytes;
+const liveIn = ({ begun, free }: Slab) => begun - free.length;
+const bytesOf = ({ slots, blockBytes }: Slab) => slots * blockBytes;
 
 /** Slabs of one size: all slots, and the slabs that have a free one. */
-interface SizeClass<Region> {
+interface SizeClass {
   slots: number;
-  readonly open: Slab<Region>[];
+  readonly open: Slab[];
 }
 
-/** Hands out small blocks of memory from larger regions, which it asks for and gives back. */
-export class Slabs<Region> {
-  private readonly classes = new Map<number, SizeClass<Region>>();
+export class Slabs {
+  private readonly classes = new Map<number, SizeClass>();
   private emptyBytes = 0;
 
-  /** @param make memory of so many bytes; @param release gives it back */
+  /** @param make a buffer for so many bytes, of which `address` is aligned; @param release gives a buffer back */
   constructor(
-    private readonly make: (bytes: number) => Region,
-    private readonly release: (region: Region) => void,
+    private readonly make: (bytes: number) => Pick<Slab, "view" | "address" | "byteOffset">,
+    private readonly release: (view: Uint8Array) => void,
   ) {}
 
   /** A block, by its slab and the place in that. @throws what `make` throws */
-  allocate(blockBytes: number): { slab: Slab<Region>; place: number } {
+  allocate(blockBytes: number): { slab: Slab; place: number } {
     let size = this.classes.get(blockBytes);
     if (size === undefined) {
       size = { slots: 0, open: [] };
@@ -54,7 +57,7 @@ export class Slabs<Region> {
     return { slab, place: slot * blockBytes };
   }
 
-  free(slab: Slab<Region>, place: number): void {
+  free(slab: Slab, place: number): void {
     const { open } = this.classes.get(slab.blockBytes)!;
     if (liveIn(slab) === slab.slots) open.push(slab);
     slab.free.push(place / slab.blockBytes);
@@ -71,20 +74,20 @@ export class Slabs<Region> {
   }
 
   /** As many slots again as there are. */
-  private grow(size: SizeClass<Region>, blockBytes: number): Slab<Region> {
+  private grow(size: SizeClass, blockBytes: number): Slab {
     const slots = Math.max(1, Math.min(Math.max(size.slots, FIRST_SLOTS), Math.floor(SLAB_BYTES / blockBytes)));
-    const slab = { region: this.make(slots * blockBytes), blockBytes, slots, free: [], begun: 0 };
+    const slab: Slab = { ...this.make(slots * blockBytes), blockBytes, slots, free: [], begun: 0 };
     size.slots += slots;
     size.open.push(slab);
     this.emptyBytes += bytesOf(slab);
     return slab;
   }
 
-  private drop(slab: Slab<Region>): void {
+  private drop(slab: Slab): void {
     const size = this.classes.get(slab.blockBytes)!;
     size.open.splice(size.open.indexOf(slab), 1);
     size.slots -= slab.slots;
     this.emptyBytes -= bytesOf(slab);
-    this.release(slab.region);
+    this.release(slab.view);
   }
 }
