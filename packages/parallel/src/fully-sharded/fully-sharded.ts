@@ -214,7 +214,9 @@ export class FullyShardedDataParallel<Model extends Module> {
   /** For `saveCheckpoint` and `loadCheckpoint`: which rows each rank has. On a mesh of several axes: `layoutOf`. */
   get layout(): Layout {
     const tensors: Record<string, TensorLayout> = {};
-    for (const { name, whole, isDivided } of this.#shards()) if (isDivided) tensors[name] = splitBy("rank", whole);
+    const divided = new Set(this.#shards().flatMap(({ whole, isDivided }) => (isDivided ? whole : [])));
+    // Every name of a tied parameter: `stateDict` has each of them.
+    for (const [name, x] of this.module.namedTensors()) if (divided.has(x)) tensors[name] = splitBy("rank", x);
     return { mesh: { shape: [this.communicator.size], axes: ["rank"] }, tensors: { ...tensors, "*": "replicate" } };
   }
 

@@ -26,7 +26,7 @@ import { Lamb } from "@opt/lamb";
 import { Lion } from "@opt/lion";
 import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
-import { crossEntropy, Linear, Module, ReLU, Sequential } from "@opt/nn";
+import { crossEntropy, Embedding, Linear, Module, ReLU, Sequential } from "@opt/nn";
 import { RAdam } from "@opt/radam";
 import { RMSprop } from "@opt/rmsprop";
 import { Rprop } from "@opt/rprop";
@@ -60,6 +60,21 @@ let generator = new Generator(0);
 export function makeNet(): Net {
   generator = new Generator(5); // every net begins alike
   return new Net();
+}
+
+/** A language model's ends with one table: two names of one parameter. */
+export class Tied extends Module {
+  readonly table = new Embedding(6, 4, { generator: new Generator(1) });
+  readonly head = new Linear(4, 6, { bias: false });
+
+  constructor() {
+    super();
+    this.head.weight = this.table.weight;
+  }
+
+  forward(x: Tensor): Tensor {
+    return this.head.forward(this.table.forward(x));
+  }
 }
 
 export interface Run {
