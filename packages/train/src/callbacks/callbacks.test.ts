@@ -55,6 +55,14 @@ describe("earlyStopping", () => {
     expect(result.weight).toBeCloseTo(weight, 5);
   });
 
+  it("begins anew in each run", async () => {
+    const callbacks = [earlyStopping({ monitor: "loss", patience: 2 })];
+    for (const best of [1, 11]) {
+      const { history, weight } = await run([best + 2, best, best + 1, best + 2, best], callbacks);
+      expect([history.epochs.length, weight]).toEqual([4, 4]);
+    }
+  });
+
   it("names what it cannot find", async () => {
     await expect(run([1], [earlyStopping()])).rejects.toThrow(/monitor must be a number of each epoch, got "val_loss"/);
   });
@@ -88,7 +96,9 @@ describe("progress", () => {
     ["a log gets a line an epoch", false, ["epoch 1/1  loss 2.500  0 s\n"]],
   ])("%s", async (_, isTTY, lines) => {
     const written: string[] = [];
+    const clock = vi.spyOn(performance, "now").mockReturnValue(0);
     await run([2.5], [progress({ stream: { isTTY, write: (text) => written.push(text) } })]);
+    clock.mockRestore();
     expect(written).toEqual(lines);
   });
 

@@ -22,6 +22,7 @@ const WHERE = "checkpoints";
 /**
  * Saves everything of a run into `<folder>/step-<n>` at the end of each epoch: weights, optimizer, averages, schedule, scaler, the place in
  * the data, random generators, history, and the state of callbacks. `loadCheckpoint` reads it; `fit(..., { resume: true })` goes on from it.
+ * Also where a callback ends the run. It saves after the hooks of the other callbacks, wherever it stands among them.
  * A step exists whole or not at all. Ranks save together.
  *
  * @throws OptError BAD_ARGUMENT for options out of range; what `saveCheckpoint` throws
@@ -61,7 +62,7 @@ export function checkpoints(folder: string, options: CheckpointsOptions = {}): C
   };
   const callback: Callback = {
     onStepEnd: (state, control) =>
-      every !== undefined && state.step % every === 0 ? save(state, control, false) : undefined,
+      control.stop || (every !== undefined && state.step % every === 0) ? save(state, control, false) : undefined,
     onEpochEnd: (state, control) => save(state, control, true),
   };
   places.set(callback, { folder, fileSystem });

@@ -49,6 +49,7 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
   check(minDelta >= 0, "BAD_ARGUMENT", WHERE, () => `minDelta must be at least 0, got ${show(minDelta)}.`);
   let best: number | null = null;
   let waited = 0;
+  let hasStopped = false;
   let weights: Record<string, Tensor> = {};
 
   const free = () => {
@@ -65,6 +66,9 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
     return mode === "min" ? value < best - minDelta : value > best + minDelta;
   };
   return {
+    onTrainBegin(_, control) {
+      if (hasStopped) control.stop = waited >= patience; // resumed, perhaps with more patience
+    },
     onEpochEnd({ history, model }: FitState, control) {
       const record = history.epochs.at(-1)!;
       const value = record[monitor];
@@ -75,16 +79,17 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
         best = value;
         waited = 0;
         if (restoreBest) copy(model.stateDict());
-      } else if (++waited >= patience) control.stop = true;
+      } else if (++waited >= patience) control.stop = hasStopped = true;
     },
     onTrainEnd({ model, error }) {
       if (error === undefined && Object.keys(weights).length > 0) model.loadStateDict(weights);
       free();
+      [best, waited, hasStopped] = [null, 0, false]; // for another run
     },
-    stateDict: () => ({ best, waited, weights }),
+    stateDict: () => ({ best, waited, hasStopped, weights }),
     loadStateDict(state) {
-      const saved = state as { best: number | null; waited: number; weights: Record<string, Tensor> };
-      ({ best, waited } = saved);
+      const saved = state as { best: number | null; waited: number; hasStopped: boolean; weights: typeof weights };
+      ({ best, waited, hasStopped } = saved);
       copy(saved.weights);
     },
   };

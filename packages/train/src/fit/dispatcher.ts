@@ -15,6 +15,8 @@ const isPromise = (value: unknown) => typeof (value as PromiseLike<unknown> | un
 export class Dispatcher {
   readonly #hooks = new Map<FitEventType, EventHandler[]>();
   readonly #streams = new Set<Stream<FitEvent>>();
+  /** A reader has left early. */
+  isLeft = false;
 
   constructor(
     private readonly callbacks: readonly Callback[],
@@ -24,17 +26,39 @@ export class Dispatcher {
 
   /** Resolves when every callback is done, and every reader has come back for the next event. Undefined if nobody waits. */
   emit(type: FitEventType): Promise<void> | undefined {
+    const hooks = this.#hooksOf(type);
+    for (let i = 0; i < hooks.length; i++) {
+      const later = hooks[i]!(this.state, this.control);
+      if (isPromise(later)) return this.#finish(type, later, hooks.slice(i + 1));
+    }
+    return this.#streams.size === 0 ? undefined : this.#finish(type, undefined, []);
+  }
+
+  /** `trainEnd`: every callback has its end, also after one that throws. Returns what they threw. */
+  async end(): Promise<unknown[]> {
+    const errors: unknown[] = [];
+    for (const hook of this.#hooksOf("trainEnd")) {
+      try {
+        await hook(this.state, this.control);
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    for (const stream of this.#streams) {
+      await stream.push({ type: "trainEnd", state: this.state });
+      stream.end();
+    }
+    return errors;
+  }
+
+  #hooksOf(type: FitEventType): readonly EventHandler[] {
     let hooks = this.#hooks.get(type);
     if (hooks === undefined) {
       const name = hookOf(type);
       hooks = this.callbacks.flatMap((callback) => callback[name]?.bind(callback) ?? []);
       this.#hooks.set(type, hooks);
     }
-    for (let i = 0; i < hooks.length; i++) {
-      const later = hooks[i]!(this.state, this.control);
-      if (isPromise(later)) return this.#finish(type, later, hooks.slice(i + 1));
-    }
-    return this.#streams.size === 0 ? undefined : this.#finish(type, undefined, []);
+    return hooks;
   }
 
   async #finish(type: FitEventType, first: unknown, hooks: readonly EventHandler[]): Promise<void> {
@@ -53,11 +77,7 @@ export class Dispatcher {
       isWhole = true;
     } finally {
       this.#streams.delete(stream);
-      if (!isWhole) this.control.stop = true;
+      if (!isWhole) this.isLeft = true;
     }
-  }
-
-  end(): void {
-    for (const stream of this.#streams) stream.end();
   }
 }

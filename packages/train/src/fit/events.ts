@@ -57,7 +57,10 @@ export interface FitState {
 
 /** What a callback may ask of a run. */
 export interface FitControl {
-  /** Set it to true: the run ends after this step. */
+  /**
+   * Set it to true: the run ends after this step. A checkpoint keeps it, so a resumed run trains no further, unless it is false after
+   * `onTrainBegin`. To go on later, end the run by `signal`.
+   */
   stop: boolean;
   /** Says that a checkpoint was written to `folder`: the other callbacks get `onSave`. */
   saved(folder: string): Promise<void>;

@@ -10,6 +10,7 @@ import { expectCode } from "@opt/testkit";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { accuracy } from "../metrics/metrics";
 import { type Batch, type Begun, begin, dataset, type Extras, optionsOf, ROWS, words } from "../testing/runs";
+import type { FitState } from "./events";
 import { fit } from "./fit";
 
 /** The loop written by hand, eagerly. Returns the losses. */
@@ -147,6 +148,22 @@ describe("ends after the step", () => {
     for await (const { type, state } of running) if (type === "stepEnd" && state.step === 2) break;
     expect((await running).losses).toHaveLength(2);
   });
+});
+
+it("ends all callbacks after an error, and throws the first one", async () => {
+  const run = plain();
+  const ended: unknown[] = [];
+  const breaks = (when: string) => () => {
+    throw new Error(when);
+  };
+  const callbacks = [
+    { onStepEnd: breaks("in a step"), onTrainEnd: breaks("at the end") },
+    { onTrainEnd: ({ error }: FitState) => ended.push((error as Error).message) },
+  ];
+  await expect(fit(run.model, { ...optionsOf(run, {}), callbacks })).rejects.toThrow("in a step");
+  expect(ended).toEqual(["in a step"]);
+  const last = [{ onTrainEnd: breaks("at the end") }];
+  await expect(fit(run.model, { ...optionsOf(run, {}), callbacks: last })).rejects.toThrow("at the end");
 });
 
 it("frees everything that it made", async () => {

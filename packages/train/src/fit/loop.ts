@@ -10,7 +10,7 @@ import { batchesOf, type FitOptions, forwardOf, modelOf, WHERE } from "./options
 import type { ParallelModel } from "./parts";
 import { pauses } from "./pause";
 import { Reads } from "./reads";
-import { resumeRun } from "./resume";
+import { resumeRun, saversLast } from "./resume";
 import { contentsOf, loaderStateOf, type RunParts } from "./run-state";
 import { type TrainingStep, trainingStep } from "./step";
 import { samplesOf, Totals } from "./totals";
@@ -58,7 +58,7 @@ export class Loop<Batch> implements FitState, FitControl, RunParts<Batch> {
     }
     const { kind } = (options.schedule?.stateDict() ?? {}) as { kind?: string };
     this.#isPlateau = kind === "ReduceLROnPlateau";
-    this.dispatcher = new Dispatcher(callbacks, this, this);
+    this.dispatcher = new Dispatcher(saversLast(callbacks), this, this);
   }
 
   get optimizer() {
@@ -102,9 +102,11 @@ export class Loop<Batch> implements FitState, FitControl, RunParts<Batch> {
 
   async run(): Promise<History> {
     const { epochs, options } = this;
+    const errors: unknown[] = [];
     try {
       let skipped = await resumeRun(this);
       await this.dispatcher.emit("trainBegin");
+      if (this.stop) this.#warnOfEnd();
       while (this.epoch < epochs && !this.#isStopping) {
         if (!this.model.training) this.model.train();
         await this.#swap("train");
@@ -116,23 +118,19 @@ export class Loop<Batch> implements FitState, FitControl, RunParts<Batch> {
         skipped = 0;
         if (isWhole) await this.#endEpoch();
       }
-      return this.history;
     } catch (error) {
       this.error = error;
-      throw error;
-    } finally {
-      this.#step.dispose();
-      this.#evaluation?.dispose();
-      try {
-        await this.dispatcher.emit("trainEnd");
-      } finally {
-        this.dispatcher.end();
-      }
+      errors.push(error);
     }
+    this.#step.dispose();
+    this.#evaluation?.dispose();
+    errors.push(...(await this.dispatcher.end()));
+    if (errors.length > 0) throw errors[0];
+    return this.history;
   }
 
   get #isStopping(): boolean {
-    return this.stop || this.options.signal?.aborted === true;
+    return this.stop || this.dispatcher.isLeft || this.options.signal?.aborted === true;
   }
 
   /** Returns false if it was stopped before the end. */
@@ -202,6 +200,12 @@ export class Loop<Batch> implements FitState, FitControl, RunParts<Batch> {
     this.epochStep++;
     const end = dispatcher.emit("stepEnd");
     if (end) await end;
+  }
+
+  #warnOfEnd(): void {
+    if ((this.communicator?.rank ?? 0) > 0) return;
+    const cure = "To go on, set control.stop to false in onTrainBegin.";
+    console.warn(`[${WHERE}] a callback has ended this run at step ${this.step}: nothing is trained. ${cure}`);
   }
 
   #noteLoss(loss: number): void {

@@ -40,7 +40,7 @@ export interface FitOptions<Batch> extends ForwardOptions<Batch> {
   readonly callbacks?: readonly Callback[];
   /** A folder of checkpoints to go on from, or a file of one; true: the folder of the callback `checkpoints`, or from the start where it has none. */
   readonly resume?: string | boolean | Blob;
-  /** Ends the run after the present step. */
+  /** Ends the run after the present step. A resumed run goes on. */
   readonly signal?: AbortSignal;
   /** Further random generators whose state belongs to the run. The default one and the loader's own are saved in any case. */
   readonly generators?: readonly Generator[];

@@ -6,11 +6,12 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { AdamW } from "@opt/adam-amsgrad";
 import { checkpointBlob, loadCheckpoint, memoryFileSystem, saveCheckpoint } from "@opt/checkpoint";
-import { init } from "@opt/core";
+import { init, tensor } from "@opt/core";
 import { NAdam } from "@opt/nadam";
-import type { Module } from "@opt/nn";
+import { Linear, type Module } from "@opt/nn";
+import { SGD } from "@opt/sgd";
 import { expectCode } from "@opt/testkit";
-import { beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { checkpoints } from "../callbacks/checkpoints";
 import { earlyStopping } from "../callbacks/early-stopping";
 import { accuracy } from "../metrics/metrics";
@@ -47,12 +48,8 @@ describe.each<[keyof typeof optimizers, Extras]>([
     const fileSystem = memoryFileSystem();
     const saving = () => [earlyStopping({ patience: 1 }), checkpoints("runs/a", { every: 1, fileSystem })];
     const first = start();
-    const stop: Callback = {
-      onStepEnd(state, control) {
-        control.stop = state.step === last;
-      },
-    };
-    await train(first, [...saving(), stop]);
+    const { signal, callback: stop } = stopAt(last);
+    await train(first, [...saving(), stop], { signal });
     const second = start();
     const history = await train(second, saving(), { resume: true });
     expect(await words(second)).toEqual(await words(whole));
@@ -61,6 +58,13 @@ describe.each<[keyof typeof optimizers, Extras]>([
     expect(timeless(history)).toEqual(timeless(expected));
   });
 });
+
+/** Interrupts a run after a step. */
+function stopAt(last: number) {
+  const controller = new AbortController();
+  const callback: Callback = { onStepEnd: ({ step }) => step === last && controller.abort() };
+  return { signal: controller.signal, callback };
+}
 
 const plain = () => begin("mlp", optimizers.AdamW, {});
 
@@ -92,20 +96,88 @@ it("goes on from a file, to the same words; a run that was stopped before its fi
   await fit(whole.model, optionsOf(whole, {}));
   const [first, loaded, last] = [plain(), plain(), plain()];
   let file = new Blob();
-  const stopAt4: Callback = {
-    onStepEnd: ({ step }, control) => {
-      control.stop = step === 4;
-    },
+  const { signal, callback } = stopAt(4);
+  const filing: Callback = {
     async onTrainEnd(state) {
       file = await checkpointBlob(await state.contents());
     },
   };
-  await fit(first.model, { ...optionsOf(first, {}), callbacks: [stopAt4] });
+  await fit(first.model, { ...optionsOf(first, {}), callbacks: [callback, filing], signal });
   const halted = { resume: file, signal: AbortSignal.abort() };
   expect((await fit(loaded.model, { ...optionsOf(loaded, {}), ...halted })).losses).toHaveLength(4);
   expect(await words(loaded)).toEqual(await words(first));
   await fit(last.model, { ...optionsOf(last, {}), resume: file });
   expect(await words(last)).toEqual(await words(whole));
+});
+
+/** Weights grow by one in each of two steps of an epoch. Validation is best at 4: 4, 0, 4, 16, ... */
+async function growing(callbacks: readonly Callback[], more: object = {}) {
+  const model = new Linear(1, 1, { bias: false });
+  model.weight.set([[0]]);
+  const batch: Batch = [tensor([[1]]), tensor([[0]])];
+  const forward = ([x]: Batch) => {
+    const output = model.forward(x).sum();
+    return model.training ? output.neg() : output.sub(4).square();
+  };
+  const optimizer = new SGD(model.namedParameters(), { lr: 1 });
+  const options = { data: [batch, batch], validation: [batch], forward, optimizer, epochs: 10, resume: true };
+  const { epochs } = await fit(model, { ...options, callbacks, ...more });
+  return { losses: epochs.map((epoch) => epoch.val_loss), weight: model.weight.dataSync()[0] };
+}
+
+describe("a run that is begun again", () => {
+  let fileSystem = memoryFileSystem();
+  beforeEach(() => {
+    fileSystem = memoryFileSystem();
+    vi.spyOn(console, "warn").mockReturnValue();
+  });
+  afterEach(() => vi.restoreAllMocks());
+  const saving = () => checkpoints("runs/a", { fileSystem });
+
+  it("has the best weights, wherever checkpoints stands among the callbacks", async () => {
+    const dies: Callback = {
+      onEpochBegin({ epoch }) {
+        if (epoch === 2) throw new Error("killed");
+      },
+    };
+    const callbacks = () => [saving(), earlyStopping({ patience: 2 })];
+    await expect(growing([...callbacks(), dies])).rejects.toThrow("killed");
+    expect(await growing(callbacks())).toEqual({ losses: [4, 0, 4, 16], weight: 4 });
+  });
+
+  it("trains no further once it has stopped, unless it has more patience", async () => {
+    const callbacks = (patience: number) => [saving(), earlyStopping({ patience })];
+    const stopped = { losses: [4, 0, 4, 16], weight: 4 };
+    for (let life = 0; life < 3; life++) expect(await growing(callbacks(2))).toEqual(stopped);
+    expect(console.warn).toHaveBeenCalledTimes(2);
+    expect(console.warn).toHaveBeenCalledWith(expect.stringMatching(/^\[fit\] a callback has ended this run at step 8/));
+    expect(await growing(callbacks(3))).toEqual({ losses: [...stopped.losses, 36], weight: 4 });
+  });
+
+  it("trains no further once a callback has ended it, in the middle of an epoch", async () => {
+    const ends: Callback = {
+      onStepEnd(state, control) {
+        if (state.step === 3) control.stop = true;
+      },
+    };
+    for (const more of [[ends], []]) expect(await growing([saving(), ...more])).toEqual({ losses: [4], weight: 3 });
+    const goesOn: Callback = {
+      onTrainBegin(_, control) {
+        control.stop = false;
+      },
+    };
+    expect(await growing([saving(), goesOn], { epochs: 2 })).toEqual({ losses: [4, 0], weight: 4 });
+  });
+
+  it("goes on where a reader had left it", async () => {
+    const run = plain();
+    const first = fit(run.model, { ...optionsOf(run, {}), callbacks: [saving()] });
+    for await (const { type, state } of first) if (type === "stepEnd" && state.step === 3) break;
+    expect((await first).epochs).toHaveLength(1);
+    const again = plain();
+    const options = { ...optionsOf(again, {}), callbacks: [saving()], resume: true };
+    expect((await fit(again.model, options)).losses).toHaveLength(6);
+  });
 });
 
 it("begins anew where there is no checkpoint yet; a folder that is named must have one", async () => {

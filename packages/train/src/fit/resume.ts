@@ -14,6 +14,10 @@ export interface Place {
 /** By which the callback `checkpoints` says where it saves. */
 export const places = new WeakMap<Callback, Place>();
 
+/** Those that save come last: a checkpoint has what the other callbacks have done. */
+export const saversLast = (callbacks: readonly Callback[]): Callback[] =>
+  [...callbacks].sort((a, b) => Number(places.has(a)) - Number(places.has(b)));
+
 /** Returns the batches to skip, see `loadRun`. @throws OptError MISSING where `resume` names a folder without a checkpoint */
 export async function resumeRun<Batch>(parts: RunParts<Batch>): Promise<number> {
   const { resume = false } = parts.options;

@@ -19,6 +19,8 @@ export interface Position {
   seconds: number;
   /** All its batches were trained on; what follows them is still to come. */
   isEpochDone: boolean;
+  /** A callback has ended the run. */
+  stop: boolean;
 }
 
 /** What each rank has of its own. */
@@ -81,9 +83,9 @@ export async function contentsOf<Batch>(parts: RunParts<Batch>): Promise<Checkpo
     totals: totals.state(),
   };
   const tensors: Record<string, SavedTensor> = { ...model.stateDict(), ...optimizing.tensors };
-  const { epoch, step, epochStep, batches, seconds, isEpochDone } = parts;
+  const { epoch, step, epochStep, batches, seconds, isEpochDone, stop } = parts;
   const run = {
-    position: { epoch, step, epochStep, batches, seconds, isEpochDone } satisfies Position,
+    position: { epoch, step, epochStep, batches, seconds, isEpochDone, stop: Boolean(stop) } satisfies Position,
     epochs: history.epochs,
     losses: history.losses.length > 0 ? Float32Array.from(history.losses) : null,
     ranks: (communicator ? await communicator.gather(own) : [own]) ?? [],

@@ -67,12 +67,9 @@ const hand = await byHand();
 const whole = await byFit(false);
 const sharded = await byFit(true);
 const saving = () => checkpoints(process.argv[2]!, { every: 1 });
-const stop = {
-  onStepEnd({ step }: { step: number }, control: { stop: boolean }) {
-    control.stop = step === 4;
-  },
-};
-await byFit(true, { callbacks: [saving(), stop] });
+const controller = new AbortController();
+const stop = { onStepEnd: ({ step }: { step: number }) => step === 4 && controller.abort() };
+await byFit(true, { callbacks: [saving(), stop], signal: controller.signal });
 const resumed = await byFit(true, { callbacks: [saving()], resume: true });
 const results = await communicator.gather({ hand, whole, sharded, resumed });
 if (results) console.log(JSON.stringify(results));
