@@ -66,6 +66,7 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
     return mode === "min" ? value < best - minDelta : value > best + minDelta;
   };
   return {
+    name: WHERE,
     onTrainBegin(_, control) {
       if (hasStopped) control.stop = waited >= patience; // resumed, perhaps with more patience
     },

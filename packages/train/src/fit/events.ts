@@ -80,6 +80,8 @@ export type EventHandler = (state: FitState, control: FitControl) => unknown;
  * };
  */
 export interface Callback {
+  /** Under which a checkpoint keeps its state. Default: the name of its class. */
+  readonly name?: string;
   onTrainBegin?: EventHandler;
   onEpochBegin?: EventHandler;
   /** Before each optimizer step, with the batch not yet used. */

@@ -14,6 +14,7 @@ import { expectCode } from "@opt/testkit";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { checkpoints } from "../callbacks/checkpoints";
 import { earlyStopping } from "../callbacks/early-stopping";
+import { logger } from "../callbacks/logger";
 import { accuracy } from "../metrics/metrics";
 import { type Batch, begin, dataset, type Extras, optionsOf, words } from "../testing/runs";
 import type { Callback } from "./events";
@@ -145,12 +146,36 @@ describe("a run that is begun again", () => {
     expect(await growing(callbacks())).toEqual({ losses: [4, 0, 4, 16], weight: 4 });
   });
 
+  it("finds the states of callbacks by name, and names those without a callback or a state", async () => {
+    class Counter implements Callback {
+      epochs = 0;
+      onEpochEnd = () => this.epochs++;
+      stateDict = () => ({ epochs: this.epochs });
+      loadStateDict = (state: { epochs: number }) => Object.assign(this, state);
+    }
+    await growing([new Counter(), new Counter(), earlyStopping({ patience: 2 }), saving()], { epochs: 3 });
+    const counters = [new Counter(), new Counter()];
+    const moved = [logger(() => {}), saving(), earlyStopping({ patience: 2 }), ...counters];
+    expect(await growing(moved)).toEqual({ losses: [4, 0, 4, 16], weight: 4 });
+    expect(counters.map(({ epochs }) => epochs)).toEqual([4, 4]);
+    expect(console.warn).not.toHaveBeenCalled();
+    await growing([saving(), new Counter(), { ...new Counter(), name: "mine" }]);
+    expect(vi.mocked(console.warn).mock.calls.flat()).toEqual([
+      expect.stringMatching(/the checkpoint must have the state of mine, got none/),
+      expect.stringMatching(/the state of earlyStopping in the checkpoint needs its callback, got none/),
+      expect.stringMatching(/the state of Counter-2 in the checkpoint needs its callback, got none/),
+      expect.stringMatching(/a callback has ended this run/),
+    ]);
+  });
+
   it("trains no further once it has stopped, unless it has more patience", async () => {
     const callbacks = (patience: number) => [saving(), earlyStopping({ patience })];
     const stopped = { losses: [4, 0, 4, 16], weight: 4 };
     for (let life = 0; life < 3; life++) expect(await growing(callbacks(2))).toEqual(stopped);
     expect(console.warn).toHaveBeenCalledTimes(2);
-    expect(console.warn).toHaveBeenCalledWith(expect.stringMatching(/^\[fit\] a callback has ended this run at step 8/));
+    expect(console.warn).toHaveBeenCalledWith(
+      expect.stringMatching(/^\[fit\] a callback has ended this run at step 8/),
+    );
     expect(await growing(callbacks(3))).toEqual({ losses: [...stopped.losses, 36], weight: 4 });
   });
 

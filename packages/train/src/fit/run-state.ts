@@ -39,7 +39,8 @@ interface SavedRun {
   readonly ema: Readonly<Record<string, unknown>> | null;
   readonly scaler: object | null;
   readonly schedule: object | null;
-  readonly callbacks: readonly (object | null)[];
+  /** By name, see `named`. */
+  readonly callbacks: Readonly<Record<string, object>>;
 }
 
 const ROOT = "fit";
@@ -92,7 +93,7 @@ export async function contentsOf<Batch>(parts: RunParts<Batch>): Promise<Checkpo
     ema: ema?.stateDict() ?? null,
     scaler: scaler?.stateDict() ?? null,
     schedule: schedule?.stateDict() ?? null,
-    callbacks: callbacks.map((callback) => callback.stateDict?.() ?? null),
+    callbacks: mapped(named(callbacks), (callback) => (callback as Callback).stateDict!()),
   };
   return { step, tensors, values: { ...optimizing.values, fit: cut(run, ROOT, tensors) as never } };
 }
@@ -112,10 +113,7 @@ export async function loadRun<Batch>(parts: RunParts<Batch>, loaded: Loaded<Tens
   if (ema) ema.loadStateDict(saved.ema ?? {});
   if (scaler && saved.scaler) scaler.loadStateDict(saved.scaler);
   if (schedule && saved.schedule) schedule.loadStateDict(saved.schedule);
-  callbacks.forEach((callback, i) => {
-    const state = saved.callbacks[i];
-    if (state) callback.loadStateDict?.(state);
-  });
+  loadCallbacks(named(callbacks), saved.callbacks);
   Object.assign(parts, saved.position);
   history.epochs.push(...saved.epochs);
   history.losses.push(...((await saved.losses?.data()) ?? []));
@@ -128,6 +126,30 @@ export async function loadRun<Batch>(parts: RunParts<Batch>, loaded: Loaded<Tens
   const loader = statefulOf(data);
   if (own.loader && loader) loader.loadStateDict(own.loader);
   return loader ? 0 : parts.batches;
+}
+
+/** Callbacks that have a state, by name: the second one of a name has -2 behind it. Their places in the list may change. */
+function named(callbacks: readonly Callback[]): Record<string, Callback> {
+  const byName: Record<string, Callback> = {};
+  for (const callback of callbacks) {
+    if (callback.stateDict === undefined) continue;
+    const name = callback.name ?? callback.constructor.name;
+    let key = name;
+    for (let number = 2; key in byName; number++) key = `${name}-${number}`;
+    byName[key] = callback;
+  }
+  return byName;
+}
+
+function loadCallbacks(callbacks: Record<string, Callback>, states: SavedRun["callbacks"]): void {
+  for (const [name, callback] of Object.entries(callbacks)) {
+    if (name in states) callback.loadStateDict?.(states[name]!);
+    else console.warn(`[${WHERE}] the checkpoint must have the state of ${name}, got none. It begins anew.`);
+  }
+  for (const name of Object.keys(states).filter((each) => !(each in callbacks)))
+    console.warn(
+      `[${WHERE}] the state of ${name} in the checkpoint needs its callback, got none. Add it to callbacks.`,
+    );
 }
 
 /** The tree as JSON: its tensors go to `tensors` under dotted names, and numbers that JSON lacks become text. */
