@@ -14,6 +14,10 @@ const logits = [
 ];
 const labels = [0, 3, 2, 2];
 
+/** Of three rows, the last one is not counted. */
+const ignoring = [0, 3, -100];
+const three = logits.slice(0, 3);
+
 // f1: scikit-learn's f1_score([0, 3, 2, 2], [0, 1, 3, 0], average="macro", labels=range(4)) = (2/3 + 0 + 0 + 0) / 4.
 // perplexity: exp of torch's cross_entropy of these rows.
 it.each<[string, Metric, unknown, unknown, number]>([
@@ -26,6 +30,13 @@ it.each<[string, Metric, unknown, unknown, number]>([
   ["f1", f1({ classes: 4 }), logits, labels, 1 / 6],
   ["f1 of one logit", f1({ classes: 2 }), [[2], [-1], [3]], [1, 1, 1], 0.8 / 2],
   ["perplexity", perplexity(), logits, labels, 4.2215],
+  ["accuracy without -100", accuracy(), three, ignoring, 1 / 2],
+  ["accuracy of the best two without -100", accuracy({ topK: 2 }), three, ignoring, 1],
+  ["accuracy of one logit without -100", accuracy(), [[2], [-1], [3]], [1, 1, -100], 1 / 2],
+  ["f1 without -100", f1({ classes: 4 }), three, ignoring, 1 / 4],
+  ["f1 of one logit without -100", f1({ classes: 2 }), [[2], [-1], [3]], [1, 1, -100], 2 / 3 / 2],
+  ["perplexity without -100", perplexity(), three, ignoring, 2.56047],
+  ["accuracy of a logit for each of several numbers", accuracy(), logits, logits.map(() => [1, 1, 0, 0]), 9 / 16],
 ])("%s", (_, metric, output, target, value) => {
   metric.update(tensor(output as number[]), tensor(target as number[], { dtype: "i32" }));
   expect(metric.value()).toBeCloseTo(value, 4);
@@ -49,6 +60,12 @@ describe("a metric", () => {
     one.reset();
     expect(one.state()).toEqual(new Array(12).fill(0));
   });
+});
+
+it.each([accuracy(), f1({ classes: 4 })])("$name names the cure for one-hot targets", (metric) => {
+  const update = () => metric.update(tensor(logits), tensor(logits.map(() => [1, 0, 0, 0])));
+  expectCode("BAD_ARGUMENT", update);
+  expect(update).toThrow(/targets must be class numbers, got f32 of the outputs' shape \[4,4\]\. Return target.argmax/);
 });
 
 it.each<[string, () => unknown]>([

@@ -1,13 +1,13 @@
 /** The metrics that are shipped. */
-import { checkOptions, concat, crossEntropyRows, full, oneHot, type Tensor, topk } from "@opt/core";
+import { check, checkOptions, concat, crossEntropyRows, full, oneHot, type Tensor, topk, where } from "@opt/core";
 import { checkCounts } from "../check";
 import { type Metric, sumMetric } from "./metric";
 
 /**
  * Share of the samples whose class is among the `topK` largest outputs. Outputs [..., classes], targets class numbers [...].
- * Outputs [..., 1], or as many as targets, are logits of two classes.
+ * Outputs [..., 1], or as many as targets, are logits of two classes. Targets of -100 are not counted.
  *
- * @throws OptError BAD_ARGUMENT unless topK is a whole number from 1 on
+ * @throws OptError BAD_ARGUMENT unless topK is a whole number from 1 on, and for one-hot targets
  * @example
  * await fit(model, { data, loss: crossEntropy, optimizer, epochs: 2, metrics: [accuracy(), accuracy({ topK: 5 })] });
  */
@@ -19,24 +19,11 @@ export function accuracy(options: { readonly topK?: number } = {}): Metric {
     name: topK === 1 ? "accuracy" : `top${topK}`,
     size: 2,
     sums: (output, target) => {
-      const labels = target.to("i32");
-      if (output.size === labels.size)
-        return counts(
-          output
-            .reshape([-1])
-            .gt(0)
-            .eq(labels.reshape([-1])),
-        );
+      const { labels, isCounted, isLogit } = labelsOf("accuracy", output, target);
+      if (isLogit || topK === 1) return counts(guesses(output, isLogit).eq(labels), isCounted);
       const rows = output.reshape([-1, output.shape.at(-1)!]);
-      const column = labels.reshape([-1]);
-      if (topK === 1) return counts(rows.argmax(-1).eq(column));
       const { indices } = topk(rows, Math.min(topK, rows.shape[1]!));
-      return counts(
-        indices
-          .eq(column.reshape([-1, 1]))
-          .to("f32")
-          .sum(1),
-      );
+      return counts(indices.eq(labels.reshape([-1, 1])), isCounted);
     },
     value: ([right, count]) => right! / count!,
   });
@@ -62,8 +49,9 @@ export function meanAbsoluteError(): Metric {
 /**
  * F1 score: 2 true positives / (2 true positives + false positives + false negatives), the mean over the classes (macro), as
  * scikit-learn's `f1_score(average="macro")`. A class that never occurs counts as 0. With two classes, outputs may be one logit each.
+ * Targets of -100 are not counted.
  *
- * @throws OptError BAD_ARGUMENT unless classes is a whole number from 2 on
+ * @throws OptError BAD_ARGUMENT unless classes is a whole number from 2 on, and for one-hot targets
  * @example
  * console.log(await evaluate(model, { data, metrics: [f1({ classes: 3 })] })); // { f1 }
  */
@@ -75,12 +63,10 @@ export function f1(options: { readonly classes: number }): Metric {
     name: "f1",
     size: 3 * classes,
     sums: (output, target) => {
-      const labels = target.to("i32").reshape([-1]);
-      const isLogit = output.size === labels.size;
-      const guessed = isLogit
-        ? output.reshape([-1]).gt(0).to("i32")
-        : output.reshape([-1, output.shape.at(-1)!]).argmax(-1);
-      const [one, other] = [guessed, labels].map((numbers) => oneHot(numbers, classes).to("f32"));
+      const { labels, isCounted, isLogit } = labelsOf("f1", output, target);
+      const weights = isCounted.to("f32").reshape([-1, 1]);
+      const numbers = [guesses(output, isLogit).to("i32"), where(isCounted, labels, 0)];
+      const [one, other] = numbers.map((each) => oneHot(each, classes).to("f32").mul(weights));
       return concat([one!.mul(other!).sum(0), one!.sum(0), other!.sum(0)]);
     },
     value: (sums) => {
@@ -95,6 +81,7 @@ export function f1(options: { readonly classes: number }): Metric {
 
 /**
  * e to the mean cross-entropy of each token. Outputs are logits [..., classes], targets class numbers [...].
+ * Targets of -100 are not counted.
  *
  * @example
  * console.log(await evaluate(model, { data, metrics: [perplexity()] })); // { perplexity }
@@ -105,13 +92,34 @@ export function perplexity(): Metric {
     size: 2,
     sums: (output, target) => {
       const rows = output.reshape([-1, output.shape.at(-1)!]).to("f32");
-      return counts(crossEntropyRows(rows, target.to("i32").reshape([-1])));
+      const { labels, isCounted } = labelsOf("perplexity", output, target);
+      return counts(crossEntropyRows(rows, labels), isCounted); // 0 for those that are not counted
     },
     value: ([sum, count]) => Math.exp(sum! / count!),
   });
 }
 
-/** Their sum, and how many there are. */
-function counts(values: Tensor): Tensor {
-  return concat([values.to("f32").sum().reshape([1]), full([1], values.size, { device: values.device })]);
+/** The label that losses leave out. */
+const IGNORED = -100;
+
+/** Class numbers [rows], which of them count, and whether outputs are one logit each. @throws OptError BAD_ARGUMENT */
+function labelsOf(name: string, output: Tensor, target: Tensor) {
+  const isLogit = output.size === target.size;
+  const isWide = isLogit && output.shape.length > 1 && output.shape.at(-1)! > 1;
+  const problem = () => `targets must be class numbers, got ${target.dtype} of the outputs' shape [${target.shape}].`;
+  const cure =
+    'Return target.argmax(-1) from forward for one-hot targets, target.to("i32") where each output is a logit.';
+  check(!isWide || ["i32", "u8", "bool"].includes(target.dtype), "BAD_ARGUMENT", name, problem, cure);
+  const labels = target.to("i32").reshape([-1]);
+  return { labels, isCounted: labels.ne(IGNORED), isLogit };
+}
+
+/** Class numbers [rows] of the largest outputs, or of the sign of each. */
+const guesses = (output: Tensor, isLogit: boolean): Tensor =>
+  isLogit ? output.reshape([-1]).gt(0) : output.reshape([-1, output.shape.at(-1)!]).argmax(-1);
+
+/** Their sum, and how many are counted. */
+function counts(values: Tensor, isCounted?: Tensor): Tensor {
+  const count = isCounted ? isCounted.to("f32").sum().reshape([1]) : full([1], values.size, { device: values.device });
+  return concat([values.to("f32").sum().reshape([1]), count]);
 }
