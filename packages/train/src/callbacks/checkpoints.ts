@@ -1,9 +1,9 @@
 /** Saves a run on its way, so that `resume` goes on with the same bits. */
 import type { FileSystem } from "@opt/checkpoint";
-import { checkOptions } from "@opt/core";
+import { check, checkOptions, show } from "@opt/core";
 import { checkCounts, checkPlace } from "../check";
 import type { Callback, FitControl, FitState } from "../fit/events";
-import { places } from "../fit/resume";
+import { ifThere, places } from "../fit/resume";
 import { isLowerBetter } from "./early-stopping";
 
 export interface CheckpointsOptions {
@@ -25,7 +25,7 @@ const WHERE = "checkpoints";
  * Also where a callback ends the run. It saves after the hooks of the other callbacks, wherever it stands among them.
  * A step exists whole or not at all. Ranks save together.
  *
- * @throws OptError BAD_ARGUMENT for options out of range; what `saveCheckpoint` throws
+ * @throws OptError BAD_ARGUMENT for options out of range; BAD_STATE for a folder with later steps, of another run; what `saveCheckpoint` throws
  * @example
  * const callbacks = [checkpoints("runs/fit", { every: 500, keep: { last: 2, best: 1 } })];
  * await fit(model, { data, validation, loss: crossEntropy, optimizer, epochs: 10, callbacks, resume: true });
@@ -61,6 +61,14 @@ export function checkpoints(folder: string, options: CheckpointsOptions = {}): C
     await control.saved(path);
   };
   const callback: Callback = {
+    async onTrainBegin({ step }) {
+      const { inspectCheckpoint } = await import("@opt/checkpoint");
+      const found = await ifThere(inspectCheckpoint(folder, fileSystem ? { fileSystem } : {}));
+      const { step: newest = 0 } = found ?? {};
+      const problem = () => `${show(folder)} must have no later steps, got step ${newest} where the run is at ${step}.`;
+      const cure = "Go on from it with resume: true, remove the folder, or choose another one.";
+      check(newest <= step, "BAD_STATE", WHERE, problem, cure);
+    },
     onStepEnd: (state, control) =>
       control.stop || (every !== undefined && state.step % every === 0) ? save(state, control, false) : undefined,
     onEpochEnd: (state, control) => save(state, control, true),

@@ -194,6 +194,14 @@ describe("a run that is begun again", () => {
     expect(await growing([saving(), goesOn], { epochs: 2 })).toEqual({ losses: [4, 0], weight: 4 });
   });
 
+  it("does not mix with an older run of its folder", async () => {
+    await growing([saving()], { epochs: 3, resume: false });
+    const anew = () => growing([saving()], { epochs: 1, resume: false });
+    await expectCode("BAD_STATE", anew);
+    await expect(anew()).rejects.toThrow(/"runs\/a" must have no later steps, got step 6 where the run is at 0/);
+    expect((await growing([saving()], { epochs: 3 })).losses).toHaveLength(3);
+  });
+
   it("goes on where a reader had left it", async () => {
     const run = plain();
     const first = fit(run.model, { ...optionsOf(run, {}), callbacks: [saving()] });

@@ -25,7 +25,7 @@ export async function resumeRun<Batch>(parts: RunParts<Batch>): Promise<number> 
   const place = parts.callbacks.map((callback) => places.get(callback)).find((found) => found !== undefined);
   const problem = () => "resume: true needs the callback checkpoints(folder), got none.";
   check(resume !== true || place, "BAD_ARGUMENT", WHERE, problem, 'Or name the folder: resume: "runs/a".');
-  const loaded = await (resume === true ? loadIfThere(place!) : load({ folder: resume, fileSystem: undefined }));
+  const loaded = await (resume === true ? ifThere(load(place!)) : load({ folder: resume, fileSystem: undefined }));
   if (loaded === undefined) return 0;
   try {
     return await loadRun(parts, loaded);
@@ -39,11 +39,9 @@ async function load({ folder, fileSystem }: Place): Promise<Loaded<Tensor>> {
   return loadCheckpoint(folder, fileSystem ? { fileSystem } : {});
 }
 
-async function loadIfThere(place: Place): Promise<Loaded<Tensor> | undefined> {
-  try {
-    return await load(place);
-  } catch (error) {
-    if ((error as { code?: string }).code === "MISSING") return undefined;
-    throw error;
-  }
-}
+/** Undefined where nothing is there. */
+export const ifThere = <Value>(value: Promise<Value>): Promise<Value | undefined> =>
+  value.catch((error: { code?: string }) => {
+    if (error.code !== "MISSING") throw error;
+    return undefined;
+  });
