@@ -64,7 +64,11 @@ describe("earlyStopping", () => {
   });
 
   it("names what it cannot find", async () => {
-    await expect(run([1], [earlyStopping()])).rejects.toThrow(/monitor must be a number of each epoch, got "val_loss"/);
+    const onEpochBegin = vi.fn();
+    const missing = run([1], [earlyStopping(), { onEpochBegin }]);
+    await expect(missing).rejects.toThrow(/monitor must be a number of each epoch, got "val_loss" without validation/);
+    expect(onEpochBegin).not.toHaveBeenCalled();
+    await expect(run([1], [earlyStopping({ monitor: "f2" })])).rejects.toThrow(/got "f2" among \["loss"/);
   });
 });
 

@@ -67,7 +67,10 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
   };
   return {
     name: WHERE,
-    onTrainBegin(_, control) {
+    onTrainBegin({ hasValidation }, control) {
+      const problem = () => `monitor must be a number of each epoch, got ${show(monitor)} without validation.`;
+      const isKnown = hasValidation || !monitor.startsWith("val_");
+      check(isKnown, "BAD_ARGUMENT", WHERE, problem, 'Give fit the option validation, or monitor: "loss".');
       if (hasStopped) control.stop = waited >= patience; // resumed, perhaps with more patience
     },
     onEpochEnd({ history, model }: FitState, control) {
@@ -75,7 +78,7 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
       const value = record[monitor];
       const missing = () =>
         `monitor must be a number of each epoch, got ${show(monitor)} among ${show(Object.keys(record))}.`;
-      check(value !== undefined, "BAD_ARGUMENT", WHERE, missing, "val_ numbers need the option validation.");
+      check(value !== undefined, "BAD_ARGUMENT", WHERE, missing);
       if (isBetter(value)) {
         best = value;
         waited = 0;

@@ -54,7 +54,11 @@ export class Evaluation<Batch> {
       }
       await reads.drain();
     });
-    return totals.means(await overRanks(totals, this.communicator));
+    const state = await overRanks(totals, this.communicator);
+    const problem = () => "data to measure on must have batches, got none.";
+    const cure = "Pass a DataLoader, a list, or a function that returns an iterable.";
+    check(state.samples > 0, "BAD_ARGUMENT", "evaluate", problem, cure);
+    return totals.means(state);
   }
 
   dispose(): void {
@@ -83,7 +87,7 @@ export async function evaluating<Result>(module: Module, body: () => Promise<Res
  * Measures a model on data: mean loss over the samples, and each metric. Numbers of several ranks add up.
  *
  * @returns `{ loss, accuracy, ... }`; without `loss` and `forward` the metrics alone
- * @throws OptError BAD_ARGUMENT for other options, and what the model and the loss throw
+ * @throws OptError BAD_ARGUMENT for other options and for data without batches, and what the model and the loss throw
  * @example
  * console.log(await evaluate(model, { data: loader, loss: crossEntropy, metrics: [accuracy()] })); // { loss, accuracy }
  */

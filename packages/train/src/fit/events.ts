@@ -45,6 +45,8 @@ export interface FitState {
   /** Means of this epoch so far, on this rank: `loss` and each metric. From `evaluate` on also `val_loss` and the like. */
   readonly logs: Readonly<Record<string, number>>;
   readonly history: History;
+  /** Whether epochs have numbers of validation: `val_loss` and the like. */
+  readonly hasValidation: boolean;
   /** Of the data-parallel model; undefined in one process. */
   readonly communicator: Communicator | undefined;
   /** The folder of the last checkpoint; undefined before the first. */

@@ -219,6 +219,7 @@ it.each<[string, object, RegExp]>([
 it.each<[string, object, RegExp]>([
   ["data that end for good", { data: [][Symbol.iterator]() }, /must have batches in each epoch, got none in epoch 1/],
   ["data that are no list", { data: 5 }, /data must be iterable, got 5/],
+  ["validation without batches", { validation: [] }, /data to measure on must have batches, got none/],
   ["batches without a target", { data: [1] }, /batches must be \[input, target\], got 1/],
 ])("rejects %s", async (_, wrong, message) => {
   const run = plain();

@@ -69,6 +69,10 @@ export class Loop<Batch> implements FitState, FitControl, RunParts<Batch> {
     return this.options.epochs;
   }
 
+  get hasValidation(): boolean {
+    return this.#evaluation !== undefined;
+  }
+
   get stepsPerEpoch(): number | undefined {
     const { length } = this.options.data as { readonly length?: number };
     const isKnown = typeof length === "number" && typeof this.options.data !== "function";

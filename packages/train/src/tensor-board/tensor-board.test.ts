@@ -27,6 +27,15 @@ function write(writer: SummaryWriter) {
   return writer.close();
 }
 
+it("names the file of a full disk", async () => {
+  const full = () => Promise.reject(Object.assign(new Error("no space left"), { code: "ENOSPC" }));
+  const file = { write: full, finish: async () => {}, close: async () => {} };
+  const fileSystem = { ...memoryFileSystem(), open: async () => file as never };
+  const closed = write(new SummaryWriter("runs/a", { fileSystem }));
+  await expectCode("IO", () => closed);
+  await expect(closed).rejects.toThrow(/^\[runs\/a\/events.*\] writing failed: no space left\./);
+});
+
 it("has the checksum of RFC 3720, masked", () => {
   const unmasked = (masked: number) => {
     const rotated = (masked - 0xa282ead8) >>> 0;
