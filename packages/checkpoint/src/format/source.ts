@@ -14,7 +14,7 @@ export function isObject(value: unknown): value is { [key: string]: Json } {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** `param`: trained; `state`: an optimizer's, follows a parameter; `scalar`: one number that every rank holds. */
+/** `param`: the model's; `state`: an optimizer's, which follows a parameter, or a run's; `scalar`: one number that every rank holds. */
 export type Role = "param" | "state" | "scalar";
 
 /** A rectangular part of a tensor, stored row-major and little-endian. Offsets and sizes count elements, one per dimension. */

@@ -1,6 +1,6 @@
 import { AdamW } from "@opt/adam-amsgrad";
 import { memoryFileSystem } from "@opt/checkpoint";
-import { Generator, init, type Tensor, tensor } from "@opt/core";
+import { ExponentialMovingAverage, Generator, init, type Tensor, tensor } from "@opt/core";
 import { Linear } from "@opt/nn";
 import { expectCode } from "@opt/testkit";
 import { beforeEach, describe, expect, it, vi } from "vitest";
@@ -21,6 +21,7 @@ async function run(losses: readonly number[], callbacks: readonly Callback[]) {
   const model = new Linear(1, 1, { bias: false, generator: new Generator(1) });
   const optimizer = new AdamW(model.namedParameters(), { lr: 1, weightDecay: 0, eps: 0 });
   model.loadStateDict({ weight: tensor([[0]]) });
+  const ema = new ExponentialMovingAverage(model.namedParameters(), { decay: 0.5 });
   let epoch = 0;
   const data = () => {
     const loss = losses[epoch++]!;
@@ -31,8 +32,9 @@ async function run(losses: readonly number[], callbacks: readonly Callback[]) {
     const output = model.forward(x).sum();
     return output.sub(output.detach()).add(loss.sum());
   };
-  const history = await fit(model, { data, forward, optimizer, epochs: losses.length, callbacks: [...callbacks] });
-  return { history, weight: model.weight.dataSync()[0]! };
+  const history = await fit(model, { data, forward, optimizer, ema, epochs: losses.length, callbacks: [...callbacks] });
+  const average = ema.averaged(() => model.weight.dataSync()[0]!);
+  return { history, weight: model.weight.dataSync()[0]!, average };
 }
 
 describe("earlyStopping", () => {
@@ -61,6 +63,11 @@ describe("earlyStopping", () => {
       const { history, weight } = await run([best + 2, best, best + 1, best + 2, best], callbacks);
       expect([history.epochs.length, weight]).toEqual([4, 4]);
     }
+  });
+
+  it("restores the averages of the best epoch, too", async () => {
+    const { average } = await run([3, 2, 2.5, 2.25], [earlyStopping({ monitor: "loss", patience: 2 })]);
+    expect(average).toBeCloseTo(3.125, 5); // of 1, 2, 3, 4
   });
 
   it("names what it cannot find", async () => {

@@ -1,5 +1,5 @@
 /** Ends a run when it has stopped improving. */
-import { check, checkOptions, keep, show, type Tensor, tidy } from "@opt/core";
+import { check, checkOptions, keep, show, Tensor, tidy } from "@opt/core";
 import { checkCounts } from "../check";
 import type { Callback, FitState } from "../fit/events";
 
@@ -12,18 +12,31 @@ export interface EarlyStoppingOptions {
   readonly patience?: number;
   /** By how much a number must be better to count. Default 0. */
   readonly minDelta?: number;
-  /** At the end the model gets the weights of its best epoch. Default true. */
+  /** At the end the model gets the weights of its best epoch, and `ema` its averages. Default true. */
   readonly restoreBest?: boolean;
 }
 
 const WHERE = "earlyStopping";
+
+/** Of the best epoch. */
+interface Kept {
+  readonly weights: Readonly<Record<string, Tensor>>;
+  readonly averages: Readonly<Record<string, Tensor | number>>;
+}
+
+const NOTHING: Kept = { weights: {}, averages: {} };
+
+const copyOf = <Value extends Tensor | number>(state: Readonly<Record<string, Value>>): Record<string, Value> => {
+  const copied = (value: Value) => (value instanceof Tensor ? keep(tidy(() => value.clone())) : value) as Value;
+  return Object.fromEntries(Object.entries(state).map(([name, value]) => [name, copied(value)]));
+};
 
 /** Whether lower numbers of this name are better. */
 export const isLowerBetter = (name: string): boolean => /loss|perplexity|mae|error/.test(name);
 
 /**
  * Ends the run when `monitor` has not become better for `patience` epochs in a row. NaN is never better.
- * A copy of the best weights is kept, and restored at the end. With an `ema` the monitored number is of the averages; the weights are the model's.
+ * Copies of the best weights are kept, and restored at the end. With an `ema` the monitored number is of the averages: they are restored, too.
  *
  * @throws OptError BAD_ARGUMENT for options out of range, and for a `monitor` that no epoch has
  * @example
@@ -50,16 +63,16 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
   let best: number | null = null;
   let waited = 0;
   let hasStopped = false;
-  let weights: Record<string, Tensor> = {};
+  let kept: Kept = NOTHING;
 
   const free = () => {
-    for (const tensor of Object.values(weights)) tensor.dispose();
-    weights = {};
+    for (const value of [kept.weights, kept.averages].flatMap(Object.values))
+      if (value instanceof Tensor) value.dispose();
+    kept = NOTHING;
   };
-  const copy = (state: Readonly<Record<string, Tensor>>) => {
+  const copy = ({ weights, averages }: Kept) => {
     free();
-    const entries = Object.entries(state).map(([name, x]) => [name, keep(tidy(() => x.clone()))] as const);
-    weights = Object.fromEntries(entries);
+    kept = { weights: copyOf(weights), averages: copyOf(averages) };
   };
   const isBetter = (value: number) => {
     if (best === null) return !Number.isNaN(value);
@@ -73,7 +86,7 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
       check(isKnown, "BAD_ARGUMENT", WHERE, problem, 'Give fit the option validation, or monitor: "loss".');
       if (hasStopped) control.stop = waited >= patience; // resumed, perhaps with more patience
     },
-    onEpochEnd({ history, model }: FitState, control) {
+    onEpochEnd({ history, model, ema }: FitState, control) {
       const record = history.epochs.at(-1)!;
       const value = record[monitor];
       const missing = () =>
@@ -82,19 +95,22 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
       if (isBetter(value)) {
         best = value;
         waited = 0;
-        if (restoreBest) copy(model.stateDict());
+        if (restoreBest) copy({ weights: model.stateDict(), averages: ema?.stateDict() ?? {} });
       } else if (++waited >= patience) control.stop = hasStopped = true;
     },
-    onTrainEnd({ model, error }) {
-      if (error === undefined && Object.keys(weights).length > 0) model.loadStateDict(weights);
+    onTrainEnd({ model, ema, error }) {
+      if (error === undefined && kept !== NOTHING) {
+        model.loadStateDict(kept.weights);
+        ema?.loadStateDict(kept.averages);
+      }
       free();
       [best, waited, hasStopped] = [null, 0, false]; // for another run
     },
-    stateDict: () => ({ best, waited, hasStopped, weights }),
+    stateDict: () => ({ best, waited, hasStopped, ...kept }),
     loadStateDict(state) {
-      const saved = state as { best: number | null; waited: number; hasStopped: boolean; weights: typeof weights };
+      const saved = state as { best: number | null; waited: number; hasStopped: boolean } & Kept;
       ({ best, waited, hasStopped } = saved);
-      copy(saved.weights);
+      if (Object.keys(saved.weights).length > 0) copy(saved);
     },
   };
 }

@@ -1,5 +1,6 @@
 /** What a run tells about itself: its events, the state that callbacks see, and what they may ask for. */
 import type { CheckpointContents, Communicator } from "@opt/checkpoint";
+import type { ExponentialMovingAverage } from "@opt/core";
 import type { Module } from "@opt/nn";
 import type { History } from "./history";
 import type { FitOptimizer } from "./parts";
@@ -26,6 +27,8 @@ export const hookOf = (type: FitEventType) => `on${type[0]!.toUpperCase()}${type
 export interface FitState {
   readonly model: Module;
   readonly optimizer: FitOptimizer;
+  /** The averages of the weights; undefined without the option. */
+  readonly ema: ExponentialMovingAverage | undefined;
   /** Epochs of the whole run. */
   readonly epochs: number;
   /** The current epoch, from 0; at `epochEnd` the number of epochs done. */

@@ -65,6 +65,10 @@ export class Loop<Batch> implements FitState, FitControl, RunParts<Batch> {
     return this.options.optimizer;
   }
 
+  get ema() {
+    return this.options.ema;
+  }
+
   get epochs(): number {
     return this.options.epochs;
   }

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { AdamW } from "@opt/adam-amsgrad";
-import { checkpointBlob, loadCheckpoint, memoryFileSystem, saveCheckpoint } from "@opt/checkpoint";
+import { checkpointBlob, loadCheckpoint, memoryFileSystem, openSource, saveCheckpoint } from "@opt/checkpoint";
 import { init, tensor } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { Linear, type Module } from "@opt/nn";
@@ -87,9 +87,14 @@ it("keeps the newest and the best, tells others of each, and loads as a model", 
   expect(saved.map((path) => path.split("/").at(-1))).toEqual([3, 6, 9, 12].map(folderOf));
   const folders = (await fileSystem.list("runs/a")).map(({ name }) => name).filter((name) => name.startsWith("step-"));
   expect(folders.sort()).toEqual([6, 12].map(folderOf));
-  const { tensors } = await loadCheckpoint("runs/a", { fileSystem });
-  const names = Object.keys(run.model.stateDict());
-  plain().model.loadStateDict(Object.fromEntries(names.map((name) => [name, tensors[name]])));
+  const { model } = plain();
+  await loadCheckpoint("runs/a", { fileSystem, into: model.stateDict() });
+  expect(model.parameters().map((x) => [...x.dataSync()])).toEqual(
+    run.model.parameters().map((x) => [...x.dataSync()]),
+  );
+  const source = await openSource("runs/a", { fileSystem });
+  const ofModel = [...source.tensors.values()].filter(({ role }) => role === "param").map(({ name }) => name);
+  expect(ofModel.sort()).toEqual(Object.keys(model.stateDict()).sort());
 });
 
 it("goes on from a file, to the same words; a run that was stopped before its first step loads it alone", async () => {

@@ -152,10 +152,14 @@ function loadCallbacks(callbacks: Record<string, Callback>, states: SavedRun["ca
     );
 }
 
-/** The tree as JSON: its tensors go to `tensors` under dotted names, and numbers that JSON lacks become text. */
+/**
+ * The tree as JSON: its tensors go to `tensors` under dotted names, and numbers that JSON lacks become text.
+ * By their role the tensors are not the model's: a converted checkpoint has them beside `model`.
+ */
 function cut(tree: unknown, path: string, tensors: Record<string, SavedTensor>): unknown {
   if (tree instanceof Tensor || tree instanceof Float32Array) {
-    tensors[path] = tree instanceof Tensor ? tree : { dtype: "F32", shape: [tree.length], data: tree };
+    const saved = tree instanceof Tensor ? { tensor: tree } : { dtype: "F32", shape: [tree.length], data: tree };
+    tensors[path] = { ...saved, role: "state" };
     return null;
   }
   if (typeof tree === "number") return Number.isFinite(tree) ? tree : String(tree);

@@ -69,7 +69,8 @@ class Context {
 
   /** `{ model, optimizer, ... }`, or the parameters alone where there is nothing else. */
   canonical(): PythonTree {
-    const parameters = [...this.#source.tensors.values()].filter(({ follows }) => follows === undefined);
+    const isModels = ({ role, follows }: SourceTensor) => follows === undefined && role !== "state";
+    const parameters = [...this.#source.tensors.values()].filter(isModels);
     const model: PythonTree = { dict: parameters.map(({ name }) => [name, { tensor: name }]) };
     const optimizers = [...this.#optimizers];
     if (optimizers.length === 0 && this.#states.size > 0) {
@@ -79,8 +80,9 @@ class Context {
     const plain = [...this.#values].map(([key, value]): [PythonTree, PythonTree] => [key, treeOf(value)]);
     if (step !== undefined && !this.#values.has("step")) plain.push(["step", step]);
     const listed = new Set(optimizers.flatMap(([, { groups }]) => groups.flatMap(({ params }) => params)));
-    for (const { name, follows } of this.#source.tensors.values()) {
-      if (follows !== undefined && !listed.has(follows)) plain.push([name, { tensor: name }]);
+    for (const tensor of this.#source.tensors.values()) {
+      const { name, follows = "" } = tensor;
+      if (!isModels(tensor) && !listed.has(follows)) plain.push([name, { tensor: name }]);
     }
     if (optimizers.length === 0 && plain.length === 0 && this.#form === "numbered") return model;
     const word = (key: string): string => (key === "optimizer" && this.#form === "named" ? "optim" : key);

@@ -96,6 +96,22 @@ describe("PyTorch files", () => {
     });
   });
 
+  it("what belongs to the run is beside the model, and comes back", async () => {
+    const plain = { dtype: "F32", shape: [2], data: Float32Array.of(1, 2) };
+    const tensors = { w: plain, "fit.losses": { ...plain, role: "state" as const } };
+    await saveCheckpoint(at("fit"), { step: 5, tensors });
+    await convertCheckpoint(at("fit"), at("fit.pt"), { to: "pt" });
+    const members = ((await structureOf(at("fit.pt"))) as { dict: unknown[] }).dict;
+    expect(members).toEqual([
+      ["model", { dict: [["w", { tensor: "model.w" }]] }],
+      ["step", 5],
+      ["fit.losses", { tensor: "fit.losses" }],
+    ]);
+    await convertCheckpoint(at("fit.pt"), at("again"), { to: "checkpoint" });
+    const { tensors: names } = await openSource(at("again"));
+    expect([...names.keys()]).toEqual(expect.arrayContaining(["fit.losses"]));
+  });
+
   it("parameters alone are a plain state dict", async () => {
     await writeTorch(sourceOf({ "fc.w": { shape: [2, 1], data: Float32Array.of(1, 2) } }), at("model.pt"));
     expect(await structureOf(at("model.pt"))).toEqual({ dict: [["fc.w", { tensor: "fc.w" }]] });
