@@ -5,6 +5,7 @@ import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import type { Socket } from "node:net";
 import { availableParallelism, constants, tmpdir } from "node:os";
 import { join } from "node:path";
+import { coreBinders } from "./cores";
 import { filesOf, KEY, LAUNCHER, memoryOf, NAME, RANK, SIZE, TAKEN } from "./job";
 import { prefixLines } from "./lines";
 import { BEGIN, CONNECT, CONNECTED, GONE, LISTENING } from "./rendezvous";
@@ -61,9 +62,12 @@ export async function launch({ restarts = 0, ...job }: Launch): Promise<number> 
 async function live({ size, args, error }: Omit<Launch, "restarts">): Promise<End> {
   const files = memoryFiles(size);
   const secrets = { [NAME]: randomBytes(8).toString("hex"), [KEY]: randomBytes(16).toString("hex") };
+  const binders = process.env[THREADS] === undefined ? coreBinders(size) : undefined;
+  const command = [process.execPath, ...process.execArgv, ...args];
   const children: ChildProcess[] = [];
   try {
-    for (let rank = 0; rank < size; rank++) children.push(start(rank, size, args, files, secrets));
+    for (let rank = 0; rank < size; rank++)
+      children.push(start(rank, size, [...(binders?.[rank] ?? []), ...command], files, secrets));
   } finally {
     for (const file of files) closeSync(file); // the ranks have them now
   }
@@ -112,7 +116,7 @@ function introduce(children: readonly ChildProcess[]): void {
 function start(
   rank: number,
   size: number,
-  args: readonly string[],
+  [command, ...args]: readonly string[],
   files: readonly number[],
   secrets: Readonly<Record<string, string>>,
 ): ChildProcess {
@@ -126,7 +130,7 @@ function start(
   // What a rank of another job starts is one of this job.
   const place = { [TAKEN]: undefined, [RANK]: String(rank), [SIZE]: String(size), ...secrets };
   const env = { [THREADS]: threads, ...process.env, ...place };
-  const child = spawn(process.execPath, [...process.execArgv, ...args], { stdio, env });
+  const child = spawn(command!, args, { stdio, env });
   const write = (to: NodeJS.WriteStream) => (text: string) => void to.write(text);
   if (child.stdout) prefixLines(child.stdout, `[${rank}] `, write(process.stdout));
   if (child.stderr) prefixLines(child.stderr, `[${rank}] `, write(process.stderr));

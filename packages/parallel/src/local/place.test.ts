@@ -39,6 +39,18 @@ it.each([
   expect(told).toEqual([expected, expected]);
 });
 
+// Who divides threads divides cores, too.
+it.skipIf(process.platform !== "linux" || availableParallelism() < 2).each([
+  [undefined, 2],
+  ["1", 1],
+])("with OPT_NUM_THREADS=%s, 2 ranks have %d lists of cores", async (given, expected) => {
+  vi.stubEnv("OPT_NUM_THREADS", given);
+  const body = `const { readFileSync } = await import("node:fs");
+    tell(/Cpus_allowed_list:.*/.exec(readFileSync("/proc/self/status", "utf8"))[0]);`;
+  const { told } = await runJob(2, body);
+  expect(new Set(told).size).toBe(expected);
+});
+
 it("what opt-run starts within a rank are ranks of a job of their own", async () => {
   const body = `
     const { spawnSync } = await import("node:child_process");
