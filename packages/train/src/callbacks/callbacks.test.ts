@@ -17,9 +17,10 @@ beforeEach(() => init("js"));
 type Batch = [Tensor, Tensor];
 
 /** A run whose losses are those given: of epoch 1, 2, ... Weights grow by one in each step. */
-async function run(losses: readonly number[], callbacks: readonly Callback[]) {
+async function run(losses: readonly number[], callbacks: readonly Callback[], ofOptimizer: object = {}) {
   const model = new Linear(1, 1, { bias: false, generator: new Generator(1) });
-  const optimizer = new AdamW(model.namedParameters(), { lr: 1, weightDecay: 0, eps: 0 });
+  const adamW = new AdamW(model.namedParameters(), { lr: 1, weightDecay: 0, eps: 0 });
+  const optimizer = Object.assign(adamW, ofOptimizer);
   model.loadStateDict({ weight: tensor([[0]]) });
   const ema = new ExponentialMovingAverage(model.namedParameters(), { decay: 0.5 });
   let epoch = 0;
@@ -34,7 +35,8 @@ async function run(losses: readonly number[], callbacks: readonly Callback[]) {
   };
   const history = await fit(model, { data, forward, optimizer, ema, epochs: losses.length, callbacks: [...callbacks] });
   const average = ema.averaged(() => model.weight.dataSync()[0]!);
-  return { history, weight: model.weight.dataSync()[0]!, average };
+  const { step } = optimizer.stateDict().state.weight!;
+  return { history, weight: model.weight.dataSync()[0]!, average, step };
 }
 
 describe("earlyStopping", () => {
@@ -68,6 +70,14 @@ describe("earlyStopping", () => {
   it("restores the averages of the best epoch, too", async () => {
     const { average } = await run([3, 2, 2.5, 2.25], [earlyStopping({ monitor: "loss", patience: 2 })]);
     expect(average).toBeCloseTo(3.125, 5); // of 1, 2, 3, 4
+  });
+
+  it.each([
+    ["restores the state of an optimizer that has other weights for evaluation, too", { train() {}, eval() {} }, 4],
+    ["leaves that of others", {}, 8],
+  ])("%s", async (_, ofOptimizer, steps) => {
+    const { step } = await run([3, 2, 2.5, 2.25], [earlyStopping({ monitor: "loss", patience: 2 })], ofOptimizer);
+    expect(step).toBe(steps);
   });
 
   it("names what it cannot find", async () => {

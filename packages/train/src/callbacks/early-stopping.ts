@@ -1,7 +1,9 @@
 /** Ends a run when it has stopped improving. */
-import { check, checkOptions, keep, show, Tensor, tidy } from "@opt/core";
+import { check, checkOptions, keep, type OptimizerState, show, Tensor, tidy } from "@opt/core";
 import { checkCounts } from "../check";
 import type { Callback, FitState } from "../fit/events";
+import { mapped } from "../fit/run-state";
+import { isSharded } from "../fit/step";
 
 export interface EarlyStoppingOptions {
   /** A name of the epoch's record. Default "val_loss". */
@@ -21,15 +23,21 @@ const WHERE = "earlyStopping";
 /** Of the best epoch. */
 interface Kept {
   readonly weights: Readonly<Record<string, Tensor>>;
-  readonly averages: Readonly<Record<string, Tensor | number>>;
+  readonly averages: Readonly<Record<string, Tensor | number>> | null;
+  /** Of one that has other weights for evaluation: they are computed from its state, too. */
+  readonly optimizer: OptimizerState | null;
 }
 
-const NOTHING: Kept = { weights: {}, averages: {} };
+const bestOf = ({ model, ema, optimizer }: FitState): Kept => ({
+  weights: model.stateDict(),
+  averages: ema?.stateDict() ?? null,
+  optimizer: "eval" in optimizer && !isSharded(optimizer) ? (optimizer.stateDict() as OptimizerState) : null,
+});
 
-const copyOf = <Value extends Tensor | number>(state: Readonly<Record<string, Value>>): Record<string, Value> => {
-  const copied = (value: Value) => (value instanceof Tensor ? keep(tidy(() => value.clone())) : value) as Value;
-  return Object.fromEntries(Object.entries(state).map(([name, value]) => [name, copied(value)]));
-};
+/** The same tree with copies of its tensors. */
+const copyOf = (tree: unknown): unknown => (tree instanceof Tensor ? keep(tree.clone()) : mapped(tree, copyOf));
+
+const free = (tree: unknown): unknown => (tree instanceof Tensor ? tree.dispose() : mapped(tree, free));
 
 /** Whether lower numbers of this name are better. */
 export const isLowerBetter = (name: string): boolean => /loss|perplexity|mae|error/.test(name);
@@ -37,6 +45,7 @@ export const isLowerBetter = (name: string): boolean => /loss|perplexity|mae|err
 /**
  * Ends the run when `monitor` has not become better for `patience` epochs in a row. NaN is never better.
  * Copies of the best weights are kept, and restored at the end. With an `ema` the monitored number is of the averages: they are restored, too.
+ * So is the state of a schedule-free optimizer, except of a divided one. A resumed run that has more `patience` goes on.
  *
  * @throws OptError BAD_ARGUMENT for options out of range, and for a `monitor` that no epoch has
  * @example
@@ -63,16 +72,11 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
   let best: number | null = null;
   let waited = 0;
   let hasStopped = false;
-  let kept: Kept = NOTHING;
+  let kept: Kept | null = null;
 
-  const free = () => {
-    for (const value of [kept.weights, kept.averages].flatMap(Object.values))
-      if (value instanceof Tensor) value.dispose();
-    kept = NOTHING;
-  };
-  const copy = ({ weights, averages }: Kept) => {
-    free();
-    kept = { weights: copyOf(weights), averages: copyOf(averages) };
+  const copy = (given: () => Kept | null) => {
+    free(kept);
+    kept = tidy(() => copyOf(given())) as Kept | null;
   };
   const isBetter = (value: number) => {
     if (best === null) return !Number.isNaN(value);
@@ -86,8 +90,8 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
       check(isKnown, "BAD_ARGUMENT", WHERE, problem, 'Give fit the option validation, or monitor: "loss".');
       if (hasStopped) control.stop = waited >= patience; // resumed, perhaps with more patience
     },
-    onEpochEnd({ history, model, ema }: FitState, control) {
-      const record = history.epochs.at(-1)!;
+    onEpochEnd(state, control) {
+      const record = state.history.epochs.at(-1)!;
       const value = record[monitor];
       const missing = () =>
         `monitor must be a number of each epoch, got ${show(monitor)} among ${show(Object.keys(record))}.`;
@@ -95,22 +99,23 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
       if (isBetter(value)) {
         best = value;
         waited = 0;
-        if (restoreBest) copy({ weights: model.stateDict(), averages: ema?.stateDict() ?? {} });
+        if (restoreBest) copy(() => bestOf(state));
       } else if (++waited >= patience) control.stop = hasStopped = true;
     },
-    onTrainEnd({ model, ema, error }) {
-      if (error === undefined && kept !== NOTHING) {
+    onTrainEnd({ model, ema, optimizer, error }) {
+      if (error === undefined && kept !== null) {
         model.loadStateDict(kept.weights);
-        ema?.loadStateDict(kept.averages);
+        if (kept.averages) ema?.loadStateDict(kept.averages);
+        if (kept.optimizer) optimizer.loadStateDict(kept.optimizer);
       }
-      free();
+      copy(() => null);
       [best, waited, hasStopped] = [null, 0, false]; // for another run
     },
-    stateDict: () => ({ best, waited, hasStopped, ...kept }),
+    stateDict: () => ({ best, waited, hasStopped, kept }),
     loadStateDict(state) {
-      const saved = state as { best: number | null; waited: number; hasStopped: boolean } & Kept;
+      const saved = state as { best: number | null; waited: number; hasStopped: boolean; kept: Kept | null };
       ({ best, waited, hasStopped } = saved);
-      if (Object.keys(saved.weights).length > 0) copy(saved);
+      copy(() => saved.kept);
     },
   };
 }

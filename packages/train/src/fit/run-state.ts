@@ -174,7 +174,7 @@ function join(tree: unknown, path: string, tensors: Readonly<Record<string, Tens
 }
 
 /** A copy of a list or object with each value changed; others are left as they are. */
-function mapped(tree: unknown, change: (value: unknown, key: string) => unknown): unknown {
+export function mapped(tree: unknown, change: (value: unknown, key: string) => unknown): unknown {
   if (typeof tree !== "object" || tree === null) return tree;
   const entries = Object.entries(tree).map(([key, value]) => [key, change(value, key)]);
   return Array.isArray(tree) ? entries.map(([, value]) => value) : Object.fromEntries(entries);

@@ -100,7 +100,8 @@ export function trainingStep<Batch>({ module, parallel, forward, options }: Part
 
 const after = (before: void | Promise<void>, next: () => void | Promise<void>) => (before ? before.then(next) : next());
 
-const isSharded = (optimizer: FitOptimizer) => "contents" in optimizer;
+/** A divided one: its state is on all ranks. */
+export const isSharded = (optimizer: FitOptimizer) => "contents" in optimizer;
 
 /** One tensor, so that there is one read. @throws OptError BAD_ARGUMENT for metrics without an output and a target */
 export function measured({ loss, output, target }: Forwarded, metrics: readonly Metric[]): Measured {
