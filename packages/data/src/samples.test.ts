@@ -108,6 +108,7 @@ describe("TensorDataset", () => {
     expectCode("BAD_SHAPE", () => new TensorDataset({ data: new Float32Array(5), shape: [2, 3] }));
     expectCode("BAD_ARGUMENT", () => new TensorDataset());
     expectCode("BAD_ARGUMENT", () => new TensorDataset(tensor(1)));
+    expect(() => new TensorDataset([0, 1] as never)).toThrow('for classes tensor(list, { dtype: "i32" })');
     expectCode("BAD_ARGUMENT", () => new TensorDataset(tensor([1])).get(1));
     expectCode("BAD_ARGUMENT", () => new TensorDataset({ data: new Float32Array(6), shape: [-2, -3] }));
   });

@@ -72,7 +72,10 @@ function countOf(column: Tensor | HostArray): number {
   const shape = (column as HostArray | null)?.shape;
   const hasRows = Array.isArray(shape) && shape.length > 0 && shape.every(isCount);
   const problem = () => `a column must be a tensor or { data, shape } of at least one axis, got ${show(column)}.`;
-  check(hasRows, "BAD_ARGUMENT", WHERE, problem, "Axis 0 counts the samples.");
+  const cure = Array.isArray(column)
+    ? 'tensor(list), or for classes tensor(list, { dtype: "i32" })'
+    : "Axis 0 counts the samples.";
+  check(hasRows, "BAD_ARGUMENT", WHERE, problem, cure);
   return shape[0]!;
 }
 

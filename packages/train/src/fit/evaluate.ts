@@ -3,7 +3,7 @@ import type { Communicator } from "@opt/checkpoint";
 import { check, checkOptions, compile, concat, keep, noGrad, type Tensor, tidy, zeros } from "@opt/core";
 import type { Module } from "@opt/nn";
 import type { Metric } from "../metrics/metric";
-import { batchesOf, forwardOf, modelOf } from "./options";
+import { batchesOf, checkMetrics, forwardOf, modelOf } from "./options";
 import type { FitData, Forwarded, ForwardOptions, ParallelModel } from "./parts";
 import { pauses } from "./pause";
 import { Reads } from "./reads";
@@ -97,6 +97,7 @@ export async function evaluate<Batch>(
 ): Promise<Record<string, number>> {
   const kinds = { data: "any", loss: "function", forward: "function", metrics: "array", compile: "boolean" } as const;
   checkOptions("evaluate", options, kinds);
+  checkMetrics("evaluate", options.metrics);
   const { module, parallel } = modelOf("evaluate", model);
   const isMeasured = options.loss !== undefined || options.forward !== undefined;
   const forward = forwardOf("evaluate", module, isMeasured ? options : { loss: () => zeros([]) });

@@ -207,6 +207,12 @@ it.each<[string, object, RegExp]>([
   ["no loss", { loss: undefined }, /needs loss or forward, got neither/],
   ["another schedule", { scheduleEvery: "batch" }, /scheduleEvery must be "step" or "epoch"/],
   ["a callback that is no object", { callbacks: [null] }, /callbacks must be objects, got null/],
+  [
+    "names of metrics",
+    { metrics: ["accuracy"] },
+    /a list of metrics, got "accuracy". For example metrics: \[accuracy\(\)\]/,
+  ],
+  ["metrics that were not made", { metrics: [accuracy] }, /must be a list of metrics, got a function/],
   ["a misspelt event", { callbacks: [{ onEpochend() {} }] }, /there is no event onEpochend\. Use onTrainBegin/],
   ["an unknown option", { epoch: 3 }, /there is no option epoch. Did you mean epochs\?/],
 ])("rejects %s", (_, wrong, message) => {
@@ -220,10 +226,28 @@ it.each<[string, object, RegExp]>([
   ["data that end for good", { data: [][Symbol.iterator]() }, /must have batches in each epoch, got none in epoch 1/],
   ["data that are no list", { data: 5 }, /data must be iterable, got 5/],
   ["validation without batches", { validation: [] }, /data to measure on must have batches, got none/],
+  [
+    "an asynchronous loss",
+    { loss: async (output: Tensor) => output.sum() },
+    /loss must return the loss as a tensor.* without async/,
+  ],
+  [
+    "a loss of its own",
+    { loss: undefined, forward: () => {} },
+    /forward must return the loss as a tensor, got undefined/,
+  ],
   ["batches without a target", { data: [1] }, /batches must be \[input, target\], got 1/],
 ])("rejects %s", async (_, wrong, message) => {
   const run = plain();
   await expect(fit(run.model, { ...optionsOf(run, {}), ...wrong } as never)).rejects.toThrow(message);
+});
+
+it("rejects a model in parts, which needs a loop of its own", () => {
+  const { model } = plain();
+  const inParts = { module: model, sync() {}, namedParameters: () => [] };
+  const begun = () => fit(inParts as never, optionsOf(plain(), {}));
+  expectCode("UNSUPPORTED", begun);
+  expect(begun).toThrow(/write the loop: see the guide Divide the whole model/);
 });
 
 it("compiles by default", async () => {

@@ -7,7 +7,7 @@ import {
   type Generator,
   type GradScaler,
   show,
-  type Tensor,
+  Tensor,
 } from "@opt/core";
 import type { Module } from "@opt/nn";
 import { checkCounts } from "../check";
@@ -70,7 +70,8 @@ export function checkFitOptions<Batch>(options: FitOptions<Batch>): void {
     signal: "any",
     generators: "array",
   });
-  const { optimizer, epochs, accumulate = 1, scheduleEvery = "step", clip, callbacks = [] } = options;
+  const { optimizer, epochs, accumulate = 1, scheduleEvery = "step", clip, callbacks = [], metrics } = options;
+  checkMetrics(WHERE, metrics);
   check(epochs !== undefined, "BAD_ARGUMENT", WHERE, () => "epochs must be a number, got undefined.");
   checkCounts(WHERE, { epochs, accumulate });
   const noOptimizer = () => `needs an optimizer, got ${show(optimizer)}.`;
@@ -115,6 +116,9 @@ export function modelOf(where: string, model: Module | ParallelModel): { module:
     () => `needs a model, got ${show(model)}.`,
     "A Module, or a DataParallel of one.",
   );
+  const divided = () => `needs a whole model on each rank, got ${show(model)}.`;
+  const cure = "Use DataParallel, or write the loop: see the guide Divide the whole model.";
+  check(!isParallel || !("namedParameters" in model), "UNSUPPORTED", where, divided, cure);
   return isParallel ? { module, parallel: model as ParallelModel } : { module };
 }
 
@@ -135,15 +139,35 @@ export function forwardOf<Batch>(
   if (forward !== undefined)
     return (batch) => {
       const result = forward(batch);
-      return "loss" in result ? result : { loss: result };
+      const forwarded = "loss" in Object(result) ? (result as Forwarded) : { loss: result as Tensor };
+      checkLoss(where, "forward", forwarded.loss);
+      return forwarded;
     };
   return (batch) => {
     const isPair = Array.isArray(batch) && batch.length === 2;
     check(isPair, "BAD_ARGUMENT", where, () => `batches must be [input, target], got ${show(batch)}.`, "Pass forward.");
     const [input, target] = batch as unknown as [never, Tensor];
     const output = model.forward(input) as Tensor;
-    return { loss: loss!(output, target), output, target };
+    const value = loss!(output, target);
+    checkLoss(where, "loss", value);
+    return { loss: value, output, target };
   };
+}
+
+/** @throws OptError BAD_ARGUMENT */
+function checkLoss(where: string, name: string, loss: unknown): void {
+  const problem = () => `${name} must return the loss as a tensor, got ${show(loss)}.`;
+  const cure = "Compute it without async and await.";
+  check(loss instanceof Tensor, "BAD_ARGUMENT", where, problem, loss instanceof Promise ? cure : undefined);
+}
+
+/** @throws OptError BAD_ARGUMENT */
+export function checkMetrics(where: string, metrics: readonly unknown[] = []): void {
+  for (const metric of metrics) {
+    const problem = () => `metrics must be a list of metrics, got ${show(metric)}.`;
+    const isMetric = typeof (metric as Metric | null)?.sums === "function";
+    check(isMetric, "BAD_ARGUMENT", where, problem, "For example metrics: [accuracy()].");
+  }
 }
 
 /** The batches of an epoch. @throws OptError BAD_ARGUMENT */

@@ -25,6 +25,8 @@ export interface ParallelModel {
   readonly communicator: Communicator;
   sync(): Promise<void>;
   noSync<Result>(body: () => Result): Result;
+  /** A model in parts, such as `FullyShardedDataParallel`, needs a loop of its own. */
+  readonly namedParameters?: never;
 }
 
 /** The batches of an epoch: a `DataLoader`, an array, or a function that returns an iterable. */

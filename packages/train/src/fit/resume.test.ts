@@ -226,6 +226,26 @@ it("begins anew where there is no checkpoint yet; a folder that is named must ha
   await expectCode("BAD_ARGUMENT", () => fit(run.model, { ...optionsOf(run, {}), resume: true }));
 });
 
+it.each<[string, (model: Module) => Module, (model: Module) => object, RegExp]>([
+  ["model", () => new Linear(6, 3), optimizers.AdamW, /0.weight|weight/],
+  [
+    "optimizer",
+    (model) => model,
+    (model) => new SGD(model.namedParameters(), { lr: 1 }),
+    /the optimizer must be of the class that was saved, got one without betas/,
+  ],
+])("names the checkpoint of another %s", async (_, modelOf, optimizerOf, words) => {
+  const run = plain();
+  const callbacks = [checkpoints("runs/a", { fileSystem: memoryFileSystem() })];
+  await fit(run.model, { ...optionsOf(run, {}), callbacks });
+  const model = modelOf(plain().model);
+  const { schedule: _own, ...options } = optionsOf(run, {});
+  const again = { ...options, epochs: 3, optimizer: optimizerOf(model) as never, callbacks, resume: true };
+  await expectCode("BAD_STATE", () => fit(model, again));
+  await expect(fit(model, again)).rejects.toThrow(/resume must name a checkpoint of this run, got one of "runs\/a"/);
+  await expect(fit(model, again)).rejects.toThrow(words);
+});
+
 it("rejects a checkpoint that is not of fit", async () => {
   const fileSystem = memoryFileSystem();
   const run = plain();

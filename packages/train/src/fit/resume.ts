@@ -1,6 +1,6 @@
 /** Goes on from a checkpoint. */
 import type { FileSystem, Loaded } from "@opt/checkpoint";
-import { check, type Tensor } from "@opt/core";
+import { check, OptError, show, type Tensor } from "@opt/core";
 import type { Callback } from "./events";
 import { WHERE } from "./options";
 import { loadRun, type RunParts } from "./run-state";
@@ -29,6 +29,13 @@ export async function resumeRun<Batch>(parts: RunParts<Batch>): Promise<number> 
   if (loaded === undefined) return 0;
   try {
     return await loadRun(parts, loaded);
+  } catch (error) {
+    if (!(error instanceof OptError && error.code === "BAD_STATE")) throw error;
+    const from = show(resume === true ? place!.folder : resume);
+    const problem = `resume must name a checkpoint of this run, got one of ${from} that does not fit: ${error.message}`;
+    throw new OptError("BAD_STATE", WHERE, problem, "Or train anew: leave out resume, and save elsewhere.", {
+      cause: error,
+    });
   } finally {
     for (const tensor of Object.values(loaded.tensors)) tensor.dispose();
   }

@@ -109,7 +109,11 @@ export async function loadRun<Batch>(parts: RunParts<Batch>, loaded: Loaded<Tens
   check(saved?.position, "BAD_STATE", WHERE, problem, cure);
   const { optimizerState } = await import("@opt/checkpoint");
   model.loadStateDict(Object.fromEntries(Object.keys(model.stateDict()).map((name) => [name, tensors[name]])));
-  optimizer.loadStateDict(optimizerState(loaded));
+  const state = optimizerState(loaded);
+  const foreign = Object.keys(state.groups[0] ?? {}).find((option) => !(option in optimizer.groups[0]!));
+  const another = () => `the optimizer must be of the class that was saved, got one without ${foreign}.`;
+  check(foreign === undefined, "BAD_STATE", WHERE, another, "Make the same optimizer.");
+  optimizer.loadStateDict(state);
   if (ema) ema.loadStateDict(saved.ema ?? {});
   if (scaler && saved.scaler) scaler.loadStateDict(saved.scaler);
   if (schedule && saved.schedule) schedule.loadStateDict(saved.schedule);
