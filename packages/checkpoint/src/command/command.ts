@@ -253,8 +253,6 @@ function build(output: Output, exit: (code: number) => void): Command {
       LAYOUT,
       flag("--job <i/n>", "part i of n of the ranks' files, so that n processes share the work", parseJob),
       flag("--max-shard-size <size>", "safetensors as a Hugging Face set of files, e.g. 5GB", parseSize),
-      flag("--max-tensors <n>", "the most tensors that a file may have", parseCount),
-      flag("--max-unpacked <size>", "packed data (HDF5) may unpack to so much, e.g. 2GiB", parseSize),
       flag("--crc", "end MindSpore files with a checksum"),
       OVERWRITE,
     ],

@@ -174,15 +174,11 @@ export interface ImportOptions extends ReadLimits {
   readonly sourceLayout?: Layout;
   /** Which of several steps. */
   readonly step?: number;
-  /** The most tensors: hostile files name millions. Default 100,000 and one for each KiB of the file. */
-  readonly maxTensors?: number;
-  /** Packed data (HDF5) may unpack to so many bytes. Default 64 MiB and 64 times the file. */
-  readonly maxUnpacked?: number;
 }
 
-/** The number of tensors that a file of so many bytes may name. */
-export function mostTensors(byteLength: number, { maxTensors }: ImportOptions): number {
-  return maxTensors ?? 100_000 + Math.floor(byteLength / 1024);
+/** The number of tensors that a file of so many bytes may name: hostile files name millions. */
+export function mostTensors(byteLength: number): number {
+  return 100_000 + Math.floor(byteLength / 1024);
 }
 
 /** Reads what stands at a path in one format. */

@@ -13,7 +13,6 @@ import { basename } from "../stores/path";
 import { missing, unsupported } from "./bytes/errors";
 import { latin1 } from "./bytes/latin1";
 import { isHdf5 } from "./keras/signature";
-import { ENCRYPTED_MAGIC } from "./mindspore/format";
 
 type Row = [format: string, recognises: (candidate: Candidate) => boolean, load: () => Promise<FormatReader>];
 
@@ -128,7 +127,7 @@ const FORMATS: readonly Row[] = [
   ],
   [
     "MindSpore ckpt",
-    ({ kind, head, name }) => kind === "file" && (beginsWithValue(head) || isEncrypted(head) || name.endsWith(".ckpt")),
+    ({ kind, name }) => kind === "file" && name.endsWith(".ckpt"),
     async () => (await import("./mindspore/read")).mindsporeReader,
   ],
 ];
@@ -146,19 +145,4 @@ function isTorchZip(head: Uint8Array): boolean {
 function beginsWithHeader(head: Uint8Array): boolean {
   if (head.length < 9 || head[8] !== 0x7b) return false;
   return new DataView(head.buffer, head.byteOffset).getBigUint64(0, true) <= BigInt(MAX_HEADER_BYTES);
-}
-
-/** A `Checkpoint` message begins with field 1, and in it a `Value` with its tag and then a tensor. */
-function beginsWithValue(head: Uint8Array): boolean {
-  if (head[0] !== 0x0a) return false;
-  let at = 1;
-  while (at < 10 && head[at]! >= 128) at++;
-  const length = head[at + 2];
-  if (head[at + 1] !== 0x0a || length === undefined || length === 0 || length >= 128) return false;
-  const tag = head.subarray(at + 3, at + 3 + length);
-  return tag.every((byte) => byte >= 0x20) && [undefined, 0x12].includes(head[at + 3 + length]);
-}
-
-function isEncrypted(head: Uint8Array): boolean {
-  return head.length >= 4 && ENCRYPTED_MAGIC.includes(new DataView(head.buffer, head.byteOffset).getUint32(0, true));
 }

@@ -1,5 +1,3 @@
-/** What the machine's own disk does beyond what every store does. */
-import { spawnSync } from "node:child_process";
 import {
   closeSync,
   constants,
@@ -49,28 +47,10 @@ it("a file takes the name of another, or a new one, and none stays open", async 
   if (process.platform === "linux") await expect.poll(held, { timeout: 60_000 }).toEqual([]);
 });
 
-it.skipIf(process.platform === "win32")("a pipe is replaced as a file is (skipped: Windows has none)", async () => {
-  const [from, to] = [join(folder, "file"), join(folder, "pipe")];
-  expect(spawnSync("mkfifo", [to]).status).toBe(0);
-  writeFileSync(from, "text");
-  await nodeFileSystem.rename(from, to);
-  expect(readFileSync(to, "utf8")).toBe("text");
-});
-
-describe.skipIf(process.platform === "win32")("what is no plain file (skipped: Windows has none of these)", () => {
+describe.skipIf(process.platform === "win32")("links (skipped: Windows has none of these)", () => {
   const at = (name: string) => join(folder, name);
-  const read = async (name: string) => (await nodeFileSystem.open(at(name), "read")).close();
 
-  it("a pipe or a device is rejected at once, nobody waits for its other end", async () => {
-    expect(spawnSync("mkfifo", [at("fifo")]).status).toBe(0);
-    symlinkSync("/dev/zero", at("device"));
-    for (const name of ["fifo", "device"]) {
-      await expect(read(name)).rejects.toThrow(/is a pipe, a socket or a device/);
-      await expect(nodeFileSystem.open(at(name), "update")).rejects.toMatchObject({ code: "EINVAL" });
-    }
-  });
-
-  it("links are listed as what they lead to", async () => {
+  it("are listed as what they lead to", async () => {
     mkdirSync(at("linked/folder"), { recursive: true });
     writeFileSync(at("linked/file"), "");
     for (const name of ["file", "folder", "nowhere", "itself"])

@@ -1,18 +1,11 @@
 /** The machine's own disk, through Node. */
 import * as fs from "node:fs/promises";
-import { dirname, resolve } from "node:path";
+import { resolve } from "node:path";
 import { hostIo } from "@opt/core";
-import { type FileSystem, type FolderEntry, isMissing, type OpenMode } from "../stores/file-system";
+import { type FileSystem, type FolderEntry, isMissing } from "../stores/file-system";
 import { DirectWrites, isLarge } from "./node-direct";
 
-const { O_RDONLY, O_RDWR, O_WRONLY, O_CREAT, O_TRUNC, O_NONBLOCK } = fs.constants;
-
-/** A pipe would wait for its other end, and with it one of the few threads that serve all files. */
-const FLAGS = {
-  read: O_RDONLY | O_NONBLOCK,
-  create: O_WRONLY | O_CREAT | O_TRUNC,
-  update: O_RDWR | O_NONBLOCK,
-} as const;
+const FLAGS = { read: "r", create: "w", update: "r+" } as const;
 
 function kindOf(entry: { isFile(): boolean; isDirectory(): boolean }): FolderEntry["kind"] {
   return entry.isFile() ? "file" : entry.isDirectory() ? "folder" : "other";
@@ -29,8 +22,8 @@ export const nodeFileSystem: FileSystem = {
   isNear: true,
   resolve,
   async open(path, mode, byteLength = 0) {
-    const { handle, size } = await opened(path, mode);
-    let large = isLarge(mode === "update" ? size : byteLength);
+    const handle = await fs.open(path, FLAGS[mode]);
+    let large = isLarge(mode === "update" ? (await handle.stat()).size : byteLength);
     // As long as it will be from the start: what is written makes it no longer, which each write would have to tell the journal.
     if (mode === "create" && large) await handle.truncate(byteLength);
     const direct = new DirectWrites(path);
@@ -73,7 +66,7 @@ export const nodeFileSystem: FileSystem = {
       },
     };
   },
-  makeFolder,
+  makeFolder: async (path) => void (await fs.mkdir(path, { recursive: true })),
   async list(path) {
     const entries = await fs.readdir(path, { withFileTypes: true });
     return Promise.all(
@@ -108,31 +101,5 @@ async function kind(path: string): Promise<FolderEntry["kind"] | undefined> {
   } catch (error) {
     if (isMissing(error)) return undefined;
     throw error;
-  }
-}
-
-/** Pipes, sockets and devices have no bytes at positions, and may never end. A folder's rejection is left to who reads it. */
-async function opened(path: string, mode: OpenMode): Promise<{ handle: fs.FileHandle; size: number }> {
-  const handle = await fs.open(path, FLAGS[mode]);
-  if (mode === "create") return { handle, size: 0 };
-  const there = await handle.stat();
-  if (there.isFile() || there.isDirectory()) return { handle, size: there.size };
-  await handle.close();
-  throw Object.assign(new Error(`${path} is a pipe, a socket or a device`), { code: "EINVAL" });
-}
-
-/** Not Node's own way of making parents, too: where a parent is there and says that it is not, as /proc does, that never returns. */
-async function makeFolder(path: string): Promise<void> {
-  const make = () =>
-    fs.mkdir(path).catch(async (error: unknown) => {
-      if ((await kind(path)) !== "folder") throw error;
-    });
-  try {
-    await make();
-  } catch (error) {
-    const parent = dirname(path);
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT" || parent === path) throw error;
-    await makeFolder(parent);
-    await make();
   }
 }

@@ -19,8 +19,6 @@ export const OPEN_OPTIONS = {
   step: "number",
   fileSystem: "any",
   maxHeaderBytes: "number",
-  maxTensors: "number",
-  maxUnpacked: "number",
   sourceLayout: "object",
 } as const;
 

@@ -1,9 +1,6 @@
-/** What may stand at a path beside a folder or a file, and where a step is that was never saved whole. */
-import { spawnSync } from "node:child_process";
-import { lstatSync, mkdirSync, renameSync, rmSync, symlinkSync } from "node:fs";
+import { mkdirSync, renameSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { convertCheckpoint } from "../formats/convert";
 import { loadCheckpoint } from "../operations";
 import { localFileSystem } from "../platform/local";
 import { saveCheckpoint } from "../save/save";
@@ -36,31 +33,6 @@ describe.skipIf(process.platform === "win32")("links (skipped: on Windows not ev
     symlinkSync("../blob", at("snapshot/model.safetensors"));
     const { tensors } = await loadCheckpoint(at("snapshot"), { as: "plain" });
     expect(tensors["fc.weight"]!.data).toEqual(sampleTensors(1)["fc.weight"]!.data);
-  });
-});
-
-describe.skipIf(process.platform === "win32")("pipes (skipped: Windows has none)", () => {
-  it("in place of a shard, or in its folder, ends the load", async () => {
-    const { path } = await save(1);
-    const shard = join(path, "rank-00000.safetensors");
-    rmSync(shard);
-    expect(spawnSync("mkfifo", [shard]).status).toBe(0);
-    expect(await expectCode("IO", loadCheckpoint(at("run")))).toMatch(/is a pipe, a socket or a device/);
-  });
-
-  it("are not replaced by what is written", async () => {
-    await save(1);
-    expect(spawnSync("mkfifo", [at("pipe")]).status).toBe(0);
-    for (const writing of [
-      () => mergeCheckpoint(at("run"), at("pipe")),
-      () => convertCheckpoint(at("run"), at("pipe"), { to: "ckpt" }),
-      () => convertCheckpoint(at("run"), at("pipe"), { to: "dcp", overwrite: true }),
-    ]) {
-      expect(await expectCode("BAD_ARGUMENT", writing())).toMatch(
-        /a pipe, a socket or a device is there\. Write elsewhere/,
-      );
-    }
-    expect(lstatSync(at("pipe")).isFIFO()).toBe(true);
   });
 });
 

@@ -34,8 +34,8 @@ export interface RequestOptions {
   readonly extent?: "region" | "chunk" | "whole";
   /** Called when all of it is read. */
   readonly done?: () => void;
-  /** Takes what reading it threw; without it, the whole plan ends. */
-  readonly failed?: (error: unknown) => void;
+  /** Takes what reading a box threw; without it, the whole plan ends. */
+  readonly failed?: (error: unknown, box: SourceBox) => void;
 }
 
 /** A region of a tensor, and the memory that it fills, row-major; without memory it is read to be verified only. */
@@ -44,7 +44,7 @@ export class ReadRequest {
   pending = 0;
 
   constructor(
-    readonly source: PlannedSource,
+    readonly source: Pick<PlannedSource, "tensor" | "boxesOf">,
     readonly region: Box,
     readonly target: Uint8Array | undefined,
     readonly options: RequestOptions = {},
@@ -138,7 +138,8 @@ export class Read {
   failed(error: unknown): Read[] {
     if (this.parts.some(({ request }) => !request.options.failed)) throw error;
     if (this.parts.length > 1) return this.parts.map((part) => new Read(this.file, [part]));
-    this.parts[0]!.request.options.failed!(error);
+    const [{ request, box }] = this.parts as readonly [Part];
+    request.options.failed!(error, box);
     return [];
   }
 

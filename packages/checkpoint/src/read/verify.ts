@@ -6,8 +6,8 @@ import { bytesOf } from "../format/dtype";
 import { MANIFEST_FILE, type Manifest } from "../format/manifest";
 import { type FileRecord, sha256Of } from "../format/shard";
 import {
-  openRandomAccess,
   pooled,
+  readWhole,
   redescribed,
   type SourceBox,
   StoredBox,
@@ -16,11 +16,10 @@ import {
 } from "../format/source";
 import { Sums, Verification } from "../format/verification";
 import { wholeOf } from "../layout/box";
-import { inBatches } from "../plan/chunks";
 import { SourcePlan } from "../plan/plan";
 import { fileSystemOf } from "../platform/local";
 import { FilePool } from "../stores/file-pool";
-import { checkedPath, diskError, type FileSystem, type StoredFile } from "../stores/file-system";
+import { checkedPath, diskError, type StoredFile } from "../stores/file-system";
 import { basename, dirname, join } from "../stores/path";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import type { NativeSource } from "./native";
@@ -57,7 +56,6 @@ export interface VerifyResult {
 export async function verifyCheckpoint(path: string, options: VerifyOptions = {}): Promise<VerifyResult> {
   checkedPath("verifyCheckpoint", path);
   checkOptions("verifyCheckpoint", options, { ...OPEN_OPTIONS, progress: "function" });
-  const fileSystem = fileSystemOf(options.fileSystem);
   const verify = (source: TensorSource) =>
     isNative(source) ? verifyStep(source, options) : verifyForeign(source, path, options);
   try {
@@ -65,16 +63,17 @@ export async function verifyCheckpoint(path: string, options: VerifyOptions = {}
     return await useSource(path, options, verify, ({ ok }) => ok);
   } catch (error) {
     if (!(error instanceof OptError) || ["MISSING", "UNSUPPORTED", "INTERNAL"].includes(error.code)) throw error;
-    return unopened(path, fileSystem, error);
+    return unopened(path, options, error);
   }
 }
 
 /** Of a checkpoint whose manifest or header cannot be read. */
-async function unopened(path: string, fileSystem: FileSystem, error: OptError): Promise<VerifyResult> {
+async function unopened(path: string, options: VerifyOptions, error: OptError): Promise<VerifyResult> {
   const isOurs = basename(error.where) === MANIFEST_FILE;
   const found = new Findings(isOurs ? dirname(error.where) : path);
-  if (!isOurs) found.note("header", path, 0, 0, error);
-  else found.note("manifest", MANIFEST_FILE, 0, await lengthOf(fileSystem, error.where), error);
+  const manifest = isOurs && readWhole(fileSystemOf(options.fileSystem), error.where, Number.POSITIVE_INFINITY);
+  const end = manifest ? await manifest.then(({ length }) => length).catch(() => 0) : 0;
+  found.note(isOurs ? "manifest" : "header", isOurs ? MANIFEST_FILE : path, 0, end, error);
   return found.result(0);
 }
 
@@ -117,133 +116,125 @@ async function verifyStep({ path, manifest }: NativeSource, options: VerifyOptio
   return found.result(manifest.tensors.length);
 }
 
-async function lengthOf(fileSystem: FileSystem, path: string): Promise<number> {
-  try {
-    const file = await openRandomAccess(fileSystem, path);
-    await file.close();
-    return file.byteLength;
-  } catch {
-    return 0;
-  }
-}
-
+/**
+ * Each file is read as a tensor of bytes, whose boxes are its header, its tensors' boxes, and what lies between: a replica that another
+ * file's stands for.
+ */
 async function verifyFiles(
   manifest: Manifest,
   handles: FilePool,
   found: Findings,
   report: (bytes: number) => void,
 ): Promise<void> {
-  const files: VerifiedFile[] = [];
-  for (const [index, segments] of segmentsOf(manifest).entries()) {
+  const verification: Verifier = {
+    accept(_tensor, segment, begin, bytes, _isSummed, own) {
+      (segment as Segment).sums.add(begin, begin + bytes.length, own ?? crc32(bytes));
+      found.bytes += bytes.length;
+      report(bytes.length);
+    },
+  };
+  const failed = (error: unknown, segment: SourceBox) => {
+    (segment as Segment).error ??= error;
+  };
+  const files: { readonly record: FileRecord; readonly path: string; readonly segments: Segment[] }[] = [];
+  for (const [index, marks] of marksOf(manifest).entries()) {
     const record = manifest.files[index]!;
     const path = join(found.path, record.name);
+    const file = pooled(handles, path);
+    const segments = marks.map(({ subject, begin, end, crc32 }) => new Segment(subject, begin, end, crc32, file));
     try {
       const length = await handles.use(path, (file) => file.size());
       if (length !== record.byteLength) {
         const [begin, end] = [length, record.byteLength].sort((a, b) => a - b) as [number, number];
         found.note("file", record.name, begin, end, `must have ${record.byteLength} bytes, has ${length}.`);
       }
-      files.push({ path, record, file: pooled(handles, path), segments });
+      files.push({ record, path, segments });
     } catch (error) {
       const problem = diskError(error, path, "opening");
-      for (const { subject, begin, end } of segments) found.note(subject, record.name, begin, end, problem);
+      for (const { subject, byteOffset, end } of segments) found.note(subject, record.name, byteOffset, end, problem);
     }
   }
   await new ReadPool().run(function* (room) {
-    for (const { file, segments } of files) {
-      const request = (segment: Segment) =>
-        segment.request(file, () => {
-          found.bytes += segment.byteLength;
-          report(segment.byteLength);
-        });
+    for (const { record, segments } of files) {
       const [header, ...others] = segments;
-      yield* planReads([request(header!)], room);
-      for (const batch of inBatches(others, ({ byteLength }) => byteLength)) yield* planReads(batch.map(request), room);
+      for (const boxes of [[header!], others]) {
+        const shape = [record.byteLength];
+        const tensor = { name: record.name, dtype: "U8", shape, boxes, verification } as const;
+        yield* planReads(
+          [new ReadRequest({ tensor, boxesOf: () => boxes }, wholeOf(shape), undefined, { failed })],
+          room,
+        );
+      }
     }
   });
-  for (const file of files) await judge(file, handles, found);
-}
-
-/** Compares what was read of a file with what the manifest says. */
-async function judge({ path, record, segments }: VerifiedFile, handles: FilePool, found: Findings): Promise<void> {
-  const { name, byteLength, sha256 } = record;
-  let whole = 0;
-  for (const { subject, begin, end, expected, crc32, error } of segments) {
-    if (crc32 === undefined) found.note(subject, name, begin, end, error);
-    else if (expected !== undefined && expected !== crc32)
-      found.note(subject, name, begin, end, `checksum must be ${crcText(expected)}, got ${crcText(crc32)}.`);
-    else whole = joinCrc32(whole, crc32, end - begin);
+  for (const { record, path, segments } of files) {
+    const { name, byteLength, crc32, sha256 } = record;
+    const whole = judge(segments, name, found);
+    if (found.problems.some(({ file }) => file === name)) continue;
+    const isWhole =
+      whole === crc32 &&
+      (sha256 === undefined || (await handles.use(path, (file) => sha256Of(file, byteLength))) === sha256);
+    if (!isWhole) found.note("file", name, 0, byteLength, "the checksum of the whole file does not match.");
   }
-  if (found.problems.some(({ file }) => file === name)) return;
-  const isWhole =
-    whole === record.crc32 &&
-    (sha256 === undefined || (await handles.use(path, (file) => sha256Of(file, byteLength))) === sha256);
-  if (!isWhole) found.note("file", name, 0, byteLength, "the checksum of the whole file does not match.");
 }
 
-interface VerifiedFile {
-  readonly path: string;
-  readonly record: FileRecord;
-  readonly file: StoredFile;
-  readonly segments: readonly Segment[];
+/** Compares what was read of a file with what the manifest says; returns the checksum of all of it. */
+function judge(segments: readonly Segment[], name: string, found: Findings): number {
+  let whole = 0;
+  for (const { subject, byteOffset, end, byteLength, crc32, sums, error } of segments) {
+    const sum = sums.of(0, byteLength);
+    if (sum === undefined) found.note(subject, name, byteOffset, end, error);
+    else if (crc32 !== undefined && crc32 !== sum)
+      found.note(subject, name, byteOffset, end, `checksum must be ${crcText(crc32)}, got ${crcText(sum)}.`);
+    else whole = joinCrc32(whole, sum, byteLength);
+  }
+  return whole;
 }
 
-/** Bytes of a file that have a checksum, or that nothing tells of: read as a tensor of bytes. */
-class Segment implements Verifier {
-  /** Undefined where not all of it could be read. */
-  crc32: number | undefined;
+/** Bytes of a file that have a checksum, or that nothing tells of. */
+class Segment extends StoredBox {
+  /** Of what was read of it. */
+  readonly sums = new Sums();
   error: unknown;
-  readonly byteLength: number;
-  #sums: Sums | undefined;
 
   constructor(
     readonly subject: string,
-    readonly begin: number,
+    begin: number,
     readonly end: number,
-    readonly expected?: number,
+    crc32: number | undefined,
+    file: StoredFile,
   ) {
-    this.byteLength = end - begin;
-    if (this.byteLength === 0) this.crc32 = 0;
-  }
-
-  accept(_tensor: string, _box: SourceBox, begin: number, bytes: Uint8Array, _isSummed: boolean, own?: number): void {
-    this.crc32 = own ?? crc32(bytes);
-    if (bytes.length === this.byteLength) return;
-    this.#sums ??= new Sums();
-    this.#sums.add(begin, begin + bytes.length, this.crc32);
-    this.crc32 = this.#sums.of(0, this.byteLength);
-  }
-
-  request(file: StoredFile, done: () => void): ReadRequest {
-    const { subject, begin, byteLength, expected } = this;
-    const shape = [byteLength];
-    const boxes = [new StoredBox([0], shape, subject, begin, byteLength, expected, file)];
-    const source = new PlannedSource({ name: subject, dtype: "U8", shape, boxes, verification: this });
-    const failed = (error: unknown) => {
-      this.error ??= error;
-    };
-    return new ReadRequest(source, wholeOf(shape), undefined, { done, failed });
+    super([begin], [end - begin], subject, begin, end - begin, crc32, file);
   }
 }
 
-/** Each file from end to end: its header, its boxes, and what lies between (a replica that another file's stands for). */
-function segmentsOf({ files, tensors }: Manifest): Segment[][] {
-  const known = files.map(({ headerLength, headerCrc32 }) => [new Segment("header", 0, headerLength, headerCrc32)]);
+interface Mark {
+  readonly subject: string;
+  readonly begin: number;
+  readonly end: number;
+  readonly crc32?: number;
+}
+
+/** By file, from end to end. */
+function marksOf({ files, tensors }: Manifest): Mark[][] {
+  const known = files.map(({ headerLength: end, headerCrc32: crc32 }): Mark[] => [
+    { subject: "header", begin: 0, end, crc32 },
+  ]);
   for (const { name, boxes } of tensors) {
-    for (const { file, byteOffset, byteLength, crc32 } of boxes)
-      known[file]!.push(new Segment(name, byteOffset, byteOffset + byteLength, crc32));
+    for (const { file, byteOffset: begin, byteLength, crc32 } of boxes)
+      if (byteLength > 0) known[file]!.push({ subject: name, begin, end: begin + byteLength, crc32 });
   }
-  return known.map((segments, file) => {
-    segments.sort((a, b) => a.begin - b.begin || a.end - b.end);
-    const complete: Segment[] = [];
+  return known.map((marks, file) => {
+    marks.sort((a, b) => a.begin - b.begin || a.end - b.end);
+    const complete: Mark[] = [];
     let position = 0;
     const gap = (end: number) => {
-      if (end > position) complete.push(new Segment("file", position, end));
+      if (end > position) complete.push({ subject: "file", begin: position, end });
     };
-    for (const segment of segments) {
-      gap(segment.begin);
-      complete.push(segment);
-      position = segment.end;
+    for (const mark of marks) {
+      gap(mark.begin);
+      complete.push(mark);
+      position = mark.end;
     }
     gap(files[file]!.byteLength);
     return complete;

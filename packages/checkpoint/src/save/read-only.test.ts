@@ -47,8 +47,4 @@ describe.skipIf(noModes)(`a folder that may not be written${noModes ? " (skipped
     withoutPower();
     expect(await expectCode("IO", save(join(folder.path, "run"), 1))).toMatch(/permissions/);
   });
-
-  it.runIf(process.platform === "linux")("nor where a folder takes none and says that it is not there", async () => {
-    for (const path of ["/proc/run", "/proc/runs/a"]) await expectCode("MISSING", save(path, 1));
-  });
 });

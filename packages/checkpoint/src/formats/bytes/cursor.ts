@@ -4,16 +4,18 @@ import { type ByteSource, readBytes } from "./source";
 
 const WINDOW = 256 * 1024;
 
-/** Walks a source forwards through a window of 256 KiB: parsers wait only where the window ends. */
+/** Walks a source forwards through a window, 256 KiB without another: parsers wait only where the window ends. */
 export class ByteCursor {
   #window: Uint8Array = new Uint8Array(0);
   #view = new DataView(this.#window.buffer);
   #windowStart = 0;
   #position: number;
-  readonly source: ByteSource;
 
-  constructor(source: ByteSource, position = 0) {
-    this.source = source;
+  constructor(
+    readonly source: ByteSource,
+    position = 0,
+    private readonly ahead = WINDOW,
+  ) {
     this.#position = position;
   }
 
@@ -34,7 +36,7 @@ export class ByteCursor {
   async need(length: number): Promise<void> {
     if (this.has(length)) return;
     if (length > this.remaining) throw this.corrupt(`${length} more bytes are needed, got ${this.remaining}`);
-    const bytes = await readBytes(this.source, this.#position, Math.min(Math.max(length, WINDOW), this.remaining));
+    const bytes = await readBytes(this.source, this.#position, Math.min(Math.max(length, this.ahead), this.remaining));
     this.#window = bytes;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     this.#windowStart = this.#position;

@@ -56,9 +56,8 @@ export async function writeFolder(
   const problem = () => "other systems' folders are complete when they get their name, and nothing is renamed here.";
   check(!fileSystem.unfinished, "UNSUPPORTED", path, problem, "Write it to a disk and copy it.");
   await replacing(fileSystem, path, "writing", async ({ target, temporary, attempt, kind }) => {
-    const isOther = () => "a folder is to be written, a pipe, a socket or a device is there.";
-    check(kind !== "other", "BAD_ARGUMENT", path, isOther, "Write elsewhere.");
-    const taken = kind === "file" || (kind === "folder" && (await fileSystem.list(target)).length > 0);
+    const taken =
+      kind === "file" || kind === "other" || (kind === "folder" && (await fileSystem.list(target)).length > 0);
     const advice = "Pass overwrite: true, or write elsewhere.";
     check(!taken || options.overwrite === true, "BAD_ARGUMENT", path, () => "something is there already.", advice);
     await fileSystem.makeFolder(temporary);

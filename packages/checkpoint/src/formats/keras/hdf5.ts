@@ -4,7 +4,7 @@
  */
 import { check, OptError } from "@opt/core";
 import type { Dataset, File, Group } from "h5wasm";
-import { type ImportOptions, mostTensors } from "../../format/source";
+import { mostTensors } from "../../format/source";
 import { type ByteSource, readBytes } from "../bytes/source";
 import { type Slab, slabs } from "./slabs";
 
@@ -96,10 +96,10 @@ export class Hdf5File {
   }
 
   /** Throws REFUSED for more datasets, or more bytes once unpacked, than a file of this length is likely to hold. */
-  async datasets(options: ImportOptions = {}): Promise<Hdf5Dataset[]> {
+  async datasets(): Promise<Hdf5Dataset[]> {
     const found: Hdf5Dataset[] = [];
-    const most = mostTensors(this.#source.byteLength, options);
-    const mostUnpacked = options.maxUnpacked ?? FREE_UNPACKED + UNPACKED_PER_BYTE * this.#source.byteLength;
+    const most = mostTensors(this.#source.byteLength);
+    const mostUnpacked = FREE_UNPACKED + UNPACKED_PER_BYTE * this.#source.byteLength;
     let unpacked = 0;
     // Hard links may make a group its own grandchild.
     let budget = this.#source.byteLength / 16 + 16;
@@ -114,11 +114,10 @@ export class Hdf5File {
           if (dataset === undefined) continue;
           found.push(dataset);
           unpacked += dataset.bytes.byteLength;
-          const fits = unpacked <= mostUnpacked && chunkBytes <= Math.max(LARGEST_CHUNK, options.maxUnpacked ?? 0);
+          const fits = unpacked <= mostUnpacked && chunkBytes <= LARGEST_CHUNK;
           const problem = () =>
             `${name} makes it ${found.length} datasets that unpack to ${unpacked} bytes, in chunks of ${chunkBytes}.`;
-          const advice = "If you trust it, raise maxUnpacked (--max-unpacked) or maxTensors (--max-tensors).";
-          check(found.length <= most && fits, "REFUSED", this.#source.path, problem, advice);
+          check(found.length <= most && fits, "REFUSED", this.#source.path, problem, "Save it without compression.");
         }
       }
     };

@@ -1,6 +1,6 @@
 /** Keras 3: `.weights.h5`, and `.keras`, a zip of the model's config and that file. */
 import type { StoredDType } from "../../format/dtype";
-import type { ImportOptions, Json } from "../../format/source";
+import type { Json } from "../../format/source";
 import { missing, unsupported } from "../bytes/errors";
 import { wholeTensors } from "../bytes/foreign-tensor";
 import { parseJson } from "../bytes/json";
@@ -12,14 +12,14 @@ import { isHdf5 } from "./signature";
 
 const LARGEST_CONFIG = 64 * 1024 * 1024;
 
-export const kerasReader = formatReader("Keras", async ({ path, file, options }) => {
+export const kerasReader = formatReader("Keras", async ({ path, file }) => {
   const source = await file();
   const { weights, values } = isHdf5(await readBytes(source, 0, Math.min(8, source.byteLength)))
     ? { weights: source, values: {} }
-    : await openArchive(source, options);
+    : await openArchive(source);
   const hdf5 = await Hdf5File.open(weights);
   try {
-    const found = (await hdf5.datasets(options)).map((dataset) => {
+    const found = (await hdf5.datasets()).map((dataset) => {
       const { name, shape, bytes } = dataset;
       return [name, { dtype: dtypeOf(dataset, path), shape, bytes }] as const;
     });
@@ -31,11 +31,8 @@ export const kerasReader = formatReader("Keras", async ({ path, file, options })
 });
 
 /** The weights of a `.keras` archive; its config and metadata become values. */
-async function openArchive(
-  source: ByteSource,
-  options: ImportOptions,
-): Promise<{ weights: ByteSource; values: Record<string, Json> }> {
-  const members = await openZip(source, options);
+async function openArchive(source: ByteSource): Promise<{ weights: ByteSource; values: Record<string, Json> }> {
+  const members = await openZip(source);
   const weights = members.get("model.weights.h5");
   if (!weights) throw missing(source.path, "the archive has no model.weights.h5", "Save the model with Keras 3.");
   const values: Record<string, Json> = {};

@@ -118,11 +118,8 @@ describe("ranks of MindSpore", () => {
 });
 
 describe("a file of MindSpore", () => {
-  const file = (
-    values: Parameters<typeof mindsporeFile>[0],
-    name = "net-1_32.ckpt",
-    options: ImportOptions = {},
-  ): Promise<TensorSource> => openForeign(`/root/${name}`, memoryFiles({ [name]: mindsporeFile(values) }), options);
+  const file = (values: Parameters<typeof mindsporeFile>[0], name = "net-1_32.ckpt"): Promise<TensorSource> =>
+    openForeign(`/root/${name}`, memoryFiles({ [name]: mindsporeFile(values) }));
 
   it("keeps the step of its name", async () => {
     expect((await file([["w", [1], "Float32", floats(1)]])).step).toBe(32);
@@ -154,10 +151,9 @@ describe("a file of MindSpore", () => {
     expect([...source.unreadable!.keys()]).toEqual(["packed"]);
   });
 
-  it("names no more parameters than its size makes likely, unless it may", async () => {
+  it("names no more parameters than its size makes likely", async () => {
     const many = Array.from({ length: 200_000 }, (_, i) => [`${i}`, [0], "Int8", new Uint8Array(0)] as const);
     await expectCode("REFUSED", file(many));
-    expect((await file(many.slice(0, 1000), "a.ckpt", { maxTensors: 1000 })).tensors.size).toBe(1000);
-    await expectCode("REFUSED", file(many.slice(0, 1000), "a.ckpt", { maxTensors: 999 }));
+    expect((await file(many.slice(0, 1000))).tensors.size).toBe(1000);
   });
 });

@@ -23,7 +23,7 @@ export const mindsporeRanksReader = formatReader("MindSpore ranks", async (openi
   const values: Record<string, Json> = {};
   const unreadable = new Map<string, string>();
   for (const [rank, name] of files.entries()) {
-    const read = await readMindspore(await file(join(path, name)), name, options);
+    const read = await readMindspore(await file(join(path, name)), name);
     Object.assign(values, read.values);
     for (const [key, reason] of read.unreadable) unreadable.set(key, reason);
     for (const tensor of read.tensors) {

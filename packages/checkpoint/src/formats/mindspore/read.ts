@@ -1,6 +1,6 @@
 /** MindSpore `.ckpt` files: values one after another, each with its tag, dims, type and contents. */
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
-import type { ImportOptions, Json, SourceTensor } from "../../format/source";
+import type { Json, SourceTensor } from "../../format/source";
 import { basename } from "../../stores/path";
 import { corrupt, quoted } from "../bytes/errors";
 import { wholeTensor } from "../bytes/foreign-tensor";
@@ -12,8 +12,8 @@ import { checkMindsporeCrc, type MindsporeValue, readMindsporeValues } from "./v
 
 const LONGEST_STRING = 1 << 24;
 
-export const mindsporeReader = formatReader("MindSpore ckpt", async ({ path, file, options }) => {
-  const contents = await readMindspore(await file(), basename(path), options);
+export const mindsporeReader = formatReader("MindSpore ckpt", async ({ path, file }) => {
+  const contents = await readMindspore(await file(), basename(path));
   return { ...contents, step: contents.step ?? ageOf(path)?.step };
 });
 
@@ -38,12 +38,8 @@ export interface MindsporeContents {
 }
 
 /** The tensors and texts of one file; its checksum, if it has one, is verified before the first tensor is read. */
-export async function readMindspore(
-  source: ByteSource,
-  file: string,
-  options: ImportOptions = {},
-): Promise<MindsporeContents> {
-  const { values: stored, crc, end } = await readMindsporeValues(source, options);
+export async function readMindspore(source: ByteSource, file: string): Promise<MindsporeContents> {
+  const { values: stored, crc, end } = await readMindsporeValues(source);
   let checked: Promise<void> | undefined;
   const guarded = (bytes: ByteSource): ByteSource => ({
     ...bytes,

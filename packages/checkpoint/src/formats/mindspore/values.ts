@@ -1,6 +1,6 @@
 /** The values of a MindSpore `.ckpt`, read one after another with their contents left where they lie; and their bytes again. */
 import { check } from "@opt/core";
-import { type ImportOptions, mostTensors } from "../../format/source";
+import { mostTensors } from "../../format/source";
 import { ByteCursor } from "../bytes/cursor";
 import { corrupt, unsupported } from "../bytes/errors";
 import { latin1 } from "../bytes/latin1";
@@ -22,18 +22,17 @@ const LONGEST_TEXT = 4096;
 /** All values of a file, in order, and its checksum's end if it has one. Throws CORRUPT, UNSUPPORTED, REFUSED. */
 export async function readMindsporeValues(
   source: ByteSource,
-  options: ImportOptions = {},
 ): Promise<{ values: MindsporeValue[]; crc: number | undefined; end: number }> {
   await rejectEncrypted(source);
   const crc = await storedCrc(source);
   const end = crc === undefined ? source.byteLength : source.byteLength - CRC_TRAILER;
   const cursor = new ByteCursor(source);
   const values: MindsporeValue[] = [];
-  const most = mostTensors(source.byteLength, options);
+  const most = mostTensors(source.byteLength);
   await eachField(cursor, end, async (field) => {
     if (field.number !== 1 || field.kind !== "bytes") return;
-    const advice = "If you trust it, raise maxTensors (--max-tensors).";
-    check(values.length < most, "REFUSED", source.path, () => `the file names more than ${most} parameters.`, advice);
+    const problem = () => `the file names more than ${most} parameters.`;
+    check(values.length < most, "REFUSED", source.path, problem, "Its size makes that unlikely: use another copy.");
     values.push(await readValue(cursor, field.end));
   });
   if (values.length === 0 && source.byteLength > 0) {

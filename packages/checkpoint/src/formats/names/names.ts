@@ -7,7 +7,6 @@ import { byName, renamed, scalarTensor } from "../bytes/foreign-tensor";
 import { kerasNames } from "../keras/names";
 import { type PythonTree, renameTensors } from "../python/tree";
 import { torchNames } from "../torch/names";
-import { checkMappedStates } from "./mapped";
 import { type Naming, type NamingContext, type Renaming, STRUCTURE_KEY } from "./renaming";
 import { scalarOf } from "./scalars";
 import { prefixedNames, suffixedNames } from "./states";
@@ -28,7 +27,7 @@ const SHOWN = 12;
 /**
  * The same checkpoint under our names; several files (a model and its optimizer) become one. `map` comes first; what it does not name goes
  * by the formats' own rules. Names are proven, never guessed: throws BAD_STATE, and says what a map has to name, where optimizer state
- * cannot be told, or what the user says is disproved; BAD_SHAPE where a map gives state to a parameter of another shape; DUPLICATE where two names fall together; MISSING for a key that names nothing.
+ * cannot be told, or what the user says is disproved; DUPLICATE where two names fall together; MISSING for a key that names nothing.
  */
 export async function underOurNames(
   sources: TensorSource | readonly TensorSource[],
@@ -50,7 +49,6 @@ export async function underOurNames(
   const idle = new Set(whole.structure === undefined ? renamings.flatMap(({ kept = [] }) => [...kept]) : []);
   const active = [...whole.tensors.values()].filter(({ name }) => !idle.has(name));
   const tensors = renamed(active, nameOf, { path: whole.path, advice: "Use --map." });
-  checkMappedStates(mapped, tensors, whole.path);
   for (const [name, tensor] of tensors) tensors.set(name, withRole(tensor, tensors, states.get(name)));
   for (const step of await stepsOf(whole, renamings, tensors)) tensors.set(step.name, step);
   const { structure, unreadable, ...rest } = whole;

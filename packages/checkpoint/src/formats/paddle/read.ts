@@ -6,23 +6,22 @@ import { joined } from "../bytes/source";
 import { PADDLE_NAMES } from "../names/states";
 import { NUMPY_GLOBALS, numpyArray } from "../python/numpy-array";
 import { readPickleOf } from "../python/pickle";
-import { pickleMemory } from "../python/pickle-stack";
 import { childrenOf, nameTree, PLAIN_GLOBALS } from "../python/values";
 import { counts } from "../torch/tensors";
 
 const PARTS = "UnpackBigParamInfor@@";
 const GLOBALS = { globals: new Set([...PLAIN_GLOBALS, ...NUMPY_GLOBALS]) };
 
-export const paddleReader = formatReader("Paddle", async ({ path, file, options }) => {
+export const paddleReader = formatReader("Paddle", async ({ path, file }) => {
   const source = await file();
-  const root = await readPickleOf(source, { ...GLOBALS, ...pickleMemory(options) });
+  const root = await readPickleOf(source, GLOBALS);
   if (!(root instanceof Map)) throw damaged(path, "the pickle holds no dict");
   const parts = root.get(PARTS);
   root.delete(PARTS);
   // Names in these two tables may hold dots and must not be taken apart.
   const structured = root.get(PADDLE_NAMES);
   root.delete(PADDLE_NAMES);
-  const { tensors, values, unreadable } = await nameTree(root, source, (value) => numpyArray(value, source), options);
+  const { tensors, values, unreadable } = await nameTree(root, source, (value) => numpyArray(value, source));
   joinParts(tensors, parts, path);
   if (structured instanceof Map) {
     values[PADDLE_NAMES] = Object.fromEntries([...structured].map(([key, value]) => [String(key), String(value)]));

@@ -1,5 +1,4 @@
 /** The stack and the memo of a pickle's machine, and what all that they have held takes in memory. */
-import type { ImportOptions } from "../../format/source";
 import type { ByteCursor } from "../bytes/cursor";
 
 const MARK = Symbol("mark");
@@ -11,13 +10,7 @@ const MEMO_COST = 48;
 const VALUE_COST = 16;
 const FREE_COST = 64 * 1024 * 1024;
 const COST_PER_BYTE = 48;
-const COST_OF_TENSOR = 8 * 1024;
 const HIGHEST_COST = 192 * 1024 * 1024;
-
-/** Who allows more tensors than usual allows what describes them, too. */
-export function pickleMemory({ maxTensors }: ImportOptions): { memory?: number } {
-  return maxTensors === undefined ? {} : { memory: Math.max(HIGHEST_COST, maxTensors * COST_OF_TENSOR) };
-}
 
 export class PickleStack {
   readonly #cursor: ByteCursor;

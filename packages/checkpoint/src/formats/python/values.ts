@@ -1,6 +1,6 @@
 /** Python objects that a pickle describes, as named tensors and plain values: nested dicts and lists become dotted names. */
 import { OptError } from "@opt/core";
-import { type ImportOptions, type Json, mostTensors } from "../../format/source";
+import { type Json, mostTensors } from "../../format/source";
 import { corrupt, duplicate, unsupported } from "../bytes/errors";
 import { type ByteSource, readBytes } from "../bytes/source";
 import { numpyScalar } from "./numpy-array";
@@ -41,12 +41,11 @@ export async function nameTree<T>(
   root: unknown,
   source: ByteSource,
   tensorOf: (value: unknown) => T | undefined,
-  options: ImportOptions = {},
 ): Promise<NamedTree<T>> {
   const tensors = new Map<string, T>();
   const values = new Map<string, Json>();
   const unreadable = new Map<string, string>();
-  let budget = Math.min(source.byteLength + 1000, NODES_PER_TENSOR * mostTensors(source.byteLength, options));
+  let budget = Math.min(source.byteLength + 1000, NODES_PER_TENSOR * mostTensors(source.byteLength));
   const readLeaf = async (value: unknown, name: string): Promise<PythonTree> => {
     if (tensors.has(name) || values.has(name) || unreadable.has(name))
       throw duplicate(source.path, `two entries are called ${JSON.stringify(name)}`);

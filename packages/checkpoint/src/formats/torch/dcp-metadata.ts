@@ -1,11 +1,9 @@
 /** `.metadata` of a PyTorch DCP folder: a pickle (protocol 4) of which chunk of which tensor lies where. */
 import type { StoredDType } from "../../format/dtype";
-import type { ImportOptions } from "../../format/source";
 import { corrupt, missing, unsupported } from "../bytes/errors";
 import type { ByteSource } from "../bytes/source";
 import { type PickleLimits, readPickleOf } from "../python/pickle";
 import { PickleCall, PickleTuple } from "../python/pickle-objects";
-import { pickleMemory } from "../python/pickle-stack";
 import type { PythonTree } from "../python/tree";
 import { counts, TORCH_PICKLE, torchDType } from "./tensors";
 
@@ -57,9 +55,9 @@ export interface DcpMetadata {
 }
 
 /** Reads `.metadata`. Throws CORRUPT, REFUSED, UNSUPPORTED. */
-export async function readDcpMetadata(source: ByteSource, options: ImportOptions = {}): Promise<DcpMetadata> {
+export async function readDcpMetadata(source: ByteSource): Promise<DcpMetadata> {
   const where = source.path;
-  const root = fields(await readPickleOf(source, { ...LIMITS, ...pickleMemory(options) }), "Metadata", where);
+  const root = fields(await readPickleOf(source, LIMITS), "Metadata", where);
   const items = new Map<string, DcpTensor | undefined>();
   for (const [name, stored] of table(root.get("state_dict_metadata"), where)) {
     if (typeof name !== "string") throw damaged(where, "an item has no name");

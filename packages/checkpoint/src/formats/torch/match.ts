@@ -1,7 +1,6 @@
 /** Finds the model that an optimizer of PyTorch trains, and which of its parameters each number is. */
 import type { SourceTensor, TensorSource } from "../../format/source";
 import { badState } from "../bytes/errors";
-import { isWeight, rejectMapped } from "../names/mapped";
 import type { NamingContext, Unproven } from "../names/renaming";
 import { SHAPED_STATES } from "../names/states";
 import { dictOf, type PythonTree, tensorOf } from "../python/tree";
@@ -70,7 +69,6 @@ export function resolve(optimizer: TorchOptimizer, models: readonly Model[], con
       if (name !== undefined) given.set(key, name);
     });
   }
-  for (const key of given.keys()) checkMapped(key, optimizer, models, context);
   const open = entries.filter((key) => !given.has(key));
   if (entries.length === 0)
     return { optimizer, names: given, model: trainedModel(optimizer, models, given), unproven: [] };
@@ -178,18 +176,6 @@ function shapeOf(optimizer: TorchOptimizer, key: string, { tensors }: TensorSour
   // Adafactor's factors have the rows and the columns of their parameter.
   const [rows, columns] = ["row_var", "col_var"].map((state) => tensors.get(tensorOf(states?.get(state)) ?? ""));
   return rows && columns && [...rows.shape.slice(0, -1), columns.shape.at(-1)!];
-}
-
-/** A name from the map is that of a parameter of some model that is there, and of one with the shape of the state. */
-function checkMapped(key: string, optimizer: TorchOptimizer, all: readonly Model[], context: NamingContext): void {
-  const entry = `${optimizer.prefix}state.${key}`;
-  const name = context.map?.[entry];
-  const models = all.filter(({ parameters }) => [...parameters.values()].some(isWeight));
-  if (name === undefined || models.length === 0) return;
-  const known = models.flatMap(({ prefix, parameters }) =>
-    ["", prefix].flatMap((word) => [...parameters].map(([own, tensor]) => [word + own, tensor] as const)),
-  );
-  rejectMapped(entry, name, shapeOf(optimizer, key, context.source), known, context.source.path);
 }
 
 /** Where the shapes prove another order than the model's; undefined where they do not. */

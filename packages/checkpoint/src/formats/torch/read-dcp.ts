@@ -15,10 +15,10 @@ import { readTorch, stepOf } from "./read";
 
 type Stored = NamedTree<ForeignTensor>;
 
-export const dcpReader = formatReader("PyTorch DCP", async ({ path, file: open, options }) => {
+export const dcpReader = formatReader("PyTorch DCP", async ({ path, file: open }) => {
   const readAt = async ({ file, begin, byteLength }: DcpLocation): Promise<Stored> =>
-    readTorch(partOf(await open(insideOf(path, file, path)), begin, byteLength), options);
-  const metadata = await readDcpMetadata(await open(join(path, ".metadata")), options);
+    readTorch(partOf(await open(insideOf(path, file, path)), begin, byteLength));
+  const metadata = await readDcpMetadata(await open(join(path, ".metadata")));
   const tensors: SourceTensor[] = [];
   const values: Record<string, Json> = {};
   const unreadable = new Map<string, string>();

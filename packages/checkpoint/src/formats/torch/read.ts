@@ -1,14 +1,13 @@
 /** PyTorch `.pt` and `.pth` files: a zip of a pickle and its storages, or (before 1.6) pickles followed by raw storages. */
-import type { ImportOptions, Json } from "../../format/source";
+import type { Json } from "../../format/source";
 import { isCount } from "../../layout/counts";
 import { ByteCursor } from "../bytes/cursor";
 import { corrupt, missing, unsupported } from "../bytes/errors";
 import { type ForeignTensor, wholeTensors } from "../bytes/foreign-tensor";
 import { formatReader } from "../bytes/reader";
 import { type ByteSource, partOf, readBytes } from "../bytes/source";
-import { type PickleLimits, readPickle, readPickleOf } from "../python/pickle";
+import { readPickle, readPickleOf } from "../python/pickle";
 import type { PicklePersistent } from "../python/pickle-objects";
-import { pickleMemory } from "../python/pickle-stack";
 import { type NamedTree, nameTree } from "../python/values";
 import { indexReader } from "../safetensors/read-index";
 import { openZip } from "../zip/read";
@@ -18,8 +17,8 @@ const LEGACY_MAGIC = 0x1950a86a20f9469cfc6cn;
 const LEGACY_PROTOCOL = 1001;
 const LONGEST_PICKLE = 1 << 30;
 
-export const torchFileReader = formatReader("PyTorch", async ({ path, file, options }) => {
-  const { tensors, values, unreadable, tree } = await readTorch(await file(), options);
+export const torchFileReader = formatReader("PyTorch", async ({ path, file }) => {
+  const { tensors, values, unreadable, tree } = await readTorch(await file());
   const named = [...tensors].map(([key, tensor]) => [key || "tensor", tensor] as const);
   const structure = tree as Json;
   return { tensors: wholeTensors(named, path), step: stepOf(values), values, unreadable, structure };
@@ -34,17 +33,15 @@ export function stepOf(values: { readonly [key: string]: Json }): number | undef
 }
 
 /** The named tensors and values of what `torch.save` wrote, zip or legacy. Throws CORRUPT, REFUSED, UNSUPPORTED, DUPLICATE. */
-export async function readTorch(source: ByteSource, options: ImportOptions = {}): Promise<NamedTree<ForeignTensor>> {
+export async function readTorch(source: ByteSource): Promise<NamedTree<ForeignTensor>> {
   const head = await readBytes(source, 0, Math.min(4, source.byteLength));
-  const limits = { ...TORCH_PICKLE, ...pickleMemory(options) };
-  const { root, pickle, storages } =
-    head[0] === 0x50 ? await readTorchZip(source, limits, options) : await readLegacy(source, limits);
+  const { root, pickle, storages } = await (head[0] === 0x50 ? readTorchZip(source) : readLegacy(source));
   const storage = ({ key, width, first, count }: StorageId): ByteSource => {
     const stored = storages(key);
     if (stored === undefined) throw missing(source.path, `storage ${key.slice(0, 50)} is not there`);
     return partOf(stored, first * width, count * width);
   };
-  return nameTree(root, pickle, (value) => torchTensor(value, pickle, storage), options);
+  return nameTree(root, pickle, (value) => torchTensor(value, pickle, storage));
 }
 
 interface TorchPickle {
@@ -53,8 +50,8 @@ interface TorchPickle {
   storages(key: string): ByteSource | undefined;
 }
 
-async function readTorchZip(source: ByteSource, limits: PickleLimits, options: ImportOptions): Promise<TorchPickle> {
-  const members = await openZip(source, options);
+async function readTorchZip(source: ByteSource): Promise<TorchPickle> {
+  const members = await openZip(source);
   const name = [...members.keys()].find((member) => /^[^/]+\/data\.pkl$/.test(member)) ?? "";
   const pickle = members.get(name);
   if (pickle === undefined) throw damaged(source.path, "the archive has no data.pkl");
@@ -63,16 +60,16 @@ async function readTorchZip(source: ByteSource, limits: PickleLimits, options: I
   const said = order && new TextDecoder().decode(await readBytes(order, 0, Math.min(16, order.byteLength)));
   if (said !== undefined && said !== "little") throw bigEndian(source.path);
   if (pickle.byteLength > LONGEST_PICKLE) throw damaged(pickle.path, "the pickle is longer than 1 GiB");
-  const root = await readPickleOf(pickle, limits);
+  const root = await readPickleOf(pickle, TORCH_PICKLE);
   return { root, pickle, storages: (key) => members.get(`${folder}data/${key}`) };
 }
 
-async function readLegacy(source: ByteSource, limits: PickleLimits): Promise<TorchPickle> {
+async function readLegacy(source: ByteSource): Promise<TorchPickle> {
   const { path } = source;
   const cursor = new ByteCursor(source);
-  if ((await readPickle(cursor, limits)) !== LEGACY_MAGIC) throw damaged(path, "the magic number is missing");
-  if ((await readPickle(cursor, limits)) !== LEGACY_PROTOCOL) throw damaged(path, "the protocol is not 1001");
-  const system = await readPickle(cursor, limits);
+  if ((await readPickle(cursor, TORCH_PICKLE)) !== LEGACY_MAGIC) throw damaged(path, "the magic number is missing");
+  if ((await readPickle(cursor, TORCH_PICKLE)) !== LEGACY_PROTOCOL) throw damaged(path, "the protocol is not 1001");
+  const system = await readPickle(cursor, TORCH_PICKLE);
   if (system instanceof Map && system.get("little_endian") === false) throw bigEndian(path);
   // The storages follow in the order of their keys: an element count each, whose width only the tensors' ids tell.
   const widths = new Map<string, number>();
@@ -80,8 +77,8 @@ async function readLegacy(source: ByteSource, limits: PickleLimits): Promise<Tor
     const { key, width } = storageId(persistent, path);
     widths.set(key, width);
   };
-  const root = await readPickle(cursor, { ...limits, persistent: note });
-  const keys = await readPickle(cursor, limits);
+  const root = await readPickle(cursor, { ...TORCH_PICKLE, persistent: note });
+  const keys = await readPickle(cursor, TORCH_PICKLE);
   if (!Array.isArray(keys)) throw damaged(path, "the list of storages is missing");
   const storages = new Map<string, ByteSource>();
   for (const key of keys.map(String)) {

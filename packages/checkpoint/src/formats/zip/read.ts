@@ -1,9 +1,10 @@
 /** Zip archives as checkpoints use them: stored members, found by the central directory and read where they lie. */
 import { check, OptError } from "@opt/core";
-import { type ImportOptions, mostTensors } from "../../format/source";
+import { mostTensors } from "../../format/source";
+import { ByteCursor } from "../bytes/cursor";
 import { corrupt, unsupported } from "../bytes/errors";
 import { latin1 } from "../bytes/latin1";
-import { type ByteSource, checkRange, partOf, readBytes, verified } from "../bytes/source";
+import { type ByteSource, partOf, readBytes, verified } from "../bytes/source";
 import {
   CENTRAL,
   ENCRYPTED,
@@ -18,12 +19,11 @@ import {
   wideAt,
 } from "./records";
 
-/** The directory's entries follow each other: so much is read at once. */
+/** Read at once where members begin: most are longer, and stepped over. */
 const WINDOW = 64 * 1024;
 
 /** Members of a PyTorch file that are no storages. */
 const OTHER_MEMBERS = 16;
-const TRUST = "If you trust it, raise maxTensors (--max-tensors).";
 
 interface Entry {
   readonly name: string;
@@ -36,35 +36,37 @@ interface Entry {
 }
 
 /** The members of an archive by name; each is checked against its CRC-32 when it is first read. Throws CORRUPT, REFUSED, UNSUPPORTED. */
-export async function openZip(source: ByteSource, options: ImportOptions = {}): Promise<Map<string, ByteSource>> {
-  const window = new Window(source);
-  const entries = await readDirectory(window, mostTensors(source.byteLength, options) + OTHER_MEMBERS);
+export async function openZip(source: ByteSource): Promise<Map<string, ByteSource>> {
+  const entries = await readDirectory(source, mostTensors(source.byteLength) + OTHER_MEMBERS);
   entries.sort((a, b) => a.begin - b.begin);
   const members = new Map<string, ByteSource>();
-  let end = 0;
+  const cursor = new ByteCursor(source, 0, WINDOW);
   for (const entry of entries) {
     const { name, byteLength, begin } = entry;
     const path = `${source.path}:${name}`;
     if (members.has(name)) throw damaged(path, "two members have this name");
     if (entry.isEncrypted || entry.method !== 0) throw packed(path, entry);
-    if (begin < end) throw damaged(path, "the member overlaps the one before it");
-    const header = await window.view(begin, LOCAL.byteLength);
+    if (begin < cursor.position) throw damaged(path, "the member overlaps the one before it");
+    cursor.skip(begin - cursor.position);
+    await cursor.need(LOCAL.byteLength);
+    const header = viewOf(cursor.take(LOCAL.byteLength));
     if (!LOCAL.isAt(header)) throw damaged(path, "no header stands where the directory says");
     const { name: nameLength, extra } = LOCAL.read(header);
-    const data = begin + LOCAL.byteLength + nameLength + extra;
-    end = data + byteLength;
-    members.set(name, verified(partOf(source, data, byteLength, path), entry.crc32));
+    cursor.skip(nameLength + extra);
+    members.set(name, verified(partOf(source, cursor.position, byteLength, path), entry.crc32));
+    cursor.skip(byteLength);
   }
   return members;
 }
 
 /** Where the directory lies, and how many entries it has. */
-async function findDirectory(window: Window): Promise<{ count: number; begin: number; end: number }> {
-  const { path, byteLength } = window.source;
+async function findDirectory(source: ByteSource): Promise<{ count: number; begin: number; end: number }> {
+  const { path, byteLength } = source;
+  const viewAt = async (position: number, length: number) => viewOf(await readBytes(source, position, length));
   // The end's own record may be followed by a comment of 64 KiB.
   const from = Math.max(0, byteLength - END.byteLength - 0xffff);
   if (byteLength < END.byteLength) throw damaged(path, "it is too short for a zip archive");
-  const tail = await window.view(from, byteLength - from);
+  const tail = await viewAt(from, byteLength - from);
   let at = tail.byteLength - END.byteLength;
   const isEnd = () => END.isAt(tail, at) && END.read(tail, at).comment === tail.byteLength - at - END.byteLength;
   while (at >= 0 && !isEnd()) at--;
@@ -72,9 +74,9 @@ async function findDirectory(window: Window): Promise<{ count: number; begin: nu
   let { count, size, begin, disk } = END.read(tail, at);
   if (count === SEE_WIDE_COUNT || size === SEE_WIDE || begin === SEE_WIDE) {
     const locator = from + at - WIDE_LOCATOR.byteLength;
-    if (locator >= 0 && WIDE_LOCATOR.isAt(await window.view(locator, 4))) {
-      const place = WIDE_LOCATOR.read(await window.view(locator, WIDE_LOCATOR.byteLength)).begin;
-      const end = await window.view(exact(place, path), WIDE_END.byteLength);
+    if (locator >= 0 && WIDE_LOCATOR.isAt(await viewAt(locator, 4))) {
+      const place = WIDE_LOCATOR.read(await viewAt(locator, WIDE_LOCATOR.byteLength)).begin;
+      const end = await viewAt(exact(place, path), WIDE_END.byteLength);
       if (!WIDE_END.isAt(end)) throw damaged(path, "the end of its directory is not where it says");
       ({ count, size, begin } = WIDE_END.read(end));
       for (const value of [count, size, begin]) exact(value, path);
@@ -84,36 +86,40 @@ async function findDirectory(window: Window): Promise<{ count: number; begin: nu
   return { count, begin, end: begin + size };
 }
 
-async function readDirectory(window: Window, most: number): Promise<Entry[]> {
-  const { path } = window.source;
-  const { count, begin, end } = await findDirectory(window);
-  check(count <= most, "REFUSED", path, () => `it has more than ${most} members.`, TRUST);
+async function readDirectory(source: ByteSource, most: number): Promise<Entry[]> {
+  const { path } = source;
+  const { count, begin, end } = await findDirectory(source);
+  check(count <= most, "REFUSED", path, () => `it has more than ${most} members.`, "Do not trust it.");
+  const cursor = new ByteCursor(partOf(source, 0, end), begin);
   const entries: Entry[] = [];
-  let at = begin;
   while (entries.length < count) {
-    if (at + CENTRAL.byteLength > end) throw damaged(path, `its directory has ${entries.length} of ${count} members`);
-    const fixed = await window.view(at, CENTRAL.byteLength);
-    if (!CENTRAL.isAt(fixed)) throw damaged(path, `its directory is damaged at byte ${at}`);
-    const { name: nameLength, extra, comment } = CENTRAL.read(fixed);
-    const next = at + CENTRAL.byteLength + nameLength + extra + comment;
-    if (next > end) throw damaged(path, `its directory is damaged at byte ${at}`);
-    const whole = await window.view(at, CENTRAL.byteLength + nameLength + extra);
-    entries.push(entryOf(whole, path));
-    at = next;
+    await cursor.need(CENTRAL.byteLength);
+    const fixed = viewOf(cursor.take(CENTRAL.byteLength));
+    if (!CENTRAL.isAt(fixed)) throw cursor.corrupt("the directory is damaged");
+    const { name, extra, comment, ...fields } = CENTRAL.read(fixed);
+    await cursor.need(name + extra);
+    entries.push(entryOf(fields, cursor.take(name), cursor.take(extra), path));
+    cursor.skip(comment);
   }
   return entries;
 }
 
-function entryOf(view: DataView<ArrayBufferLike>, path: string): Entry {
-  const { flags, method, crc32, name: nameLength, ...narrow } = CENTRAL.read(view);
-  const bytes = new Uint8Array(view.buffer, view.byteOffset + CENTRAL.byteLength, nameLength);
-  const name = flags & UTF8 ? new TextDecoder().decode(bytes) : latin1(bytes);
+type Fields = Omit<ReturnType<typeof CENTRAL.read>, "name" | "extra" | "comment">;
+
+function entryOf(
+  { flags, method, crc32, ...narrow }: Fields,
+  called: Uint8Array,
+  extra: Uint8Array,
+  path: string,
+): Entry {
+  const name = flags & UTF8 ? new TextDecoder().decode(called) : latin1(called);
   if (/^\/|^[A-Za-z]:|\\/.test(name) || name.split("/").includes("..")) {
     const problem = `a member leaves the archive: ${JSON.stringify(name)}.`;
     throw new OptError("REFUSED", path, problem, "Do not unpack this file.");
   }
   // What does not fit into 32 bits stands in an extra field, in this order, as far as it is needed.
-  let wide = wideField(view, CENTRAL.byteLength + nameLength, path);
+  const view = viewOf(extra);
+  let wide = wideField(view, path);
   const widened = (value: number): number => {
     if (value !== SEE_WIDE || wide === undefined) return value;
     wide += 8;
@@ -126,9 +132,11 @@ function entryOf(view: DataView<ArrayBufferLike>, path: string): Entry {
   return { name, isEncrypted: (flags & ENCRYPTED) !== 0, method, crc32, byteLength, begin };
 }
 
+const viewOf = ({ buffer, byteOffset, byteLength }: Uint8Array) => new DataView(buffer, byteOffset, byteLength);
+
 /** Where the values of the extra field for long archives begin. */
-function wideField(view: DataView<ArrayBufferLike>, begin: number, path: string): number | undefined {
-  for (let at = begin; at + 4 <= view.byteLength; ) {
+function wideField(view: DataView<ArrayBufferLike>, path: string): number | undefined {
+  for (let at = 0; at + 4 <= view.byteLength; ) {
     const [id, length] = [view.getUint16(at, true), view.getUint16(at + 2, true)];
     if (at + 4 + length > view.byteLength) throw damaged(path, "an extra field leaves its member");
     if (id === WIDE_FIELD) return at + 4;
@@ -148,26 +156,4 @@ const damaged = (path: string, problem: string) =>
 function packed(path: string, { isEncrypted, method }: Entry): OptError {
   const how = isEncrypted ? "encrypted" : `compressed by method ${method}`;
   return unsupported(path, `members must be stored, this one is ${how}`, "Zip it again with `zip -0`.");
-}
-
-/** A source with a window, so that small reads do not each go to the disk. */
-class Window {
-  readonly source: ByteSource;
-  #bytes: Uint8Array = new Uint8Array(0);
-  #begin = 0;
-
-  constructor(source: ByteSource) {
-    this.source = source;
-  }
-
-  /** Throws CORRUPT for what leaves the source. */
-  async view(position: number, length: number): Promise<DataView<ArrayBufferLike>> {
-    checkRange(this.source, position, length);
-    if (position < this.#begin || position + length > this.#begin + this.#bytes.byteLength) {
-      const available = Math.min(Math.max(length, WINDOW), this.source.byteLength - position);
-      this.#bytes = await readBytes(this.source, position, available);
-      this.#begin = position;
-    }
-    return new DataView(this.#bytes.buffer, this.#bytes.byteOffset + position - this.#begin, length);
-  }
 }

@@ -44,9 +44,8 @@ export function replaceFile<T>(
   write: (temporary: string) => Promise<T>,
 ): Promise<T> {
   return replacing(fileSystem, path, doing, async ({ target, temporary, kind }) => {
-    const other = kind === "folder" ? "a folder" : "a pipe, a socket or a device";
     const isFile = kind === undefined || kind === "file";
-    check(isFile, "BAD_ARGUMENT", target, () => `the output must be a file, ${other} is there.`, "Write elsewhere.");
+    check(isFile, "BAD_ARGUMENT", target, () => "the output must be a file, a folder is there.", "Write elsewhere.");
     if (fileSystem.unfinished) return write(target);
     const folder = dirname(target);
     const hasFolder = (await fileSystem.kind(folder)) === "folder";
