@@ -1,16 +1,14 @@
 /** The objects of a bucket: what S3's requests and answers mean. */
 import { check, OptError } from "@opt/core";
 import type { FolderEntry } from "../stores/file-system";
-import { hex } from "../stores/hex";
 import { fail } from "../stores/objects";
-import type { Answer, Client } from "./client";
+import type { Client } from "./client";
 import { tagsIn } from "./xml";
 
 const PRECONDITION_FAILED = 412;
 
 export class Bucket {
   readonly #client: Client;
-  #fenced: Promise<boolean> | undefined;
 
   constructor(client: Client) {
     this.#client = client;
@@ -65,41 +63,16 @@ export class Bucket {
     return [...found.values()];
   }
 
-  async putOnce(key: string, data: Uint8Array): Promise<boolean> {
-    if (await this.#isFenced(key)) {
-      const answer = await this.#putWhereNone(key, data);
-      return answer.status !== PRECONDITION_FAILED || (answer.isAgain && (await this.#holds(key, data)));
+  /** A store that ignores the condition replaces what is there; one that does not know it (501) is asked again without. */
+  async putOnce(key: string, body: Uint8Array): Promise<boolean> {
+    const headers = { "if-none-match": "*" };
+    const answer = await this.#client.ask("PUT", key, { body, headers, allowed: [PRECONDITION_FAILED, 501] });
+    if (answer.status === 501) {
+      if (await this.stat(key)) return false;
+      await this.#client.ask("PUT", key, { body });
+      return this.#holds(key, body);
     }
-    if (await this.stat(key)) return false;
-    await this.#client.ask("PUT", key, { body: data });
-    return this.#holds(key, data);
-  }
-
-  /** Whether the store knows conditional puts: some take the condition and do not keep it. Asked once. */
-  #isFenced(key: string): Promise<boolean> {
-    this.#fenced ??= this.#probe(`${key}.probe-${hex(crypto.getRandomValues(new Uint8Array(6)))}`);
-    this.#fenced.catch(() => {
-      this.#fenced = undefined;
-    });
-    return this.#fenced;
-  }
-
-  async #probe(key: string): Promise<boolean> {
-    const [first, second] = [new Uint8Array([1]), new Uint8Array([2])];
-    try {
-      const { status } = await this.#putWhereNone(key, first);
-      return status !== 501 && (await this.#putWhereNone(key, second)).status === PRECONDITION_FAILED;
-    } finally {
-      await this.#client.ask("DELETE", key, { allowed: [404] });
-    }
-  }
-
-  #putWhereNone(key: string, body: Uint8Array): Promise<Answer> {
-    return this.#client.ask("PUT", key, {
-      body,
-      headers: { "if-none-match": "*" },
-      allowed: [PRECONDITION_FAILED, 501],
-    });
+    return answer.status !== PRECONDITION_FAILED || (answer.isAgain && (await this.#holds(key, body)));
   }
 
   async #holds(key: string, data: Uint8Array): Promise<boolean> {
@@ -125,13 +98,7 @@ export class Bucket {
     };
   }
 
-  async #complete(
-    key: string,
-    id: string,
-    tags: readonly string[],
-    byteLength: number,
-    before: unknown,
-  ): Promise<void> {
+  async #complete(key: string, id: string, tags: readonly string[], byteLength: number, before: unknown) {
     const parts = tags.map((tag, i) => `<Part><PartNumber>${i + 1}</PartNumber><ETag>${tag}</ETag></Part>`).join("");
     const body = new TextEncoder().encode(`<CompleteMultipartUpload>${parts}</CompleteMultipartUpload>`);
     const asked = this.#client.ask("POST", key, { query: { uploadId: id }, body });

@@ -74,12 +74,7 @@ export class Client {
     return new OptError("IO", where, `${method} must succeed, got ${problem}.`, "Look at the store's documentation.");
   }
 
-  async #once(
-    method: string,
-    key: string,
-    { query = {}, headers = {}, body, into }: Question,
-    isAgain: boolean,
-  ): Promise<Answer> {
+  async #once(method: string, key: string, { query = {}, headers = {}, body, into }: Question, isAgain: boolean) {
     const { root, region, timeout, credentials } = this.#settings;
     const url = new URL(root);
     const path = [this.bucket, ...key.split("/")].map(encodeKey).join("/");

@@ -8,8 +8,7 @@ import { join } from "../stores/path";
 import { crc32, crcText } from "./crc32";
 import { bytesPerElement, isStoredDType, type StoredDType } from "./dtype";
 import { problemOfJson } from "./json/json-text";
-import { jsonText } from "./json/plain";
-import { listText, TextBytes } from "./json/text-bytes";
+import { jsonText, listText } from "./json/plain";
 import type { FileRecord } from "./shard";
 import { isObject, type Json, type ReadLimits, type Role, readWhole } from "./source";
 
@@ -59,10 +58,11 @@ const TAIL_LENGTH = tailOf(0).length;
 
 /** One tensor, one file a line, so that people and diff tools can read it; the last line holds the CRC-32 of all before it. */
 export function encodeManifest(manifest: Manifest): Uint8Array {
-  const text = new TextBytes();
-  for (const line of linesOf(manifest)) text.add(line);
-  text.add(tailOf(crc32(text.bytes())));
-  return text.bytes();
+  const body = new TextEncoder().encode([...linesOf(manifest)].join(""));
+  const bytes = new Uint8Array(body.length + TAIL_LENGTH);
+  bytes.set(body);
+  new TextEncoder().encodeInto(tailOf(crc32(body)), bytes.subarray(body.length));
+  return bytes;
 }
 
 function* linesOf({ step, attempt, world, mesh, files, tensors, values }: Manifest): Generator<string> {

@@ -124,10 +124,7 @@ const COUNTERS = new Set([
 /** An item of a list: `old_dirs.3`. */
 const LISTED = /^([^.]+)\.(\d+)$/;
 
-function statesByParam(
-  tensors: Readonly<Record<string, Tensor>>,
-  known: SavedOptimizer | undefined,
-): Map<string, Record<string, number | Tensor>> {
+function statesByParam(tensors: Readonly<Record<string, Tensor>>, known: SavedOptimizer | undefined) {
   const params = new Set(known ? known.groups.flatMap((group) => group.params) : Object.keys(tensors));
   const states = new Map<string, Record<string, number | Tensor>>();
   for (const [name, tensor] of Object.entries(tensors)) {

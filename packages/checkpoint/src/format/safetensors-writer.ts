@@ -2,7 +2,7 @@
 import { check } from "@opt/core";
 import { elementCount } from "../layout/box";
 import { bytesPerElement, type StoredDType } from "./dtype";
-import { listText, TextBytes } from "./json/text-bytes";
+import { listText } from "./json/plain";
 
 /** The format's own limit. */
 export const MAX_HEADER_BYTES = 100_000_000;
@@ -24,27 +24,24 @@ export function encodeSafetensorsHeader(
 ): { bytes: Uint8Array; begins: Float64Array } {
   const names = new Set(["__metadata__"]);
   const ends = [0];
-  const json = new TextBytes(8);
-  json.add(Object.keys(metadata).length > 0 ? `{"__metadata__":${JSON.stringify(metadata)}` : "{");
-  let comma = Object.keys(metadata).length > 0 ? "," : "";
+  const members = Object.keys(metadata).length > 0 ? [`"__metadata__":${JSON.stringify(metadata)}`] : [];
   for (const { name, dtype, shape } of tensors) {
     const begin = ends.at(-1)!;
     const end = begin + elementCount(shape)! * bytesPerElement(dtype);
     ends.push(end);
     names.add(name);
-    json.add(
-      `${comma}${JSON.stringify(name)}:{"dtype":"${dtype}","shape":${listText(shape)},"data_offsets":[${begin},${end}]}`,
+    members.push(
+      `${JSON.stringify(name)}:{"dtype":"${dtype}","shape":${listText(shape)},"data_offsets":[${begin},${end}]}`,
     );
-    comma = ",";
   }
   const twice = () => "every tensor must have its own name, and none be __metadata__.";
   check(names.size === ends.length, "DUPLICATE", "safetensors", twice, "Rename.");
-  json.add("}");
-  const length = Math.ceil(json.length / align) * align;
+  const json = new TextEncoder().encode(`{${members.join(",")}}`);
+  const length = Math.ceil((8 + json.length) / align) * align;
   const long = () => `a header must be at most ${MAX_HEADER_BYTES} bytes.`;
   check(length - 8 <= MAX_HEADER_BYTES, "BAD_ARGUMENT", "safetensors", long, "Use more files.");
-  json.add(" ".repeat(length - json.length));
-  const bytes = json.bytes();
+  const bytes = new Uint8Array(length).fill(0x20);
+  bytes.set(json, 8);
   new DataView(bytes.buffer).setBigUint64(0, BigInt(length - 8), true);
   return { bytes, begins: Float64Array.from(ends, (end) => length + end) };
 }

@@ -129,12 +129,7 @@ function parseMetadata(value: unknown, where: string): Record<string, string> {
   return value as Record<string, string>;
 }
 
-function parseEntry(
-  name: string,
-  value: unknown,
-  dataOffset: number,
-  where: string,
-): Omit<SafetensorsEntry, "dtype"> & { readonly dtype: string } {
+function parseEntry(name: string, value: unknown, dataOffset: number, where: string) {
   const tensor = JSON.stringify(name);
   if (typeof value !== "object" || value === null) throw corrupt(where, `tensor ${tensor} must be an object.`);
   const { dtype, shape, data_offsets: range } = value as Record<string, unknown>;

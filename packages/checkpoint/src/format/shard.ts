@@ -5,7 +5,7 @@ import { type Box, elementsIn } from "../layout/box";
 import { PAGE } from "../stores/scratch";
 import { joinCrc32 } from "./crc32";
 import { bytesPerElement, type StoredDType } from "./dtype";
-import { listText } from "./json/text-bytes";
+import { listText } from "./json/plain";
 import { encodeSafetensorsHeader, type HeaderEntry } from "./safetensors-writer";
 
 /** The file of a rank. A save that may replace another gives its files a `tag`, so that no reader of the old ones reads the new. */

@@ -1,7 +1,17 @@
 /** Which boxes of a tensor each rank of a layout holds, and the whole shape that ranks hold slices of. */
 import { OptError } from "@opt/core";
-import { type Box, byPlace, describeBox, elementsIn, fits, wholeOf } from "./box";
-import { boxOf, cutOf, entryFor, type LaidOutTensor, type Layout, ranksOf, reject, type TensorLayout } from "./layout";
+import { type Box, describeBox, elementsIn, fits, wholeOf } from "./box";
+import {
+  boxOf,
+  coordinatesOf,
+  cutOf,
+  entryFor,
+  type LaidOutTensor,
+  type Layout,
+  ranksOf,
+  reject,
+  type TensorLayout,
+} from "./layout";
 
 /** A box and the ranks, ascending, that hold it. */
 export interface Placement {
@@ -9,11 +19,7 @@ export interface Placement {
   readonly ranks: readonly number[];
 }
 
-function explicitBoxes(
-  layout: Layout,
-  tensor: LaidOutTensor,
-  boxes: readonly (readonly Box[])[],
-): readonly (readonly Box[])[] {
+function explicitBoxes(layout: Layout, tensor: LaidOutTensor, boxes: readonly (readonly Box[])[]) {
   const title = `tensor ${JSON.stringify(tensor.name)}`;
   const ranks = ranksOf(layout);
   if (boxes.length !== ranks)
@@ -33,9 +39,28 @@ export function boxesOfRank(layout: Layout, tensor: LaidOutTensor, rank: number)
 
 /** Every box of a tensor that holds an element, once, in row-major order. A tensor of no elements is one empty box. */
 export function boxesOf(layout: Layout, tensor: LaidOutTensor): Box[] {
-  return placementsOf(layout, tensor)
-    .map(({ box }) => box)
-    .sort(byPlace);
+  const entry = entryFor(layout, tensor);
+  if (typeof entry === "object" && "boxes" in entry) return placementsOf(layout, tensor).map(({ box }) => box);
+  if (elementsIn({ offset: [], size: tensor.shape }) === 0) return [wholeOf(tensor.shape)];
+  const cut = cutOf(layout, tensor, entry);
+  const intervals = tensor.shape.map((_, d) => {
+    const all = Array.from({ length: cut.parts[d]! }, (_, part) => cut.begin(d, part));
+    return all.filter(([begin, end]) => end > begin);
+  });
+  const lengths = intervals.map(({ length }) => length);
+  const count = lengths.reduce((product, length) => product * length, 1);
+  const boxes: Box[] = [];
+  for (let index = 0; index < count; index++) {
+    const offset = coordinatesOf(index, lengths);
+    const size = new Array<number>(offset.length);
+    for (let d = 0; d < size.length; d++) {
+      const interval = intervals[d]![offset[d]!]!;
+      offset[d] = interval[0];
+      size[d] = interval[1] - interval[0];
+    }
+    boxes.push({ offset, size });
+  }
+  return boxes;
 }
 
 /** The boxes of `boxesOf`, each with the ranks that hold it. */

@@ -73,11 +73,7 @@ export async function diffCheckpoints(a: string, b: string, options: DiffOptions
   );
 }
 
-async function diffSources(
-  a: TensorSource,
-  b: TensorSource,
-  options: DiffOptions & { atol: number; rtol: number },
-): Promise<DiffResult> {
+async function diffSources(a: TensorSource, b: TensorSource, options: DiffOptions & { atol: number; rtol: number }) {
   const verification = new Verification();
   const { names: _, ...all } = options;
   const meant = new Set(

@@ -80,10 +80,7 @@ export async function loadCheckpoint(
   return useSource(path, options, (source) => loadFrom(source, options));
 }
 
-async function loadFrom(
-  source: TensorSource,
-  options: LoadOptions<"tensor" | "plain">,
-): Promise<Loaded<Tensor | LoadedPlainTensor>> {
+async function loadFrom(source: TensorSource, options: LoadOptions<"tensor" | "plain">) {
   const { into, slices = {}, verify = true } = options;
   for (const name of Object.keys(slices)) {
     if (!source.tensors.has(name))

@@ -117,11 +117,7 @@ function besides(writing: number, maxMemory = DEFAULT_MAX_MEMORY): number {
 }
 
 /** Files that are written in one pass: all, or as many as half of the memory holds the parts of. */
-function writtenTogether(
-  lengths: readonly number[],
-  { unfinished }: FileSystem,
-  maxMemory = DEFAULT_MAX_MEMORY,
-): number[][] {
+function writtenTogether(lengths: readonly number[], { unfinished }: FileSystem, maxMemory = DEFAULT_MAX_MEMORY) {
   if (!unfinished) return [[...lengths.keys()]];
   const groups: number[][] = [[]];
   for (const file of lengths.keys()) {

@@ -120,12 +120,7 @@ async function verifyStep({ path, manifest }: NativeSource, options: VerifyOptio
  * Each file is read as a tensor of bytes, whose boxes are its header, its tensors' boxes, and what lies between: a replica that another
  * file's stands for.
  */
-async function verifyFiles(
-  manifest: Manifest,
-  handles: FilePool,
-  found: Findings,
-  report: (bytes: number) => void,
-): Promise<void> {
+async function verifyFiles(manifest: Manifest, handles: FilePool, found: Findings, report: (bytes: number) => void) {
   const verification: Verifier = {
     accept(_tensor, segment, begin, bytes, _isSummed, own) {
       (segment as Segment).sums.add(begin, begin + bytes.length, own ?? crc32(bytes));

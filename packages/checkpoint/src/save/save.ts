@@ -226,12 +226,7 @@ class Save {
     return executeSave(this.holdings, plan, { ranks, fileSystem, folder, fileTag, sha256, checkReplicas, progress });
   }
 
-  async #commit(
-    step: StepFolder,
-    tensors: readonly RecordedTensor[],
-    plan: SavePlan,
-    reports: readonly RankReport[],
-  ): Promise<SaveResult> {
+  async #commit(step: StepFolder, tensors: readonly RecordedTensor[], plan: SavePlan, reports: readonly RankReport[]) {
     if (this.#options.checkReplicas) compareReplicas(plan, reports);
     if (this.#options.layout === undefined && !this.#isWhole) checkNotCopies(plan, reports);
     const whole = { step: this.#step, attempt: step.attempt, mesh: this.#layout.mesh, values: this.#values };

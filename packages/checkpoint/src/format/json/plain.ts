@@ -37,6 +37,13 @@ export function jsonText(value: Json): string {
   return `{${Object.entries(value).map(([name, item]) => `${JSON.stringify(name)}:${jsonText(item)}`)}}`;
 }
 
+/** A list of numbers as JSON, quicker than the list says it itself. */
+export function listText(numbers: readonly number[]): string {
+  let text = "[";
+  for (let i = 0; i < numbers.length; i++) text += i === 0 ? numbers[i] : `,${numbers[i]}`;
+  return `${text}]`;
+}
+
 /** Whether both are the same plain JSON, in whatever order their members stand. */
 export function sameJson(a: Json | undefined, b: Json | undefined): boolean {
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return Object.is(a, b);

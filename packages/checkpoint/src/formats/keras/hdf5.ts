@@ -157,13 +157,7 @@ export class Hdf5File {
     };
   }
 
-  async #readDataset(
-    dataset: Dataset,
-    shape: readonly number[],
-    size: number,
-    target: Uint8Array,
-    position: number,
-  ): Promise<void> {
+  async #readDataset(dataset: Dataset, shape: readonly number[], size: number, target: Uint8Array, position: number) {
     const end = position + target.byteLength;
     for (const slab of slabs(shape, Math.floor(position / size), Math.ceil(end / size), SLAB_BYTES / size)) {
       const bytes = await this.#run(() => this.#readSlab(dataset, slab, size));

@@ -99,12 +99,7 @@ function byLayout(
 }
 
 /** A stage of a pipeline has the devices of its layout: the run's ranks are cut into stages of so many. */
-function byStrategy(
-  name: string,
-  held: readonly HeldPart[],
-  layout: MindsporeLayout,
-  { ranks, path }: MergeContext,
-): { shape: readonly number[]; placed: Placed[] } {
+function byStrategy(name: string, held: readonly HeldPart[], layout: MindsporeLayout, { ranks, path }: MergeContext) {
   const devices = layout.deviceMatrix.reduce((product, size) => product * size, 1);
   if (ranks % devices !== 0) {
     const problem = `${JSON.stringify(name)} was split over ${devices} devices, got the files of ${ranks} ranks`;

@@ -117,11 +117,7 @@ async function created(fileSystem: FileSystem, path: string, pool: FilePool): Pr
   };
 }
 
-async function writeStrategy(
-  fileSystem: FileSystem,
-  folder: string,
-  strategies: ReadonlyMap<string, MindsporeLayout>,
-): Promise<void> {
+async function writeStrategy(fileSystem: FileSystem, folder: string, strategies: ReadonlyMap<string, MindsporeLayout>) {
   await fileSystem.makeFolder(folder);
   await writeBytes(fileSystem, join(folder, "ckpt_strategy.ckpt"), mindsporeStrategy(strategies));
   await fileSystem.syncFolder(folder);

@@ -56,13 +56,6 @@ export class PicklePayloads {
     return line;
   }
 
-  decimal(): boolean | number | bigint {
-    const line = this.line();
-    if (line === "00" || line === "01") return line === "01";
-    if (!/^-?\d+L?$/.test(line)) throw this.#cursor.corrupt("an integer has no digits");
-    return narrow(BigInt(line.replace("L", "")));
-  }
-
   #range(kind: "bytes" | "text", length: number): PickleRange {
     const range = new PickleRange(kind, this.#cursor.position, length);
     this.#cursor.skip(length);

@@ -16,7 +16,7 @@ export interface PickleLimits {
 }
 
 /**
- * Reads one pickle (protocols 0 to 5, the opcodes that builders of plain data use) and leaves the cursor behind it.
+ * Reads one pickle (protocols 2 to 5, the opcodes that builders of plain data use) and leaves the cursor behind it.
  * Throws REFUSED for a global that is not in `limits.globals`, CORRUPT for what is no pickle. Source: CPython's pickletools.
  */
 export async function readPickle(cursor: ByteCursor, limits: PickleLimits): Promise<unknown> {
@@ -71,9 +71,6 @@ const OPCODES = {
   BINFLOAT: [0x47, ({ stack, cursor }) => stack.push(float(cursor.float64BigEndian()))],
   LONG1: [0x8a, ({ stack, payloads, cursor }) => stack.push(payloads.integer(cursor.uint8()))],
   LONG4: [0x8b, ({ stack, payloads, cursor }) => stack.push(payloads.integer(cursor.uint32()))],
-  INT: [0x49, ({ stack, payloads }) => stack.push(payloads.decimal())],
-  LONG: [0x4c, ({ stack, payloads }) => stack.push(payloads.decimal())],
-  FLOAT: [0x46, ({ stack, payloads }) => stack.push(float(Number(payloads.line())))],
   SHORT_BINUNICODE: [0x8c, ({ stack, payloads, cursor }) => stack.push(payloads.string(cursor.uint8()))],
   BINUNICODE: [0x58, ({ stack, payloads, cursor }) => stack.push(payloads.string(cursor.uint32()))],
   BINUNICODE8: [0x8d, ({ stack, payloads, cursor }) => stack.push(payloads.string(cursor.length64()))],

@@ -41,10 +41,7 @@ export function indexReader(
   });
 }
 
-async function readIndex(
-  index: string,
-  fileSystem: FileSystem,
-): Promise<{ metadata: Record<string, Json>; names: [tensor: string, file: string][] }> {
+async function readIndex(index: string, fileSystem: FileSystem) {
   const root = parseJson(await readWhole(fileSystem, index, LARGEST_INDEX), index);
   const names = Object.entries(root.weight_map ?? {});
   if (names.length === 0 || names.some(([, file]) => typeof file !== "string")) {

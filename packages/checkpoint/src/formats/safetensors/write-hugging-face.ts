@@ -2,10 +2,14 @@
 
 import { check } from "@opt/core";
 import { bytesOf } from "../../format/dtype";
+import { encodeMerged } from "../../format/merged";
 import type { SourceTensor, TensorSource } from "../../format/source";
 import { Verification } from "../../format/verification";
-import { type MergeOptions, mergeSource } from "../../read/merge";
+import { wholeOf } from "../../layout/box";
+import type { MergeOptions } from "../../read/merge";
 import { selectTensors } from "../../read/select";
+import { streamFiles } from "../../read/stream-files";
+import { fileOrder } from "../../save/shards/plan";
 import { writeBytes } from "../../stores/file-system";
 import { join } from "../../stores/path";
 import { writeFolder } from "../bytes/write-whole";
@@ -22,43 +26,30 @@ export async function writeHuggingFace(
   folder: string,
   options: HuggingFaceOptions,
 ): Promise<{ tensors: number; unverified: readonly string[] }> {
-  const { maxShardSize, progress } = options;
+  const { maxShardSize } = options;
   const problem = () => `maxShardSize must be a positive whole number of bytes, got ${maxShardSize}.`;
   const isSize = Number.isSafeInteger(maxShardSize) && maxShardSize > 0;
   check(isSize, "BAD_ARGUMENT", "convertCheckpoint", problem, "For example 5e9.");
-  const selected = selectTensors(source, options, new Verification());
+  const verification = new Verification();
+  const selected = selectTensors(source, options, verification);
   const shards = shardsOf(selected, maxShardSize);
-  const total = selected.reduce((sum, tensor) => sum + bytesOf(tensor), 0);
-  const unverified: string[] = [];
-  const { progress: __, ...settings } = options;
-  await writeFolder(folder, settings, async (temporary, fileSystem) => {
-    const weightMap: [string, string][] = [];
-    let done = 0;
-    for (const [i, shard] of shards.entries()) {
-      const number = (n: number): string => String(n).padStart(5, "0");
-      const one = shards.length === 1;
-      const file = one ? "model.safetensors" : `model-${number(i + 1)}-of-${number(shards.length)}.safetensors`;
-      const before = done;
-      const part: TensorSource = {
-        ...source,
-        unreadable: new Map(),
-        tensors: new Map(shard.map(({ name }) => [name, source.tensors.get(name)!])),
-      };
-      const { names: _, ...rest } = settings;
-      const merged = await mergeSource(part, join(temporary, file), {
-        ...rest,
-        fileSystem,
-        ...(progress === undefined ? {} : { progress: ({ bytes }) => progress({ bytes: before + bytes, total }) }),
-      });
-      unverified.push(...merged.unverified);
-      for (const { name } of shard) weightMap.push([name, file]);
-      done += shard.reduce((sum, tensor) => sum + bytesOf(tensor), 0);
-    }
+  const number = (n: number): string => String(n).padStart(5, "0");
+  const nameOf = (i: number): string =>
+    shards.length === 1 ? "model.safetensors" : `model-${number(i + 1)}-of-${number(shards.length)}.safetensors`;
+  await writeFolder(folder, { ...options, progress: undefined }, async (temporary, fileSystem) => {
+    const files = shards.map((shard, i) => {
+      const boxes = shard.map((tensor) => ({ tensor, box: wholeOf(tensor.shape) })).sort(fileOrder);
+      return { folder: temporary, name: nameOf(i), boxes, metadata: encodeMerged(source, shard) };
+    });
+    await streamFiles(fileSystem, files, options);
     if (shards.length === 1) return;
-    const index = { metadata: { total_size: total }, weight_map: Object.fromEntries(weightMap) };
+    const total = selected.reduce((sum, tensor) => sum + bytesOf(tensor), 0);
+    const weightMap = Object.fromEntries(shards.flatMap((shard, i) => shard.map(({ name }) => [name, nameOf(i)])));
+    const index = { metadata: { total_size: total }, weight_map: weightMap };
     const text = new TextEncoder().encode(`${JSON.stringify(index, null, 2)}\n`);
     await writeBytes(fileSystem, join(temporary, "model.safetensors.index.json"), text);
   });
+  const unverified = options.verify === false ? selected.map(({ name }) => name) : verification.unverified();
   return { tensors: selected.length, unverified };
 }
 

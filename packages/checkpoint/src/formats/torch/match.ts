@@ -114,11 +114,7 @@ export function resolve(optimizer: TorchOptimizer, models: readonly Model[], con
 }
 
 /** Where there is no state (plain SGD, no step yet) names are needed for the options of groups alone, which positions tell as well. */
-function trainedModel(
-  { groups }: TorchOptimizer,
-  models: readonly Model[],
-  names: ReadonlyMap<string, string>,
-): Model | undefined {
+function trainedModel({ groups }: TorchOptimizer, models: readonly Model[], names: ReadonlyMap<string, string>) {
   const keys = groups.flatMap(({ params }) => params);
   const isNamed = names.size === keys.length;
   const holding = models.filter(({ parameters }) =>
@@ -179,11 +175,7 @@ function shapeOf(optimizer: TorchOptimizer, key: string, { tensors }: TensorSour
 }
 
 /** Where the shapes prove another order than the model's; undefined where they do not. */
-function disorderOf(
-  { groups, prefix }: TorchOptimizer,
-  names: ReadonlyMap<string, string>,
-  model: Model,
-): string | undefined {
+function disorderOf({ groups, prefix }: TorchOptimizer, names: ReadonlyMap<string, string>, model: Model) {
   if (!model.ordered) return undefined;
   const places = new Map([...model.parameters.keys()].map((name, i) => [name, i]));
   for (const { params } of groups) {

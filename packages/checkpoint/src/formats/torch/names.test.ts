@@ -1,4 +1,3 @@
-import type { ErrorCode } from "@opt/core";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Json, TensorSource } from "../../format/source";
 import { localFileSystem } from "../../platform/local";

@@ -179,10 +179,7 @@ class Context {
   }
 
   /** A file's options: those that were tensors stay tensors where these hold what the options are now. */
-  async #stillTensors(
-    theirs: ReadonlyMap<string, PythonTree>,
-    ours: { readonly [option: string]: Json },
-  ): Promise<ReadonlyMap<string, PythonTree>> {
+  async #stillTensors(theirs: ReadonlyMap<string, PythonTree>, ours: { readonly [option: string]: Json }) {
     const options = new Map<string, PythonTree>();
     for (const [name, value] of theirs) {
       const read = new Set<string>();

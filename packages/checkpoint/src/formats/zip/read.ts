@@ -106,12 +106,7 @@ async function readDirectory(source: ByteSource, most: number): Promise<Entry[]>
 
 type Fields = Omit<ReturnType<typeof CENTRAL.read>, "name" | "extra" | "comment">;
 
-function entryOf(
-  { flags, method, crc32, ...narrow }: Fields,
-  called: Uint8Array,
-  extra: Uint8Array,
-  path: string,
-): Entry {
+function entryOf({ flags, method, crc32, ...narrow }: Fields, called: Uint8Array, extra: Uint8Array, path: string) {
   const name = flags & UTF8 ? new TextDecoder().decode(called) : latin1(called);
   if (/^\/|^[A-Za-z]:|\\/.test(name) || name.split("/").includes("..")) {
     const problem = `a member leaves the archive: ${JSON.stringify(name)}.`;

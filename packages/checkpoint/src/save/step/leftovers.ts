@@ -15,9 +15,6 @@ export interface Leftover {
 /** What nobody can be asked about is taken for dead when it has not changed for this long. */
 const DEAD_AFTER = 3_600_000;
 
-/** What a store is tried with lies beside an attempt. */
-const PROBE = /\.probe-[0-9a-f]+$/;
-
 /** Everything with a suffix in a run's folder that is no step. Throws MISSING, IO. */
 export async function leftoversOf(fileSystem: FileSystem, folder: string): Promise<Leftover[]> {
   const found: Leftover[] = [];
@@ -78,7 +75,7 @@ function ifGone(error: unknown): undefined {
 /** Removes one. Where nothing is renamed, its files lie among those of the step that it was to become: the step's and those of saves at work stay. */
 export async function removeLeftover(fileSystem: FileSystem, path: string): Promise<void> {
   const [, step] = suffixOf(path);
-  if (fileSystem.unfinished && !PROBE.test(path)) await removeUnclaimed(fileSystem, join(dirname(path), step!), path);
+  if (fileSystem.unfinished) await removeUnclaimed(fileSystem, join(dirname(path), step!), path);
   await fileSystem.remove(path);
 }
 
@@ -108,7 +105,7 @@ async function removeUnclaimed(fileSystem: FileSystem, step: string, sign: strin
 }
 
 async function ownerOf(fileSystem: FileSystem, path: string, attempt: string): Promise<Leftover["owner"]> {
-  const life = lifeOf(attempt.replace(PROBE, ""));
+  const life = lifeOf(attempt);
   if (life !== "unknown") return life;
   // A long write changes its file, not the folder that it is in.
   let last = await fileSystem.modified(path);
