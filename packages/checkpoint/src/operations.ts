@@ -1,7 +1,4 @@
-/**
- * What reads, compares and rewrites checkpoints. Each is loaded when it is first called, and readers of other systems' formats when such a
- * file is met: a page that saves and resumes its own run loads little more than that takes.
- */
+/** What reads, compares and rewrites checkpoints. Each is loaded when it is first called, so that pages stay small. */
 import type { Tensor } from "@opt/core";
 import type { Loaded, LoadOptions } from "./read/load";
 import type { Place } from "./read/open";

@@ -1,6 +1,5 @@
 /** Options of `s3FileSystem`, with defaults from the environment. */
 import { check, checkOptions } from "@opt/core";
-import { isCount } from "../layout/counts";
 
 export interface S3Credentials {
   readonly accessKeyId: string;
@@ -43,8 +42,6 @@ export function settingsOf(options: S3Options): Settings {
   const advice = "3 to 63 of a-z, 0-9, - and dots; the folder inside of it is the path.";
   const name = () => `bucket must be a bucket's name, got ${JSON.stringify(bucket)}.`;
   check(isBucket, "BAD_ARGUMENT", WHERE, name, advice);
-  check(isCount(retries), "BAD_ARGUMENT", WHERE, () => `retries must be a whole number from 0, got ${retries}.`);
-  check(timeout > 0, "BAD_ARGUMENT", WHERE, () => `timeout must be positive, got ${timeout}.`, "In milliseconds.");
   const region = options.region ?? env.AWS_REGION ?? env.AWS_DEFAULT_REGION ?? "us-east-1";
   const endpoint = options.endpoint ?? env.AWS_ENDPOINT_URL_S3 ?? env.AWS_ENDPOINT_URL;
   const address = endpoint ?? `https://s3.${region}.amazonaws.com`;
@@ -59,9 +56,5 @@ export function settingsOf(options: S3Options): Settings {
   const howTo =
     'Give { accessKeyId, secretAccessKey }, set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or say "anonymous".';
   check(credentials !== undefined, "BAD_ARGUMENT", WHERE, () => "must have credentials, got undefined.", howTo);
-  const isComplete = (given: unknown) =>
-    typeof given === "object" && given !== null && "accessKeyId" in given && "secretAccessKey" in given;
-  const isCredentials = credentials === "anonymous" || typeof credentials === "function" || isComplete(credentials);
-  check(isCredentials, "BAD_ARGUMENT", WHERE, () => "credentials lack accessKeyId or secretAccessKey.", howTo);
   return { bucket, region, root: new URL(address), credentials, retries, timeout };
 }

@@ -72,7 +72,7 @@ function* linesOf({ step, attempt, world, mesh, files, tensors, values }: Manife
   yield* listed(files, (file) =>
     JSON.stringify({ ...file, headerCrc32: crcText(file.headerCrc32), crc32: crcText(file.crc32) }),
   );
-  yield `,\n${TENSORS}`;
+  yield `,\n"tensors":`;
   yield* listed(tensors, lineOf);
   yield `,\n"values":${jsonText(values)}`;
 }
@@ -92,8 +92,6 @@ function lineOf({ name, dtype, shape, role, follows, boxes }: ManifestTensor): s
   return `${line}]}`;
 }
 
-const TENSORS = '"tensors":';
-
 /** The manifest of a step. Throws MISSING, CORRUPT, UNSUPPORTED, IO, REFUSED for one that is too long. */
 export async function readManifest(fileSystem: FileSystem, step: string, limits: ReadLimits = {}): Promise<Manifest> {
   const path = join(step, MANIFEST_FILE);
@@ -108,65 +106,22 @@ export function parseManifest(bytes: Uint8Array, where: string): Manifest {
   const body = bytes.subarray(0, Math.max(0, bytes.length - TAIL_LENGTH));
   const tail = new TextDecoder("latin1").decode(bytes.subarray(body.length));
   if (tail !== tailOf(crc32(body))) fail("its checksum does not match its bytes.");
-  const list = tensorLines(bytes);
-  const raw = parsed(
-    list ? [bytes.subarray(0, list.begin), bytes.subarray(list.end)].map(decode).join("") : decode(bytes),
-    fail,
-  );
+  const raw = parsed(new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes), fail);
   if (raw.format !== FORMAT_NAME) fail(`format must be ${FORMAT_NAME}, got ${JSON.stringify(raw.format)}.`);
   const version = () => `version ${raw.version} is not known, only ${FORMAT_VERSION}.`;
   check(raw.version === FORMAT_VERSION, "UNSUPPORTED", where, version, "Update @opt/checkpoint.");
-  if (!Array.isArray(raw.tensors) || (list && raw.tensors.length > 0)) fail("tensors must be a list.");
-  const checker = new ManifestChecker(where, fail);
-  return checker.check(raw, list ? lines(bytes, list, fail) : (raw.tensors as unknown[]));
-}
-
-function decode(bytes: Uint8Array): string {
-  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+  return new ManifestChecker(where, fail).check(raw);
 }
 
 function parsed(text: string, fail: (problem: string) => never): Record<string, unknown> {
   try {
     const raw = JSON.parse(text);
-    // What is written back as it was read has no key twice: the quicker proof.
-    const problem = JSON.stringify(raw) === text ? undefined : problemOfJson(text, DEEPEST);
+    // What is written back as it was read, but for the ends of lines, has no key twice: the quicker proof.
+    const problem = JSON.stringify(raw) === text.replaceAll("\n", "") ? undefined : problemOfJson(text, DEEPEST);
     if (problem !== undefined) throw new Error(problem);
     return raw;
   } catch (error) {
     return fail(`must be JSON, got ${error instanceof Error ? error.message : error}.`);
-  }
-}
-
-/** Where the lines of the tensors are; undefined where they are not one a line, as nobody has to write them. */
-function tensorLines(bytes: Uint8Array): { begin: number; end: number } | undefined {
-  const begin = find(bytes, `\n${TENSORS}[\n`, 0);
-  const end = begin === undefined ? undefined : find(bytes, "\n]", begin.end - 1);
-  return begin && end && { begin: begin.end, end: end.begin };
-}
-
-function find(bytes: Uint8Array, text: string, from: number): { begin: number; end: number } | undefined {
-  const wanted = new TextEncoder().encode(text);
-  for (let at = bytes.indexOf(wanted[0]!, from); at >= 0; at = bytes.indexOf(wanted[0]!, at + 1)) {
-    if (wanted.every((byte, i) => bytes[at + i] === byte)) return { begin: at, end: at + wanted.length };
-  }
-  return undefined;
-}
-
-const [NEWLINE, COMMA] = [0x0a, 0x2c];
-
-/** Line by line: what is parsed is checked and dropped before the next, and no text of the whole is made. */
-function* lines(
-  bytes: Uint8Array,
-  { begin, end }: { begin: number; end: number },
-  fail: (problem: string) => never,
-): Generator<unknown> {
-  for (let from = begin; from < end; ) {
-    const found = bytes.indexOf(NEWLINE, from);
-    const to = found < 0 || found > end ? end : found;
-    const isLast = to === end;
-    if (!isLast && bytes[to - 1] !== COMMA) fail("a comma must end each tensor but the last.");
-    yield parsed(decode(bytes.subarray(from, isLast ? to : to - 1)), fail);
-    from = to + 1;
   }
 }
 
@@ -186,19 +141,20 @@ class ManifestChecker {
     this.#fail = fail;
   }
 
-  check(raw: Record<string, unknown>, tensors: Iterable<unknown>): Manifest {
-    const { step, attempt, world, mesh, files, values } = raw;
+  check({ step, attempt, world, mesh, files, tensors, values }: Record<string, unknown>): Manifest {
     if (!isCount(step)) this.#fail(`step must be a whole number, got ${JSON.stringify(step)}.`);
     if (attempt !== undefined && typeof attempt !== "string") this.#fail("attempt must be a name.");
     if (!isCount(world) || world < 1) this.#fail(`world must be positive, got ${JSON.stringify(world)}.`);
     if (!isObject(mesh) || !isCounts(mesh.shape) || !Array.isArray(mesh.axes))
       this.#fail("mesh must have a shape and axes.");
     if (!Array.isArray(files)) this.#fail("files must be a list.");
+    if (!Array.isArray(tensors)) this.#fail("tensors must be a list.");
     if (!isObject(values)) this.#fail("values must be an object.");
     const checkedFiles = (files as unknown[]).map((file) => this.#file(file));
     if (new Set(checkedFiles.map(({ name }) => name)).size < checkedFiles.length) this.#fail("a file occurs twice.");
     const checkedTensors: ManifestTensor[] = [];
-    for (const tensor of tensors) checkedTensors.push(this.#tensor(tensor, checkedFiles, checkedTensors.at(-1)));
+    for (const tensor of tensors as unknown[])
+      checkedTensors.push(this.#tensor(tensor, checkedFiles, checkedTensors.at(-1)));
     if (new Set(checkedTensors.map(({ name }) => name)).size < checkedTensors.length)
       this.#fail("a tensor occurs twice.");
     return {

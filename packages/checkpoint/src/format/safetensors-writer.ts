@@ -13,10 +13,7 @@ export interface HeaderEntry {
   readonly shape: readonly number[];
 }
 
-/**
- * The first bytes of a file that holds these tensors in this order, end to end, and where each begins in it; the last of `begins` is where
- * the file ends. The header is padded with spaces so that the data begin at a multiple of `align` bytes.
- */
+/** The first bytes of a file, padded with spaces to a multiple of `align`, and where each tensor begins; the last of `begins` is the end. */
 export function encodeSafetensorsHeader(
   tensors: Iterable<HeaderEntry>,
   metadata: Readonly<Record<string, string>> = {},

@@ -61,10 +61,7 @@ function keysOf(boxes: readonly ShardBox[]): string[] {
   });
 }
 
-/**
- * What PyTorch's HuggingFaceStorageReader looks for: where in its tensor each entry begins. It takes a key for a tensor of its own, so the
- * keys of further boxes are left out: it then rejects the file, where it would have given garbage.
- */
+/** For PyTorch's HuggingFaceStorageReader: where each tensor's entry begins. Further boxes are left out, so that it rejects the file. */
 function shardMetadata(keys: readonly string[], boxes: readonly ShardBox[]): Record<string, string> {
   const first: string[] = [];
   boxes.forEach(({ tensor: { name }, box }, i) => {

@@ -1,7 +1,4 @@
-/**
- * What every checkpoint format looks like once it is open: named tensors made of boxes whose bytes are read when asked for.
- * Merging, re-slicing, comparing and converting work on this alone; an importer is a function from a path to a TensorSource.
- */
+/** Every checkpoint format once it is open: named tensors made of boxes, whose bytes are read when asked for. */
 import { check } from "@opt/core";
 import type { Layout } from "../layout/layout";
 import type { FilePool } from "../stores/file-pool";
@@ -79,10 +76,7 @@ export interface SelectedTensor extends SourceTensor {
 }
 
 export interface Verifier {
-  /**
-   * Takes bytes of a box from `begin` on; `own` is their checksum, if whoever read them took it. `isSummed`: the box's other bytes are read
-   * too. Throws CORRUPT as soon as the last byte of a box shows that one has changed.
-   */
+  /** Takes bytes of a box; `own` is their checksum, if known; `isSummed`: its other bytes are read too. Throws CORRUPT once a sum is wrong. */
   accept(tensor: string, box: SourceBox, begin: number, bytes: Uint8Array, isSummed: boolean, own?: number): void;
 }
 

@@ -87,10 +87,7 @@ export function placementsGiven(held: Iterable<readonly [rank: number, boxes: re
   return [...placed.values()];
 }
 
-/**
- * The shape of the whole tensor, from the slices that ranks hold: along each dimension the lengths of its parts are added up.
- * `local` tells a rank's slice, or undefined where it holds none. Throws BAD_SHAPE where the slices do not fit each other.
- */
+/** The whole tensor's shape, from the slices that ranks hold (`local`). Throws BAD_SHAPE where the slices do not fit each other. */
 export function wholeShape(
   layout: Layout,
   tensor: { name: string; follows?: string; rank: number },

@@ -1,7 +1,4 @@
-/**
- * Finds the boxes that touch a given one without looking at all of them. Boxes are sorted by their interval along one dimension, those of
- * one interval along the next, and so on: on a grid a search is logarithmic.
- */
+/** Finds the boxes that touch a given one: sorted by one dimension, then the next, so that a search on a grid is logarithmic. */
 import { type Box, elementsIn, elementsShared } from "../layout/box";
 
 /** Of so few boxes all are looked at. */

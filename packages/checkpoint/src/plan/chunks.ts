@@ -10,10 +10,7 @@ export function* chunksOf(shape: readonly number[], most: number): Generator<Box
   else yield* cutAlong(shape, split - 1, Math.max(1, Math.floor(most / inner)));
 }
 
-/**
- * The pieces, in order, of a region of a box that lie in no more than `room` bytes of it each, and leave out no more than `gap` bytes at
- * a time between the elements of a piece. One row of the innermost dimension must fit.
- */
+/** The pieces of a region that each lie in `room` bytes of its box, with gaps of at most `gap` bytes. One innermost row must fit. */
 export function* nearPieces(box: Box, region: Box, width: number, room: number, gap: number): Generator<Box> {
   const { size } = region;
   let stride = width;

@@ -1,7 +1,4 @@
-/**
- * Writes past the system's cache: the disk takes whole pages of memory from where they lie, no processor copies them, and nothing of them
- * is left for the end of the file.
- */
+/** Writes past the system's cache: the disk takes whole pages of memory, and no processor copies them. */
 import * as fs from "node:fs/promises";
 import { hostIo } from "@opt/core";
 import { PAGE } from "../stores/scratch";

@@ -1,7 +1,4 @@
-/**
- * HTTP as Node speaks it: a body leaves from the caller's memory and arrives in it. `fetch` copies what is sent and each piece that arrives,
- * and the collector comes for the copies late.
- */
+/** HTTP by Node's own client, which sends and fills the caller's memory: `fetch` copies both, and the copies are freed late. */
 import { once } from "node:events";
 import { type ClientRequest, request as http, type IncomingMessage } from "node:http";
 import { request as https } from "node:https";

@@ -13,10 +13,7 @@ export function castTensor(tensor: SelectedTensor, dtype: StoredDType): Selected
   return converted(tensor, dtype, (...bytes) => convert(tensor.dtype, bytes[0], dtype, bytes[1], where));
 }
 
-/**
- * Integers of 64 bits (PyTorch's counters) as i32, the only integers that tensors have: the same numbers, or none. What is read throws
- * BAD_DTYPE where one does not fit.
- */
+/** 64-bit integers (PyTorch's counters) as i32, the only integers that tensors have. Reading one that does not fit throws BAD_DTYPE. */
 export function exactI32(tensor: SelectedTensor): SelectedTensor {
   return converted(tensor, "I32", (source, target) => {
     const [from, to] = [source, target].map((bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength));

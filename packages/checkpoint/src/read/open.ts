@@ -81,10 +81,7 @@ async function openForeignStep(path: string, fileSystem: FileSystem, options: Op
   throw new OptError("MISSING", path, `step ${options.step} is asked for, the checkpoint ${has}.`, "Leave step out.");
 }
 
-/**
- * Opens, runs `body` and closes. If it fails, or `isSure` doubts its result, and the step was replaced, renamed or removed meanwhile,
- * it is done again with what is there now.
- */
+/** Opens, runs `body`, closes. Does it again if it fails, or `isSure` doubts its result, and the step was replaced meanwhile. */
 export async function useSource<T>(
   place: Place,
   options: OpenOptions,

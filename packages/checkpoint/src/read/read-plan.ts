@@ -51,10 +51,7 @@ export class ReadRequest {
   ) {}
 }
 
-/**
- * What a box gives to one request: its bytes from `begin` on. As all that is made per tensor and lives until its batch is read, it comes
- * from a constructor: what a literal makes V8 makes old from the start, once it has seen much of it live, and collects late.
- */
+/** What a box gives to one request. Made by a constructor: V8 keeps literals that live for a while, and collects them late. */
 class Part {
   constructor(
     readonly request: ReadRequest,
@@ -155,10 +152,7 @@ export class Read {
   }
 }
 
-/**
- * The reads that fill all requests, in the order of each file's bytes. What lies near each other in a file is read at once, whichever
- * tensors it is of, if `room` bytes hold it. Throws MISSING where boxes are missing, before anything is read.
- */
+/** The reads that fill all requests, by file and place; near ones are one read of at most `room` bytes. Throws MISSING before any read. */
 export function* planReads(requests: Iterable<ReadRequest>, room: number): Generator<Read> {
   const files = new Map<StoredFile, Part[]>();
   const chains: Read[] = [];

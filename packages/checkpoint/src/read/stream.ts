@@ -1,7 +1,4 @@
-/**
- * The executor: streams tensors from their source boxes to any target boxes under a memory cap. A tensor passes by in the order of its
- * own elements, so each box on either side is read or written once, from front to back, and its checksum can be taken on the way.
- */
+/** Streams tensors from source boxes to target boxes under a memory cap, in the order of their elements: each byte passes once. */
 import { check } from "@opt/core";
 import { platform } from "#platform";
 import { bytesPerElement } from "../format/dtype";
@@ -57,10 +54,7 @@ export class StreamBuffers {
   }
 }
 
-/**
- * Streams the tensors in the order given, each looked at when its turn comes, through `buffers`, else through new ones of `maxMemory` bytes.
- * Throws what readers and writers throw.
- */
+/** Streams the tensors in their order, each looked at when its turn comes. Throws what readers and writers throw. */
 export async function streamTensors(
   tensors: Iterable<StreamedTensor>,
   options: { maxMemory?: number; buffers?: StreamBuffers; progress?: (bytes: number) => void } = {},

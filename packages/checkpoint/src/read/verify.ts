@@ -116,10 +116,7 @@ async function verifyStep({ path, manifest }: NativeSource, options: VerifyOptio
   return found.result(manifest.tensors.length);
 }
 
-/**
- * Each file is read as a tensor of bytes, whose boxes are its header, its tensors' boxes, and what lies between: a replica that another
- * file's stands for.
- */
+/** Reads each file as a tensor of bytes, whose boxes are its header, its tensors' boxes, and what lies between. */
 async function verifyFiles(manifest: Manifest, handles: FilePool, found: Findings, report: (bytes: number) => void) {
   const verification: Verifier = {
     accept(_tensor, segment, begin, bytes, _isSummed, own) {

@@ -8,10 +8,7 @@ function inFlight(): Map<unknown, Promise<unknown>> {
   return shared[key];
 }
 
-/**
- * Runs `body` when those before it that share a key have ended, however they ended. All keys are taken at once: ranks that call alike
- * wait alike, and not for each other.
- */
+/** Runs `body` when those before it that share a key have ended. All keys are taken at once, so ranks that call alike wait alike. */
 export async function oneAtATime<T>(keys: readonly unknown[], body: () => Promise<T>): Promise<T> {
   const saves = inFlight();
   const mine = Promise.allSettled(keys.map((key) => saves.get(key))).then(body);

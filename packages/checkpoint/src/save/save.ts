@@ -2,7 +2,6 @@
 import { check, checkOptions } from "@opt/core";
 import { crc32, crcText } from "../format/crc32";
 import { checkedValues } from "../format/json/plain";
-import type { Manifest } from "../format/manifest";
 import type { Json } from "../format/source";
 import { localTensors, type SavedTensor } from "../format/tensors";
 import { checkedStep, isCount } from "../layout/counts";
@@ -62,7 +61,7 @@ export interface SaveResult {
   /** The folder of the step. */
   readonly path: string;
   readonly step: number;
-  /** What PyTorch's reader cannot take, and what could not be tidied up: old steps, leftovers. */
+  /** What could not be tidied up: old steps, leftovers. */
   readonly warnings: readonly string[];
 }
 
@@ -232,7 +231,7 @@ class Save {
     const whole = { step: this.#step, attempt: step.attempt, mesh: this.#layout.mesh, values: this.#values };
     const manifest = assembleManifest(tensors, plan, reports, whole);
     const untidied = await step.commit(manifest);
-    return this.#result(step, [...whatTorchRejects(manifest), ...untidied]);
+    return this.#result(step, untidied);
   }
 
   #result(step: StepFolder, warnings: readonly string[]): SaveResult {
@@ -271,12 +270,4 @@ function checkedLayout(options: SaveOptions): Layout {
   rejectUnless(isCount(ranks) && ranks > 0, () => `world must be a positive whole number, got ${ranks}.`);
   rejectUnless((meshSize ?? ranks) === ranks, () => `the layout's mesh has ${meshSize} ranks, the run ${ranks}.`);
   return layout ?? defaultLayout(ranks);
-}
-
-/** Several boxes of one tensor in one file: ours to read, but not its reader's, which takes one. */
-function whatTorchRejects({ tensors }: Manifest): string[] {
-  const several = tensors.find(({ boxes }) => new Set(boxes.map(({ file }) => file)).size < boxes.length);
-  if (!several) return [];
-  const what = `tensor ${JSON.stringify(several.name)} has several boxes in one file`;
-  return [`${what}: PyTorch's HuggingFaceStorageReader rejects that. Merge it into one file.`];
 }

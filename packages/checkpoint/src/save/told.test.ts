@@ -59,19 +59,6 @@ it("records no SHA-256 unasked, and keeps the values", async () => {
   expect([step, files[0]!.sha256, values]).toEqual([7, undefined, { epoch: 2 }]);
 });
 
-it("warns of what PyTorch's reader cannot take, and of nothing else", async () => {
-  const fileSystem = new MemoryFileSystem();
-  const box = (offset: number) => ({ offset: [offset], size: [1], data: Float32Array.of(offset) });
-  const boxes = { dtype: "f32", shape: [2], boxes: [box(0), box(1)] };
-  const { warnings } = await saveCheckpoint(
-    "/r",
-    { step: 1, tensors: { whole: one.tensors.w, boxes } },
-    { fileSystem },
-  );
-  expect(warnings).toEqual([expect.stringMatching(/"boxes" has several boxes in one file.*HuggingFaceStorageReader/)]);
-  expect((await saveCheckpoint("/r", { ...one, step: 2 }, { fileSystem, world: 2 })).warnings).toEqual([]);
-});
-
 it("leaves nothing where the disk rejects", async () => {
   const disk = new MemoryFileSystem();
   const fileSystem = new FaultyFileSystem(disk, { at: 1, code: "ENOSPC", only: "write" });

@@ -43,7 +43,6 @@ it("the files of a chosen folder are a step", async () => {
   const { tensors } = await loadCheckpoint("run", { fileSystem: blobFileSystem(files), as: "plain" });
   expect(tensors["fc.weight"]!.data).toEqual(contents.tensors["fc.weight"]!.data);
   await expectCode("IO", saveCheckpoint("run", { ...contents, step: 8 }, { fileSystem: blobFileSystem(files) }));
-  expect(() => blobFileSystem({ a: "text" as never })).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" }));
 });
 
 it.each([

@@ -1,5 +1,4 @@
 /** Files that a user has chosen or dropped, read where they lie. */
-import { check } from "@opt/core";
 import type { FileSystem } from "./file-system";
 import { namesBelow } from "./memory";
 import { fail, objectFileSystem } from "./objects";
@@ -12,7 +11,7 @@ export interface NamedBlob extends Blob {
 
 /**
  * Reads files by the names given, or by their own (`webkitRelativePath` where a folder was chosen). For the option `fileSystem`; nothing
- * is written. Throws BAD_ARGUMENT for what is no Blob.
+ * is written.
  *
  * @example
  * const fileSystem = blobFileSystem({ "model.safetensors": new Blob([]) });
@@ -22,10 +21,6 @@ export function blobFileSystem(files: Readonly<Record<string, Blob>> | Iterable<
     Symbol.iterator in files
       ? [...files].map((file): [string, Blob] => [file.webkitRelativePath || file.name, file])
       : Object.entries(files);
-  for (const [name, blob] of named) {
-    const problem = () => `${JSON.stringify(name)} must be a Blob or a File, got ${blob}.`;
-    check(blob instanceof Blob, "BAD_ARGUMENT", "blobFileSystem", problem);
-  }
   const blobs = new Map(named);
   return objectFileSystem({
     async stat(key) {

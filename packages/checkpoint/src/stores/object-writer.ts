@@ -86,7 +86,6 @@ export class Gathered {
       const index = Math.floor((position + done) / this.#partBytes);
       const begin = position + done - index * this.#partBytes;
       const piece = data.subarray(done, done + this.#partBytes - begin);
-      check(!this.#sent.has(index), "INTERNAL", this.#key, () => `bytes at ${position + done} are written twice.`);
       const part = this.#part(index);
       part.bytes.set(piece, begin);
       part.filled += piece.length;
@@ -122,10 +121,6 @@ export class Gathered {
 
   async finish(): Promise<void> {
     const count = Math.ceil(this.byteLength / this.#partBytes);
-    for (const [index, { filled }] of this.#parts) {
-      const length = Math.min(this.#partBytes, this.byteLength - index * this.#partBytes);
-      check(filled === length, "INTERNAL", this.#key, () => `part ${index} has ${filled} of ${length} bytes.`);
-    }
     if (this.#upload === undefined && count <= 1) {
       await this.#writer.put(this.#key, this.#parts.get(0)?.bytes.subarray(0, this.byteLength) ?? new Uint8Array(0));
       return;

@@ -1,7 +1,4 @@
-/**
- * Stores of objects (S3, a browser's own files, memory, a web server) as a file system. An object exists whole or not at all, and is
- * never renamed: a file is gathered in parts, which may be filled in any order, and exists from `finish` on.
- */
+/** Stores of objects as a file system. An object exists whole or not at all, and is never renamed: a file exists from `finish` on. */
 import { check } from "@opt/core";
 import type { FileSystem, FolderEntry, OpenFile, OpenMode } from "./file-system";
 import { Gathered, LANES, Lanes, type ObjectWriter } from "./object-writer";

@@ -48,10 +48,7 @@ export function problemOfJson(text: string, maxDepth: number, maxKeys = Number.P
 /** Pieces of an object have about so many bytes. */
 const PIECE = 64 << 10;
 
-/**
- * The members of the object that the bytes are, in pieces that end between two of them, so that no text of the whole is made.
- * Throws what `fail` makes: where the bytes are no object, or a member is longer than `mostOf` says of where it begins.
- */
+/** The members of the object, in pieces that end between two of them. Throws what `fail` makes, also for a member longer than `mostOf` says. */
 export function* piecesOfObject(
   bytes: Uint8Array,
   mostOf: (begin: number) => number,

@@ -1,10 +1,7 @@
 import { OptError } from "@opt/core";
 import { join } from "../../stores/path";
 
-/**
- * The path of a file that another file names, inside of `folder`. Throws REFUSED for a name that is absolute, leaves the folder
- * or is no file name on some system.
- */
+/** The path of a file that another file names. Throws REFUSED for a name that leaves `folder`, or is no file name on some system. */
 export function insideOf(folder: string, name: unknown, where: string): string {
   const parts = typeof name === "string" ? name.split("/") : [];
   // A backslash or a drive letter is a way out on Windows only, but files travel.

@@ -13,10 +13,7 @@ export interface StridedView {
   readonly strides: readonly number[];
 }
 
-/**
- * The view's elements as row-major bytes, whatever the order in which its storage holds them.
- * Throws CORRUPT where the view leaves its storage, UNSUPPORTED where it repeats elements beyond the storage's own size.
- */
+/** The view's elements as row-major bytes. Throws CORRUPT where it leaves its storage, UNSUPPORTED where it repeats elements beyond it. */
 export function stridedSource(storage: ByteSource, view: StridedView): ByteSource {
   const { bytesPerElement: width, offset, shape, strides: steps } = view;
   const count = elementCount(shape);

@@ -43,10 +43,7 @@ export async function writeFile(
   }
 }
 
-/**
- * Writes a folder by `body`, which gets the path to write under. Throws BAD_ARGUMENT where something is there that may not be
- * replaced, IO, and what `body` throws: then what was there before is there still.
- */
+/** Writes a folder whole or not at all; `body` gets the path to write under. Throws BAD_ARGUMENT where something else is there, IO. */
 export async function writeFolder(
   path: string,
   options: ExportOptions & { readonly overwrite?: boolean },

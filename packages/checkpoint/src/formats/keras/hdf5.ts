@@ -1,7 +1,4 @@
-/**
- * HDF5 through h5wasm (the HDF5 library itself, as WebAssembly), reading only the pages it asks for: its file is one of ours in its
- * in-memory file system, whose reads fail until the pages they need have been fetched; then the operation is done again.
- */
+/** HDF5 through h5wasm. Reads of pages that are not there yet fail; the pages are fetched, and the operation is done again. */
 import { check, OptError } from "@opt/core";
 import type { Dataset, File, Group } from "h5wasm";
 import { mostTensors } from "../../format/source";

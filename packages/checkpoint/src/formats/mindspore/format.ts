@@ -1,7 +1,4 @@
-/**
- * MindSpore's protobuf, byte by byte (checkpoint.proto, proto2). A checkpoint is one message, or several appended ones, whose
- * field 1 repeats `Value { tag = 1; TensorProto { dims = 1; tensor_type = 2; tensor_content = 3 } tensor = 2 }`.
- */
+/** MindSpore's protobuf: `Value { tag = 1; TensorProto { dims = 1; tensor_type = 2; tensor_content = 3 } tensor = 2 }`, repeated as field 1. */
 import type { StoredDType } from "../../format/dtype";
 
 /** `tensor_type` and the element type it means. */

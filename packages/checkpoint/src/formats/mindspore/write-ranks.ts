@@ -24,10 +24,7 @@ export interface MindsporeRanksOptions extends MindsporeOptions {
   readonly overwrite?: boolean;
 }
 
-/**
- * Writes `source` for a number of ranks into `folder`, with `strategy/ckpt_strategy.ckpt`. Without `job` the folder appears complete or not at
- * all; with it each rank's folder does. Throws UNSUPPORTED for what MindSpore cannot say (uneven parts), BAD_ARGUMENT, MISSING for gaps, IO.
- */
+/** Writes `source` for a number of ranks, and the strategy. Throws UNSUPPORTED for uneven parts, BAD_ARGUMENT, MISSING for gaps, IO. */
 export async function writeMindsporeRanks(
   source: TensorSource,
   folder: string,

@@ -18,10 +18,7 @@ export interface MindsporeOptions extends ExportOptions {
   readonly largestPiece?: number;
 }
 
-/**
- * Writes every tensor of `source` into one `.ckpt`, whole and in the source's order; states get MindSpore's prefixes, plain texts and numbers
- * stay values. The file appears complete or not at all. Throws UNSUPPORTED for dtypes that MindSpore has not, MISSING for gaps, IO.
- */
+/** Writes every tensor and text into one `.ckpt`, whole or not at all. Throws UNSUPPORTED for dtypes that MindSpore lacks, MISSING, IO. */
 export async function writeMindspore(
   source: TensorSource,
   path: string,

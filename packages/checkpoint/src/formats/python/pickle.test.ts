@@ -3,7 +3,7 @@ import { expectCode } from "../../testing/expect-code";
 import { Call, Name, pickleOf, Tuple } from "../../testing/files/pickles";
 import { memorySource } from "../bytes/source";
 import { readPickleOf } from "./pickle";
-import { PickleCall, PickleFloat, PickleRange, PickleTuple } from "./pickle-objects";
+import { PickleCall, PickleRange, PickleTuple } from "./pickle-objects";
 
 const LIMITS = { globals: new Set(["collections.OrderedDict"]) };
 const read = (bytes: Uint8Array): Promise<unknown> => readPickleOf(memorySource("test.pkl", bytes), LIMITS);

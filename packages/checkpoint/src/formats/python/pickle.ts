@@ -15,10 +15,7 @@ export interface PickleLimits {
   readonly memory?: number;
 }
 
-/**
- * Reads one pickle (protocols 2 to 5, the opcodes that builders of plain data use) and leaves the cursor behind it.
- * Throws REFUSED for a global that is not in `limits.globals`, CORRUPT for what is no pickle. Source: CPython's pickletools.
- */
+/** Reads one pickle of protocols 2 to 5. Throws REFUSED for a global that `limits` lacks, CORRUPT. Source: CPython's pickletools. */
 export async function readPickle(cursor: ByteCursor, limits: PickleLimits): Promise<unknown> {
   const machine = new PickleMachine(cursor, limits);
   for (;;) {

@@ -1,7 +1,4 @@
-/**
- * A Python object as plain JSON, its tensors by name: what flat names and values lose (lists and tuples, integer keys, empty dicts,
- * `1.0` and `1`), so that it can be written again as it was.
- */
+/** A Python object as plain JSON, its tensors by name, so that it can be written again as it was. */
 import type { Json } from "../../format/source";
 import { PickleCall, PickleFloat, PickleGlobal, PickleSet, PickleTuple } from "./pickle-objects";
 

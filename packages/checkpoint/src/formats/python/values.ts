@@ -33,10 +33,7 @@ export interface NamedTree<T> {
 /** Objects that one tensor takes at most in what is walked: its states, their counters, its place in a group. */
 const NODES_PER_TENSOR = 4;
 
-/**
- * Walks nested dicts, lists and tuples; `tensorOf` says which objects are tensors. Shared objects may occur often, so that the
- * number of nodes is bounded. Throws CORRUPT for what is endless, DUPLICATE where two names fall together.
- */
+/** Names the tensors and values in nested dicts, lists and tuples. Throws CORRUPT for what is endless, DUPLICATE where two names are equal. */
 export async function nameTree<T>(
   root: unknown,
   source: ByteSource,

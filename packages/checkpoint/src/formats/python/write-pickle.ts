@@ -1,7 +1,4 @@
-/**
- * Writes pickles of protocol 2 from what their reader builds: plain values, and names and calls. Only the names that callers spell out
- * get into a file. Source: CPython's pickletools.
- */
+/** Writes pickles of protocol 2: plain values, and the names and calls that callers spell out. Source: CPython's pickletools. */
 import { OP } from "./pickle";
 import { PickleCall, PickleFloat, PickleGlobal, PicklePersistent, PickleTuple } from "./pickle-objects";
 

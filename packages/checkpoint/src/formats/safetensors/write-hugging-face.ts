@@ -1,6 +1,5 @@
 /** Writes a set as Hugging Face's libraries split it: `model-00001-of-00003.safetensors` and so on, and the index that says what is where. */
 
-import { check } from "@opt/core";
 import { bytesOf } from "../../format/dtype";
 import { encodeMerged } from "../../format/merged";
 import type { SourceTensor, TensorSource } from "../../format/source";
@@ -26,13 +25,9 @@ export async function writeHuggingFace(
   folder: string,
   options: HuggingFaceOptions,
 ): Promise<{ tensors: number; unverified: readonly string[] }> {
-  const { maxShardSize } = options;
-  const problem = () => `maxShardSize must be a positive whole number of bytes, got ${maxShardSize}.`;
-  const isSize = Number.isSafeInteger(maxShardSize) && maxShardSize > 0;
-  check(isSize, "BAD_ARGUMENT", "convertCheckpoint", problem, "For example 5e9.");
   const verification = new Verification();
   const selected = selectTensors(source, options, verification);
-  const shards = shardsOf(selected, maxShardSize);
+  const shards = shardsOf(selected, options.maxShardSize);
   const number = (n: number): string => String(n).padStart(5, "0");
   const nameOf = (i: number): string =>
     shards.length === 1 ? "model.safetensors" : `model-${number(i + 1)}-of-${number(shards.length)}.safetensors`;

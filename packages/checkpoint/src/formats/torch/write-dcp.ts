@@ -1,7 +1,4 @@
-/**
- * Writes PyTorch distributed checkpoints (DCP): `dcp.load` reads them into any sharding, `set_state_dict` (FSDP2) takes what it read. Every
- * chunk of a tensor, and every plain object, is a `torch.save` archive of its own; `.metadata` says where each lies.
- */
+/** PyTorch's distributed checkpoints (DCP): each chunk and object is a `torch.save` archive, and `.metadata` says where it lies. */
 
 import { bytesPerElement } from "../../format/dtype";
 import type { SourceTensor, TensorSource } from "../../format/source";
@@ -46,10 +43,7 @@ interface Stored {
   readonly length: number;
 }
 
-/**
- * Writes `source` as a folder that appears complete or not at all: `{ model, optim, ... }`, or the nesting that it had in PyTorch; optimizer
- * state by parameters' names. Throws UNSUPPORTED for values that have no plain form, MISSING for gaps, BAD_ARGUMENT, IO.
- */
+/** Writes `{ model, optim, ... }`, or the nesting that the source had in PyTorch. Throws UNSUPPORTED, MISSING for gaps, BAD_ARGUMENT, IO. */
 export async function writeDcp(source: TensorSource, path: string, options: DcpOptions = {}): Promise<void> {
   const { tree, tensors } = await torchObject(source, "named");
   const items = flatten(tree, path);

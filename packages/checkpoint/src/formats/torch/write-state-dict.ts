@@ -1,7 +1,4 @@
-/**
- * A checkpoint as the nested object that PyTorch users expect: `{ model, optimizer }` for what was made here, and for what came from PyTorch
- * its own nesting, with the states, options and values as they are now.
- */
+/** A checkpoint as the object that PyTorch users expect: `{ model, optimizer }`, or the nesting that it had in PyTorch. */
 
 import { sameJson } from "../../format/json/plain";
 import type { Json, SourceTensor, TensorSource } from "../../format/source";
@@ -254,10 +251,7 @@ class Context {
     };
   }
 
-  /**
-   * What torch's schedules keep in every group, and a distributed load into an optimizer that has one asks for: the lr with which the
-   * schedule began, where one was saved that stands at the groups' lr; else this lr itself.
-   */
+  /** Torch's schedules keep the first lr in each group: ours, where a schedule with the groups' lr was saved, else the group's lr. */
   #initialLrs(groups: SavedOptimizer["groups"]): { readonly [option: string]: Json }[] {
     const lrs = groups.map(({ lr }) => lr ?? null);
     const schedule = [...this.#values.values()].find((value) => isObject(value) && sameJson(value.lr, lrs));

@@ -14,10 +14,7 @@ import { type Member, zipParts } from "../zip/write";
 import { torchTypeNames } from "./tensors";
 import { torchObject } from "./write-state-dict";
 
-/**
- * Writes every tensor and value of `source` into one file, which appears complete or not at all. Only plain values and tensors get into
- * it: `torch.load(path, weights_only=True)` takes it. Throws UNSUPPORTED for values that have no plain form, MISSING for gaps, IO.
- */
+/** Writes one file for `torch.load(path, weights_only=True)`. Throws UNSUPPORTED for values that have no plain form, MISSING for gaps, IO. */
 export async function writeTorch(
   source: TensorSource,
   path: string,
@@ -43,10 +40,7 @@ export async function writeTorch(
 /** Globals of plain values that are written again; every other one that a file held is left out by its reader already. */
 const PLAIN_GLOBAL = /^torch\.(float|bfloat|complex|u?int|bool)\w*$/;
 
-/**
- * The members of a `torch.save` archive but for its storages, which follow as `archive/data/<number>` in the order of `keys`.
- * Throws UNSUPPORTED for a value that has no plain form.
- */
+/** The members of a `torch.save` archive; storages lie in the order of `tensors`. Throws UNSUPPORTED for a value that has no plain form. */
 export function torchArchive(
   tree: PythonTree,
   tensorOf: (name: string) => Pick<SourceTensor, "dtype" | "shape">,

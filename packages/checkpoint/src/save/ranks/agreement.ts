@@ -34,10 +34,7 @@ interface Holder {
   readonly tensor: TensorDescription;
 }
 
-/**
- * `said` in rank order; `isWhole`: shapes are of whole tensors. Throws, naming the tensor: BAD_ARGUMENT where terms differ, BAD_DTYPE,
- * BAD_SHAPE where what ranks hold does not fit together.
- */
+/** `isWhole`: shapes are of whole tensors. Throws BAD_ARGUMENT where terms differ, BAD_DTYPE, BAD_SHAPE where tensors do not fit. */
 export function agree(layout: Layout, said: readonly Said[], isWhole: boolean): RecordedTensor[] {
   const { terms } = said[0]!;
   const held = new Map<string, Holder[]>();

@@ -13,10 +13,7 @@ import { PAGE } from "../../stores/scratch";
 const BUFFER = 2 << 20;
 const BUFFERS = 4;
 
-/**
- * Writes the boxes of one file, mostly from front to back. All bytes pass through a few buffers: small boxes that follow each other are one
- * write, the disk works while the next buffer fills, and what is written is what the checksum was taken of, whatever its owner does to it.
- */
+/** Writes the boxes of one file through a few buffers: small boxes are one write, and the disk works while the next buffer fills. */
 export class ShardWriter {
   readonly name: string;
   readonly #path: string;
@@ -48,10 +45,7 @@ export class ShardWriter {
     this.#failure ??= { error };
   };
 
-  /**
-   * `isStable`: nobody changes bytes that are being written, so long ones need no copy. `merged`: metadata in place of the sharding
-   * information; a file that no manifest describes needs no checksums.
-   */
+  /** `isStable`: nobody changes bytes that are being written: no copy. `merged`: metadata of a file that no manifest describes. */
   constructor(
     folder: string,
     name: string,
@@ -90,10 +84,7 @@ export class ShardWriter {
     this.#header.bytes = undefined; // of many files at once they would fill the memory
   }
 
-  /**
-   * Takes the next bytes of a box; each box must be given from its first byte to its last. The bytes are copied before it returns, or
-   * else before its promise resolves; the next may be given before.
-   */
+  /** Takes the next bytes of a box, front to back; they are copied before it returns, or before its promise resolves. */
   write(box: number, bytes: Uint8Array): Promise<void> | undefined {
     if (this.#resting) return this.#resting.then(() => this.write(box, bytes));
     const start = this.#taken[box]!;

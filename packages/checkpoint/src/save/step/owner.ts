@@ -1,7 +1,4 @@
-/**
- * Which process makes a save, and whether it still runs. A process id alone does not tell: ids are given again. Together with when the
- * process started and which start of which kernel counts the ids, it does.
- */
+/** Which process makes a save, and whether it still runs: process ids are given again, so its start and kernel count too. */
 import { platform } from "#platform";
 import { hex } from "../../stores/hex";
 

@@ -27,17 +27,10 @@ export function checkedRetention(
   const { newest, every, best } = retention;
   if (best !== undefined)
     checkOptions(`${where} keep.best`, best, { value: "string", count: "number", highest: "boolean" });
-  const counts = { keep: newest, "keep.every": every, "keep.best.count": best?.count };
-  for (const [name, count] of Object.entries(counts)) {
-    check(
-      count === undefined || (isCount(count) && count > 0),
-      "BAD_ARGUMENT",
-      where,
-      () => `${name} must be at least 1, got ${count}.`,
-    );
+  for (const [name, count] of Object.entries({ keep: newest, "keep.every": every, "keep.best.count": best?.count })) {
+    const isOne = count === undefined || (isCount(count) && count > 0);
+    check(isOne, "BAD_ARGUMENT", where, () => `${name} must be at least 1, got ${count}.`);
   }
-  const isSaid = best === undefined || typeof best.value === "string";
-  check(isSaid, "BAD_ARGUMENT", where, () => "keep.best must name a value.", 'For example { value: "loss" }.');
   const value = best && values[best.value];
   const isThere = best === undefined || typeof value === "number" || value === null;
   const lacking = () =>

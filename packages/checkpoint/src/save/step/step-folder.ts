@@ -1,7 +1,4 @@
-/**
- * The life of a step's folder: written under a temporary name, made durable, renamed, and only then may older ones go.
- * Whatever dies on the way leaves the older steps as they were and a folder that the next save sweeps away.
- */
+/** The life of a step's folder: written under a temporary name, made durable, renamed; only then may older steps go. */
 
 import { check, type OptError } from "@opt/core";
 import { encodeManifest, MANIFEST_FILE, type Manifest, readManifest } from "../../format/manifest";
