@@ -8,18 +8,9 @@ export interface Hash {
   digest(): string;
 }
 
-/** A thread that runs `code`, a script of the platform. */
-export type StartThread = (code: string, data: unknown, handlers: ThreadHandlers) => void;
-
-export interface ThreadHandlers {
-  message(reply: unknown): void;
-  error(error: Error): void;
-  exit(code: number): void;
-}
-
-export interface ThreadCopies {
+export interface Copies {
   copy(bytes: Uint8Array): Uint8Array;
-  /** No thread needs any of the copies any more. */
+  /** Nobody needs any of the copies any more. */
   free(): void;
 }
 
@@ -53,10 +44,8 @@ export interface Platform {
   sameBytes(a: Uint8Array, b: Uint8Array): boolean;
   /** New memory, zeros; where the disk takes whole pages of it (`PAGE`) from where they lie, it begins with one. */
   pages(bytes: number): Uint8Array;
-  /** Memory that other threads see, where there are any. */
-  threadCopies(): ThreadCopies;
-  /** Undefined where nothing is written by other threads. */
-  readonly startThread: StartThread | undefined;
+  /** Copies of tensors, for one save. */
+  copies(): Copies;
   /** `<host>.<kernel>.<process id>.<start>`: letters, digits and `-` between the dots, the kernel 12 hexadecimal digits. */
   thisProcess(): string;
   readonly threadId: number;
