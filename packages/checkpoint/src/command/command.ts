@@ -48,7 +48,6 @@ interface Flags extends Omit<ConvertOptions, "to" | "progress">, Pick<DiffOption
   readonly to: ConvertTarget;
 }
 
-/** What a command has found. */
 interface Answer {
   /** For machines. */
   readonly result: unknown;
@@ -71,7 +70,6 @@ const NAMES = flag("--names <patterns...>", "only these tensors; * stands for an
 const RANKS = flag("--ranks <n>", "number of ranks to cut for; may be left out with --layout", parseCount);
 const LAYOUT = flag("--layout <file>", "JSON: { mesh: { shape, axes }, tensors: { pattern: split } }", readJson);
 const OVERWRITE = flag("--overwrite", "replace the folder or step if it exists");
-/** Of all that write tensors. */
 const WRITTEN = [
   STEP,
   flag("--max-memory <size>", "most memory for buffers, e.g. 64MiB", parseSize),

@@ -17,7 +17,6 @@ export const FORMAT_NAME = "opt-checkpoint";
 export const FORMAT_VERSION = 1;
 
 export interface ManifestBox extends Box {
-  /** Index into `files`. */
   readonly file: number;
   readonly byteOffset: number;
   readonly byteLength: number;
@@ -133,30 +132,27 @@ function alike(list: readonly number[], before: readonly number[] | undefined): 
 
 /** A checksum protects against accidents, not against malice: everything is checked before anything is believed. */
 class ManifestChecker {
-  readonly #where: string;
-  readonly #fail: (problem: string) => never;
-
-  constructor(where: string, fail: (problem: string) => never) {
-    this.#where = where;
-    this.#fail = fail;
-  }
+  constructor(
+    private readonly where: string,
+    private readonly fail: (problem: string) => never,
+  ) {}
 
   check({ step, attempt, world, mesh, files, tensors, values }: Record<string, unknown>): Manifest {
-    if (!isCount(step)) this.#fail(`step must be a whole number, got ${JSON.stringify(step)}.`);
-    if (attempt !== undefined && typeof attempt !== "string") this.#fail("attempt must be a name.");
-    if (!isCount(world) || world < 1) this.#fail(`world must be positive, got ${JSON.stringify(world)}.`);
+    if (!isCount(step)) this.fail(`step must be a whole number, got ${JSON.stringify(step)}.`);
+    if (attempt !== undefined && typeof attempt !== "string") this.fail("attempt must be a name.");
+    if (!isCount(world) || world < 1) this.fail(`world must be positive, got ${JSON.stringify(world)}.`);
     if (!isObject(mesh) || !isCounts(mesh.shape) || !Array.isArray(mesh.axes))
-      this.#fail("mesh must have a shape and axes.");
-    if (!Array.isArray(files)) this.#fail("files must be a list.");
-    if (!Array.isArray(tensors)) this.#fail("tensors must be a list.");
-    if (!isObject(values)) this.#fail("values must be an object.");
+      this.fail("mesh must have a shape and axes.");
+    if (!Array.isArray(files)) this.fail("files must be a list.");
+    if (!Array.isArray(tensors)) this.fail("tensors must be a list.");
+    if (!isObject(values)) this.fail("values must be an object.");
     const checkedFiles = (files as unknown[]).map((file) => this.#file(file));
-    if (new Set(checkedFiles.map(({ name }) => name)).size < checkedFiles.length) this.#fail("a file occurs twice.");
+    if (new Set(checkedFiles.map(({ name }) => name)).size < checkedFiles.length) this.fail("a file occurs twice.");
     const checkedTensors: ManifestTensor[] = [];
     for (const tensor of tensors as unknown[])
       checkedTensors.push(this.#tensor(tensor, checkedFiles, checkedTensors.at(-1)));
     if (new Set(checkedTensors.map(({ name }) => name)).size < checkedTensors.length)
-      this.#fail("a tensor occurs twice.");
+      this.fail("a tensor occurs twice.");
     return {
       step: step as number,
       ...(attempt === undefined ? {} : { attempt: attempt as string }),
@@ -170,35 +166,35 @@ class ManifestChecker {
 
   #crc(value: unknown, what: string): number {
     if (typeof value !== "string" || !/^[0-9a-f]{8}$/.test(value))
-      this.#fail(`${what}: crc32 must be eight hexadecimal digits.`);
+      this.fail(`${what}: crc32 must be eight hexadecimal digits.`);
     return Number.parseInt(value as string, 16);
   }
 
   #file(raw: unknown): FileRecord {
-    if (!isObject(raw) || typeof raw.name !== "string") return this.#fail("a file has no name.");
+    if (!isObject(raw) || typeof raw.name !== "string") return this.fail("a file has no name.");
     const { name, byteLength, headerLength, sha256 } = raw;
     if (!/^[A-Za-z0-9_][A-Za-z0-9._-]*$/.test(name as string)) {
       const advice = "Somebody may have tampered with it.";
-      throw new OptError("REFUSED", this.#where, `file name ${JSON.stringify(name)} could leave the folder.`, advice);
+      throw new OptError("REFUSED", this.where, `file name ${JSON.stringify(name)} could leave the folder.`, advice);
     }
     if (!isCount(byteLength) || !isCount(headerLength) || headerLength > byteLength)
-      this.#fail(`file ${name}: bad lengths.`);
+      this.fail(`file ${name}: bad lengths.`);
     if (sha256 !== undefined && (typeof sha256 !== "string" || !/^[0-9a-f]{64}$/.test(sha256)))
-      this.#fail(`file ${name}: bad sha256.`);
+      this.fail(`file ${name}: bad sha256.`);
     const headerCrc32 = this.#crc(raw.headerCrc32, `file ${name}`);
     return { ...(raw as unknown as FileRecord), headerCrc32, crc32: this.#crc(raw.crc32, `file ${name}`) };
   }
 
   /** `before`: most tensors lie as the one before them does, and share its lists of numbers. */
   #tensor(raw: unknown, files: readonly FileRecord[], before: ManifestTensor | undefined): ManifestTensor {
-    if (!isObject(raw) || typeof raw.name !== "string") return this.#fail("a tensor has no name.");
+    if (!isObject(raw) || typeof raw.name !== "string") return this.fail("a tensor has no name.");
     const { name, dtype, shape, role, follows, boxes } = raw;
     const title = `tensor ${JSON.stringify(name)}`;
-    if (!isStoredDType(dtype)) return this.#fail(`${title}: unknown dtype ${JSON.stringify(dtype)}.`);
-    if (!isCounts(shape) || elementCount(shape) === undefined) return this.#fail(`${title}: bad shape.`);
-    if (role !== "param" && role !== "state" && role !== "scalar") return this.#fail(`${title}: bad role.`);
-    if (follows !== undefined && typeof follows !== "string") return this.#fail(`${title}: bad follows.`);
-    if (!Array.isArray(boxes)) return this.#fail(`${title}: boxes must be a list.`);
+    if (!isStoredDType(dtype)) return this.fail(`${title}: unknown dtype ${JSON.stringify(dtype)}.`);
+    if (!isCounts(shape) || elementCount(shape) === undefined) return this.fail(`${title}: bad shape.`);
+    if (role !== "param" && role !== "state" && role !== "scalar") return this.fail(`${title}: bad role.`);
+    if (follows !== undefined && typeof follows !== "string") return this.fail(`${title}: bad follows.`);
+    if (!Array.isArray(boxes)) return this.fail(`${title}: boxes must be a list.`);
     const checked = boxes.map((box, i) => this.#box(box, title, dtype, shape, files, before?.boxes[i]));
     return {
       name: name as string,
@@ -219,20 +215,20 @@ class ManifestChecker {
     before: ManifestBox | undefined,
   ): ManifestBox {
     if (!isObject(raw) || !isCounts(raw.offset) || !isCounts(raw.size))
-      return this.#fail(`${title}: a box has no offset or size.`);
+      return this.fail(`${title}: a box has no offset or size.`);
     const box = raw as unknown as ManifestBox;
-    if (!fits(box, shape)) this.#fail(`${title}: a box leaves the tensor.`);
+    if (!fits(box, shape)) this.fail(`${title}: a box leaves the tensor.`);
     const file = isCount(raw.file) ? files[raw.file] : undefined;
-    if (!file) return this.#fail(`${title}: a box lies in no file.`);
+    if (!file) return this.fail(`${title}: a box lies in no file.`);
     if (
       !isCount(raw.byteOffset) ||
       !isCount(raw.byteLength) ||
       raw.byteLength !== elementsIn(box) * bytesPerElement(dtype)
     ) {
-      this.#fail(`${title}: a box has a wrong length.`);
+      this.fail(`${title}: a box has a wrong length.`);
     }
     if (box.byteOffset < file.headerLength || box.byteOffset + box.byteLength > file.byteLength) {
-      this.#fail(`${title}: a box leaves ${file.name}.`);
+      this.fail(`${title}: a box leaves ${file.name}.`);
     }
     const { file: index, byteOffset, byteLength } = box;
     const [offset, size] = [alike(box.offset, before?.offset), alike(box.size, before?.size)];

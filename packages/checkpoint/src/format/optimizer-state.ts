@@ -93,7 +93,6 @@ function flat(entry: object): [string, number | Tensor][] {
   );
 }
 
-/** The inverse. */
 function nested(entry: Readonly<Record<string, number | Tensor>>): object {
   const result: Record<string, number | Tensor | (number | Tensor)[]> = {};
   for (const [name, value] of Object.entries(entry)) {

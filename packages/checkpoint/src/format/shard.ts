@@ -30,7 +30,6 @@ export interface FileRecord {
   /** Of everything before the data. */
   readonly headerLength: number;
   readonly headerCrc32: number;
-  /** Of all bytes. */
   readonly crc32: number;
   readonly sha256?: string;
 }
@@ -103,7 +102,6 @@ export function recordShard(
   return { file, checksums };
 }
 
-/** Read at once. */
 const BUFFER = 2 << 20;
 
 /** SHA-256 of an open file, as hexadecimal digits. */

@@ -71,7 +71,6 @@ export interface SourceTensor {
 export interface SelectedTensor extends SourceTensor {
   /** Compares what is read of its boxes with their checksums. */
   readonly verification?: Verifier | undefined;
-  /** Its boxes have another dtype. */
   readonly conversion?: Conversion | undefined;
 }
 
@@ -82,7 +81,6 @@ export interface Verifier {
 
 /** From the elements that boxes hold to those of the tensor. */
 export interface Conversion {
-  /** Bytes of an element on either side. */
   readonly widths: { readonly from: number; readonly to: number };
   convert(source: Uint8Array, target: Uint8Array): void;
 }
@@ -145,14 +143,11 @@ export interface TensorSource {
 /** What stands at a path, read once, so that every importer can say whether it is its own. */
 export interface Candidate {
   readonly path: string;
-  /** Last part of the path. */
   readonly name: string;
   readonly kind: "file" | "folder";
   /** The first bytes of a file, at most 64. */
   readonly head: Uint8Array;
-  /** The length of a file in bytes. */
   readonly byteLength: number;
-  /** What a folder holds. */
   readonly entries: readonly FolderEntry[];
 }
 

@@ -11,10 +11,8 @@ interface Sum {
 
 /** The checksum of bytes that come in pieces, in any order. */
 export class Sums {
-  /** Of pieces that do not touch. */
   #sums: readonly Sum[] = [];
 
-  /** `crc32` is of bytes from `begin` to `end`. */
   add(begin: number, end: number, crc32: number): void {
     if (begin === end) return;
     const [before, after] = [this.#sums.find((one) => one.end === begin), this.#sums.find((one) => one.begin === end)];
@@ -36,7 +34,6 @@ function joined(a: Sum, b: Sum): Sum {
 
 /** What has been read so far, and what of it no checksum vouches for. */
 export class Verification implements Verifier {
-  /** Boxes of which some bytes are read. */
   readonly #open = new Map<SourceBox, { readonly tensor: string; readonly sums: Sums }>();
   /** Tensors with boxes that are read in part only, or have no checksum. */
   readonly #unproven = new Set<string>();

@@ -1,7 +1,6 @@
 /** Finds the boxes that touch a given one: sorted by one dimension, then the next, so that a search on a grid is logarithmic. */
 import { type Box, elementsIn, elementsShared } from "../layout/box";
 
-/** Of so few boxes all are looked at. */
 const LEAF = 4;
 
 /** Groups of boxes, each with an interval of its own along a dimension, ascending. */
@@ -15,13 +14,11 @@ interface Level {
   readonly starts: readonly number[];
   /** Tells the boxes of each group apart. */
   readonly inside: (Level | undefined)[];
-  /** Intervals reach into each other. */
   readonly isCrossing: boolean;
 }
 
 export class BoxIndex {
   readonly #boxes: readonly Box[];
-  /** The boxes' numbers, those of a group together. */
   readonly #order: Uint32Array;
   readonly #root: Level | undefined;
   /** Boxes that no level tells apart from all others. */

@@ -2,9 +2,7 @@
 import { type Box, elementsIn } from "../layout/box";
 
 export interface Run {
-  /** First byte inside the source box. */
   readonly from: number;
-  /** First byte inside the target box. */
   readonly to: number;
   readonly length: number;
 }

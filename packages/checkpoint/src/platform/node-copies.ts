@@ -11,7 +11,6 @@ const LONG = 1 << 20;
 /** Left to the next save at most: the first use of memory costs several times the copy. */
 const MOST = 512 * 2 ** 20;
 
-/** Longest left first. */
 const left: ArrayBuffer[] = [];
 
 /** @param most bytes that `free` leaves to the next, of this save and of earlier ones together */

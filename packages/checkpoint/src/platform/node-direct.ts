@@ -51,15 +51,12 @@ interface Piece {
 
 /** Those of one file. */
 export class DirectWrites {
-  readonly #path: string;
   #handle: Promise<fs.FileHandle | undefined> | undefined;
   #isRejected = false;
   /** What the disk has not been given yet: what goes on where it ends is written with it. */
   #next: Piece | undefined;
 
-  constructor(path: string) {
-    this.#path = path;
-  }
+  constructor(private readonly path: string) {}
 
   /** Writes what of `data` can be written so; tells which bytes it was. The others are the caller's to write. */
   async write(data: Uint8Array, position: number): Promise<[begin: number, end: number]> {
@@ -89,7 +86,6 @@ export class DirectWrites {
     return piece;
   }
 
-  /** How many bytes were written. */
   async #put(piece: Piece): Promise<number> {
     this.#handle ??= this.#open();
     const handle = await this.#handle;
@@ -110,7 +106,7 @@ export class DirectWrites {
   /** A second descriptor of the file: the first is for what is no whole page. */
   async #open(): Promise<fs.FileHandle | undefined> {
     try {
-      return await fs.open(this.#path, fs.constants.O_WRONLY | fs.constants.O_DIRECT);
+      return await fs.open(this.path, fs.constants.O_WRONLY | fs.constants.O_DIRECT);
     } catch (error) {
       if (!isRejection(error)) throw error;
       this.#isRejected = true;

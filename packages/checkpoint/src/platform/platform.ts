@@ -10,7 +10,6 @@ export interface Hash {
 
 export interface Copies {
   copy(bytes: Uint8Array): Uint8Array;
-  /** Nobody needs any of the copies any more. */
   free(): void;
 }
 
@@ -26,25 +25,21 @@ export interface HttpRequest {
 
 export interface HttpAnswer {
   readonly status: number;
-  /** By its name in small letters. */
   header(name: string): string | undefined;
   readonly body: Uint8Array;
 }
 
 export interface Platform {
-  /** Where paths lead when no file system is given. */
   readonly fileSystem: FileSystem;
   /** CRC-32 of zlib and zip; `before` is that of the bytes before these. */
   crc32(bytes: Uint8Array, before?: number): number;
   sha256(): Promise<Hash>;
-  /** In hexadecimal digits. */
   sha256Of(bytes: Uint8Array): Promise<string>;
   /** Rejects where no whole answer comes; with the signal's reason where that ends it. */
   request(url: URL, request: HttpRequest): Promise<HttpAnswer>;
   sameBytes(a: Uint8Array, b: Uint8Array): boolean;
   /** New memory, zeros; where the disk takes whole pages of it (`PAGE`) from where they lie, it begins with one. */
   pages(bytes: number): Uint8Array;
-  /** Copies of tensors, for one save. */
   copies(): Copies;
   /** `<host>.<kernel>.<process id>.<start>`: letters, digits and `-` between the dots, the kernel 12 hexadecimal digits. */
   thisProcess(): string;

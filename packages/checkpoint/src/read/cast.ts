@@ -4,9 +4,9 @@ import { bytesPerElement, isFloating, type StoredDType, tensorDType } from "../f
 import { numberReader, numberWriter } from "../format/numbers";
 import { type Conversion, redescribed, type SelectedTensor, storedWidth } from "../format/source";
 
-/** The same tensor in another dtype, converted as it is read. Throws UNSUPPORTED for dtypes that are no plain numbers. */
+/** The same tensor in another dtype, converted as it is read, and once only. Throws UNSUPPORTED for dtypes that are no plain numbers. */
 export function castTensor(tensor: SelectedTensor, dtype: StoredDType): SelectedTensor {
-  if (dtype === tensor.dtype) return tensor;
+  if (dtype === tensor.dtype || tensor.conversion) return tensor;
   const where = whereOf(tensor.name);
   numberReader(tensor.dtype, new Uint8Array(0), where);
   numberWriter(dtype, new Uint8Array(0), where);
@@ -28,19 +28,10 @@ export function exactI32(tensor: SelectedTensor): SelectedTensor {
   });
 }
 
-type Convert = Conversion["convert"];
-
-/** The same boxes, converted as they are read; after another conversion, if there is one. */
-function converted(tensor: SelectedTensor, dtype: StoredDType, convert: Convert): SelectedTensor {
-  const first = tensor.conversion;
-  const [held, to] = [bytesPerElement(tensor.dtype), bytesPerElement(dtype)];
-  const second: Convert = (source, target) => {
-    const between = new Uint8Array((source.length / first!.widths.from) * held);
-    first!.convert(source, between);
-    convert(between, target);
-  };
-  const conversion = { widths: { from: storedWidth(tensor), to }, convert: first ? second : convert };
-  return redescribed(tensor, { dtype, conversion });
+/** The same boxes, converted as they are read. */
+function converted(tensor: SelectedTensor, dtype: StoredDType, convert: Conversion["convert"]): SelectedTensor {
+  const widths = { from: storedWidth(tensor), to: bytesPerElement(dtype) };
+  return redescribed(tensor, { dtype, conversion: { widths, convert } });
 }
 
 function convert(from: StoredDType, source: Uint8Array, to: StoredDType, target: Uint8Array, where: string): void {

@@ -152,12 +152,10 @@ class Pair {
   }
 }
 
-/** A region of a pair that fits into memory. */
 interface PairPart {
   readonly pair: Pair;
   readonly sources: readonly PlannedSource[];
   readonly region: Box;
-  /** Of either side. */
   readonly byteLengths: readonly number[];
 }
 

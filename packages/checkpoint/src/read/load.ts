@@ -85,7 +85,7 @@ async function loadFrom(source: TensorSource, options: LoadOptions<"tensor" | "p
   const selected = selectTensors(source, selection, verification).map((tensor) => {
     const target = into?.[tensor.name];
     const asTensor = target ? isTensor(target) && target.dtype === "i32" : options.as !== "plain";
-    return tensor.dtype === "I64" && asTensor ? exactI32(tensor) : tensor;
+    return tensor.dtype === "I64" && !tensor.conversion && asTensor ? exactI32(tensor) : tensor;
   });
   const wanted = selected.flatMap((tensor) => boxesWanted(tensor, options).map((box) => ({ tensor, box })));
   for (const one of wanted) {

@@ -16,7 +16,6 @@ export interface LoadedPlainTensor extends PlainTensor {
 /** Memory to read a tensor into. */
 export interface Place<T = Tensor | LoadedPlainTensor> {
   readonly data: Uint8Array;
-  /** What is loaded, once `data` is filled. */
   finish(): T;
   /** Gives back what it holds, where `finish` is never called. */
   drop?(): void;

@@ -32,7 +32,6 @@ export class PlannedSource {
 export interface RequestOptions {
   /** How much of the boxes that hold it is read. `chunk`: other requests read the rest; `whole`: this one does, to verify them. */
   readonly extent?: "region" | "chunk" | "whole";
-  /** Called when all of it is read. */
   readonly done?: () => void;
   /** Takes what reading a box threw; without it, the whole plan ends. */
   readonly failed?: (error: unknown, box: SourceBox) => void;
@@ -40,7 +39,6 @@ export interface RequestOptions {
 
 /** A region of a tensor, and the memory that it fills, row-major; without memory it is read to be verified only. */
 export class ReadRequest {
-  /** Parts that are not read yet. */
   pending = 0;
 
   constructor(
@@ -58,13 +56,11 @@ class Part {
     readonly box: SourceBox,
     readonly begin: number,
     readonly length: number,
-    /** Where in the file `begin` is. */
     readonly position: number,
     /** Where in the target the bytes go, if they go there in one piece. */
     readonly to: number | undefined,
     /** Else which elements of them go to the target. */
     readonly wanted: Box | undefined,
-    /** In the end all of the box is read. */
     readonly isSummed: boolean,
   ) {
     request.pending++;

@@ -72,20 +72,15 @@ export async function streamFiles(
 
 class BoxTarget implements StreamTarget {
   readonly isQueue = true;
-  readonly #writer: ShardWriter;
-  readonly #index: number;
 
   constructor(
     readonly box: Box,
-    writer: ShardWriter,
-    index: number,
-  ) {
-    this.#writer = writer;
-    this.#index = index;
-  }
+    private readonly writer: ShardWriter,
+    private readonly index: number,
+  ) {}
 
   write(bytes: Uint8Array): Promise<void> | undefined {
-    return this.#writer.write(this.#index, bytes);
+    return this.writer.write(this.index, bytes);
   }
 }
 

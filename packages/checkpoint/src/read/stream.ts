@@ -96,7 +96,6 @@ export async function streamTensors(
 }
 
 class ChunkPart {
-  /** Where it is read to, once its turn has come. */
   target: Uint8Array = NOWHERE;
   readonly byteLength: number;
 
@@ -147,7 +146,6 @@ async function giveAll(parts: readonly ChunkPart[], scratch: Scratch, writing: P
   }
 }
 
-/** The bytes of a region that belong to a box. */
 function pieceOf(region: Box, bytes: Uint8Array, box: Box, width: number, scratch: Scratch): Uint8Array {
   const shared = intersect(box, region);
   return shared ? cutOut(region, bytes, shared, width, (length) => scratch.take(length)) : NOWHERE;

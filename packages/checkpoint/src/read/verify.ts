@@ -77,7 +77,6 @@ async function unopened(path: string, options: VerifyOptions, error: OptError): 
   return found.result(0);
 }
 
-/** What is found on the way. */
 class Findings {
   readonly problems: Problem[] = [];
   /** Bytes read. */
@@ -185,7 +184,6 @@ function judge(segments: readonly Segment[], name: string, found: Findings): num
 
 /** Bytes of a file that have a checksum, or that nothing tells of. */
 class Segment extends StoredBox {
-  /** Of what was read of it. */
   readonly sums = new Sums();
   error: unknown;
 
@@ -207,7 +205,6 @@ interface Mark {
   readonly crc32?: number;
 }
 
-/** By file, from end to end. */
 function marksOf({ files, tensors }: Manifest): Mark[][] {
   const known = files.map(({ headerLength: end, headerCrc32: crc32 }): Mark[] => [
     { subject: "header", begin: 0, end, crc32 },

@@ -125,7 +125,6 @@ function isCommunicator(given: Communicator | undefined): given is Communicator 
   return isCount(rank) && isCount(size) && [barrier, gather, broadcast].every((one) => typeof one === "function");
 }
 
-/** What rank 0 tells all. */
 interface Agreed {
   readonly attempt: string;
   readonly overwrite: boolean;
@@ -141,7 +140,6 @@ class Save {
   readonly #isWhole: boolean;
   readonly #options: SaveOptions;
   readonly #fileSystem: FileSystem;
-  /** On rank 0. */
   #begun: StepFolder | undefined;
 
   constructor(folder: string, contents: CheckpointContents, options: SaveOptions) {

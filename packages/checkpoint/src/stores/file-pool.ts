@@ -9,21 +9,18 @@ interface Pooled {
 }
 
 export class FilePool {
-  readonly #fileSystem: FileSystem;
-  readonly #mode: "read" | "update";
   readonly #open = new Map<string, Pooled>();
-  /** Who waits until a file is used no more. */
   readonly #waiting: (() => void)[] = [];
 
-  constructor(fileSystem: FileSystem, mode: "read" | "update") {
-    this.#fileSystem = fileSystem;
-    this.#mode = mode;
-  }
+  constructor(
+    private readonly fileSystem: FileSystem,
+    private readonly mode: "read" | "update",
+  ) {}
 
   /** Runs `body` with the file open. `body` must use no other file of the pool: it could wait for itself. */
   async use<T>(path: string, body: (file: OpenFile) => Promise<T>): Promise<T> {
     while (!this.#open.has(path) && this.#open.size >= CAPACITY) await this.#makeRoom();
-    const pooled = this.#open.get(path) ?? { file: this.#fileSystem.open(path, this.#mode), users: 0 };
+    const pooled = this.#open.get(path) ?? { file: this.fileSystem.open(path, this.mode), users: 0 };
     pooled.users++;
     // The order of a Map is that of insertion: what was used last stands last.
     this.#open.delete(path);
@@ -54,6 +51,6 @@ export class FilePool {
     const files = [...this.#open.values()];
     this.#open.clear();
     const closed = await Promise.allSettled(files.map(async ({ file }) => (await file).close()));
-    for (const result of closed) if (result.status === "rejected" && this.#mode === "update") throw result.reason;
+    for (const result of closed) if (result.status === "rejected" && this.mode === "update") throw result.reason;
   }
 }

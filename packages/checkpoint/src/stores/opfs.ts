@@ -4,7 +4,6 @@ import { readBlob } from "./blob";
 import type { FileSystem, FolderEntry } from "./file-system";
 import { fail, objectFileSystem } from "./objects";
 
-/** Written at once. */
 const PART = 4 << 20;
 
 const CODES: Readonly<Record<string, string>> = {

@@ -45,7 +45,6 @@ export function problemOfJson(text: string, maxDepth: number, maxKeys = Number.P
   return undefined;
 }
 
-/** Pieces of an object have about so many bytes. */
 const PIECE = 64 << 10;
 
 /** The members of the object, in pieces that end between two of them. Throws what `fail` makes, also for a member longer than `mostOf` says. */

@@ -2,7 +2,6 @@
 import { platform } from "#platform";
 import type { SourceBox } from "../../format/source";
 
-/** Compared at once. */
 const PIECE = 64 * 1024;
 
 /** `reject` makes the error for the replica, by its number among `others`, that holds other bytes. */

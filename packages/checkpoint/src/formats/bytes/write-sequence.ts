@@ -19,7 +19,6 @@ export function known(bytes: Uint8Array, content = 0, done?: (crc: number) => vo
 
 /** Appends the parts in the order in which they were announced; contents arrive in the same order. */
 export class SequenceWriter {
-  readonly #file: Pick<OpenFile, "write">;
   readonly #parts: Part[] = [];
   #next = 0;
   #left = 0;
@@ -28,16 +27,12 @@ export class SequenceWriter {
   #crc = 0;
   #contentCrc = 0;
 
-  constructor(file: Pick<OpenFile, "write">) {
-    this.#file = file;
-  }
+  constructor(private readonly file: Pick<OpenFile, "write">) {}
 
-  /** Where the next announced part will begin. */
   get announced(): number {
     return this.#announced;
   }
 
-  /** CRC-32 of everything written so far. */
   get crc(): number {
     return this.#crc;
   }
@@ -71,7 +66,6 @@ export class SequenceWriter {
     return this.#position;
   }
 
-  /** Writes the heads up to the next part that has contents. */
   async #passHeads(): Promise<void> {
     while (this.#left === 0 && this.#next < this.#parts.length) {
       const part = this.#parts[this.#next++]!;
@@ -88,7 +82,7 @@ export class SequenceWriter {
 
   async #append(bytes: Uint8Array): Promise<void> {
     if (bytes.byteLength === 0) return;
-    await this.#file.write(bytes, this.#position);
+    await this.file.write(bytes, this.#position);
     this.#position += bytes.byteLength;
     this.#crc = crc32(bytes, this.#crc);
   }

@@ -12,7 +12,6 @@ const INPUT_OUTPUT_ERROR = 29;
 const MOST_COMPRESSED = 1032; // deflate's limit: no filter of HDF5's own packs tighter
 const SLAB_BYTES = 8 * 1024 * 1024;
 const DEEPEST = 32;
-/** A chunk is unpacked whole. */
 const LARGEST_CHUNK = 64 * 1024 * 1024;
 /** Moments of zeros pack well, weights hardly: a file unpacks to a few times its length. */
 const FREE_UNPACKED = 64 * 1024 * 1024;
@@ -57,7 +56,6 @@ export interface Hdf5Dataset {
   readonly shape: readonly number[];
   readonly kind: "int" | "uint" | "float" | "bool";
   readonly bytesPerElement: number;
-  /** The elements, row-major and little-endian. */
   readonly bytes: ByteSource;
 }
 

@@ -19,11 +19,9 @@ export interface MergeContext {
   readonly ranks: number;
   readonly strategy: ReadonlyMap<string, MindsporeLayout>;
   readonly sourceLayout?: Layout;
-  /** Every name that some rank holds. */
   readonly names: { has(name: string): boolean };
 }
 
-/** A part and where in the whole it begins. */
 interface Placed extends HeldPart {
   readonly offset: readonly number[];
 }

@@ -31,7 +31,6 @@ export function ageOf(name: string): Age | undefined {
 export interface MindsporeContents {
   readonly tensors: readonly SourceTensor[];
   readonly values: Record<string, Json>;
-  /** Why a parameter cannot be read, by name. */
   readonly unreadable: ReadonlyMap<string, string>;
   /** Where we wrote the file: the step that it is of. */
   readonly step?: number;

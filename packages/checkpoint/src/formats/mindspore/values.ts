@@ -11,7 +11,6 @@ import { eachField, lengthHead, readDims, readText, varint } from "./protobuf";
 /** One `Value`, as it is stored: a tensor, or a piece of one that is too large for a single value. */
 export interface MindsporeValue {
   readonly tag: string;
-  /** Always the whole tensor's. */
   readonly dims: readonly number[];
   readonly type: string;
   readonly content: ByteSource;

@@ -39,9 +39,7 @@ export interface Renaming {
   readonly kept?: ReadonlySet<string>;
   /** The tensor that counts the steps of all parameters together. */
   readonly counter?: string;
-  /** Steps by parameter, where they are plain values. */
   readonly steps?: ReadonlyMap<string, number>;
   readonly unproven?: readonly Unproven[];
-  /** The values in place of the source's own. */
   readonly values?: { readonly [key: string]: Json };
 }

@@ -10,7 +10,6 @@ interface Words {
   readonly suffixes?: readonly string[];
 }
 
-/** States that have the shape of their parameter. */
 const STATES: Readonly<Record<string, Words>> = {
   exp_avg: { prefixes: ["moment1", "adam_m", "exp_avg"], suffixes: ["/m", "_moment1_0"] },
   exp_avg_sq: { prefixes: ["moment2", "adam_v", "exp_avg_sq"], suffixes: ["/v", "_moment2_0"] },

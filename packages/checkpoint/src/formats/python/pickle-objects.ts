@@ -7,9 +7,7 @@ export class PickleGlobal {
 
 /** What would have been a call: its callable and arguments, and what was built onto the result. Nothing ran. */
 export class PickleCall {
-  /** The state given to `__setstate__` or `__dict__`. */
   state: unknown;
-  /** Items set on the result, when it is a kind of dict. */
   readonly entries = new Map<unknown, unknown>();
   /** Items appended to the result, when it is a kind of list or set. */
   readonly items: unknown[] = [];

@@ -12,16 +12,13 @@ const LONGEST_INTEGER = 256;
 export const LONGEST_STEP = LONG_TEXT + 1024;
 
 export class PicklePayloads {
-  readonly #cursor: ByteCursor;
   readonly #text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-  constructor(cursor: ByteCursor) {
-    this.#cursor = cursor;
-  }
+  constructor(private readonly cursor: ByteCursor) {}
 
   integer(length: number): number | bigint {
-    if (length > LONGEST_INTEGER) throw this.#cursor.corrupt(`an integer of ${length} bytes is named`);
-    const bytes = this.#cursor.take(length);
+    if (length > LONGEST_INTEGER) throw this.cursor.corrupt(`an integer of ${length} bytes is named`);
+    const bytes = this.cursor.take(length);
     let value = 0n;
     for (let i = length - 1; i >= 0; i--) value = (value << 8n) | BigInt(bytes[i]!);
     return narrow(BigInt.asIntN(Math.max(1, length * 8), value));
@@ -29,7 +26,7 @@ export class PicklePayloads {
 
   string(length: number): string | PickleRange {
     if (length > LONG_TEXT) return this.#range("text", length);
-    const bytes = this.#cursor.take(length);
+    const bytes = this.cursor.take(length);
     try {
       return this.#text.decode(bytes);
     } catch {
@@ -39,26 +36,26 @@ export class PicklePayloads {
   }
 
   bytes(length: number): Uint8Array | PickleRange {
-    return length > LONG_PAYLOAD ? this.#range("bytes", length) : this.#cursor.take(length).slice();
+    return length > LONG_PAYLOAD ? this.#range("bytes", length) : this.cursor.take(length).slice();
   }
 
   /** What Python 2 wrote for str. */
   byteString(length: number): string | PickleRange {
-    return length > LONG_PAYLOAD ? this.#range("bytes", length) : latin1(this.#cursor.take(length));
+    return length > LONG_PAYLOAD ? this.#range("bytes", length) : latin1(this.cursor.take(length));
   }
 
   line(): string {
     let line = "";
-    for (let byte = this.#cursor.uint8(); byte !== 0x0a; byte = this.#cursor.uint8()) {
-      if (line.length >= LONG_PAYLOAD) throw this.#cursor.corrupt("a line of the pickle does not end");
+    for (let byte = this.cursor.uint8(); byte !== 0x0a; byte = this.cursor.uint8()) {
+      if (line.length >= LONG_PAYLOAD) throw this.cursor.corrupt("a line of the pickle does not end");
       line += String.fromCharCode(byte);
     }
     return line;
   }
 
   #range(kind: "bytes" | "text", length: number): PickleRange {
-    const range = new PickleRange(kind, this.#cursor.position, length);
-    this.#cursor.skip(length);
+    const range = new PickleRange(kind, this.cursor.position, length);
+    this.cursor.skip(length);
     return range;
   }
 }

@@ -60,7 +60,6 @@ function floatOf(value: number): PythonTree {
   return { float: text };
 }
 
-/** As Python prints them. */
 const NOT_FINITE: Record<string, string> = { NaN: "nan", Infinity: "inf", "-Infinity": "-inf" };
 
 /** A tree without tensors as Python's repr() writes it. */

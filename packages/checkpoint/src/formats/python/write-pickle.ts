@@ -102,7 +102,6 @@ class PickleWriter {
     this.#length += 4;
   }
 
-  /** Bytes after an opcode and their length. */
   #text(opcode: number, text: string): void {
     const bytes = new TextEncoder().encode(text);
     this.#put(opcode);

@@ -27,7 +27,6 @@ export function saidValues({ format: _, ...values }: Readonly<Record<string, str
 
 export interface SafetensorsContents {
   readonly tensors: ReadonlyMap<string, ForeignTensor>;
-  /** Why a tensor cannot be read, by name. */
   readonly unreadable: ReadonlyMap<string, string>;
   readonly metadata: Readonly<Record<string, string>>;
 }

@@ -14,7 +14,6 @@ const MODEL_WORDS = ["", "model", "state_dict", "model_state_dict", "net", "netw
 /** A dict of tensors, or a file of tensors only, that may be the optimizer's model. */
 interface Model {
   readonly prefix: string;
-  /** By the parameter's name inside of the model. */
   readonly parameters: ReadonlyMap<string, SourceTensor>;
   readonly buffers: readonly string[];
   /** Whether the file keeps the model's order: safetensors files sort. */
@@ -29,7 +28,6 @@ interface Resolved {
   readonly unproven: readonly Unproven[];
 }
 
-/** Keys of parameters that have tensors in the source. */
 function entriesOf({ groups, state }: TorchOptimizer, { tensors }: TensorSource): string[] {
   const keys = new Set([...groups.flatMap(({ params }) => params), ...state.keys()]);
   return [...keys].filter((key) =>

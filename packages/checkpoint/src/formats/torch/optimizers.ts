@@ -5,9 +5,7 @@ import { dictOf, itemsOf, membersOf, type PythonTree, plainOf } from "../python/
 export type OptimizerForm = "numbered" | "named" | "flat";
 
 export interface TorchGroup {
-  /** Everything but the lists of parameters. */
   readonly options: ReadonlyMap<string, PythonTree>;
-  /** The keys of its parameters among the states. */
   readonly params: readonly string[];
   /** Their names, where the optimizer was made with named parameters (PyTorch 2.6 on). */
   readonly names?: readonly string[];
@@ -18,7 +16,6 @@ export interface TorchOptimizer {
   readonly prefix: string;
   readonly form: OptimizerForm;
   readonly groups: readonly TorchGroup[];
-  /** By parameter's key: states by name. */
   readonly state: ReadonlyMap<string, ReadonlyMap<string, PythonTree>>;
 }
 

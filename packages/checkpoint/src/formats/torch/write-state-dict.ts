@@ -23,7 +23,6 @@ import { asCounted, isSavedOptimizer, type SavedOptimizer, stateName, withLists 
 
 export interface TorchObject {
   readonly tree: PythonTree;
-  /** Every tensor that the tree names. */
   readonly tensors: ReadonlyMap<string, SourceTensor>;
 }
 
@@ -44,7 +43,6 @@ class Context {
   readonly #values: ReadonlyMap<string, Json>;
   /** Tensors that the object holds already: as plain numbers, or in lists of an optimizer's state. */
   readonly #placed = new Set<string>();
-  /** By parameter: its states' tensors by their name. */
   readonly #states = new Map<string, Map<string, string>>();
   /** By parameter: the states that are plain numbers. LBFGS counts no steps, and keeps numbers of float64. */
   readonly #numbers = new Map<string, Map<string, PythonTree>>();
@@ -166,7 +164,6 @@ class Context {
     return this.#optimizer(saved, form, { ...base, groups }, plain);
   }
 
-  /** True for a list that has other items now. */
   #isOutdated(param: string, name: string, list: PythonTree): boolean {
     const items = itemsOf(list);
     if (items === undefined) return false;

@@ -31,7 +31,6 @@ interface Entry {
   readonly method: number;
   readonly crc32: number;
   readonly byteLength: number;
-  /** Where its local header begins. */
   readonly begin: number;
 }
 
@@ -59,7 +58,6 @@ export async function openZip(source: ByteSource): Promise<Map<string, ByteSourc
   return members;
 }
 
-/** Where the directory lies, and how many entries it has. */
 async function findDirectory(source: ByteSource): Promise<{ count: number; begin: number; end: number }> {
   const { path, byteLength } = source;
   const viewAt = async (position: number, length: number) => viewOf(await readBytes(source, position, length));

@@ -22,7 +22,6 @@ export function wideAt(view: DataView<ArrayBufferLike>, at: number): number {
   return Number.isSafeInteger(value) ? value : Number.NaN;
 }
 
-/** A signature of four bytes, then fields. */
 class ZipRecord<Name extends string> {
   readonly byteLength: number;
   readonly #signature: number;

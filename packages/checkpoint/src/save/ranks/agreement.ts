@@ -20,7 +20,6 @@ export interface TensorDescription {
 
 /** What each rank says at first. */
 export interface Said {
-  /** Must be every rank's. */
   readonly terms: string;
   readonly tensors: readonly TensorDescription[];
 }

@@ -12,11 +12,9 @@ import type { Holdings } from "./holdings";
 import { type Assignment, heldBy, type SavePlan } from "./plan";
 import { ShardWriter } from "./shard-writer";
 
-/** Files that one process writes at once. */
 const LANES = 4;
 
 export interface Execution {
-  /** Whose files these are. */
   readonly ranks: readonly number[];
   readonly fileSystem: FileSystem;
   readonly folder: string;

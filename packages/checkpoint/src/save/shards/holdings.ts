@@ -50,7 +50,6 @@ export class Holdings {
     this.#snapshot = snapshot;
   }
 
-  /** Nobody reads the copies any more. */
   release(): void {
     this.#snapshot = undefined;
     this.#copies?.free();

@@ -67,7 +67,6 @@ export class ShardWriter {
     this.#bufferBytes = Math.min(store.bufferBytes ?? BUFFER, Math.max(1, this.byteLength - bytes.length));
   }
 
-  /** The length the file will have. */
   get byteLength(): number {
     return this.#begins.at(-1)!;
   }
@@ -150,7 +149,6 @@ export class ShardWriter {
     return this.#memory.subarray(this.#begin + skew, this.#begin + bytes);
   }
 
-  /** Sends the buffer on its way. */
   #flush(): void {
     const buffer = this.#buffer!;
     const bytes = buffer.subarray(0, this.#filled);

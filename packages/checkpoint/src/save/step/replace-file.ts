@@ -8,7 +8,6 @@ import { type Attempt, endAttempt, lifeOf, newAttempt } from "./owner";
 /** A place that is to be replaced. */
 export interface Replaced {
   readonly target: string;
-  /** Where the new one is written. */
   readonly temporary: string;
   readonly attempt: Attempt;
   readonly kind: FolderEntry["kind"] | undefined;

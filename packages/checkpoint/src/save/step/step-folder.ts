@@ -16,12 +16,10 @@ const TRIES = 20;
 
 export interface StepOptions {
   readonly overwrite: boolean;
-  /** Which steps stay; all without it. */
   readonly keep?: Retention | undefined;
 }
 
 export class StepFolder {
-  /** Where the files of the step are written. */
   readonly path: string;
   readonly finalPath: string;
   readonly attempt: Attempt;
@@ -95,7 +93,6 @@ export class StepFolder {
     check(isFree, "DUPLICATE", this.finalPath, () => "the step exists already.", advice);
   }
 
-  /** Whether the step that exists is of this attempt. */
   async isCommitted(): Promise<boolean> {
     try {
       return (await readManifest(this.#fileSystem, this.finalPath)).attempt === this.attempt;
