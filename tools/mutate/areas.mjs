@@ -42,7 +42,7 @@ export const areas = {
     files: ["save/save.ts"],
     tests: [
       "save/save",
-      "save/rejections",
+      "save/errors",
       "save/told",
       "save/ranks/communicator",
       "save/step/retention",
@@ -66,7 +66,7 @@ export const areas = {
   "checkpoint-verify": {
     package: "checkpoint",
     files: ["read/verify.ts"],
-    tests: ["read/verify", "read/rejections", "read/replaced"],
+    tests: ["read/verify", "read/errors", "read/replaced"],
   },
   "checkpoint-layout": {
     package: "checkpoint",

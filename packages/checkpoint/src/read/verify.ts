@@ -62,7 +62,8 @@ export async function verifyCheckpoint(path: string, options: VerifyOptions = {}
     // What was found while another save took this one's place says nothing.
     return await useSource(path, options, verify, ({ ok }) => ok);
   } catch (error) {
-    if (!(error instanceof OptError) || ["MISSING", "UNSUPPORTED", "INTERNAL"].includes(error.code)) throw error;
+    if (!(error instanceof OptError) || ["BAD_ARGUMENT", "MISSING", "UNSUPPORTED", "INTERNAL"].includes(error.code))
+      throw error;
     return unopened(path, options, error);
   }
 }
