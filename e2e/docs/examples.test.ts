@@ -57,6 +57,11 @@ describe("examples of the documentation", () => {
   const examples = findExamples();
   it("are found", () => expect(examples.length).toBeGreaterThan(20));
 
+  it("on pages import what they use", () => {
+    const bare = examples.filter(({ place, code }) => place.startsWith("docs/") && !/^import /m.test(code));
+    expect(bare.map(({ place }) => place)).toEqual([]);
+  });
+
   mkdirSync(BUILD, { recursive: true });
   it.each(examples)("$place runs", async ({ place, code, isWhole, output }) => {
     const file = `${BUILD}${place.replace(/\W+/g, "-")}.ts`;
