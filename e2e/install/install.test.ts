@@ -117,25 +117,29 @@ it("the README's example runs", () => {
   expect(stdout).not.toMatch(/NaN|Infinity|undefined/);
 });
 
-/** Packages whose types need no host beside: WebGPU, TensorFlow.js and jax-js bring theirs. */
+/** Packages whose types need no host beside: TensorFlow.js and jax-js bring theirs. */
 const typed = publicPackages()
   .map(({ name }) => name)
-  .filter((name) => !/-(linux|darwin)-|webgpu|tfjs|jax-js/.test(name));
+  .filter((name) => !/-(linux|darwin)-|tfjs|jax-js/.test(name));
+
+const modules = fileURLToPath(new URL("../../node_modules/", import.meta.url));
+const page = { lib: ["es2022", "dom"], types: [] };
+const node = { lib: ["esnext"], types: ["node"], typeRoots: [join(modules, "@types")] };
 
 it.each([
-  ["node16", "node16"],
-  ["nodenext", "nodenext"],
-  ["esnext", "bundler"],
-])("strict TypeScript takes every export, without the types of Node (%s, %s)", (module, moduleResolution) => {
+  ["node16, a page", { module: "node16", ...page }],
+  ["nodenext, a page", { module: "nodenext", ...page }],
+  ["bundler, a page", { module: "esnext", moduleResolution: "bundler", ...page }],
+  ["nodenext, Node without the DOM", { module: "nodenext", ...node }],
+])("strict TypeScript takes every export (%s)", (_, options) => {
   const imports = typed.map((name, i) => `import * as p${i} from "${name}";\nexport { p${i} };`);
   const program = `import { keep, recompute, tensor } from "@opt/core";
     export const kept = keep(tensor([1])).add(1);
     export const again = recompute((x) => x.mul(2), kept);`;
   writeFileSync(join(folder, "consumer.ts"), [...imports, program].join("\n"));
-  const compilerOptions = { noEmit: true, strict: true, target: "es2022", lib: ["es2022", "dom"], types: [] };
-  const config = { compilerOptions: { ...compilerOptions, module, moduleResolution }, files: ["consumer.ts"] };
-  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
-  const tsc = fileURLToPath(new URL("../../node_modules/typescript/bin/tsc", import.meta.url));
+  const compilerOptions = { noEmit: true, strict: true, target: "es2022", ...options };
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["consumer.ts"] }));
+  const tsc = join(modules, "typescript/bin/tsc");
   expect(run(process.execPath, [tsc, "-p", folder], { quiet: true }).stdout).toBe("");
 });
 

@@ -23,7 +23,6 @@ const TOOLS = [
   "esbuild@0.28.2",
   "workerd@1",
   "@types/node@20",
-  "@webgpu/types@0.1.74",
   ...typescripts,
 ];
 const NOT_TRIED = ["Electron", "Safari and Firefox", "Windows and macOS"];

@@ -9,7 +9,7 @@ const VERSIONS = ["5.4", "5.5", "5.6", "5.7", "5.8", "5.9", "6", "7"];
 /** What npm installs them as, side by side. */
 export const typescripts = VERSIONS.map((version) => `typescript-${version}@npm:typescript@${version}`);
 
-/** TypeScript's own lib.dom has WebGPU since 6. CommonJS that requires ES modules is known to TypeScript since 5.8, and under its old resolution to all before 6. */
+/** CommonJS that requires ES modules is known to TypeScript since 5.8, and under its old resolution to all before 6. */
 const FORMS = [
   {
     form: "bundler",
@@ -41,15 +41,13 @@ const PICKED = `import { blobFileSystem, opfsFileSystem } from "@opt/checkpoint"
 export const picked = (folder: FileSystemDirectoryHandle, files: File[]) => [opfsFileSystem(folder), blobFileSystem(files)];
 `;
 
-/** @param {boolean} hasDom WebGPU's own types stand on the DOM's. */
+/** @param {boolean} hasDom */
 function program(hasDom) {
-  const entries = publicPackages()
-    .filter(({ name }) => hasDom || name !== "@opt/kernels-webgpu")
-    .flatMap(({ name, exports = {} }) =>
-      Object.keys(exports)
-        .filter((entry) => !entry.endsWith(".json"))
-        .map((entry) => name + entry.slice(1)),
-    );
+  const entries = publicPackages().flatMap(({ name, exports = {} }) =>
+    Object.keys(exports)
+      .filter((entry) => !entry.endsWith(".json"))
+      .map((entry) => name + entry.slice(1)),
+  );
   const imports = entries.map((entry, i) => `import * as entry${i} from "${entry}";`);
   return `${imports.join("\n")}
 import { tensor } from "@opt/core";
@@ -79,10 +77,7 @@ export function typeRows(folder, tools) {
           noEmit: true,
           skipLibCheck: false,
         };
-        const types = {
-          types: Number(version) < 6 ? ["node", "@webgpu/types"] : ["node"],
-          typeRoots: [join(tools, "node_modules/@types"), join(tools, "node_modules")],
-        };
+        const types = { types: ["node"], typeRoots: [join(tools, "node_modules/@types")] };
         writeFileSync(
           join(project, "tsconfig.json"),
           JSON.stringify({ compilerOptions: { ...strict, ...types, ...options }, files: [file] }),

@@ -66,6 +66,7 @@ export class WebGpuBackend implements Backend {
 
   /** @internal Use `openWebGpuBackend`. */
   constructor(
+    /** @internal */
     readonly device: GPUDevice,
     limits: BackendLimits = {},
     languageFeatures: ReadonlySet<string> = new Set(),

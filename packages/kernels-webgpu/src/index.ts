@@ -4,7 +4,7 @@ import { openWebGpuBackend } from "./device/open";
 
 export type { WebGpuBackend } from "./backend";
 export type { Counters } from "./device/commands";
-export { openWebGpuBackend, type WebGpuOptions } from "./device/open";
+export { type OpenDevice, openWebGpuBackend, type WebGpuOptions } from "./device/open";
 
 enableQ8();
 enableStochasticRounding();

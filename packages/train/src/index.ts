@@ -4,7 +4,7 @@ export { type CheckpointsOptions, checkpoints } from "./callbacks/checkpoints";
 export { type CsvOptions, csv } from "./callbacks/csv";
 export { type EarlyStoppingOptions, earlyStopping } from "./callbacks/early-stopping";
 export { type LoggerOptions, type LogRecord, logger } from "./callbacks/logger";
-export { type ProgressOptions, type ProgressStream, progress } from "./callbacks/progress";
+export { type PageElement, type ProgressOptions, type ProgressStream, progress } from "./callbacks/progress";
 export { type TensorBoardOptions, tensorBoard } from "./callbacks/tensor-board";
 export { type EvaluateOptions, evaluate, predict } from "./fit/evaluate";
 export type { Callback, EventHandler, FitControl, FitEvent, FitEventType, FitState } from "./fit/events";

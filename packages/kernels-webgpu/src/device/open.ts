@@ -3,18 +3,26 @@ import { type BackendLimits, WebGpuBackend } from "../backend";
 import { KERNELS } from "../kernels";
 import { unavailable } from "./unavailable";
 
+/** A `GPUDevice`: programs without WebGPU's types compile too. */
+export interface OpenDevice {
+  readonly limits: object;
+  readonly queue: object;
+  readonly lost: Promise<unknown>;
+}
+
 export interface WebGpuOptions extends BackendLimits {
   /** A device of the caller's. The backend closes it when it is closed itself. */
-  readonly device?: GPUDevice;
+  readonly device?: OpenDevice;
   /** "low-power" or "high-performance", where there are several adapters. */
-  readonly powerPreference?: GPUPowerPreference;
+  readonly powerPreference?: "low-power" | "high-performance";
 }
 
 /** Opens WebGPU as a backend: of the first adapter, or of a `GPUDevice` of yours. @throws OptError DEVICE_UNAVAILABLE saying what is missing */
 export async function openWebGpuBackend(options: WebGpuOptions = {}): Promise<WebGpuBackend> {
   await KERNELS.load();
   if (options.device !== undefined) {
-    return new WebGpuBackend(options.device, options, languageFeatures((globalThis.navigator as Navigator)?.gpu));
+    const features = languageFeatures((globalThis.navigator as Navigator)?.gpu);
+    return new WebGpuBackend(options.device as GPUDevice, options, features);
   }
   const gpu = globalThis.navigator?.gpu ?? (await (await import("./dawn")).loadDawn());
   const { powerPreference = "high-performance" } = options;

@@ -11,11 +11,16 @@ export interface ProgressStream {
   write(text: string): unknown;
 }
 
+/** An element of a page: programs without the DOM's types compile too. */
+export interface PageElement {
+  append(...nodes: unknown[]): void;
+}
+
 export interface ProgressOptions {
   /** Default: `process.stderr` in Node, the console in a worker. */
   readonly stream?: ProgressStream;
   /** In a page: where the bar and its text go. Default: the end of the body. */
-  readonly element?: Element;
+  readonly element?: PageElement;
 }
 
 /** Milliseconds between two drawings, and between two lines of a long epoch. */
@@ -117,7 +122,7 @@ function logDisplay(stream: ProgressStream | undefined): Display {
   return { every: LINE_EVERY, draw: ({ text }) => line(text), line, end() {} };
 }
 
-function pageDisplay(parent: Element): Display {
+function pageDisplay(parent: PageElement): Display {
   const bar = document.createElement("progress");
   const label = document.createElement("output");
   const box = document.createElement("div");
