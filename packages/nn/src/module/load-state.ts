@@ -23,6 +23,7 @@ export function loadState(
   const given = new Map(Object.entries(state).filter(([, value]) => value !== undefined));
   for (const [name, value] of given) checkNotSummary(where, name, value);
   const own = new Map(tensorsOf());
+  if (own.size > 0) checkNames(where, own, given, strict);
   const problems = [...misfits(own, given, strict)];
   check(
     problems.length === 0,
@@ -61,6 +62,42 @@ function checkState(where: string, state: unknown): asserts state is StateDict {
   const problem = () =>
     `the state must be tensors by name, got ${isWhole ? "an object that has them in .tensors" : show(state)}.`;
   check(isObject && !isPromise && !isList && !isWhole, "BAD_STATE", where, problem, advice);
+}
+
+/** Names the cure where no name of the module is in the state. Not strict, nothing would be loaded. @throws OptError BAD_STATE */
+function checkNames(
+  where: string,
+  own: ReadonlyMap<string, Tensor>,
+  given: ReadonlyMap<string, unknown>,
+  strict: boolean,
+): void {
+  if ([...own.keys()].some((name) => given.has(name))) return;
+  const prefix = prefixOf(own, given);
+  if (prefix === undefined) {
+    const problem = () => `the state must have a name of the module (${some(own)}), got ${some(given) || "no name"}.`;
+    check(strict, "BAD_STATE", where, problem, "Rename them.");
+    return;
+  }
+  const problem = () =>
+    `the state must have the module's names, got names that begin with "${prefix}": ${some(given)}.`;
+  const names = `Object.keys(model.stateDict()).map((name) => [name, state["${prefix}" + name]])`;
+  check(false, "BAD_STATE", where, problem, `model.loadStateDict(Object.fromEntries(${names}))`);
+}
+
+/** What stands before most names of the module: `module.` of PyTorch's DistributedDataParallel, `state_dict.`. */
+function prefixOf(own: ReadonlyMap<string, Tensor>, given: ReadonlyMap<string, unknown>): string | undefined {
+  const counts = new Map<string, number>();
+  for (const name of given.keys()) {
+    for (let end = name.indexOf(".") + 1; end > 0; end = name.indexOf(".", end) + 1) {
+      const prefix = name.slice(0, end);
+      if (own.has(name.slice(end))) counts.set(prefix, (counts.get(prefix) ?? 0) + 1);
+    }
+  }
+  return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0];
+}
+
+function some(names: ReadonlyMap<string, unknown>): string {
+  return [...names.keys()].slice(0, 3).join(", ") + (names.size > 3 ? ", ..." : "");
 }
 
 /** Why a state does not fit. */

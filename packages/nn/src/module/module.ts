@@ -132,7 +132,7 @@ export abstract class Module {
    * Copies values into the module's tensors; dtypes are converted, devices may differ. A state that does not fit changes nothing. A name
    * whose value is undefined counts as lacking: `{ weight: loaded.tensors.weight }`.
    *
-   * @param options `strict: false` leaves tensors that the state lacks, and ignores names that the module lacks
+   * @param options `strict: false` leaves tensors that the state lacks, and ignores names that the module lacks; one name at least must fit
    * @returns the names that the state lacks, and those that the module lacks: none unless it is not strict
    * @throws OptError BAD_STATE with the missing and unexpected names and the shapes that differ; NOT_SYNC from a device that answers only later
    */
