@@ -2,6 +2,7 @@
 import { OptError } from "@opt/core";
 import { type Json, redescribed, type SourceTensor, type TensorSource } from "../../format/source";
 import { withRole } from "../../format/tensors";
+import { matchesPattern } from "../../layout/layout";
 import { badState, missing } from "../bytes/errors";
 import { byName, renamed, scalarTensor } from "../bytes/foreign-tensor";
 import { type PythonTree, renameTensors } from "../python/tree";
@@ -40,7 +41,7 @@ export async function underOurNames(
     const rule = RULES[source.format] ?? ((): Renaming => ({ names: new Map() }));
     renamings.push(await rule({ ...context, source, beside: files.filter((other) => other !== source) }));
   }
-  rejectUnproven(renamings, mapped, whole);
+  rejectUnproven(renamings, mapped, whole, naming);
   const found = new Map(renamings.flatMap(({ names }) => [...names]));
   const nameOf = (name: string): string => mapped.get(name) ?? found.get(name) ?? name;
   const states = new Map(renamings.flatMap(({ follows = [] }) => [...follows]));
@@ -87,6 +88,7 @@ function rejectUnproven(
   renamings: readonly Renaming[],
   mapped: ReadonlyMap<string, string>,
   { tensors, path }: TensorSource,
+  { parameterOrder }: Naming,
 ): void {
   const left = [...tensors.keys()].filter((name) => !mapped.has(name));
   const unproven = renamings
@@ -96,9 +98,15 @@ function rejectUnproven(
   const lines = unproven.map(({ key, meaning }) => `${JSON.stringify(key)}: ${JSON.stringify(meaning)}`);
   const shown = lines.slice(0, SHOWN);
   const more = lines.length > SHOWN ? `, and ${lines.length - SHOWN} more` : "";
+  const order =
+    'where every group of a PyTorch optimizer lists its parameters in the model\'s order, say so (parameterOrder: "model", --parameter-order model)';
+  const surplus = [...new Set(unproven.flatMap((one) => one.surplus ?? []))];
+  const extra = [...tensors.keys()].filter((name) => surplus.some((pattern) => matchesPattern(pattern, name)));
+  const some = extra.slice(0, 3).join(", ") + (extra.length > 3 ? ", ..." : "");
   const how = [
     "Give their names as a map of this form (--map), or the model's file beside it",
-    'where every group of a PyTorch optimizer lists its parameters in the model\'s order, say so (parameterOrder: "model", --parameter-order model)',
+    ...(parameterOrder === undefined ? [order] : []),
+    ...(extra.length > 0 ? [`leave out a copy of the model, ${some} (exclude: ${JSON.stringify(surplus)})`] : []),
     "or leave it out (--exclude).",
   ];
   throw badState(path, `nothing proves whose optimizer state this is: { ${shown.join(", ")}${more} }`, how.join("; "));

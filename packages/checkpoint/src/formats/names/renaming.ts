@@ -28,6 +28,8 @@ export interface Unproven {
   readonly key: string;
   /** What is known of the name to write there, for people. */
   readonly meaning: string;
+  /** Patterns of names that are too many: copies of the model, such as an average. */
+  readonly surplus?: readonly string[];
 }
 
 /** What a format's rules find out. */

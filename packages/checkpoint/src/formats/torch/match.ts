@@ -15,6 +15,8 @@ const MODEL_WORDS = ["", "model", "state_dict", "model_state_dict", "net", "netw
 interface Model {
   readonly prefix: string;
   readonly parameters: ReadonlyMap<string, SourceTensor>;
+  /** Further names of tied weights: PyTorch's `parameters()` has only the first. */
+  readonly tied: ReadonlySet<string>;
   readonly buffers: readonly string[];
   /** Whether the file keeps the model's order: safetensors files sort. */
   readonly ordered: boolean;
@@ -54,7 +56,26 @@ export function modelOf(prefix: string, tree: PythonTree, source: TensorSource):
 function splitBuffers(prefix: string, held: readonly [string, SourceTensor][], ordered: boolean): Model {
   const parameters = new Map(held.filter(([name]) => !BUFFERS.test(name)));
   const buffers = held.map(([name]) => name).filter((name) => BUFFERS.test(name));
-  return { prefix, parameters, buffers, ordered };
+  const places = new Map<string, string>();
+  const tied = new Set<string>();
+  for (const [name, tensor] of parameters) {
+    const place = placeOf(tensor);
+    if (place !== undefined && places.has(place)) tied.add(name);
+    else if (place !== undefined) places.set(place, name);
+  }
+  return { prefix, parameters, tied, buffers, ordered };
+}
+
+/** Where its elements are in the file; undefined where they are in several pieces. */
+function placeOf({ dtype, shape, boxes: [box] }: SourceTensor): string | undefined {
+  return box?.byteOffset === undefined || box.byteLength === 0
+    ? undefined
+    : JSON.stringify([box.file, box.byteOffset, dtype, shape]);
+}
+
+/** What PyTorch's `parameters()` has. */
+function trainable({ parameters, tied }: Model): [string, SourceTensor][] {
+  return [...parameters].filter(([name]) => !tied.has(name));
 }
 
 export function resolve(optimizer: TorchOptimizer, models: readonly Model[], context: NamingContext): Resolved {
@@ -94,18 +115,27 @@ export function resolve(optimizer: TorchOptimizer, models: readonly Model[], con
     if (model !== undefined) return { optimizer, names: new Map([...given, ...first.names]), model, unproven: [] };
   }
   const taken = new Set(given.values());
+  const surplus =
+    complete.length > 1
+      ? copiesOf(complete.map(({ model }) => model))
+      : attempts.flatMap(({ model }) => copyIn(optimizer, shapes, model, given));
   const unproven = open.map((key) => {
     const shape = shapes.get(key);
     const fits = ([name, tensor]: [string, SourceTensor]): boolean =>
       !taken.has(name) && (shape === undefined || `${tensor.shape}` === `${shape}`);
     const candidates = new Set(
-      attempts.flatMap(({ model }) => [...model.parameters].filter(fits).map(([name]) => name)),
+      attempts.flatMap(({ model }) =>
+        trainable(model)
+          .filter(fits)
+          .map(([name]) => name),
+      ),
     );
     const some = [...candidates].slice(0, 3).join(" | ");
     const what = shape === undefined ? "a parameter" : `a parameter of [${shape.join(", ")}]`;
     return {
       key: `${optimizer.prefix}state.${key}`,
       meaning: some === "" ? what : candidates.size > 3 ? `${some} | ...` : some,
+      surplus,
     };
   });
   return { optimizer, names: given, model: undefined, unproven };
@@ -115,8 +145,8 @@ export function resolve(optimizer: TorchOptimizer, models: readonly Model[], con
 function trainedModel({ groups }: TorchOptimizer, models: readonly Model[], names: ReadonlyMap<string, string>) {
   const keys = groups.flatMap(({ params }) => params);
   const isNamed = names.size === keys.length;
-  const holding = models.filter(({ parameters }) =>
-    isNamed ? keys.every((key) => parameters.has(names.get(key)!)) : parameters.size === keys.length,
+  const holding = models.filter((model) =>
+    isNamed ? keys.every((key) => model.parameters.has(names.get(key)!)) : trainable(model).length === keys.length,
   );
   return holding.length === 1 ? holding[0] : holding.find(({ prefix }) => MODEL_WORDS.includes(prefix.slice(0, -1)));
 }
@@ -130,8 +160,34 @@ function onlyModel(models: readonly Model[], source: TensorSource): Model | unde
   throw badState(
     source.path,
     `the optimizer's parameters stand under ${a} and under ${b}`,
-    "Leave one out with exclude.",
+    `Leave one out: exclude: ["${models.at(-1)!.prefix}*"].`,
   );
+}
+
+/** Patterns of the models that are not called as a model is: averages. */
+function copiesOf(models: readonly Model[]): string[] {
+  const others = models.filter(({ prefix }) => !MODEL_WORDS.includes(prefix.slice(0, -1)));
+  return others.length < models.length ? others.map(({ prefix }) => `${prefix}*`) : [];
+}
+
+/** The pattern of a copy inside of the model, without which the model's order tells all names. */
+function copyIn(
+  optimizer: TorchOptimizer,
+  shapes: ReadonlyMap<string, readonly number[] | undefined>,
+  model: Model,
+  given: ReadonlyMap<string, string>,
+): string[] {
+  const weights = trainable(model).filter(([, tensor]) => isWeight(tensor));
+  const starts = weights.flatMap(([name]) => [...name.matchAll(/\./g)].map(({ index }) => name.slice(0, index + 1)));
+  const shapesOf = (isCopy: boolean, start: string) =>
+    weights.filter(([name]) => name.startsWith(start) === isCopy).map(([, { shape }]) => shape);
+  for (const start of [...new Set(starts)].reverse()) {
+    if (JSON.stringify(shapesOf(true, start)) !== JSON.stringify(shapesOf(false, start))) continue;
+    const parameters = new Map([...model.parameters].filter(([name]) => !name.startsWith(start)));
+    const names = matchShapes(optimizer, shapes, { ...model, parameters }, given, true);
+    if (names?.size === shapes.size) return [`${model.prefix}${start}*`];
+  }
+  return [];
 }
 
 /** Names by key for the shapes that leave no doubt; undefined where the model does not have these shapes at all. */
@@ -143,7 +199,7 @@ function matchShapes(
   inOrder: boolean,
 ): Map<string, string> | undefined {
   const taken = new Set(given.values());
-  const parameters = [...model.parameters].filter(([name]) => !taken.has(name));
+  const parameters = trainable(model).filter(([name]) => !taken.has(name));
   const classes = new Map<string, string[]>();
   for (const [key, shape] of shapes) {
     if (shape === undefined) continue;

@@ -8,6 +8,7 @@ import { Tuple } from "../../testing/files/pickles";
 import { EXPECTED, torchFile } from "../../testing/files/torch-files";
 import { readFloats } from "../../testing/read-tensor";
 import { underOurNames } from "../names/names";
+import { withoutTensors } from "../names/rename";
 import { openForeign } from "../registry";
 
 /** Two weights of one shape and a bias; storage n holds n only. */
@@ -25,6 +26,10 @@ const IN_ORDER: [number, number[]][] = [
   [4, [2, 2]],
   [5, [4]],
 ];
+
+const COPY = { a: tensor(3, [2, 2]), b: tensor(4, [2, 2]), c: tensor(5, [4]) };
+const prefixed = (prefix: string, tensors: object) =>
+  Object.fromEntries(Object.entries(tensors).map(([name, value]) => [prefix + name, value]));
 
 const open = (object: unknown, name = "a.pt", files: Record<string, Uint8Array> = {}): Promise<TensorSource> =>
   openForeign(`/root/${name}`, memoryFiles({ [name]: torchZip(object, STORAGES), ...files }));
@@ -61,6 +66,32 @@ describe("the parameters of a PyTorch optimizer", () => {
     expect(await readFloats(source, "b.momentum_buffer")).toEqual([4, 4, 4, 4]);
     const apart = await open({ model: MODEL, optimizer: optimizer(IN_ORDER, [[0, 2], [1]]) });
     await expectCode("BAD_STATE", underOurNames(apart, vouched));
+  });
+
+  it("are told in the model's order under the first name of tied weights, which share a storage", async () => {
+    const { a, b, c } = MODEL;
+    const tied = { a, b, d: tensor(0, [2, 2]), c };
+    const source = await open({ model: tied, optimizer: optimizer(IN_ORDER, [[0, 1, 2]]) });
+    const named = await underOurNames(source, { parameterOrder: "model" });
+    expect([...named.tensors.keys()].slice(0, 4)).toEqual(["a", "b", "d", "c"]);
+    expect(await readFloats(named, "b.momentum_buffer")).toEqual([4, 4, 4, 4]);
+    expect(named.values.optimizer).toMatchObject({ groups: [{ params: ["a", "b", "c"] }] });
+    const untied = { ...tied, d: tensor(5, [2, 2]) };
+    const other = await open({ model: untied, optimizer: optimizer(IN_ORDER, [[0, 1, 2]]) });
+    const message = await expectCode("BAD_STATE", underOurNames(other, { parameterOrder: "model" }));
+    expect(message).not.toContain("parameterOrder");
+  });
+
+  it.each([
+    ["inside of the model", { model: { ...MODEL, ...prefixed("ema.", COPY) } }, "model.ema.*"],
+    ["beside it", { model: MODEL, ema: prefixed("module.", COPY) }, "ema.*"],
+  ])("are told without a copy of the model %s, which the message names", async (_, models, pattern) => {
+    const source = await open({ ...models, optimizer: optimizer(IN_ORDER, [[0, 1, 2]]) });
+    const vouched = { parameterOrder: "model" } as const;
+    const message = await expectCode("BAD_STATE", underOurNames(source, vouched));
+    expect(message).toContain(`(exclude: ["${pattern}"])`);
+    const named = await underOurNames(withoutTensors(source, [pattern], new Set()), vouched);
+    expect(await readFloats(named, "b.momentum_buffer")).toEqual([4, 4, 4, 4]);
   });
 
   it("are told by the map, the rest of them by what is left", async () => {
