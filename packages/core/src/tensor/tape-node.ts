@@ -40,7 +40,7 @@ export class TapeNode<T extends Saved> {
   constructor(
     readonly name: string,
     /** Where each input's gradient goes: a leaf tensor, the node that made it, or nowhere. */
-    readonly inputs: readonly (T | TapeNode<T> | null)[],
+    public inputs: readonly (T | TapeNode<T> | null)[],
     saved: readonly T[],
     /** What each saved tensor is: the input of that place, the output (the place after them), or neither (-1). */
     readonly origins: readonly number[],
@@ -113,6 +113,7 @@ export class TapeNode<T extends Saved> {
     this.freed = true;
     this.backwardOf = null; // and with it what it refers to
     for (const tensor of this.saved) tensor.dispose();
+    (this.saved as T[]).length = 0;
     this.recomputation?.freed();
   }
 
@@ -123,6 +124,7 @@ export class TapeNode<T extends Saved> {
       if (--node.users > 0) continue;
       node.free();
       for (const input of node.inputs) if (input instanceof TapeNode) pending.push(input);
+      node.inputs = []; // what still refers to it keeps no whole step from the garbage collector
     }
   }
 }
