@@ -7,7 +7,7 @@ import { type FromRun, listen, type SentTensor, type ToWorker, type WorkerEvent,
 export interface ExposedRun {
   /** Aborted when the page stops the run: pass it to `fit`. */
   readonly signal: AbortSignal;
-  /** A callback that tells the page each event. Steps are left out while the page is busy; their losses come with the next event. */
+  /** A callback that tells the page each event. Steps are left out while the page is busy, but not the last of an epoch; their losses come with the next event. */
   report(): Callback;
 }
 
@@ -74,6 +74,8 @@ class Run implements ExposedRun {
   readonly signal = this.controller.signal;
   #isBusy = false; // the page has an event that it has not taken
   #told = 0;
+  /** The last step, where the page had no time for it: told before the next event. */
+  #late: Omit<WorkerEvent, "losses"> | undefined;
 
   constructor(private readonly post: (event: WorkerEvent) => void) {}
 
@@ -87,7 +89,10 @@ class Run implements ExposedRun {
       this.#tell("trainBegin", state);
     },
     onEpochBegin: (state) => this.#tell("epochBegin", state),
-    onStepEnd: (state) => (this.#isBusy ? undefined : this.#tell("stepEnd", state)),
+    onStepEnd: (state) => {
+      this.#late = eventOf("stepEnd", state);
+      if (!this.#isBusy) this.#send(this.#late, state);
+    },
     onEvaluate: (state) => this.#tell("evaluate", state),
     onEpochEnd: (state) => this.#tell("epochEnd", state),
     onSave: (state) => this.#tell("save", state),
@@ -95,13 +100,23 @@ class Run implements ExposedRun {
   });
 
   #tell(type: WorkerEvent["type"], state: FitState): void {
-    const { epoch, epochs, step, epochStep, stepsPerEpoch, lr, history, checkpoint } = state;
-    const logs = type === "epochEnd" ? history.epochs.at(-1)! : state.logs;
+    if (this.#late) this.#send(this.#late, state);
+    this.#send(eventOf(type, state), state);
+  }
+
+  #send(event: Omit<WorkerEvent, "losses">, { history }: FitState): void {
     const losses = history.losses.slice(this.#told);
     this.#told = history.losses.length;
+    this.#late = undefined;
     this.#isBusy = true;
-    this.post({ type, epoch, epochs, step, epochStep, stepsPerEpoch, lr, logs, losses, checkpoint });
+    this.post({ ...event, losses });
   }
+}
+
+function eventOf(type: WorkerEvent["type"], state: FitState): Omit<WorkerEvent, "losses"> {
+  const { epoch, epochs, step, epochStep, stepsPerEpoch, lr, history, checkpoint } = state;
+  const logs = type === "epochEnd" ? history.epochs.at(-1)! : state.logs;
+  return { type, epoch, epochs, step, epochStep, stepsPerEpoch, lr, logs, checkpoint };
 }
 
 /** A copy of the tree with bytes in place of tensors. @param transfer takes their memory */

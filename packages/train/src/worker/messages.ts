@@ -3,10 +3,15 @@
 /** A run's event as plain data. */
 export interface WorkerEvent {
   readonly type: "trainBegin" | "epochBegin" | "stepEnd" | "evaluate" | "epochEnd" | "save" | "trainEnd";
+  /** The current epoch, from 0; at `epochEnd` the number of epochs done. */
   readonly epoch: number;
+  /** Epochs of the whole run. */
   readonly epochs: number;
+  /** Optimizer steps of the run. */
   readonly step: number;
+  /** Steps of this epoch. 0 at `epochEnd`, where the next one begins. */
   readonly epochStep: number;
+  /** Undefined where the data have no length. */
   readonly stepsPerEpoch: number | undefined;
   readonly lr: number;
   /** Means of the epoch so far; at `epochEnd` the epoch's record. */

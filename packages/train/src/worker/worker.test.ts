@@ -37,8 +37,11 @@ it("tells each epoch and every loss, and returns tensors", async () => {
   const run = start<Result>(worker, { epochs: 3 });
   const losses: number[] = [];
   const types = new Set<string>();
+  const steps: number[][] = [];
   for await (const event of run) {
     losses.push(...event.losses);
+    const { type, epoch, epochStep, stepsPerEpoch, step } = event;
+    if (type === "stepEnd") steps.push([epoch, epochStep, stepsPerEpoch!, step]);
     types.add(event.type);
     await new Promise((resolve) => setTimeout(resolve, 2)); // slower than its steps
   }
@@ -46,6 +49,7 @@ it("tells each epoch and every loss, and returns tensors", async () => {
   const expected = await here(3);
   expect(numbers(weights)).toEqual(numbers(expected.weights));
   expect(losses).toEqual(expected.losses);
+  expect(steps.filter(([, done, all]) => done === all)).toEqual([0, 1, 2].map((epoch) => [epoch, 3, 3, 3 * epoch + 3]));
   expect([...types]).toEqual(expect.arrayContaining(["trainBegin", "epochBegin", "epochEnd", "trainEnd"]));
 });
 
