@@ -111,13 +111,13 @@ describe("detectAnomaly", () => {
     [
       "NaN, forward",
       () => negative().sqrt(),
-      /NaN in the result of sqrt, of shape \[1, 2\], at watch\.test\.ts:\d+\. What/,
+      /NaN in the result of sqrt, of shape \[1, 2\], at watch\.alone\.test\.ts:\d+\. What/,
     ],
     ["infinity, forward", () => zero().log(), /infinity in the result of log, of shape \[2\], at watch/],
     [
       "infinity, backward",
       () => zero().sqrt().sum().backward(),
-      /infinity in the gradient of sqrt, of shape \[2\], at watch\.test\.ts:\d+, and backward at watch\.test\.ts:\d+/,
+      /infinity in the gradient of sqrt, of shape \[2\], at watch\.alone\.test\.ts:\d+, and backward at watch\.alone\.test\.ts:\d+/,
     ],
     ["without a tape", () => noGrad(() => negative().sqrt()), /NaN in the kernel "map [^"]*sqrt[^"]*", of shape \[2\]/],
     ["NaN of the data", () => zero().mul(tensor([Number.NaN, 1])), /NaN in the result of mul.* It came in/],
@@ -135,16 +135,16 @@ describe("detectAnomaly", () => {
   it("names the lines of the op and of backward", async () => {
     let before = 0;
     const message = await messageOf(() => {
-      before = Number(/watch\.test\.ts:(\d+)/.exec(new Error().stack!)![1]);
+      before = Number(/watch\.alone\.test\.ts:(\d+)/.exec(new Error().stack!)![1]);
       const y = zero().sqrt();
       y.sum().backward();
     });
-    expect(message).toContain(`at watch.test.ts:${before + 1}, and backward at watch.test.ts:${before + 2}.`);
+    expect(message).toContain(`at watch.alone.test.ts:${before + 1}, and backward at watch.alone.test.ts:${before + 2}.`);
   });
 
   it("names its own line where the stack has no other", async () => {
     const message = await messageOf(() => Promise.resolve(zero()).then(log));
-    expect(message).toMatch(/result of log, of shape \[2\], at watch\.test\.ts:\d+/);
+    expect(message).toMatch(/result of log, of shape \[2\], at watch\.alone\.test\.ts:\d+/);
   });
 
   it("finds it in a later call of a compiled function", async () => {
