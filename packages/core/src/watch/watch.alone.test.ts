@@ -139,7 +139,9 @@ describe("detectAnomaly", () => {
       const y = zero().sqrt();
       y.sum().backward();
     });
-    expect(message).toContain(`at watch.alone.test.ts:${before + 1}, and backward at watch.alone.test.ts:${before + 2}.`);
+    expect(message).toContain(
+      `at watch.alone.test.ts:${before + 1}, and backward at watch.alone.test.ts:${before + 2}.`,
+    );
   });
 
   it("names its own line where the stack has no other", async () => {
