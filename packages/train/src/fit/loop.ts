@@ -15,6 +15,8 @@ import { contentsOf, loaderStateOf, type RunParts } from "./run-state";
 import { type TrainingStep, trainingStep } from "./step";
 import { samplesOf, Totals } from "./totals";
 
+const STEPS_OF_A_CHECK = 16;
+
 export class Loop<Batch> implements FitState, FitControl, RunParts<Batch> {
   readonly model: Module;
   readonly communicator: Communicator | undefined;
@@ -37,6 +39,8 @@ export class Loop<Batch> implements FitState, FitControl, RunParts<Batch> {
   readonly #isPlateau: boolean;
   readonly #pause = pauses();
   #hasWarned = false;
+  /** The step of the last check. */
+  #checked = 0;
   /** The loop asks for one more batch after a stop, to see whether the epoch is over. */
   loader: object | null | undefined;
 
@@ -121,7 +125,7 @@ export class Loop<Batch> implements FitState, FitControl, RunParts<Batch> {
         setEpoch(options.data, this.epoch);
         if (this.batches === 0) this.totals.reset();
         await this.dispatcher.emit("epochBegin");
-        this.#step.checkNext();
+        this.#checkNext();
         const isWhole = await this.#trainEpoch(skipped);
         skipped = 0;
         if (isWhole) await this.#endEpoch();
@@ -214,6 +218,13 @@ export class Loop<Batch> implements FitState, FitControl, RunParts<Batch> {
     if ((this.communicator?.rank ?? 0) > 0) return;
     const cure = "To go on, set control.stop to false in onTrainBegin.";
     console.warn(`[${WHERE}] a callback has ended this run at step ${this.step}: nothing is trained. ${cure}`);
+  }
+
+  /** A check runs the step eagerly: it should cost little where epochs are short. */
+  #checkNext(): void {
+    if (this.step - this.#checked < STEPS_OF_A_CHECK) return;
+    this.#checked = this.step;
+    this.#step.checkNext();
   }
 
   #noteLoss(loss: number): void {
