@@ -1,4 +1,4 @@
-/** A browser: the page's own files, checksums by tables, and no processes to be seen. */
+/** A browser: the page's own files, checksums by tables, no threads of ours and no processes to be seen. */
 
 import { hex } from "../stores/hex";
 import { opfsFileSystem } from "../stores/opfs";
@@ -39,7 +39,8 @@ export const platform: Platform = {
   request: async (url, request) => (await import("./fetch-request")).fetchRequest(url, request),
   sameBytes: (a, b) => a.length === b.length && a.every((byte, i) => byte === b[i]),
   pages: (bytes) => new Uint8Array(bytes),
-  copies: () => ({ copy: (bytes) => bytes.slice(), free() {} }),
+  threadCopies: () => ({ copy: (bytes) => bytes.slice(), free() {} }),
+  startThread: undefined,
   thisProcess() {
     own ??= `browser.${hex(crypto.getRandomValues(new Uint8Array(6)))}.0.0`;
     return own;

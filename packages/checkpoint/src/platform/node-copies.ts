@@ -1,8 +1,8 @@
-/** Copies of tensors that are written while a program goes on, in memory that one save leaves to the next. */
+/** Copies of tensors that another thread writes, in shared memory that one save leaves to the next. */
 import { hostIo } from "@opt/core";
-import type { Copies } from "./platform";
+import type { ThreadCopies } from "./platform";
 
-/** Small copies lie together in memory of this size. */
+/** Small copies lie together in memory of this size: a thread is given one piece after the other, and each takes its time. */
 const TOGETHER = 1 << 20;
 
 /** From this length on several threads are done sooner than one. */
@@ -11,15 +11,16 @@ const LONG = 1 << 20;
 /** Left to the next save at most: the first use of memory costs several times the copy. */
 const MOST = 512 * 2 ** 20;
 
-const left: ArrayBuffer[] = [];
+/** Longest left first. */
+const left: SharedArrayBuffer[] = [];
 
 /** @param most bytes that `free` leaves to the next, of this save and of earlier ones together */
-export function copies(most = MOST): Copies {
-  let taken: ArrayBuffer[] = [];
-  let rest = new Uint8Array(new ArrayBuffer(0));
+export function threadCopies(most = MOST): ThreadCopies {
+  let taken: SharedArrayBuffer[] = [];
+  let rest = new Uint8Array(new SharedArrayBuffer(0));
   const take = (length: number) => {
     const at = left.findIndex(({ byteLength }) => byteLength === length);
-    const buffer = at < 0 ? new ArrayBuffer(length) : left.splice(at, 1)[0]!;
+    const buffer = at < 0 ? new SharedArrayBuffer(length) : left.splice(at, 1)[0]!;
     taken.push(buffer);
     return new Uint8Array(buffer);
   };

@@ -1,10 +1,10 @@
-/** Node: its own disk, zlib's checksums, and processes that `/proc` tells about. */
+/** Node: its own disk, zlib's checksums, threads, and processes that `/proc` tells about. */
 import { createHash } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
-import { threadId } from "node:worker_threads";
+import { threadId, Worker } from "node:worker_threads";
 import { crc32 } from "node:zlib";
-import { copies } from "./node-copies";
+import { threadCopies } from "./node-copies";
 import { pages } from "./node-direct";
 import { nodeFileSystem } from "./node-file-system";
 import { nodeRequest } from "./node-request";
@@ -21,7 +21,13 @@ export const platform: Platform = {
   request: nodeRequest,
   sameBytes: (a, b) => Buffer.compare(a, b) === 0,
   pages,
-  copies,
+  threadCopies,
+  startThread(code, workerData, { message, error, exit }) {
+    const worker = new Worker(code, { eval: true, workerData, execArgv: [] });
+    worker.on("message", message);
+    worker.on("error", error);
+    worker.on("exit", exit);
+  },
   thisProcess() {
     own ??= `${hostname().replace(/[^A-Za-z0-9-]/g, "-")}.${kernel()}.${process.pid}.${startOf(process.pid) ?? 0}`;
     return own;

@@ -8,8 +8,18 @@ export interface Hash {
   digest(): string;
 }
 
-export interface Copies {
+/** A thread that runs `code`, a script of the platform. */
+export type StartThread = (code: string, data: unknown, handlers: ThreadHandlers) => void;
+
+export interface ThreadHandlers {
+  message(reply: unknown): void;
+  error(error: Error): void;
+  exit(code: number): void;
+}
+
+export interface ThreadCopies {
   copy(bytes: Uint8Array): Uint8Array;
+  /** No thread needs any of the copies any more. */
   free(): void;
 }
 
@@ -40,7 +50,10 @@ export interface Platform {
   sameBytes(a: Uint8Array, b: Uint8Array): boolean;
   /** New memory, zeros; where the disk takes whole pages of it (`PAGE`) from where they lie, it begins with one. */
   pages(bytes: number): Uint8Array;
-  copies(): Copies;
+  /** Memory that other threads see, where there are any. */
+  threadCopies(): ThreadCopies;
+  /** Undefined where nothing is written by other threads. */
+  readonly startThread: StartThread | undefined;
   /** `<host>.<kernel>.<process id>.<start>`: letters, digits and `-` between the dots, the kernel 12 hexadecimal digits. */
   thisProcess(): string;
   readonly threadId: number;

@@ -43,7 +43,7 @@ export interface SaveOptions {
   readonly layout?: Layout;
   /** Tensors are whole on every rank, which writes its slices of them only. */
   readonly whole?: boolean;
-  /** Tensors are copied before anything else happens, and written while the program goes on. */
+  /** Tensors are copied before anything else happens, and written by another thread. */
   readonly async?: boolean;
   /** Reject replicated tensors that differ between ranks. */
   readonly checkReplicas?: boolean;

@@ -1,6 +1,7 @@
 /** Writes the files of a plan that are this process' own. */
+import { platform } from "#platform";
 import { crc32 } from "../../format/crc32";
-import { byteLengthOf, shardName } from "../../format/shard";
+import { byteLengthOf, shardName, type WrittenShard } from "../../format/shard";
 import { FilePool } from "../../stores/file-pool";
 import { diskError, type FileSystem } from "../../stores/file-system";
 import { allOf } from "../../stores/lanes";
@@ -10,6 +11,7 @@ import { Scratch } from "../../stores/scratch";
 import type { RankReport } from "./assemble";
 import type { Holdings } from "./holdings";
 import { type Assignment, heldBy, type SavePlan } from "./plan";
+import type { ShardJob } from "./shard-thread";
 import { ShardWriter } from "./shard-writer";
 
 const LANES = 4;
@@ -57,21 +59,41 @@ async function writeOne(
   const replicas: number[] = [];
   for (const one of held) replicas.push(crc32(await holdings.bytes(one, scratch)));
   if (boxes.length === 0) return { checksums: [], replicas };
-  const name = shardName(rank, fileTag);
+  const job: ShardJob = { folder, name: shardName(rank, fileTag), boxes, sha256 };
+  // Copies that another thread can have: it writes them.
+  const inThread = holdings.isCopied && fileSystem === platform.fileSystem ? platform.startThread : undefined;
+  const { file, checksums } = inThread
+    ? await (await import("./shard-thread")).writeShardInThread(
+        inThread,
+        job,
+        await Promise.all(boxes.map((one) => holdings.bytes(one))),
+        report,
+      )
+    : await writeShard(job, (box) => holdings.bytes(boxes[box]!, scratch), fileSystem, report);
+  return { file, checksums: Array.from(checksums), replicas };
+}
+
+/** `bytes` gives a box's contents at the moment it is written. */
+async function writeShard(
+  { folder, name, boxes, sha256 }: ShardJob,
+  bytes: (box: number) => Uint8Array | Promise<Uint8Array>,
+  fileSystem: FileSystem,
+  report: (bytes: number) => void,
+): Promise<WrittenShard> {
   const pool = new FilePool(fileSystem, "update");
   const writer = new ShardWriter(folder, name, boxes, { fileSystem, pool });
   try {
     await writer.create();
-    for (const [box, one] of boxes.entries()) {
-      const given = holdings.bytes(one, scratch);
+    for (let box = 0; box < boxes.length; box++) {
+      const given = bytes(box);
       const contents = given instanceof Promise ? await given : given;
       const waiting = writer.write(box, contents);
       if (waiting) await waiting;
       report(contents.byteLength);
     }
-    const { file, checksums } = await writer.finish({ sha256 });
+    const written = await writer.finish({ sha256 });
     await pool.close();
-    return { file, checksums: Array.from(checksums), replicas };
+    return written;
   } catch (error) {
     await writer.settle();
     await pool.close().catch(() => {}); // the first error is the one that tells

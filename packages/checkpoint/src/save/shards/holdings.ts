@@ -5,7 +5,7 @@ import { bytesPerElement } from "../../format/dtype";
 import type { LocalTensor } from "../../format/tensors";
 import { sameBox, wholeOf } from "../../layout/box";
 import { cutOut } from "../../plan/runs";
-import type { Copies } from "../../platform/platform";
+import type { ThreadCopies } from "../../platform/platform";
 import { allOf } from "../../stores/lanes";
 import type { Scratch } from "../../stores/scratch";
 import type { Assignment } from "./plan";
@@ -15,7 +15,7 @@ export class Holdings {
   readonly #byName: ReadonlyMap<string, LocalTensor>;
   /** Whether tensors are whole here, and not the rank's slices. */
   readonly #isWhole: boolean;
-  #copies: Copies | undefined;
+  #copies: ThreadCopies | undefined;
   #snapshot: ReadonlyMap<string, readonly Uint8Array[]> | undefined;
 
   constructor(tensors: readonly LocalTensor[], isWhole: boolean) {
@@ -26,7 +26,7 @@ export class Holdings {
 
   /** Starts reading every tensor at once, before the caller can change any; what follows uses the copies. */
   async snapshot(): Promise<void> {
-    const copies = platform.copies();
+    const copies = platform.threadCopies();
     this.#copies = copies;
     const snapshot = new Map<string, Uint8Array[]>();
     const waiting: Promise<void>[] = [];
