@@ -108,4 +108,15 @@ describe.skipIf(!present)(`samples of other systems${present ? "" : " (../shared
     const layout = layouts.get("model.layers.28.feed_forward.w2.weight")!;
     expect(mindsporePart(layout, 1, 2)).toEqual({ parts: [1, 2], index: [0, 1] });
   });
+
+  it("finds the parameters of Keras's 36 optimizer variables", async () => {
+    await opened(join(SAMPLES, "keras/potablys_best_model.keras"), async (source) => {
+      const ours = await underOurNames(source);
+      expect([...ours.tensors.keys()].filter((name) => /^optimizer/.test(name))).toEqual([
+        "optimizer/vars/0",
+        "optimizer/vars/1",
+      ]);
+      expect([...ours.tensors.values()].filter(({ role }) => role === "state")).toHaveLength(36 + 18);
+    });
+  });
 });

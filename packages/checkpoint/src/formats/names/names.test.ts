@@ -78,6 +78,15 @@ describe("our names", () => {
     }
   });
 
+  it("are found for Keras by the config's layers", async () => {
+    const { keras } = await made.kerasFile();
+    const source = await underOurNames(await openFiles({ "a.keras": keras }));
+    expect(await readFloats(source, "layers/dense/vars/0.exp_avg_sq")).toEqual([20, 21, 22, 23, 24, 25]);
+    expect(await readFloats(source, "layers/dense/vars/1.exp_avg")).toEqual([30, 31, 32]);
+    expect(await readFloats(source, "layers/dense/vars/1.step")).toEqual([42]);
+    await source.close();
+  });
+
   it.each([[{ a: "x", "a.b": "y" }], [{ "a.b": "y", a: "x" }]])(
     "come from the longest key of a map that fits: %j",
     async (map) => {

@@ -5,6 +5,7 @@ import { withRole } from "../../format/tensors";
 import { matchesPattern } from "../../layout/layout";
 import { badState, missing } from "../bytes/errors";
 import { byName, renamed, scalarTensor } from "../bytes/foreign-tensor";
+import { kerasNames } from "../keras/names";
 import { type PythonTree, renameTensors } from "../python/tree";
 import { torchNames } from "../torch/names";
 import { type Naming, type NamingContext, type Renaming, STRUCTURE_KEY } from "./renaming";
@@ -16,6 +17,7 @@ const RULES: Record<string, (context: NamingContext) => Renaming | Promise<Renam
   "PyTorch DCP": torchNames,
   "MindSpore ckpt": prefixedNames,
   "MindSpore ranks": prefixedNames,
+  Keras: kerasNames,
   "TF.js": suffixedNames,
   Paddle: suffixedNames,
 };

@@ -32,6 +32,14 @@ const STATES: Readonly<Record<string, Words>> = {
 
 export const SHAPED_STATES: readonly string[] = Object.keys(STATES);
 
+/** The states that Keras' optimizers keep for each parameter, in the order in which they follow each other. */
+export const KERAS_STATES: Readonly<Record<string, readonly string[]>> = {
+  Adam: ["exp_avg", "exp_avg_sq"],
+  AdamW: ["exp_avg", "exp_avg_sq"],
+  Nadam: ["exp_avg", "exp_avg_sq"],
+  SGD: ["momentum_buffer"],
+};
+
 const entriesOf = (kind: keyof Words): [word: string, state: string][] =>
   Object.entries(STATES).flatMap(([state, words]) =>
     (words[kind] ?? []).map((word): [string, string] => [word, state]),
