@@ -177,7 +177,7 @@ function copyIn(
   model: Model,
   given: ReadonlyMap<string, string>,
 ): string[] {
-  const weights = trainable(model).filter(([, tensor]) => isWeight(tensor));
+  const weights = trainable(model).filter(([, { shape }]) => shape.length > 0);
   const starts = weights.flatMap(([name]) => [...name.matchAll(/\./g)].map(({ index }) => name.slice(0, index + 1)));
   const shapesOf = (isCopy: boolean, start: string) =>
     weights.filter(([name]) => name.startsWith(start) === isCopy).map(([, { shape }]) => shape);
