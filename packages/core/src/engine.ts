@@ -220,7 +220,7 @@ function reconnected(node: Node): Tensor[] {
   });
 }
 
-/** Takes a tensor out of its tidy without a word to the garbage collector: the pass disposes of it, also after an error. */
+/** Takes a tensor out of its tidy and untracks it: the pass disposes of it, also after an error. */
 function ownedByPass(tensor: Tensor): Tensor {
   untrack(tensor);
   return tensor;

@@ -80,7 +80,7 @@ export {
   type WindowOptions,
   withGradient,
 } from "./ops";
-export { type AutocastDType, autocast, autocastDType, lowered } from "./ops/autocast";
+export { type AutocastDType, autocast, autocastDType, lowered, widened } from "./ops/autocast";
 export { viewAsComplex, viewAsReal } from "./ops/complex";
 export type {
   Algorithm,

@@ -191,6 +191,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   autocast: () => ["bf16", () => 1],
   autocastDType: () => [],
   lowered: () => [x()],
+  widened: () => [x()],
   recompute: () => [() => 1],
   isRecomputing: () => [],
   enableGrad: () => [() => 1],

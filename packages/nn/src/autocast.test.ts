@@ -1,7 +1,9 @@
-import { autocast, compile, conv2d, type Tensor, tensor } from "@opt/core";
+import { autocast, compile, conv2d, flip, type Tensor, tensor } from "@opt/core";
 import { type CallInput, expectCode, Random, storedSuite } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { crossEntropy, LayerNorm, Linear, LSTM, mseLoss, scaledDotProductAttention } from "./index";
+import * as nn from "./index";
+
+const { crossEntropy, LayerNorm, Linear, LSTM, mseLoss, scaledDotProductAttention } = nn;
 
 const random = new Random(7);
 const given = (...shape: number[]): CallInput => ({
@@ -53,6 +55,57 @@ await storedSuite(new URL("testing/goldens/autocast.json", import.meta.url), [
     tolerance: BOUND,
   },
 ]);
+
+/** PyTorch 2.13's losses of 16-bit floats under autocast: scores x, others y, probabilities p. Most overflow in f16. */
+const LOSSES: Record<string, [(x: Tensor, y: Tensor, p: Tensor) => Tensor, number]> = {
+  bceWithLogits: [(x, _, p) => nn.bceWithLogits(x, p, { posWeight: tensor(0.3, { dtype: "f16" }) }), 137.67363],
+  binaryCrossEntropy: [(_, y, p) => nn.binaryCrossEntropy(p, y.minimum(1)), 0.5586143],
+  cosineEmbeddingLoss: [(x, y) => nn.cosineEmbeddingLoss(x, y, tensor([1, -1])), 0.55278647],
+  crossEntropy: [(x) => crossEntropy(x, [0, 1]), 50.15663],
+  ctcLoss: [(x) => nn.ctcLoss(flip(x, 1).logSoftmax().to("f16").reshape([2, 1, 2]), [[1]], [2], [1]), 1.3134766],
+  gaussianNllLoss: [(x, y) => nn.gaussianNllLoss(x, y, x), 88.861176],
+  huberLoss: [(x, y) => nn.huberLoss(x, y), 174.5625],
+  klDiv: [(x, _, p) => nn.klDiv(x, p), -38.362022],
+  l1Loss: [(x, y) => nn.l1Loss(x, y), 174.8125],
+  marginRankingLoss: [(x, y) => nn.marginRankingLoss(x, y, x.mul(0).sub(1)), 174.8125],
+  mseLoss: [(x, y) => mseLoss(x, y), 62375.078],
+  multiMarginLoss: [(x) => nn.multiMarginLoss(x, [0, 1], { p: 2 }), 2550.25],
+  nllLoss: [(x) => nn.nllLoss(x, [0, 1]), -151],
+  poissonNllLoss: [(x, y) => nn.poissonNllLoss(y.mul(8), x, { full: true }), 2222632.5],
+  smoothL1Loss: [(x, y) => nn.smoothL1Loss(x, y), 174.5625],
+  tripletMarginLoss: [(x, y) => nn.tripletMarginLoss(x.mul(30), y, x), 250.75],
+};
+
+describe("a loss within autocast", () => {
+  it.each(Object.entries(LOSSES))("computes %s of 16 bits in float32", (_, [loss, expected]) => {
+    const half = (values: number[][]) => tensor(values, { dtype: "f16", requiresGrad: true });
+    const [x, y] = [
+      half([
+        [300, 400],
+        [1, 2],
+      ]),
+      half([
+        [0.5, 0.25],
+        [1, 2],
+      ]),
+    ];
+    const p = half([
+      [0.1, 0.3],
+      [0.7, 0.9],
+    ]);
+    const result = autocast("f16", () => loss(x, y, p));
+    expect(result.dtype).toBe("f32");
+    expect(result.dataSync()[0]! / expected).toBeCloseTo(1, 5);
+    result.backward();
+    for (const { grad } of [x, y, p]) expect([undefined, null, "f16"]).toContain(grad?.dtype);
+    expect(loss(x, y, p).dtype).toBe("f16");
+  });
+
+  it("is in the table above", () => {
+    const names = Object.keys(nn).filter((name) => /^[a-z].*(Loss|ntropy|Logits|klDiv)$/.test(name));
+    expect(Object.keys(LOSSES)).toEqual(expect.arrayContaining(names));
+  });
+});
 
 describe("autocast", () => {
   const x = tensor([[1, 2]]);

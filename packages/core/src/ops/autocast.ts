@@ -54,6 +54,12 @@ export function lowered(x: Tensor): Tensor {
   return isCast(x.dtype, state.dtype) ? cast(x, state.dtype!) : x;
 }
 
+/** 16-bit floats within autocast in float32; others, and all outside of autocast, as they are. For losses. */
+export function widened(x: Tensor): Tensor {
+  checkTensor("widened", x);
+  return isCast(x.dtype, state.dtype && "f32") ? cast(x, "f32") : x;
+}
+
 /** An op on operands in autocast's dtype; null where they are so already, and outside. */
 export const inLow = (tensors: readonly Tensor[], op: (...tensors: Tensor[]) => Tensor) =>
   casted(tensors, state.dtype, op);

@@ -1,5 +1,5 @@
 /** Binary cross-entropy. */
-import { checkOptions, checkTensor, softplus, type Tensor, tidy } from "@opt/core";
+import { checkOptions, checkTensor, softplus, type Tensor, tidy, widened } from "@opt/core";
 import { checkPair } from "./pair";
 import { checkReduction, type Reduction, reduce } from "./reduction";
 
@@ -27,12 +27,14 @@ export function bceWithLogits(input: Tensor, target: Tensor, options: BceWithLog
   if (weight !== undefined) checkTensor("bceWithLogits", weight, "weight");
   if (posWeight !== undefined) checkTensor("bceWithLogits", posWeight, "posWeight");
   return tidy(() => {
-    const miss = softplus(input.neg(), 1, Number.POSITIVE_INFINITY); // -log sigmoid(x)
-    const factor = posWeight?.sub(1).mul(target).add(1);
-    const losses = target
+    const x = widened(input);
+    const y = widened(target);
+    const miss = softplus(x.neg(), 1, Number.POSITIVE_INFINITY); // -log sigmoid(x)
+    const factor = posWeight && widened(posWeight).sub(1).mul(y).add(1);
+    const losses = y
       .neg()
       .add(1)
-      .mul(input)
+      .mul(x)
       .add(factor === undefined ? miss : miss.mul(factor));
     return reduce(weight === undefined ? losses : losses.mul(weight), reduction);
   });

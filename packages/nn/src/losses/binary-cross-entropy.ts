@@ -1,5 +1,5 @@
 /** Binary cross-entropy of probabilities. */
-import { binaryCrossEntropyTerms, checkOptions, checkTensor, type Tensor, tidy } from "@opt/core";
+import { binaryCrossEntropyTerms, checkOptions, checkTensor, type Tensor, tidy, widened } from "@opt/core";
 import { checkPair } from "./pair";
 import { checkReduction, type Reduction, reduce } from "./reduction";
 
@@ -25,7 +25,7 @@ export function binaryCrossEntropy(input: Tensor, target: Tensor, options: Binar
   checkPair(where, input, target);
   if (weight !== undefined) checkTensor(where, weight, "weight");
   return tidy(() => {
-    const losses = binaryCrossEntropyTerms(input, target);
+    const losses = binaryCrossEntropyTerms(widened(input), target);
     return reduce(weight === undefined ? losses : losses.mul(weight), reduction);
   });
 }

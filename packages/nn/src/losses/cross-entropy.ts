@@ -1,5 +1,4 @@
 import {
-  autocastDType,
   check,
   checkOptions,
   checkTensor,
@@ -9,6 +8,7 @@ import {
   Tensor,
   tidy,
   where,
+  widened,
 } from "@opt/core";
 import { type Counted, checkClassWeight, classesLast, countedRows, type Labels, labelIndices } from "./labels";
 import { checkReduction, type Reduction, reduce } from "./reduction";
@@ -65,14 +65,14 @@ export function crossEntropy(logits: Tensor, labels: Labels, options: CrossEntro
     "Use 0.1.",
   );
   return tidy(() => {
-    const wide = classesLast("crossEntropy", logits.dtype === "f64" ? logits : logits.to("f32"), axis);
+    const given = widened(logits);
+    const wide = classesLast("crossEntropy", given.dtype === "f64" ? given : given.to("f32"), axis);
     checkClassWeight("crossEntropy", weight, wide.shape.at(-1)!);
     const settled = { ...options, reduction, ignoreIndex, labelSmoothing };
     const loss = isSoft(labels, logits)
       ? softLoss(wide, softTargets(wide, classesLast("crossEntropy", labels, axis)), settled)
       : lossOf(wide, labelIndices("crossEntropy", labels, wide, ignoreIndex), settled);
-    const isHalf = logits.dtype === "f16" || logits.dtype === "bf16";
-    return isHalf && autocastDType() === null ? loss.to(logits.dtype) : loss;
+    return given.dtype === "f16" || given.dtype === "bf16" ? loss.to(given.dtype) : loss;
   });
 }
 

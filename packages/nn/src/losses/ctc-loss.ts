@@ -18,6 +18,7 @@ import {
   tensor,
   tidy,
   where,
+  widened,
 } from "@opt/core";
 import type { Labels } from "./labels";
 import { type Lengths, lengthsOf } from "./lengths";
@@ -74,8 +75,9 @@ export function ctcLoss(
   const isClass = Number.isInteger(blank) && blank >= 0 && blank < classes;
   check(isClass, "BAD_ARGUMENT", name, () => `blank must be a class below ${classes}, got ${show(blank)}.`, "Use 0.");
   return tidy(() => {
-    const dtype = logProbs.dtype === "f64" ? "f64" : "f32";
-    const scores = (isBatch ? logProbs : logProbs.unsqueeze(1)).to(dtype);
+    const given = widened(logProbs);
+    const dtype = given.dtype === "f64" ? "f64" : "f32";
+    const scores = (isBatch ? given : given.unsqueeze(1)).to(dtype);
     const [times, batch] = scores.shape as [number, number];
     const labels = labelRows(targets, targetLengths, batch, isBatch, scores);
     const most = labels.shape[1]!;
@@ -89,7 +91,7 @@ export function ctcLoss(
       ? where(isImpossible, 0, losses)
       : losses.mul(where(isImpossible, Number.POSITIVE_INFINITY, 1));
     const shares = reduction === "mean" ? settled.div(maximum(counts, 1)) : settled;
-    const result = reduce(shares, reduction).to(logProbs.dtype);
+    const result = reduce(shares, reduction).to(given.dtype);
     return isBatch || reduction !== "none" ? result : result.reshape([]);
   });
 }

@@ -1,5 +1,5 @@
 /** Losses by the distance of each element. */
-import { check, checkOptions, show, type Tensor, tidy } from "@opt/core";
+import { check, checkOptions, show, type Tensor, tidy, widened } from "@opt/core";
 import { checkPair } from "./pair";
 import { checkReduction, type Reduction, reduce } from "./reduction";
 
@@ -19,7 +19,7 @@ export function l1Loss(input: Tensor, target: Tensor, options: L1LossOptions = {
   const { reduction = "mean" } = options;
   checkReduction("l1Loss", reduction);
   checkPair("l1Loss", input, target);
-  return tidy(() => reduce(input.sub(target).abs(), reduction));
+  return tidy(() => reduce(widened(input).sub(target).abs(), reduction));
 }
 
 export interface HuberLossOptions {
@@ -42,7 +42,7 @@ export function huberLoss(input: Tensor, target: Tensor, options: HuberLossOptio
   check(delta > 0, "BAD_ARGUMENT", "huberLoss", () => `delta must be > 0, got ${show(delta)}.`, "Use 1.");
   checkPair("huberLoss", input, target);
   return tidy(() => {
-    const size = input.sub(target).abs();
+    const size = widened(input).sub(target).abs();
     // Of both parts in one, since the gradient of a square is NaN at infinity, also where nothing is taken of it.
     const near = size.minimum(delta);
     return reduce(near.mul(size.sub(near.mul(0.5))), reduction);

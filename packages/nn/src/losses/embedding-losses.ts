@@ -1,5 +1,5 @@
 /** Losses of distances and angles between embeddings. */
-import { check, checkOptions, checkTensor, clamp, type Tensor, tidy, where } from "@opt/core";
+import { check, checkOptions, checkTensor, clamp, type Tensor, tidy, where, widened } from "@opt/core";
 import { pairwiseDistance } from "../similarity/similarity";
 import { checkPair } from "./pair";
 import { checkReduction, type Reduction, reduce } from "./reduction";
@@ -38,9 +38,10 @@ export function tripletMarginLoss(
   checkPair(name, anchor, positive);
   checkPair(name, anchor, negative);
   return tidy(() => {
-    const near = pairwiseDistance(anchor, positive, { p, eps });
-    const far = pairwiseDistance(anchor, negative, { p, eps });
-    const other = swap ? far.minimum(pairwiseDistance(positive, negative, { p, eps })) : far;
+    const distance = (from: Tensor, to: Tensor) => pairwiseDistance(widened(from), to, { p, eps });
+    const near = distance(anchor, positive);
+    const far = distance(anchor, negative);
+    const other = swap ? far.minimum(distance(positive, negative)) : far;
     return reduce(clamp(near.sub(other).add(margin), 0), reduction);
   });
 }
@@ -83,11 +84,9 @@ export function cosineEmbeddingLoss(
     "One 1 or -1 for each pair.",
   );
   return tidy(() => {
-    const squares = (x: Tensor) => x.mul(x).sum(-1).add(LEAST);
-    const cosine = a
-      .mul(b)
-      .sum(-1)
-      .div(squares(a).mul(squares(b)).sqrt());
+    const dot = (x: Tensor, y: Tensor) => widened(x).mul(y).sum(-1);
+    const squares = dot(a, a).add(LEAST).mul(dot(b, b).add(LEAST));
+    const cosine = dot(a, b).div(squares.sqrt());
     const alike = where(target.eq(1), cosine.neg().add(1), 0);
     const unlike = where(target.eq(-1), clamp(cosine.sub(margin), 0), 0);
     return reduce(alike.add(unlike), reduction);

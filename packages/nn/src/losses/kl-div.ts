@@ -1,5 +1,5 @@
 /** Kullback-Leibler divergence. */
-import { checkOptions, type Tensor, tidy, where } from "@opt/core";
+import { checkOptions, type Tensor, tidy, where, widened } from "@opt/core";
 import { checkPair } from "./pair";
 import { checkReduction, type Reduction, reduce } from "./reduction";
 
@@ -24,7 +24,8 @@ export function klDiv(input: Tensor, target: Tensor, options: KlDivOptions = {})
   checkReduction("klDiv", reduction, ["batchMean", "mean", "sum", "none"]);
   checkPair("klDiv", input, target);
   return tidy(() => {
-    const losses = logTarget ? target.exp().mul(target.sub(input)) : entropyOf(target).sub(target.mul(input));
+    const p = widened(target);
+    const losses = logTarget ? p.exp().mul(p.sub(input)) : entropyOf(p).sub(p.mul(input));
     if (reduction !== "batchMean") return reduce(losses, reduction);
     return losses.sum().div(input.shape[0] ?? 1);
   });

@@ -1,5 +1,5 @@
 /** Negative log-likelihoods of numbers. */
-import { check, checkOptions, checkTensor, show, type Tensor, tidy, where } from "@opt/core";
+import { check, checkOptions, checkTensor, show, type Tensor, tidy, where, widened } from "@opt/core";
 import { raised } from "../similarity/raised";
 import { checkPair } from "./pair";
 import { checkReduction, type Reduction, reduce } from "./reduction";
@@ -34,8 +34,8 @@ export function gaussianNllLoss(
   checkPair(name, input, target);
   checkTensor(name, variance, "variance");
   return tidy(() => {
-    const v = raised(fitted(variance, input), eps);
-    const difference = input.sub(target);
+    const v = raised(widened(fitted(variance, input)), eps);
+    const difference = widened(input).sub(target);
     const losses = v.log().add(difference.mul(difference).div(v)).mul(0.5);
     return reduce(full ? losses.add(0.5 * Math.log(2 * Math.PI)) : losses, reduction);
   });
@@ -83,8 +83,10 @@ export function poissonNllLoss(input: Tensor, target: Tensor, options: PoissonNl
   checkReduction(name, reduction);
   checkPair(name, input, target);
   return tidy(() => {
-    const losses = logInput ? input.exp().sub(target.mul(input)) : input.sub(target.mul(input.add(eps).log()));
-    return reduce(full ? losses.add(stirling(target)) : losses, reduction);
+    const x = widened(input);
+    const y = widened(target);
+    const losses = logInput ? x.exp().sub(y.mul(x)) : x.sub(y.mul(x.add(eps).log()));
+    return reduce(full ? losses.add(stirling(y)) : losses, reduction);
   });
 }
 

@@ -12,6 +12,7 @@ import {
   type Tensor,
   tidy,
   where,
+  widened,
 } from "@opt/core";
 import { checkClassWeight, type Labels, labelIndices } from "./labels";
 import { checkPair } from "./pair";
@@ -42,7 +43,7 @@ export function marginRankingLoss(
   checkReduction(name, reduction);
   checkPair(name, input1, input2);
   checkPair(name, input1, target);
-  return tidy(() => reduce(clamp(target.mul(input2.sub(input1)).add(margin), 0), reduction));
+  return tidy(() => reduce(clamp(target.mul(widened(input2).sub(input1)).add(margin), 0), reduction));
 }
 
 export interface MultiMarginLossOptions {
@@ -77,9 +78,10 @@ export function multiMarginLoss(input: Tensor, labels: Labels, options: MultiMar
   check(isRows && classes > 0, "BAD_SHAPE", name, () => `input must be [batch, classes], got [${input.shape}].`);
   checkClassWeight(name, weight, classes);
   return tidy(() => {
+    const scores = widened(input);
     const { indices } = labelIndices(name, labels, input, Number.NaN);
-    const own = gatherAlong(input, indices.unsqueeze(-1), -1);
-    const short = relu(input.sub(own).add(margin));
+    const own = gatherAlong(scores, indices.unsqueeze(-1), -1);
+    const short = relu(scores.sub(own).add(margin));
     const others = where(oneHot(indices, classes).eq(0), p === 1 ? short : short.mul(short), 0);
     const losses = (weight === undefined ? others : others.mul(gather(weight, indices).unsqueeze(-1))).mean(-1);
     return reduce(losses, reduction);

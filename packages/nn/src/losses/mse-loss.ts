@@ -1,4 +1,4 @@
-import { checkOptions, type Tensor, tidy } from "@opt/core";
+import { checkOptions, type Tensor, tidy, widened } from "@opt/core";
 import { checkPair } from "./pair";
 import { checkReduction, type Reduction, reduce } from "./reduction";
 
@@ -20,7 +20,7 @@ export function mseLoss(input: Tensor, target: Tensor, options: MseLossOptions =
   checkReduction("mseLoss", reduction);
   checkPair("mseLoss", input, target);
   return tidy(() => {
-    const difference = input.sub(target);
+    const difference = widened(input).sub(target);
     return reduce(difference.mul(difference), reduction);
   });
 }

@@ -1,5 +1,5 @@
 /** Negative log-likelihood of class labels. */
-import { check, checkOptions, checkTensor, gather, gatherAlong, type Tensor, tidy, where } from "@opt/core";
+import { check, checkOptions, checkTensor, gather, gatherAlong, type Tensor, tidy, where, widened } from "@opt/core";
 import { checkClassWeight, classesLast, countedRows, type Labels, labelIndices } from "./labels";
 import { checkReduction, type Reduction, reduce } from "./reduction";
 
@@ -31,7 +31,7 @@ export function nllLoss(logProbabilities: Tensor, labels: Labels, options: NllLo
   const whole = Number.isInteger(ignoreIndex);
   check(whole, "BAD_ARGUMENT", "nllLoss", () => `ignoreIndex must be an integer, got ${ignoreIndex}.`, "Use -100.");
   return tidy(() => {
-    const rows = classesLast("nllLoss", logProbabilities, axis);
+    const rows = classesLast("nllLoss", widened(logProbabilities), axis);
     checkClassWeight("nllLoss", weight, rows.shape.at(-1)!);
     const { indices } = labelIndices("nllLoss", labels, rows, ignoreIndex);
     check(
@@ -49,6 +49,6 @@ export function nllLoss(logProbabilities: Tensor, labels: Labels, options: NllLo
     const chosen = gatherAlong(rows, at.unsqueeze(-1), -1).squeeze(-1);
     const losses = where(counts.gt(0), chosen.neg().mul(factors), 0);
     const loss = reduction === "mean" ? losses.sum().div(factors.sum()) : reduce(losses, reduction);
-    return loss.to(logProbabilities.dtype);
+    return loss.to(rows.dtype);
   });
 }
