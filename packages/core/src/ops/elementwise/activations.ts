@@ -3,7 +3,7 @@
 import { checkValue } from "../../errors/check-value";
 import { checkOptions } from "../../errors/options";
 import type { Expression } from "../../rule/expression";
-import { abs, add, div, exp, less, log, maximum, mul, neg, sub, tanh, where } from "../../rule/symbols";
+import { abs, add, div, exp, less, log, maximum, minimum, mul, neg, sub, tanh, where } from "../../rule/symbols";
 import type { Tensor } from "../../tensor/tensor";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "./elementwise";
@@ -13,9 +13,19 @@ type E = Expression;
 
 const logistic = (x: E) => div(1, add(1, exp(neg(x))));
 
+/** Below it exp(x) is the logistic function of x, of which 1 + exp(x) leaves no more even in float64. */
+const LEAST = -80;
+
+/** The same, of which no part overflows: its own gradient has no NaN. */
+export const steadyLogistic = (x: E) => where(less(LEAST, x), logistic(maximum(x, LEAST)), exp(minimum(x, LEAST)));
+
+const siluSlope = (curve: (x: E) => E) => (g: E, _y: E, x: E) =>
+  mul(g, mul(curve(x), add(1, mul(x, sub(1, curve(x))))));
+
 const SILU: ElementwiseDefinition = {
   forward: (x) => div(x!, add(1, exp(neg(x!)))),
-  derivatives: [(g, _y, x) => mul(g, mul(logistic(x!), add(1, mul(x!, sub(1, logistic(x!))))))],
+  derivatives: [siluSlope(logistic)],
+  recorded: [siluSlope(steadyLogistic)],
   result: "float",
 };
 
@@ -24,11 +34,18 @@ const LEAKY_RELU: ElementwiseDefinition = {
   derivatives: [(g, _y, x, slope) => where(less(0, x!), g, mul(g, slope!)), null],
 };
 
+/** What 1 + u is above 1 at least, in float32 and float64. */
+const LEAST_ROUNDED = 2 ** -52;
+
 /** log(1 + u) for u >= 0, with all digits of a small u: the rounding of 1 + u is divided out (Kahan). */
 export function logOfMore(u: E): E {
   const rounded = sub(add(1, u), 1);
-  return where(less(0, rounded), mul(log(add(1, u)), div(u, rounded)), u);
+  // Where it is 0, nothing is taken of the quotient, but a gradient of its gradient would be NaN.
+  return where(less(0, rounded), mul(log(add(1, u)), div(u, maximum(rounded, LEAST_ROUNDED))), u);
 }
+
+const softplusSlope = (curve: (x: E) => E) => (g: E, _y: E, x: E, beta: E, threshold: E) =>
+  where(less(threshold, mul(x, beta)), g, mul(g, curve(mul(x, beta))));
 
 const SOFTPLUS: ElementwiseDefinition = {
   forward(x, beta, threshold) {
@@ -36,11 +53,8 @@ const SOFTPLUS: ElementwiseDefinition = {
     const soft = div(add(maximum(z, 0), logOfMore(exp(neg(abs(z))))), beta!);
     return where(less(threshold!, z), x!, soft);
   },
-  derivatives: [
-    (g, _y, x, beta, threshold) => where(less(threshold!, mul(x!, beta!)), g, mul(g, logistic(mul(x!, beta!)))),
-    null,
-    null,
-  ],
+  derivatives: [softplusSlope(logistic), null, null],
+  recorded: [softplusSlope(steadyLogistic), null, null],
   result: "float",
 };
 

@@ -10,12 +10,15 @@ import { checkTensor } from "../check-tensor";
 import { reshape } from "../shape/shape";
 import { checkNumber, logOfMore } from "./activations";
 import { elementwise } from "./elementwise";
-import { type ElementwiseDefinition, extended } from "./elementwise-table";
+import { type ElementwiseDefinition, extended, ifNumber } from "./elementwise-table";
 
 type E = Expression;
 
 /** exp(x) - 1 for x <= 0, with all digits of a small x. */
 const expLess1 = (x: E) => mul(tanh(mul(x, 0.5)), add(exp(x), 1));
+
+/** minimum(x, 0), but at 0 with the gradient 0, as PyTorch has it. */
+const belowZero = (x: E) => where(less(x, 0), x, where(less(-1, x), 0, x));
 
 /** 1 / (1 + exp(-x)), of which no part overflows: the gradient of its gradient has no NaN. */
 const logistic = (x: E) => div(exp(minimum(x, 0)), add(1, exp(neg(abs(x)))));
@@ -23,7 +26,7 @@ const logistic = (x: E) => div(exp(minimum(x, 0)), add(1, exp(neg(abs(x)))));
 const ELU: ElementwiseDefinition = {
   forward: (x, alpha, scale) => mul(scale!, where(less(0, x!), x!, mul(alpha!, expLess1(minimum(x!, 0))))),
   derivatives: [
-    (g, _y, x, alpha, scale) => mul(mul(g, scale!), where(less(0, x!), 1, mul(alpha!, exp(minimum(x!, 0))))),
+    (g, _y, x, alpha, scale) => mul(mul(g, scale!), where(less(0, x!), 1, mul(alpha!, exp(belowZero(x!))))),
     null,
     null,
   ],
@@ -32,7 +35,11 @@ const ELU: ElementwiseDefinition = {
 
 const HARDTANH: ElementwiseDefinition = {
   forward: (x, low, high) => minimum(maximum(x!, low!), high!),
-  derivatives: [(g, _y, x, low, high) => where(less(low!, x!), where(less(x!, high!), g, 0), 0), null, null],
+  derivatives: [
+    (g, _y, x, low, high) => ifNumber(x!, where(less(low!, x!), where(less(x!, high!), g, 0), 0), g),
+    null,
+    null,
+  ],
 };
 
 const HARDSWISH: ElementwiseDefinition = {

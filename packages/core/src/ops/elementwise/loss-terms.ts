@@ -12,7 +12,7 @@ type E = Expression;
 /** log(1 - p), with all digits of a small p (Kahan). */
 function logOfRest(p: E): E {
   const rounded = sub(1, sub(1, p));
-  return where(less(0, abs(rounded)), mul(log(sub(1, p)), div(p, rounded)), neg(p));
+  return where(less(0, abs(rounded)), mul(log(sub(1, p)), div(p, where(less(0, abs(rounded)), rounded, 1))), neg(p));
 }
 
 /** PyTorch's bound of both logarithms, and what it divides by where a probability is 0 or 1: 1e-12 in float32. */
