@@ -191,6 +191,19 @@ it("random tensors are one stream in every dtype and shape", async () => {
   expect(Math.max(...uniform)).toBeLessThan(1);
 });
 
+it.each<[DType, number]>([
+  ["bf16", 1 - 2 ** -8],
+  ["f16", 1 - 2 ** -11],
+])("rand in %s is below 1", (dtype, most) => {
+  const [narrow, wide] = ([dtype, "f32"] as const).map((dtype) =>
+    rand([20_000], { dtype, generator: new Generator(1) })
+      .to("f32")
+      .dataSync(),
+  ) as [Float32Array, Float32Array];
+  expect(Math.max(...narrow)).toBe(most);
+  expect(narrow.every((x, i) => x <= wide[i]! && wide[i]! - x < 1 - most)).toBe(true);
+});
+
 it.each<[DType, number, number]>([
   ["f32", 0.1, Math.fround(0.1)],
   ["bf16", 1 + 2 ** -8, 1],

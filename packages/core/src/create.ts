@@ -266,10 +266,10 @@ export function room<A extends Float32Array | Float64Array>(
   }
 }
 
-/** Uniform in [0, 1). The same numbers on every device and in every float dtype, rounded. */
+/** Uniform in [0, 1). The same numbers on every device and in every float dtype, rounded down. */
 export function rand(shape: Shape, options: RandomOptions = {}): Tensor {
   return random("rand", shape, options, (values, generator) => {
-    for (let i = 0; i < values.length; i++) values[i] = generator.nextFloat();
+    for (let i = 0; i < values.length; i++) values[i] = generator.nextFloat(options.dtype);
   });
 }
 

@@ -47,7 +47,9 @@ describe("randint", () => {
   it.each<[string, () => unknown]>([
     ["an empty range", () => randint(3, 3, [1])],
     ["fractions", () => randint(0.5, 2, [1])],
-    ["what the dtype does not hold", () => randint(300, [1], { dtype: "u8" })],
+    ["what u8 does not hold", () => randint(300, [1], { dtype: "u8" })],
+    ["what bf16 would round", () => randint(300, [1], { dtype: "bf16" })],
+    ["what f16 would round", () => randint(-2050, 0, [1], { dtype: "f16" })],
   ])("throws for %s", (_, run) => expectCode("BAD_ARGUMENT", run));
 });
 
@@ -69,6 +71,7 @@ describe("randperm", () => {
     expect([...randperm(100).dataSync()].sort((a, b) => a - b)).toEqual(Array.from({ length: 100 }, (_, i) => i));
     expect(randperm(0).shape).toEqual([0]);
     expectCode("BAD_ARGUMENT", () => randperm(-1));
+    expectCode("BAD_ARGUMENT", () => randperm(300, { dtype: "bf16" }));
   });
 });
 

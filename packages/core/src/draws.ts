@@ -11,7 +11,7 @@ import { cast, checkTensor, cumsum, elementwise, gatherAlong, slice, topk } from
 import { lookAtInput } from "./ops/look-at";
 import { noGrad } from "./tensor/tape";
 import type { Tensor } from "./tensor/tensor";
-import { checkDType, type DType, isFloat } from "./values/dtype";
+import { checkDType, type DType, isFloat, significantBits } from "./values/dtype";
 import { checkGenerator, defaultGenerator, type Generator } from "./values/generator";
 import { narrow } from "./values/half";
 import { checkRange } from "./values/literal";
@@ -46,7 +46,7 @@ const each = (next: (generator: Generator) => number) => (generator: Generator, 
 /**
  * Uniform integers from `low` (0 by default) to below `high`; i32 by default.
  *
- * @throws OptError BAD_ARGUMENT unless low < high are integers of the dtype; BAD_SHAPE, BAD_DTYPE, UNKNOWN_DEVICE
+ * @throws OptError BAD_ARGUMENT unless low < high, and the dtype holds all integers between; BAD_SHAPE, BAD_DTYPE, UNKNOWN_DEVICE
  * @example
  * randint(6, [2, 3]); // dice from 0 to 5
  * randint(1, 7, [2, 3]); // dice from 1 to 6
@@ -66,16 +66,26 @@ export function randint(...given: (number | Shape | RandomOptions | undefined)[]
   const isRange = Number.isSafeInteger(low) && Number.isSafeInteger(high) && low < high && high - low <= 2 ** 32;
   const got = () => `needs integers low < high, at most 2^32 apart, got ${show(low)} and ${show(high)}.`;
   check(isRange, "BAD_ARGUMENT", "randint", got, "For example randint(10, [3]).");
-  checkRange("randint", [low, high - 1], dtype);
+  checkIntegers("randint", [low, high - 1], dtype);
   const span = high - low;
   const next = (generator: Generator) => low + Math.floor((generator.nextUint32() / 2 ** 32) * span);
   return drawn("randint", shape, dtype, options, each(next));
 }
 
+/** Checks that a dtype holds all integers between two. @throws OptError BAD_ARGUMENT */
+function checkIntegers(where: string, ends: readonly number[], dtype: DType): void {
+  checkRange(where, ends, dtype);
+  const bits = significantBits(dtype);
+  if (bits === undefined) return;
+  const isExact = ends.every((end) => Math.abs(end) <= 2 ** bits);
+  const got = () => `${dtype} holds all integers up to ${2 ** bits}, got ${ends.join(" and ")}.`;
+  check(isExact, "BAD_ARGUMENT", where, got, "Draw i32, and cast with to().");
+}
+
 /**
  * A random order of 0 ... n - 1; i32 by default.
  *
- * @throws OptError BAD_ARGUMENT unless n is a count; BAD_DTYPE, UNKNOWN_DEVICE
+ * @throws OptError BAD_ARGUMENT unless n is a count up to which the dtype holds all integers; BAD_DTYPE, UNKNOWN_DEVICE
  * @example
  * const order = randperm(10, { generator: new Generator(1) });
  */
@@ -85,7 +95,7 @@ export function randperm(n: number, options: RandomOptions = {}): Tensor {
   checkDType("randperm", dtype);
   const isCount = Number.isInteger(n) && n >= 0;
   checkValue(isCount, "randperm", "n", "an integer >= 0", n, "For example 10.");
-  checkRange("randperm", [Math.max(n - 1, 0)], dtype);
+  checkIntegers("randperm", [Math.max(n - 1, 0)], dtype);
   return drawn("randperm", [n], dtype, options, (generator, values) => values.set(generator.permutation(n)));
 }
 

@@ -77,6 +77,13 @@ export function isFloat(dtype: DType): boolean {
   return dtype === "f32" || dtype === "f64" || dtype === "f16" || dtype === "bf16";
 }
 
+const SIGNIFICANT_BITS: Partial<Record<DType, number>> = { bf16: 8, f16: 11, f32: 24, f64: 53 };
+
+/** Of a float: it holds all integers up to 2 to the power of it. */
+export function significantBits(dtype: DType): number | undefined {
+  return SIGNIFICANT_BITS[dtype];
+}
+
 /** True for the dtypes that gradients have. */
 export function isDifferentiable(dtype: DType): boolean {
   return isFloat(dtype) || dtype === "c64";

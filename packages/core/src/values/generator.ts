@@ -6,6 +6,7 @@ import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { inspectSymbol } from "../host/inspect-symbol";
 import { shared } from "../host/shared";
+import { type DType, significantBits } from "./dtype";
 
 /**
  * Philox 4x32-10 (Salmon et al. 2011): four 32-bit words from a 128-bit counter and a 64-bit key.
@@ -44,9 +45,10 @@ export class Generator {
     return this.#block[this.#used++]!;
   }
 
-  /** Uniform in [0, 1), a multiple of 2^-24: exact in float32. */
-  nextFloat(): number {
-    return (this.nextUint32() >>> 8) * 2 ** -24;
+  /** Uniform in [0, 1) and exact in the dtype: a multiple of 2^-24, in f16 of 2^-11 and in bf16 of 2^-8. */
+  nextFloat(dtype: DType = "f32"): number {
+    const bits = Math.min(significantBits(dtype) ?? 24, 24);
+    return (this.nextUint32() >>> (32 - bits)) * 2 ** -bits;
   }
 
   /** Two independent standard normal numbers (Box & Muller 1958). */

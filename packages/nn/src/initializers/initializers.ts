@@ -92,7 +92,7 @@ export function ones(target: Tensor): Tensor {
 export function uniform(target: Tensor, low = 0, high = 1, options: InitializerOptions = {}): Tensor {
   const generator = checkArguments("uniform", target, { low, high }, options);
   check(low <= high, "BAD_ARGUMENT", "uniform", () => `low must be <= high, got ${low} and ${high}.`, "Swap them.");
-  return fillWith(target, () => low + (high - low) * generator.nextFloat());
+  return fillWith(target, () => low + (high - low) * generator.nextFloat(target.dtype));
 }
 
 function checkDeviation(where: string, deviation: number): void {
