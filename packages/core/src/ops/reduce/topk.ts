@@ -14,8 +14,9 @@ import { elementwise } from "../elementwise/elementwise";
 import { gatherAlong } from "../indices/gather-along";
 import { positions } from "../indices/positions";
 import { fill } from "../map";
-import { concat, transpose } from "../shape/shape";
+import { concat, slice, transpose } from "../shape/shape";
 import { argmax, maxOver } from "./largest";
+import { argsort } from "./sort";
 
 export interface TopkOptions {
   /** The largest; the smallest if false. Default true. */
@@ -29,9 +30,12 @@ export interface Topk {
   readonly indices: Tensor;
 }
 
+/** Where the host sorts, more rounds than these take longer than sorting all. */
+const MOST_ROUNDS = 16;
+
 /**
  * The k largest (or smallest) elements along an axis, in order, and where they stand; of equals the first comes first, NaN counts as largest.
- * Their gradient goes back to where they stand. In k rounds over the axis: for a few of many.
+ * Their gradient goes back to where they stand. In k rounds over the axis; for more than 16 devices with the host's memory sort it.
  *
  * @throws OptError BAD_ARGUMENT for a k that is no count of elements of the axis
  * @example
@@ -40,6 +44,7 @@ export interface Topk {
 export function topk(x: Tensor, k: number, axis = -1, options: TopkOptions = {}): Topk {
   checkTensor("topk", x);
   checkOptions("topk", options, { largest: "boolean" });
+  const { largest = true } = options;
   const along = normalizeAxis("topk", axis, x.shape.length);
   const extent = x.shape[along]!;
   const isCount = Number.isInteger(k) && k >= 0 && k <= extent;
@@ -51,7 +56,11 @@ export function topk(x: Tensor, k: number, axis = -1, options: TopkOptions = {})
     "Take fewer.",
   );
   return tidy(() => {
-    const { places, values } = noGrad(() => tidy(() => ranked(transpose(x, along, -1), k, options.largest ?? true)));
+    if (k > MOST_ROUNDS && x.device.backend.sharesMemory) {
+      const indices = slice(argsort(x, along, { descending: largest }), 0, k, along);
+      return { values: gatherAlong(x, indices, along), indices };
+    }
+    const { places, values } = noGrad(() => tidy(() => ranked(transpose(x, along, -1), k, largest)));
     const indices = transpose(places, along, -1);
     // Those of floats are taken where they stand, which has a gradient.
     return {
@@ -70,15 +79,21 @@ function ranked(x: Tensor, k: number, largest: boolean): { places: Tensor; value
   const none = x.shape.with(-1, 0);
   const [places, values] = [[positions(none, x.device)], [positions(none, x.device)]];
   let free = fill(x.shape, 1, "bool", x.device);
-  for (let round = 0; round < k; round++) {
-    const rest = elementwise("select", [free, order, least]);
+  const round = (before: Tensor) => {
+    const rest = elementwise("select", [before, order, least]);
     const best = argmax(rest, -1, true);
     // Where nothing but the least is left, what is found may be taken already: then comes the first that is free.
-    const isFree = maxOver(elementwise("mul", [free, elementwise("eq", [at, best])]), -1, true);
-    const next = elementwise("select", [isFree, best, argmax(free, -1, true)]);
-    free = elementwise("mul", [free, elementwise("ne", [at, next])]);
+    const isFree = maxOver(elementwise("mul", [before, elementwise("eq", [at, best])]), -1, true);
+    const next = elementwise("select", [isFree, best, argmax(before, -1, true)]);
+    const after = elementwise("mul", [before, elementwise("ne", [at, next])]);
+    return { next, after, value: whole ? maxOver(rest, -1, true) : undefined };
+  };
+  for (let i = 0; i < k; i++) {
+    const { next, after, value } = tidy(() => round(free));
+    free.dispose();
+    free = after;
     places.push(next);
-    if (whole) values.push(maxOver(rest, -1, true));
+    if (value !== undefined) values.push(value);
   }
   return { places: concat(places, -1), values: turnedBack(concat(values, -1), largest) };
 }
