@@ -1,4 +1,20 @@
-import { autocast, compile, conv2d, flip, type Tensor, tensor } from "@opt/core";
+import {
+  autocast,
+  compile,
+  conv2d,
+  cumprod,
+  cumsum,
+  expm1,
+  flip,
+  log1p,
+  logsumexp,
+  norm,
+  prod,
+  rsqrt,
+  softplus,
+  type Tensor,
+  tensor,
+} from "@opt/core";
 import { type CallInput, expectCode, Random, storedSuite } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import * as nn from "./index";
@@ -16,7 +32,7 @@ const given = (...shape: number[]): CallInput => ({
 /** One rounding to 16 bits for each product, so of a result 2^-7, of what follows from several a little more. */
 const BOUND = { absolute: 0.02, relative: 0.02 };
 const labels = tensor([0, 2, 1, 1], { dtype: "i32" });
-const norm = new LayerNorm(6);
+const layer = new LayerNorm(6);
 const auto =
   (run: (...xs: Tensor[]) => Tensor) =>
   (...xs: Tensor[]) =>
@@ -51,7 +67,7 @@ await storedSuite(new URL("testing/goldens/autocast.json", import.meta.url), [
     name: "a residual stream in float32",
     inputs: [given(4, 6), given(6, 6)],
     code: python("F.mse_loss(F.layer_norm(a + a @ b, [6]), a)"),
-    run: auto((x, w) => mseLoss(norm.forward(x.add(x.matmul(w))), x)),
+    run: auto((x, w) => mseLoss(layer.forward(x.add(x.matmul(w))), x)),
     tolerance: BOUND,
   },
 ]);
@@ -75,6 +91,34 @@ const LOSSES: Record<string, [(x: Tensor, y: Tensor, p: Tensor) => Tensor, numbe
   smoothL1Loss: [(x, y) => nn.smoothL1Loss(x, y), 174.5625],
   tripletMarginLoss: [(x, y) => nn.tripletMarginLoss(x.mul(30), y, x), 250.75],
 };
+
+/** Of [300, 400] in f16, what is beyond its range or digits: ops of torch.autocast's list for float32. */
+const IN_FLOAT32: Record<string, [(x: Tensor) => Tensor, number]> = {
+  cosineSimilarity: [(x) => nn.cosineSimilarity(x, x.mul(-1), { axis: 0 }), -1],
+  cumprod: [(x) => cumprod(x, 0), 120_000],
+  cumsum: [(x) => cumsum(x.mul(160), 0), 112_000],
+  exp: [(x) => x.div(20).exp(), Math.exp(20)],
+  expm1: [(x) => expm1(x.div(20)), Math.exp(20) - 1],
+  log: [(x) => x.log(), Math.log(400)],
+  log1p: [(x) => log1p(x), Math.log(401)],
+  logsumexp: [(x) => logsumexp(x.div(-100)), Math.log(Math.exp(-3) + Math.exp(-4))],
+  norm: [(x) => norm(x.mul(160)), 80_000],
+  pow: [(x) => x.pow(2), 160_000],
+  prod: [(x) => prod(x), 120_000],
+  rsqrt: [(x) => rsqrt(x.sub(100)), 300 ** -0.5],
+  softplus: [(x) => softplus(x.sub(401)), Math.log1p(Math.exp(-1))],
+  square: [(x) => x.square(), 160_000],
+};
+
+it.each(Object.entries(IN_FLOAT32))("computes %s of 16 bits in float32 within autocast", (_, [run, expected]) => {
+  const x = tensor([300, 400], { dtype: "f16", requiresGrad: true });
+  const result = autocast("f16", () => run(x));
+  expect(result.dtype).toBe("f32");
+  expect(result.dataSync().at(-1)! / expected).toBeCloseTo(1, 5);
+  result.sum().backward();
+  expect(x.grad!.dtype).toBe("f16");
+  expect(run(x).dtype).toBe("f16");
+});
 
 describe("a loss within autocast", () => {
   it.each(Object.entries(LOSSES))("computes %s of 16 bits in float32", (_, [loss, expected]) => {

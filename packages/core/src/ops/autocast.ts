@@ -14,8 +14,8 @@ export type AutocastDType = "bf16" | "f16" | null;
 const state = /* @__PURE__ */ shared("autocast", () => ({ dtype: null as AutocastDType }));
 
 /**
- * Runs `body` in mixed precision, as torch.autocast. Matrix products, convolutions and attention compute in 16 bits; softmax, norms and
- * losses in float32. Other ops follow their operands, where float32 wins. Parameters stay float32, and
+ * Runs `body` in mixed precision, as torch.autocast. Matrix products, convolutions and attention compute in 16 bits; softmax, norms,
+ * losses, exponentials, logarithms, powers, `prod` and running sums in float32. Other ops follow their operands, where float32 wins. Parameters stay float32, and
  * so do their gradients. Tensors in float64 stay as they are. Call `backward()` outside. With "f16" use a GradScaler. null: as without it.
  *
  * @throws OptError BAD_ARGUMENT if `body` is asynchronous or for another dtype
@@ -57,12 +57,15 @@ export function lowered(x: Tensor): Tensor {
 /** 16-bit floats within autocast in float32; others, and all outside of autocast, as they are. For losses. */
 export function widened(x: Tensor): Tensor {
   checkTensor("widened", x);
-  return isCast(x.dtype, state.dtype && "f32") ? cast(x, "f32") : x;
+  return cast(x, widenedDType(x.dtype));
 }
 
 /** An op on operands in autocast's dtype; null where they are so already, and outside. */
 export const inLow = (tensors: readonly Tensor[], op: (...tensors: Tensor[]) => Tensor) =>
   casted(tensors, state.dtype, op);
+
+/** What an op gives that autocast computes in float32: float32 for 16-bit floats, and all outside of autocast as it is. */
+export const widenedDType = (dtype: DType): DType => (isCast(dtype, state.dtype && "f32") ? "f32" : dtype);
 
 /** An op on operands in float32; null where none has 16 bits, and outside of autocast. */
 export const inFloat32 = (tensors: readonly Tensor[], op: (...tensors: Tensor[]) => Tensor) =>

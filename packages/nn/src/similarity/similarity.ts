@@ -1,5 +1,5 @@
 /** How near vectors are. */
-import { check, checkOptions, checkTensor, clamp, norm, type Shape, type Tensor, tidy } from "@opt/core";
+import { check, checkOptions, checkTensor, clamp, norm, type Shape, type Tensor, tidy, widened } from "@opt/core";
 import { raised } from "./raised";
 
 export interface CosineSimilarityOptions {
@@ -26,7 +26,8 @@ export function cosineSimilarity(a: Tensor, b: Tensor, options: CosineSimilarity
     const shape = common(a.shape, b.shape);
     const along = axis < 0 ? axis + shape.length : axis;
     const unit = (x: Tensor) => {
-      const vectors = x.shape.join() === shape.join() ? x : x.expand(shape);
+      const wide = widened(x);
+      const vectors = x.shape.join() === shape.join() ? wide : wide.expand(shape);
       return vectors.div(raised(norm(vectors, 2, along, true), eps));
     };
     return unit(a).mul(unit(b)).sum(along);

@@ -19,6 +19,7 @@ import {
 } from "../../values/dtype";
 import { fromStored, toStored } from "../../values/half";
 import { broadcastShapes, type Shape, sameShape } from "../../values/shape";
+import { widenedDType } from "../autocast";
 import { cast, computeIn } from "../cast";
 import { checkDevice } from "../check-device";
 import { checkReal } from "../check-tensor";
@@ -141,13 +142,16 @@ function together(tensors: readonly Tensor[]): DType {
 /** Among themselves, booleans have these: their sum is "or", their product "and", as in PyTorch. */
 const BOOLEAN = /^(add|mul|max|min|select)/;
 
+/** Within autocast: torch.autocast's list. */
+const IN_FLOAT32 = new Set<string>(["exp", "expm1", "log", "log1p", "pow", "square", "rsqrt", "softplus"]);
+
 function resultDType(name: ElementwiseName, tensors: readonly Tensor[], scalars: readonly number[]): DType {
   const { result } = ELEMENTWISE[name];
   if (result === "bool") return "bool";
   // The condition of select takes no part.
   const operands = name === "select" && tensors.length > 1 ? tensors.slice(1) : tensors;
   const dtype = together(operands);
-  if (isFloat(dtype)) return dtype;
+  if (isFloat(dtype)) return IN_FLOAT32.has(name) ? widenedDType(dtype) : dtype;
   if (result === "float" || !scalars.every(Number.isInteger)) return "f32";
   return dtype === "bool" && (scalars.length > 0 || !BOOLEAN.test(name)) ? "i32" : dtype;
 }

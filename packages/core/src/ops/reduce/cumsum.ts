@@ -5,6 +5,7 @@ import { noGrad, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
 import { normalizeAxis } from "../../values/shape";
+import { widenedDType } from "../autocast";
 import { computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
@@ -36,7 +37,7 @@ export function cumprod(x: Tensor, axis: number): Tensor {
 function along(where: string, x: Tensor, axis: number, run: (wide: Tensor, axis: number) => Tensor): Tensor {
   checkTensor(where, x);
   const at = normalizeAxis(where, axis, Math.max(x.shape.length, 1));
-  const dtype = isFloat(x.dtype) ? x.dtype : "i32";
+  const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "i32";
   return computeIn(isFloat(dtype) ? computeDType(dtype) : dtype, [x], dtype, (wide) => run(wide!, at));
 }
 

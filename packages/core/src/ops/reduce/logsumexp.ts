@@ -5,6 +5,7 @@ import { noGrad, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
 import { normalizeAxis } from "../../values/shape";
+import { widenedDType } from "../autocast";
 import { computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
@@ -27,7 +28,7 @@ import { scan } from "./scan";
 export function logsumexp(x: Tensor, axis?: Axes, keepDim = false): Tensor {
   checkTensor("logsumexp", x);
   const reduced = reducedShape("logsumexp", x, axis, keepDim);
-  const dtype = isFloat(x.dtype) ? x.dtype : "f32";
+  const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "f32";
   return computeIn(computeDType(dtype), [x], dtype, (wide) => summed(wide!, reduced));
 }
 
@@ -63,6 +64,6 @@ const shares =
 export function logcumsumexp(x: Tensor, axis: number): Tensor {
   checkTensor("logcumsumexp", x);
   const along = normalizeAxis("logcumsumexp", axis, Math.max(x.shape.length, 1));
-  const dtype = isFloat(x.dtype) ? x.dtype : "f32";
+  const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "f32";
   return computeIn(computeDType(dtype), [x], dtype, (wide) => scan(wide!, along, logaddexp));
 }

@@ -3,6 +3,7 @@
 import { checkValue } from "../../errors/check-value";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
+import { widenedDType } from "../autocast";
 import { cast, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
@@ -24,7 +25,7 @@ export function norm(x: Tensor, p = 2, axis?: Axes, keepDim = false): Tensor {
   checkValue(isNumber, "norm", "p", "a number", p, "For example norm(x, 2, axis).");
   const reduced = reducedShape("norm", x, axis, keepDim);
   if (p < 0 || p === Number.POSITIVE_INFINITY) checkNotEmpty("norm", x, reduced);
-  const dtype = isFloat(x.dtype) ? x.dtype : "f32";
+  const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "f32";
   return computeIn(computeDType(dtype), [x], dtype, (wide) => normOf(wide!, p, axis, keepDim));
 }
 

@@ -3,7 +3,7 @@
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
 import { sizeOf } from "../../values/shape";
-import { inFloat32 } from "../autocast";
+import { widenedDType } from "../autocast";
 import { clone, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
@@ -19,10 +19,8 @@ import { type Axes, type Reduced, reducedShape, sum } from "./reduce";
  */
 export function prod(x: Tensor, axis?: Axes, keepDim = false): Tensor {
   checkTensor("prod", x);
-  const inFull = inFloat32([x], (wide) => prod(wide!, axis, keepDim));
-  if (inFull !== null) return inFull;
   const reduced = reducedShape("prod", x, axis, keepDim);
-  const dtype = isFloat(x.dtype) ? x.dtype : "i32";
+  const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "i32";
   return computeIn(isFloat(dtype) ? computeDType(dtype) : dtype, [x], dtype, (wide) => multiplied(wide!, reduced));
 }
 
