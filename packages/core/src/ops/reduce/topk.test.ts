@@ -50,6 +50,11 @@ describe.each([5, 16, 17, 24])("the first %i of 24", (k) => {
   });
 });
 
+it("of the smallest NaN comes last, behind Infinity", () => {
+  const x = tensor([Number.NaN, Infinity, 1, Number.NaN, Infinity]);
+  expect([...topk(x, 5, 0, { largest: false }).indices.dataSync()]).toEqual([2, 1, 4, 0, 3]);
+});
+
 it("takes no round for each of many", () => {
   const x = tensor(Float32Array.from({ length: 1000 }, (_, i) => (i * 7) % 1000));
   const launch = vi.spyOn(x.device, "launch");

@@ -79,12 +79,14 @@ function ranked(x: Tensor, k: number, largest: boolean): { places: Tensor; value
   const none = x.shape.with(-1, 0);
   const [places, values] = [[positions(none, x.device)], [positions(none, x.device)]];
   let free = fill(x.shape, 1, "bool", x.device);
+  const isNumber = whole || largest ? undefined : elementwise("eq", [x, x]);
   const round = (before: Tensor) => {
-    const rest = elementwise("select", [before, order, least]);
+    const open = isNumber === undefined ? before : someOr(elementwise("mul", [before, isNumber]), before);
+    const rest = elementwise("select", [open, order, least]);
     const best = argmax(rest, -1, true);
     // Where nothing but the least is left, what is found may be taken already: then comes the first that is free.
-    const isFree = maxOver(elementwise("mul", [before, elementwise("eq", [at, best])]), -1, true);
-    const next = elementwise("select", [isFree, best, argmax(before, -1, true)]);
+    const isFree = maxOver(elementwise("mul", [open, elementwise("eq", [at, best])]), -1, true);
+    const next = elementwise("select", [isFree, best, argmax(open, -1, true)]);
     const after = elementwise("mul", [before, elementwise("ne", [at, next])]);
     return { next, after, value: whole ? maxOver(rest, -1, true) : undefined };
   };
@@ -98,7 +100,10 @@ function ranked(x: Tensor, k: number, largest: boolean): { places: Tensor; value
   return { places: concat(places, -1), values: turnedBack(concat(values, -1), largest) };
 }
 
-/** The other order, with NaN at the end. */
+/** Rows of the first where one of them is true, else of the second. */
+const someOr = (some: Tensor, others: Tensor) => elementwise("select", [maxOver(some, -1, true), some, others]);
+
+/** The other order. NaN, like Infinity, is least. */
 function smallestFirst(x: Tensor): Tensor {
   if (!isFloat(x.dtype)) return elementwise("sub", [-1, cast(x, "i32")]);
   const turned = elementwise("neg", [x]);
