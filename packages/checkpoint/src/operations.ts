@@ -35,8 +35,8 @@ export const checkpointBlob: typeof import("./read/merge").checkpointBlob = asyn
   (await import("./read/merge")).checkpointBlob(...given);
 
 /**
- * Writes all tensors of a checkpoint, in any known format, whole into one safetensors file. Readers of `outFile` see the old one or the
- * new one. Throws MISSING where a piece is missing, CORRUPT, UNSUPPORTED, IO: then there is no file.
+ * Writes all tensors of a checkpoint, in any known format, whole into one safetensors file. `overwrite: true` replaces a file: readers see
+ * the old one or the new one. Throws BAD_ARGUMENT where one is there without it, MISSING where a piece is missing, CORRUPT, UNSUPPORTED, IO: then there is no file.
  */
 export const mergeCheckpoint: typeof import("./read/merge").mergeCheckpoint = async (...given) =>
   (await import("./read/merge")).mergeCheckpoint(...given);

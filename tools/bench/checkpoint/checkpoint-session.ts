@@ -73,7 +73,7 @@ const WORKS: Readonly<Record<string, () => Promise<unknown>>> = {
   "load as Tensors, no checksums": () => loadCheckpoint(at("one"), { verify: false }),
   "load, 4 ranks": () => loadCheckpoint(at("four")),
   verify: () => verifyCheckpoint(at("one")),
-  merge: () => mergeCheckpoint(at("four"), at("merged.safetensors")),
+  merge: () => mergeCheckpoint(at("four"), at("merged.safetensors"), { overwrite: true }),
   "reshard 4 to 2": () => reshardCheckpoint(at("four"), at("two"), { ranks: 2 }),
   "memory copy, fresh": async () => copies.map((bytes) => bytes.slice()),
   "memory copy, warm": async () => {

@@ -189,6 +189,10 @@ describe("opt-checkpoint", () => {
   it.each<[string, string[], number]>([
     ["a step", ["reshard", "--ranks", "2"], 1],
     ["a folder", ["convert", "--to", "dcp"], 2],
+    ["a merged file", ["merge"], 2],
+    ["a safetensors file", ["convert", "--to", "safetensors"], 2],
+    ["a file of PyTorch", ["convert", "--to", "pt"], 2],
+    ["a file of MindSpore", ["convert", "--to", "ckpt"], 2],
   ])(
     "%s that is there is replaced with --overwrite, which the rejection names",
     async (_, [command, ...flags], code) => {

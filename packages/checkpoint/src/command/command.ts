@@ -69,7 +69,7 @@ const STEP = flag("--step <n>", "a step of a run's folder; the latest without it
 const NAMES = flag("--names <patterns...>", "only these tensors; * stands for anything");
 const RANKS = flag("--ranks <n>", "number of ranks to cut for; may be left out with --layout", parseCount);
 const LAYOUT = flag("--layout <file>", "JSON: { mesh: { shape, axes }, tensors: { pattern: split } }", readJson);
-const OVERWRITE = flag("--overwrite", "replace the folder or step if it exists");
+const OVERWRITE = flag("--overwrite", "replace the file, folder or step if it exists");
 const WRITTEN = [
   STEP,
   flag("--max-memory <size>", "most memory for buffers, e.g. 64MiB", parseSize),
@@ -156,7 +156,7 @@ function build(output: Output, exit: (code: number) => void): Command {
       "merge s3://training/runs/a --out model.safetensors",
       "merge runs/a --out model.safetensors --max-memory 64MiB --dtype bf16 --names 'model.*'",
     ],
-    [needed("--out <file>", "the file to write"), ...WRITTEN],
+    [needed("--out <file>", "the file to write"), ...WRITTEN, OVERWRITE],
     async ([path], { out, ...flags }) => {
       const [{ path: from, fileSystem }, to] = [await placeOf(path!), await placeOf(out)];
       const options = { ...flags, fileSystem, outFileSystem: to.fileSystem };

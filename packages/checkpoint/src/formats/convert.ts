@@ -32,7 +32,7 @@ export interface ConvertOptions extends Selection, OpenOptions, OutputOptions, N
   readonly exclude?: readonly string[];
   /** New names for the result, by pattern: `{ "encoder.*": "*" }`. The first pattern that matches wins; optimizer state follows. */
   readonly rename?: Rename;
-  /** Replace what is there: a folder, or a step of a run. Files are always replaced. */
+  /** Replace what is there: a file, a folder, or a step of a run. */
   readonly overwrite?: boolean;
   /** End MindSpore files with a checksum. */
   readonly crc?: boolean;

@@ -20,7 +20,13 @@ import { OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
 import { OUTPUT_OPTIONS, type OutputOptions, streamFiles } from "./stream-files";
 
-export interface MergeOptions extends Selection, OpenOptions, OutputOptions {}
+export interface MergeOptions extends Selection, OpenOptions, OutputOptions {
+  /** Replace the file if it exists. */
+  readonly overwrite?: boolean;
+}
+
+/** For `checkOptions`. */
+const MERGE_OPTIONS = { ...OPEN_OPTIONS, ...SELECTION_OPTIONS, ...OUTPUT_OPTIONS, overwrite: "boolean" } as const;
 
 export interface MergeResult {
   readonly path: string;
@@ -34,7 +40,7 @@ export interface MergeResult {
 export async function mergeCheckpoint(path: string, outFile: string, options: MergeOptions = {}): Promise<MergeResult> {
   checkedPath("mergeCheckpoint", path);
   checkedPath("mergeCheckpoint", outFile);
-  checkOptions("mergeCheckpoint", options, { ...OPEN_OPTIONS, ...SELECTION_OPTIONS, ...OUTPUT_OPTIONS });
+  checkOptions("mergeCheckpoint", options, MERGE_OPTIONS);
   return useSource(path, options, (source) => mergeSource(source, outFile, options));
 }
 
@@ -51,11 +57,16 @@ export async function mergeSource(
     source,
     pieces.map(({ tensor }) => tensor),
   );
-  const byteLength = await replaceFile(fileSystem, outFile, "merging", async (temporary) => {
-    const file = { folder: dirname(temporary), name: basename(temporary), boxes: pieces, metadata };
-    const [written] = await streamFiles(fileSystem, [file], options);
-    return written!.file.byteLength;
-  });
+  const byteLength = await replaceFile(
+    fileSystem,
+    outFile,
+    { doing: "merging", overwrite: options.overwrite },
+    async (temporary) => {
+      const file = { folder: dirname(temporary), name: basename(temporary), boxes: pieces, metadata };
+      const [written] = await streamFiles(fileSystem, [file], options);
+      return written!.file.byteLength;
+    },
+  );
   const unverified = options.verify === false ? pieces.map(({ tensor }) => tensor.name) : verification.unverified();
   return { path: fileSystem.resolve(outFile), tensors: pieces.length, byteLength, unverified };
 }

@@ -44,7 +44,7 @@ const into = () =>
 const readers: [string, () => Promise<unknown>][] = [
   ["load", () => loadCheckpoint(run, { as: "plain" })],
   ["load into what is there", () => loadCheckpoint(run, { as: "plain", into: into() })],
-  ["merge", () => mergeCheckpoint(run, join(folder.path, "merged"))],
+  ["merge", () => mergeCheckpoint(run, join(folder.path, "merged"), { overwrite: true })],
   ["reshard", () => reshardCheckpoint(run, join(folder.path, "resliced"), { ranks: 2, overwrite: true })],
 ];
 

@@ -2,7 +2,7 @@
 
 import { check } from "@opt/core";
 import { fileSystemOf } from "../../platform/local";
-import { replaceFile, replacing } from "../../save/step/replace-file";
+import { checkFree, replaceFile, replacing } from "../../save/step/replace-file";
 import type { FileSystem, OpenFile } from "../../stores/file-system";
 import { dirname } from "../../stores/path";
 
@@ -11,16 +11,17 @@ export interface ExportOptions {
   readonly maxMemory?: number;
   readonly progress?: (bytes: number) => void;
   readonly fileSystem?: FileSystem;
+  readonly overwrite?: boolean;
 }
 
-/** Writes one file by `body`, which tells its length. Throws IO, and what `body` throws: then there is no new file. */
+/** Writes one file by `body`, which tells its length. Throws BAD_ARGUMENT where one is there, IO, and what `body` throws: then there is no new file. */
 export async function writeWhole(
   path: string,
   options: ExportOptions,
   body: (file: OpenFile) => Promise<number>,
 ): Promise<{ byteLength: number }> {
   const fileSystem = fileSystemOf(options.fileSystem);
-  return replaceFile(fileSystem, path, "writing", async (temporary) => ({
+  return replaceFile(fileSystem, path, { doing: "writing", overwrite: options.overwrite }, async (temporary) => ({
     byteLength: await writeFile(fileSystem, temporary, body),
   }));
 }
@@ -44,7 +45,7 @@ export async function writeFile(
 /** Writes a folder whole or not at all; `body` gets the path to write under. Throws BAD_ARGUMENT where something else is there, IO. */
 export async function writeFolder(
   path: string,
-  options: ExportOptions & { readonly overwrite?: boolean },
+  options: ExportOptions,
   body: (folder: string, fileSystem: FileSystem) => Promise<void>,
 ): Promise<void> {
   const fileSystem = fileSystemOf(options.fileSystem);
@@ -53,8 +54,7 @@ export async function writeFolder(
   await replacing(fileSystem, path, "writing", async ({ target, temporary, attempt, kind }) => {
     const taken =
       kind === "file" || kind === "other" || (kind === "folder" && (await fileSystem.list(target)).length > 0);
-    const advice = "Pass overwrite: true, or write elsewhere.";
-    check(!taken || options.overwrite === true, "BAD_ARGUMENT", path, () => "something is there already.", advice);
+    checkFree(path, taken, options.overwrite);
     await fileSystem.makeFolder(temporary);
     await body(temporary, fileSystem);
     await fileSystem.syncFolder(temporary);

@@ -21,7 +21,6 @@ export interface MindsporeRanksOptions extends MindsporeOptions {
   readonly layout?: Layout;
   /** Part `i` of `n` of the ranks, counted from 1: `n` processes write a share each into one folder. */
   readonly job?: readonly [i: number, n: number];
-  readonly overwrite?: boolean;
 }
 
 /** Writes `source` for a number of ranks, and the strategy. Throws UNSUPPORTED for uneven parts, BAD_ARGUMENT, MISSING for gaps, IO. */

@@ -16,7 +16,6 @@ import { writeFolder } from "../bytes/write-whole";
 export interface HuggingFaceOptions extends MergeOptions {
   /** Most bytes of tensors in one file; a larger tensor has one of its own. */
   readonly maxShardSize: number;
-  readonly overwrite?: boolean;
 }
 
 /** Writes `source` into a folder that appears complete or not at all. Throws BAD_ARGUMENT, MISSING for gaps, CORRUPT, UNSUPPORTED, IO. */

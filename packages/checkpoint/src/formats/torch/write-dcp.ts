@@ -20,7 +20,6 @@ import { torchArchive } from "./write";
 import { torchObject } from "./write-state-dict";
 
 export interface DcpOptions extends ExportOptions {
-  readonly overwrite?: boolean;
   /** Larger tensors are stored in several chunks: torch reads a chunk at once. Default 256 MiB. */
   readonly largestChunk?: number;
 }

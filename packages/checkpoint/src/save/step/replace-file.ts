@@ -35,16 +35,23 @@ export async function replacing<T>(
   }
 }
 
+/** Throws BAD_ARGUMENT where something is there that may not be replaced. */
+export function checkFree(path: string, isTaken: boolean, overwrite = false): void {
+  const problem = () => "something is there already.";
+  check(!isTaken || overwrite, "BAD_ARGUMENT", path, problem, "Pass overwrite: true, or write elsewhere.");
+}
+
 /** `write` makes the file under the name it is given, synced; then it takes the place of `path`. */
 export function replaceFile<T>(
   fileSystem: FileSystem,
   path: string,
-  doing: string,
+  { doing, overwrite }: { readonly doing: string; readonly overwrite: boolean | undefined },
   write: (temporary: string) => Promise<T>,
 ): Promise<T> {
   return replacing(fileSystem, path, doing, async ({ target, temporary, kind }) => {
     const isFile = kind === undefined || kind === "file";
     check(isFile, "BAD_ARGUMENT", target, () => "the output must be a file, a folder is there.", "Write elsewhere.");
+    checkFree(target, kind === "file", overwrite);
     if (fileSystem.unfinished) return write(target);
     const folder = dirname(target);
     const hasFolder = (await fileSystem.kind(folder)) === "folder";
