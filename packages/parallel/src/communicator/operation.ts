@@ -173,7 +173,8 @@ export class Operation {
       isOver = true;
       clearTimeout(timer);
       this.#open.delete(end);
-      if ((error as OptError | undefined)?.code === "IO") ended(this.#missed(error as OptError));
+      if (error === this.#failure) ended(error);
+      else if ((error as OptError | undefined)?.code === "IO") ended(this.#missed(error as OptError));
       else if ((error as OptError | undefined)?.code !== "BAD_SHAPE" || this.#failure) ended(error);
       else this.whenAgreed((failure) => ended(failure ?? this.#otherSize(other, error)));
     };
