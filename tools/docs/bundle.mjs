@@ -22,7 +22,10 @@ export async function bundlePackages(out) {
     entryPoints: [
       ...entries,
       { out: "worker", in: `${root}docs/.vitepress/worker.ts` },
-      ...["race", "same-run", "gpt"].map((name) => ({ out: `demos/${name}`, in: `${root}docs/.vitepress/demos/${name}.ts` })),
+      ...["race", "same-run", "gpt"].map((name) => ({
+        out: `demos/${name}`,
+        in: `${root}docs/.vitepress/demos/${name}.ts`,
+      })),
     ],
     loader: { ".jsonl": "text" },
     outdir: out,
