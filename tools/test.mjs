@@ -16,7 +16,7 @@ import { report } from "./test-report.mjs";
 
 /** What depends on the JavaScript engine itself, and so is tested on other Node versions too. */
 const engineSuites = [
-  ...["compile", "host", "js", "rule", "tensor", "values"].map((room) => `packages/core/src/${room}/`),
+  ...["compile", "host", "rule", "tensor", "values"].map((room) => `packages/core/src/${room}/`),
   "packages/kernels-wasm/",
   // How the native device meets the engine; what its kernels compute is another matter.
   ...["memory", "errors", "threads"].map((name) => `packages/kernels-cpu/src/${name}.test.ts`),

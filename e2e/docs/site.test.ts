@@ -213,8 +213,11 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
 
   const samples = findExamples().filter(({ isWhole }) => isWhole);
   const pages = [...new Set(samples.map(({ place }) => place.split(":")[0]!))];
+  let reader: Page;
   it.each(pages)("every Run of %s prints what the page says", async (file) => {
-    const page = await open(file.replace(/^docs\/(.*?)(index)?\.md$/, "$1"));
+    reader ??= await open("");
+    const page = reader;
+    await page.goto(site.address + file.replace(/^docs\/(.*?)(index)?\.md$/, "$1"));
     const own = samples.filter(({ place }) => place.startsWith(`${file}:`));
     const shown = page.locator(".sample");
     expect(await shown.count()).toBe(own.length);
@@ -226,7 +229,6 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
       expect(await sample.locator('[data-status="done"]').count(), printed ?? "").toBe(1);
       if (own[i]!.output !== undefined) expect(printed).toBe(own[i]!.output);
     }
-    await page.close();
   });
 
   it("search finds the page of a task first", async () => {

@@ -38,9 +38,13 @@ useSoftwareVulkan();
 const devices = (await listDevices()).filter(({ name }) => name in RELATIVE);
 
 describe.each(devices)("784-32-10 on $name", ({ name, available, reason }) => {
-  it.for(optimizerNames)("%s: every loss is PyTorch's", async (optimizer, { skip }) => {
-    if (!available) skip(reason);
-    await init(name);
-    expect(await train(optimizer)).toAgreeWith(golden.losses[optimizer], { absolute: 0, relative: RELATIVE[name]! });
-  });
+  // js takes seconds for each.
+  it.for(name === "js" ? (["NAdam", "AMSGrad"] as const) : optimizerNames)(
+    "%s: every loss is PyTorch's",
+    async (optimizer, { skip }) => {
+      if (!available) skip(reason);
+      await init(name);
+      expect(await train(optimizer)).toAgreeWith(golden.losses[optimizer], { absolute: 0, relative: RELATIVE[name]! });
+    },
+  );
 });

@@ -30,9 +30,9 @@ async function spawned(options: RunOptions, device: string, env: Record<string, 
 }
 
 const ways: [string, Record<string, string>][] = [
-  ...["sse2", "avx2", "avx512"].map((isa): [string, Record<string, string>] => [isa, { OPT_CPU_ISA: isa }]),
-  ["one thread", { OPT_NUM_THREADS: "1" }],
-  ["two threads", { OPT_NUM_THREADS: "2" }],
+  ["sse2, one thread", { OPT_CPU_ISA: "sse2", OPT_NUM_THREADS: "1" }],
+  ["avx2, two threads", { OPT_CPU_ISA: "avx2", OPT_NUM_THREADS: "2" }],
+  ["avx512, three threads", { OPT_CPU_ISA: "avx512", OPT_NUM_THREADS: "3" }],
 ];
 
 const reason = await whyNot("cpu");

@@ -1,0 +1,3 @@
+import { cpuContract } from "./testing/contract";
+
+await cpuContract("sse2");

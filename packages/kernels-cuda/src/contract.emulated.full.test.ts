@@ -1,0 +1,3 @@
+import { emulatedContract } from "./testing/contract";
+
+await emulatedContract({ sampled: false });

@@ -1,0 +1,11 @@
+/** The same kernels and the same host code with the CPU in the GPU's place: what they compute, not how fast. */
+import { contractSuite, whyUnavailable } from "@opt/testkit";
+import { builtRules } from "@opt/testkit/built-rules";
+import { FUSES } from "../launches";
+import { openEmulated } from "./emulator";
+
+export async function emulatedContract({ sampled }: { readonly sampled: boolean }): Promise<void> {
+  const open = async () => openEmulated();
+  const skip = await whyUnavailable(open);
+  contractSuite({ name: "cuda", open, dtypes: ["f32", "f64"], rules: builtRules, fuses: FUSES, sampled, skip });
+}
