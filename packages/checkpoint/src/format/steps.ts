@@ -1,7 +1,7 @@
 /** Steps of a run: a step is a folder `step-00000042` that holds a manifest; whatever has a suffix is no step. */
 
 import { OptError } from "@opt/core";
-import { diskError, type FileSystem, type FolderEntry, isMissing } from "../stores/file-system";
+import { diskError, type FileSystem, isMissing } from "../stores/file-system";
 import { join } from "../stores/path";
 import { MANIFEST_FILE } from "./manifest";
 
@@ -14,8 +14,7 @@ export function stepName(step: number): string {
   return `step-${String(step).padStart(8, "0")}`;
 }
 
-/** A step that was set aside while another took its place: it counts only while the other is not there. */
-const FOLDER = /^step-(\d{8,15})(\.old-(?!.*\.tmp-).+)?$/;
+const FOLDER = /^step-(\d{8,15})$/;
 
 /** How often a folder is listed again because a step moved meanwhile. */
 const TRIES = 20;
@@ -37,21 +36,14 @@ export async function listSteps(fileSystem: FileSystem, folder: string): Promise
 async function listOnce(fileSystem: FileSystem, folder: string) {
   const steps = new Map<number, string>();
   const moved: number[] = [];
-  for (const { name, kind } of await sorted(fileSystem, folder)) {
-    const [, digits, aside] = FOLDER.exec(name) ?? [];
-    const step = Number(digits);
-    if (kind !== "folder" || digits === undefined || stepName(step) + (aside ?? "") !== name) continue;
+  for (const { name, kind } of await fileSystem.list(folder)) {
+    const step = Number(FOLDER.exec(name)?.[1]);
+    if (kind !== "folder" || stepName(step) !== name) continue;
     const path = join(folder, name);
-    if ((await fileSystem.kind(join(path, MANIFEST_FILE))) === "file") {
-      if (aside === undefined || !steps.has(step)) steps.set(step, path);
-    } else if (aside !== undefined || (await isAnother(fileSystem, path))) moved.push(step);
+    if ((await fileSystem.kind(join(path, MANIFEST_FILE))) === "file") steps.set(step, path);
+    else if (await isAnother(fileSystem, path)) moved.push(step);
   }
   return { steps, moved };
-}
-
-/** By name: where two jobs that overwrite one step have each set one aside, all readers and the next save choose the same. */
-export async function sorted(fileSystem: FileSystem, folder: string): Promise<FolderEntry[]> {
-  return (await fileSystem.list(folder)).sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** Whether a folder that had no manifest is gone, or has one now. Only one listing of it tells: between two calls it may be replaced. */

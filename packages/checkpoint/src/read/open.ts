@@ -2,13 +2,11 @@
 
 import { OptError } from "@opt/core";
 import type { ImportOptions, TensorSource } from "../format/source";
-import { findStep } from "../format/steps";
 import { lookAt, openForeign, readerOf } from "../formats/registry";
 import { fileSystemOf } from "../platform/local";
 import { blobFileSystem } from "../stores/blob";
 import { checkedPath, type FileSystem } from "../stores/file-system";
-import { basename, dirname } from "../stores/path";
-import { isCheckpoint, type NativeSource, openCheckpoint, openStep } from "./native";
+import { isCheckpoint, type NativeSource, openCheckpoint } from "./native";
 
 export interface OpenOptions extends ImportOptions {
   readonly fileSystem?: FileSystem;
@@ -57,20 +55,9 @@ function isGone(error: unknown): boolean {
 
 async function openNow(path: string, options: OpenOptions): Promise<TensorSource> {
   const fileSystem = fileSystemOf(options.fileSystem);
-  try {
-    const candidate = await lookAt(path, fileSystem);
-    const isOurs = isCheckpoint(candidate) || (options.step !== undefined && !readerOf(candidate));
-    return await (isOurs
-      ? openCheckpoint(path, fileSystem, options.step, options)
-      : openForeignStep(path, fileSystem, options));
-  } catch (error) {
-    // A step that is being replaced has another name for a moment.
-    const step = /^step-(\d{8,15})$/.exec(basename(path))?.[1];
-    if (step === undefined || !(error instanceof OptError) || error.code !== "MISSING") throw error;
-    const aside = await findStep(fileSystem, dirname(path), Number(step)).catch(() => undefined);
-    if (aside === undefined) throw error;
-    return openStep(aside, fileSystem, options);
-  }
+  const candidate = await lookAt(path, fileSystem);
+  const isOurs = isCheckpoint(candidate) || (options.step !== undefined && !readerOf(candidate));
+  return isOurs ? openCheckpoint(path, fileSystem, options.step, options) : openForeignStep(path, fileSystem, options);
 }
 
 async function openForeignStep(path: string, fileSystem: FileSystem, options: OpenOptions): Promise<TensorSource> {

@@ -113,16 +113,17 @@ function watched(disk: MemoryFileSystem, before: () => Promise<void>): FileSyste
 }
 
 /**
- * Where the writer is when the reader begins, and where it goes at one of the reader's calls. Of six changes two are renames: the old
- * step is set aside, then the new one takes its name. In the other four the old step's files and its folder go.
+ * Where the writer is when the reader begins, and where it goes at one of the reader's calls. Of six changes two move shards into the
+ * step, the third replaces its manifest. Then the old shards go, and the writer's own folder.
  */
 const moves = [
   [0, 1],
+  [0, 3],
   [0, 6],
-  [1, 2],
-  [1, 4],
-  [1, 5],
-  [1, 6],
+  [2, 3],
+  [2, 4],
+  [2, 6],
+  [3, 6],
 ] as const;
 
 describe.each(["/r", "/r/step-00000001"])("a reader of %s while names change", (path) => {

@@ -1,7 +1,6 @@
 /** What saves that died have left: folders and files with a suffix, which no reader looks at, and whose owners tell whether they live. */
 
 import { MANIFEST_FILE, readManifest } from "../../format/manifest";
-import { sorted } from "../../format/steps";
 import { diskError, type FileSystem, isMissing } from "../../stores/file-system";
 import { basename, dirname, join } from "../../stores/path";
 import { fileTagOf, lifeOf } from "./owner";
@@ -21,12 +20,9 @@ export async function leftoversOf(fileSystem: FileSystem, folder: string): Promi
   try {
     for (const { name } of await fileSystem.list(folder)) {
       const path = join(folder, name);
-      const [, step, kind, attempt] = suffixOf(path);
-      if (kind === undefined) continue;
-      // Until the new step has its name, the one that was set aside is the step.
-      const isOld = kind === "old";
-      if (isOld && !(await exists(fileSystem, join(folder, step!)))) continue;
-      const owner = isOld ? "dead" : await ownerOf(fileSystem, path, attempt!).catch(ifGone);
+      const [, , attempt] = suffixOf(path);
+      if (attempt === undefined) continue;
+      const owner = await ownerOf(fileSystem, path, attempt).catch(ifGone);
       if (owner) found.push({ path, owner });
     }
   } catch (error) {
@@ -35,32 +31,18 @@ export async function leftoversOf(fileSystem: FileSystem, folder: string): Promi
   return found;
 }
 
-/** Removes what the dead have left, but for `own`. A step that was set aside, and that nothing has replaced, gets its name back. */
-export async function sweep(fileSystem: FileSystem, folder: string, own?: string): Promise<void> {
-  if (!fileSystem.unfinished) await restore(fileSystem, folder);
+/** Removes what the dead have left. */
+export async function sweep(fileSystem: FileSystem, folder: string): Promise<void> {
   const leftovers = await leftoversOf(fileSystem, folder);
-  const dead = leftovers.filter(({ path, owner }) => path !== own && owner === "dead");
-  // Their names, and those of what replaced them, may not be durable: half of one must not come back as a step.
+  const dead = leftovers.filter(({ owner }) => owner === "dead");
+  // Their names may not be durable: half of one must not come back as a step.
   if (dead.length > 0) await fileSystem.syncFolder(folder);
   for (const { path } of dead) await removeLeftover(fileSystem, path);
 }
 
-async function restore(fileSystem: FileSystem, folder: string): Promise<void> {
-  for (const { name } of await sorted(fileSystem, folder)) {
-    const [, step, kind, attempt] = suffixOf(name);
-    if (kind !== "old" || lifeOf(attempt!.replace(/\.\d+$/, "")) !== "dead") continue;
-    // Half a one, which was being removed, must not take the name of a whole one.
-    if (!(await exists(fileSystem, join(folder, name)))) continue;
-    const target = join(folder, step!);
-    // Where another save is quicker, its step stays.
-    if (!(await exists(fileSystem, target))) await fileSystem.rename(join(folder, name), target).catch(() => {});
-  }
-}
-
-/** The step, `tmp` or `old`, and whose it is. */
+/** The step, and the attempt whose it is. */
 function suffixOf(path: string): readonly (string | undefined)[] {
-  const name = basename(path);
-  return /^(step-\d+).*\.(tmp)-(.+)$/.exec(name) ?? /^(step-\d+)\.(old)-(.+)$/.exec(name) ?? [];
+  return /^(step-\d+).*\.tmp-(.+)$/.exec(basename(path)) ?? [];
 }
 
 function exists(fileSystem: FileSystem, step: string): Promise<boolean> {
@@ -72,21 +54,19 @@ function ifGone(error: unknown): undefined {
   if (!isMissing(error)) throw error;
 }
 
-/** Removes one. Where nothing is renamed, its files lie among those of the step that it was to become: the step's and those of saves at work stay. */
+/** Removes one, and its files among those of the step that it was to become or replace: the step's and those of saves at work stay. */
 export async function removeLeftover(fileSystem: FileSystem, path: string): Promise<void> {
   const [, step] = suffixOf(path);
-  if (fileSystem.unfinished) await removeUnclaimed(fileSystem, join(dirname(path), step!), path);
+  await removeUnclaimed(fileSystem, join(dirname(path), step!), path).catch(ifGone);
   await fileSystem.remove(path);
 }
 
 async function removeUnclaimed(fileSystem: FileSystem, step: string, sign: string): Promise<void> {
+  const { unfinished } = fileSystem;
   // In this order: a save shows its sign before its first file, and takes it away after its manifest is there.
-  const listed = [
-    ...(await fileSystem.list(step)).map(({ name }) => name),
-    ...(await fileSystem.unfinished!.list(step)),
-  ];
-  const files = listed.filter((name) => /^rank-\d+-[0-9a-f]{12}\.safetensors$/.test(name));
-  if (files.length === 0) return;
+  const listed = [...(await fileSystem.list(step)).map(({ name }) => name), ...((await unfinished?.list(step)) ?? [])];
+  const files = listed.filter((name) => /^rank-\d+(-[0-9a-f]{12})?\.safetensors$/.test(name));
+  if (files.length === 0) return fileSystem.syncFolder(step);
   const claimed = new Set<string>();
   for (const { path, owner } of await leftoversOf(fileSystem, dirname(step))) {
     if (path !== sign && owner !== "dead" && path.startsWith(`${step}.tmp-`)) claimed.add(fileTagOf(path));
@@ -96,12 +76,15 @@ async function removeUnclaimed(fileSystem: FileSystem, step: string, sign: strin
   }
   const tagOf = (name: string) => fileTagOf(name.slice(0, -".safetensors".length));
   const unclaimed = new Set(files.filter((name) => !claimed.has(name) && !claimed.has(tagOf(name))));
+  // A power cut must not bring back the manifest that names them, nor, when the sign has gone, them.
+  await fileSystem.syncFolder(step);
   for (const name of unclaimed) {
-    await fileSystem.unfinished!.discard(join(step, name));
+    await unfinished?.discard(join(step, name));
     await fileSystem.remove(join(step, name));
   }
+  if (unclaimed.size > 0) await fileSystem.syncFolder(step);
   // Not with what is in it: another save may have come meanwhile.
-  if (listed.every((name) => unclaimed.has(name))) await fileSystem.unfinished!.removeEmpty(step);
+  if (listed.every((name) => unclaimed.has(name))) await unfinished?.removeEmpty(step);
 }
 
 async function ownerOf(fileSystem: FileSystem, path: string, attempt: string): Promise<Leftover["owner"]> {

@@ -2,13 +2,11 @@ import { describe, expect, it } from "vitest";
 import { listSteps } from "../../format/steps";
 import { loadCheckpoint } from "../../operations";
 import type { FileSystem } from "../../stores/file-system";
-import { FaultyFileSystem } from "../../testing/disks/faulty-file-system";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { expectCode } from "../../testing/expect-code";
 import { localCommunicators } from "../ranks/communicator";
 import { saveCheckpoint } from "../save";
 import { cleanCheckpoints } from "./clean";
-import { sweep } from "./leftovers";
 import { endAttempt, newAttempt } from "./owner";
 import type { Retention } from "./retention";
 
@@ -120,102 +118,42 @@ describe("leftovers", () => {
   });
 });
 
-describe("a step that was set aside by a save that died", () => {
-  const owner = newAttempt();
-  const aside = `/r/step-00000001.old-${owner}.0`;
-  const other = { step: 2, tensors: { w } };
+describe("a step that another save is replacing", () => {
+  const save = (fileSystem: FileSystem, step: number, options: { overwrite?: boolean; keep?: number } = {}) =>
+    saveCheckpoint("/r", { step, tensors: { w } }, { fileSystem, ...options });
 
-  async function diskWith(isReplaced: boolean): Promise<MemoryFileSystem> {
+  it("stays until that save has ended", async () => {
     const fileSystem = new MemoryFileSystem();
-    await saveCheckpoint("/r", { step: 1, tensors: { w }, values: { old: true } }, { fileSystem });
-    await fileSystem.rename("/r/step-00000001", aside);
-    if (isReplaced) await saveCheckpoint("/r", { step: 1, tensors: { w } }, { fileSystem, overwrite: true });
-    return fileSystem;
-  }
-
-  it("is kept while its owner lives, and gets its name back from the next save", async () => {
-    const fileSystem = await diskWith(false);
-    await saveCheckpoint("/r", other, { fileSystem });
-    expect((await listSteps(fileSystem, "/r")).map(({ path }) => path)).toEqual([aside, "/r/step-00000002"]);
-    expect((await cleanCheckpoints("/r", { fileSystem })).removed).toEqual([]);
-    endAttempt(owner);
-    await expectCode("DUPLICATE", saveCheckpoint("/r", { step: 1, tensors: { w } }, { fileSystem }));
-    expect((await fileSystem.list("/r")).map(({ name }) => name).sort()).toEqual(["step-00000001", "step-00000002"]);
-    expect((await loadCheckpoint("/r", { fileSystem, step: 1 })).values).toEqual({ old: true });
-  });
-
-  it("goes once it is replaced, when that is durable", async () => {
-    const fileSystem = await diskWith(true);
-    expect((await fileSystem.list("/r")).map(({ name }) => name)).toEqual(["step-00000001"]);
-    await fileSystem.makeFolder(aside);
-    const calls: string[] = [];
-    fileSystem.syncFolder = async (path) => void calls.push(`sync ${path}`);
-    fileSystem.remove = async (path) => void calls.push(`remove ${path}`);
-    await sweep(fileSystem, "/r");
-    expect(calls).toEqual(["sync /r", `remove ${aside}`]);
-  });
-});
-
-describe("a step's earlier save that is still set aside does not come back when the step goes", () => {
-  async function replaced() {
-    const fileSystem = new MemoryFileSystem();
-    for (const folder of ["/old", "/r"])
-      await saveCheckpoint(folder, { step: 1, tensors: { w }, values: { folder } }, { fileSystem });
-    const dead = newAttempt();
-    endAttempt(dead);
-    await fileSystem.rename("/old/step-00000001", `/r/step-00000001.old-${dead}.0`);
-    return fileSystem;
-  }
-  const save = (fileSystem: FileSystem) => saveCheckpoint("/r", { step: 2, tensors: { w } }, { fileSystem, keep: 1 });
-
-  it("where an earlier sweep has failed", async () => {
-    const fileSystem = await replaced();
-    await save(new FaultyFileSystem(fileSystem, { at: 0, only: "syncFolder" }));
-    expect((await fileSystem.list("/r")).map(({ name }) => name)).toEqual(["step-00000002"]);
-  });
-
-  it("where it cannot be removed: then both stay", async () => {
-    const fileSystem = await replaced();
-    const { remove } = fileSystem;
-    fileSystem.remove = (path) =>
-      path.includes(".old-") ? Promise.reject(new Error("no")) : remove.call(fileSystem, path);
-    const { warnings } = await save(fileSystem);
-    expect(warnings).toHaveLength(1);
+    await save(fileSystem, 1);
+    const attempt = newAttempt();
+    await fileSystem.makeFolder(`/r/step-00000001.tmp-${attempt}`);
+    await save(fileSystem, 2, { keep: 1 });
     expect((await listSteps(fileSystem, "/r")).map(({ step }) => step)).toEqual([1, 2]);
-    expect((await loadCheckpoint("/r", { step: 1, fileSystem })).values).toEqual({ folder: "/r" });
+    endAttempt(attempt);
+    await save(fileSystem, 3, { keep: 1 });
+    expect((await fileSystem.list("/r")).map(({ name }) => name)).toEqual(["step-00000003"]);
   });
-});
 
-it("of two saves of one step that are set aside readers and the next save choose the same", async () => {
-  for (const isReversed of [false, true]) {
+  it("keeps its own files when that save has died, and loses the others'", async () => {
     const fileSystem = new MemoryFileSystem();
-    for (const [folder, attempt] of [
-      ["/a", newAttempt()],
-      ["/b", newAttempt()],
-    ] as const) {
-      await saveCheckpoint(folder, { step: 1, tensors: { w }, values: { folder } }, { fileSystem });
-      await fileSystem.makeFolder("/r");
-      await fileSystem.rename(`${folder}/step-00000001`, `/r/step-00000001.old-${attempt}.0`);
-      endAttempt(attempt);
-    }
-    const { list } = fileSystem;
-    const seen = async () => (await loadCheckpoint("/r", { step: 1, fileSystem })).values;
-    const before = await seen();
-    if (isReversed) fileSystem.list = async (path) => (await list.call(fileSystem, path)).reverse();
-    expect(await seen()).toEqual(before);
-    await saveCheckpoint("/r", { step: 2, tensors: { w } }, { fileSystem });
-    expect(await seen()).toEqual(before);
-  }
-});
+    await save(fileSystem, 1);
+    const attempt = newAttempt();
+    endAttempt(attempt);
+    await fileSystem.makeFolder(`/r/step-00000001.tmp-${attempt}`);
+    await fileSystem.open(`/r/step-00000001/rank-00001-${attempt.slice(-12)}.safetensors`, "create");
+    await fileSystem.open("/r/step-00000001/notes.txt", "create");
+    await save(fileSystem, 2);
+    const names = (await fileSystem.list("/r/step-00000001")).map(({ name }) => name).sort();
+    expect(names).toEqual(["manifest.json", "notes.txt", "rank-00000.safetensors"]);
+    expect((await fileSystem.list("/r")).map(({ name }) => name)).toEqual(["step-00000001", "step-00000002"]);
+  });
 
-it("half of a step that was set aside does not take the name of a whole one", async () => {
-  const fileSystem = new MemoryFileSystem();
-  await saveCheckpoint("/a", { step: 1, tensors: { w }, values: { id: 7 } }, { fileSystem });
-  const [half, whole] = [newAttempt(), newAttempt()].sort();
-  for (const attempt of [half!, whole!]) endAttempt(attempt);
-  await fileSystem.makeFolder(`/r/step-00000001.old-${half}.0`);
-  await fileSystem.rename("/a/step-00000001", `/r/step-00000001.old-${whole}.0`);
-  await saveCheckpoint("/r", { step: 2, tensors: { w } }, { fileSystem });
-  expect((await fileSystem.list("/r")).map(({ name }) => name).sort()).toEqual(["step-00000001", "step-00000002"]);
-  expect((await loadCheckpoint("/r", { step: 1, fileSystem })).values).toEqual({ id: 7 });
+  it("leaves no file of the replaced one, with a name of its save or without", async () => {
+    const fileSystem = new MemoryFileSystem();
+    for (const overwrite of [false, true, true]) {
+      await save(fileSystem, 1, { overwrite });
+      expect(await fileSystem.list("/r/step-00000001")).toHaveLength(2);
+      expect((await loadCheckpoint("/r", { fileSystem })).step).toBe(1);
+    }
+  });
 });

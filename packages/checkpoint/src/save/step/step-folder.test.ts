@@ -99,14 +99,32 @@ describe("a step's folder", () => {
     expect(notes.filter((note) => note.startsWith("remove"))).toEqual([`remove ${dead}`]);
   });
 
-  it("that replaces another sets it aside under a name of its own, which goes once the new one is there", async () => {
+  it("that replaces another moves its files in, the manifest last, and then removes what is no longer named", async () => {
     const disk = new Noting();
-    await saved(disk, 1);
-    const { attempt, folder } = await saved(disk, 1, { overwrite: true });
-    const aside = `${A}.old-${attempt}.0`;
-    const changes = disk.notes.filter((note) => /^(rename|remove)/.test(note));
-    expect(changes.slice(1)).toEqual([`rename ${A} ${aside}`, `rename ${A}.tmp-${attempt} ${A}`, `remove ${aside}`]);
-    expect(folder.fileTag).toBe(attempt.slice(-12));
+    const first = await saved(disk, 1, { overwrite: true });
+    const old = `${A}/rank-00000-${first.folder.fileTag}.safetensors`;
+    await disk.open(old, "create");
+    const attempt = newAttempt();
+    const folder = await StepFolder.begin(disk, "/runs/a", 1, attempt, { overwrite: true });
+    const shard = `rank-00000-${folder.fileTag}.safetensors`;
+    await disk.open(`${folder.path}/${shard}`, "create");
+    const notes = await notesOf(disk, async () => {
+      await folder.commit({
+        ...manifest(1, attempt),
+        files: [{ name: shard, byteLength: 64, headerLength: 64, headerCrc32: 0, crc32: 0 }],
+      });
+      return { attempt };
+    });
+    const move = (name: string) => `rename ${A}.tmp-ATTEMPT/${name} ${A}/${name}`;
+    expect(notes.slice(notes.indexOf(`sync ${A}.tmp-ATTEMPT`) + 1)).toEqual([
+      "sync /runs/a",
+      move(shard.replace(attempt, "ATTEMPT")),
+      `sync ${A}`,
+      move("manifest.json"),
+      ...[`sync ${A}`, "sync /runs/a", `sync ${A}`, `remove ${old}`, `sync ${A}`],
+      `remove ${A}.tmp-ATTEMPT`,
+    ]);
+    expect((await disk.list(A)).map(({ name }) => name).sort()).toEqual(["manifest.json", shard]);
     expect((await saved(disk, 2)).folder.fileTag).toBeUndefined();
   });
 

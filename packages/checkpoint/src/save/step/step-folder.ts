@@ -1,4 +1,4 @@
-/** The life of a step's folder: written under a temporary name, made durable, renamed; only then may older steps go. */
+/** The life of a step's folder: written under a temporary name, made durable, put in its place; only then may older steps go. */
 
 import { check, type OptError } from "@opt/core";
 import { encodeManifest, MANIFEST_FILE, type Manifest, readManifest } from "../../format/manifest";
@@ -11,7 +11,7 @@ import type { Retention } from "./retention";
 /** Well below the time after which a save that shows no sign is taken for dead. */
 const SIGN_EVERY = 300_000;
 
-/** How often two saves may set aside each other's step before one gives up. */
+/** How often other saves may make and remove the step while this one takes its place. */
 const TRIES = 20;
 
 export interface StepOptions {
@@ -109,7 +109,7 @@ export class StepFolder {
   async confirm(): Promise<boolean> {
     try {
       const isCommitted = await this.isCommitted();
-      await this.#fileSystem.syncFolder(this.#run);
+      for (const folder of [this.finalPath, this.#run]) await this.#fileSystem.syncFolder(folder);
       return isCommitted;
     } catch {
       return false;
@@ -126,7 +126,6 @@ export class StepFolder {
         await writeBytes(fs, join(this.path, MANIFEST_FILE), bytes);
         await fs.syncFolder(this.path);
         await this.#takePlace();
-        await fs.syncFolder(this.#run);
       }
     } catch (error) {
       throw diskError(error, this.finalPath, "committing");
@@ -153,35 +152,41 @@ export class StepFolder {
     }
   }
 
-  /** Gives the folder the step's name. Whoever else wants it at the same moment finds a whole step there, or gets it after us. */
+  /** The folder gets the step's name, or its files go into the step that they replace. Either way the step is whole at every instant. */
   async #takePlace(): Promise<void> {
     const fs = this.#fileSystem;
-    for (let tries = 0; ; tries++) {
-      // A set-aside step counts as the step until the new one has its name, so there is no instant without one.
-      if ((await fs.kind(this.finalPath)) !== undefined) {
-        if (!this.#options.overwrite) await this.#rejectExisting();
-        await this.#setAside(tries);
-      }
+    for (let tries = 1; ; tries++) {
+      if (!this.#options.overwrite) await this.#rejectExisting();
+      else if ((await fs.kind(this.finalPath)) !== undefined && (await this.#moveIn())) return;
       try {
-        return await fs.rename(this.path, this.finalPath);
+        await fs.rename(this.path, this.finalPath);
+        return await fs.syncFolder(this.#run);
       } catch (error) {
-        if (tries >= TRIES || (await fs.kind(this.path)) === undefined || !(await this.#exists())) throw error;
+        // Another save may have made the step meanwhile, and a third one removed it.
+        if (tries >= TRIES || !isTaken(error)) throw error;
       }
     }
   }
 
-  async #setAside(tries: number): Promise<void> {
+  /** The manifest replaces the other one last, by one rename. False where the step has been removed before anything was moved. */
+  async #moveIn(): Promise<boolean> {
     const fs = this.#fileSystem;
-    const aside = (number: number) => `${this.finalPath}.old-${this.attempt}.${number}`;
-    if (tries > 0) {
-      await fs.syncFolder(this.#run);
-      await fs.remove(aside(tries - 1));
-    }
-    // Of two that are set aside, no reader could tell which is newer: a power cut must not bring back an earlier one.
+    const move = (name: string) => fs.rename(join(this.path, name), join(this.finalPath, name));
+    const shards = (await fs.list(this.path)).map(({ name }) => name).filter((name) => name !== MANIFEST_FILE);
+    // The folder's own name tells the next save, also after a power cut, whose files these are.
     await fs.syncFolder(this.#run);
-    await fs.rename(this.finalPath, aside(tries)).catch((error: unknown) => {
-      if (!isMissing(error)) throw error; // else another save has been quicker
-    });
+    for (const [moved, name] of shards.entries()) {
+      try {
+        await move(name);
+      } catch (error) {
+        if (moved === 0 && isMissing(error)) return false;
+        throw error;
+      }
+    }
+    await fs.syncFolder(this.finalPath);
+    await move(MANIFEST_FILE);
+    await fs.syncFolder(this.finalPath);
+    return true;
   }
 
   /** Removes what this attempt has written so far. `mayWrite`: other ranks may still be writing. */
@@ -202,8 +207,7 @@ export class StepFolder {
     };
     await this.#endPulse?.();
     await attempt(this.#run, async () => {
-      // What the step replaced goes with the sign.
-      if (fs.unfinished) await this.#removeOwn();
+      // What the step replaced goes with this save's own sign.
       await this.#sweep();
     });
     await attempt(this.#run, async () => {
@@ -211,10 +215,10 @@ export class StepFolder {
       const { stepsToRemove } = await import("./retention");
       const { removeLeftover } = await import("./leftovers");
       const steps = await stepsToRemove(fs, await listSteps(fs, this.#run), keep);
-      // A step's earlier save that is still set aside would come back in its place: the sweep has to take it first.
+      // A step that another job is replacing is that job's.
       const names = (await fs.list(this.#run)).map(({ name }) => name);
-      const isLast = (path: string) => !names.some((name) => name.startsWith(`${basename(path)}.old-`));
-      const doomed = steps.filter(({ path }) => path !== this.finalPath && isLast(path));
+      const isReplaced = (path: string) => names.some((name) => name.startsWith(`${basename(path)}.tmp-`));
+      const doomed = steps.filter(({ path }) => path !== this.finalPath && !isReplaced(path));
       if (doomed.length === 0) return;
       // Half a step must never look like one, after a power cut neither: what was swept goes before.
       const aside = (path: string) => `${path}.tmp-${this.attempt}`;
@@ -242,8 +246,14 @@ export class StepFolder {
 
   async #sweep(): Promise<void> {
     const { sweep } = await import("./leftovers");
-    await sweep(this.#fileSystem, this.#run, this.#sign);
+    await sweep(this.#fileSystem, this.#run);
   }
+}
+
+/** Whether a folder could not get a name because another has it. */
+function isTaken(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === "ENOTEMPTY" || code === "EEXIST" || code === "EPERM"; // the last on Windows
 }
 
 /** Runs `body` again and again, never twice at once, whether or not it fails; keeps no process alive. Returns its end. */

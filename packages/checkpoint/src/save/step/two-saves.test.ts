@@ -32,102 +32,112 @@ async function attemptOf(disk: FileSystem): Promise<string | undefined> {
 
 /** A disk that does something before each renaming that it is told to. */
 class Racing extends MemoryFileSystem {
-  /** Before a step is set aside. */
-  beforeAside = async (): Promise<unknown> => undefined;
   /** Before a step gets its name. */
   beforeName = async (): Promise<unknown> => undefined;
-  readonly asides: string[] = [];
+  /** Before a file gets into a step. */
+  beforeMove = async (_name: string): Promise<unknown> => undefined;
   names = 0;
   #isOther = false;
 
   override async rename(from: string, to: string) {
     if (!this.#isOther) {
       this.#isOther = true;
-      if (from === A) await this.beforeAside();
-      if (to === A) await this.beforeName();
-      this.#isOther = false;
-      if (from === A) this.asides.push(to);
       if (to === A) this.names++;
+      if (to === A) await this.beforeName();
+      if (to.startsWith(`${A}/`)) await this.beforeMove(to.slice(A.length + 1));
+      this.#isOther = false;
     }
     await super.rename(from, to);
   }
 }
 
+/** A save that replaces the step, with one shard. */
+async function replacing(disk: FileSystem): Promise<{ folder: StepFolder; shard: string; end(): Promise<string[]> }> {
+  const folder = await begin(disk, true);
+  const shard = `rank-00000-${folder.fileTag}.safetensors`;
+  await disk.open(`${folder.path}/${shard}`, "create");
+  const files = [{ name: shard, byteLength: 64, headerLength: 64, headerCrc32: 0, crc32: 0 }];
+  return { folder, shard, end: () => folder.commit({ ...manifest(folder.attempt), files }) };
+}
+
+const namesIn = async (disk: FileSystem, folder: string) => (await disk.list(folder)).map(({ name }) => name).sort();
+
 describe("two saves that replace a step", () => {
-  it("the slower sets the quicker's aside as well, and its own is there", async () => {
+  it.each(["before", "while"])(
+    "the slower finds the quicker's, which came %s it gave its own, and its own is there",
+    async (when) => {
+      const disk = new Racing();
+      if (when === "while") await saved(disk);
+      const slower = await replacing(disk);
+      const quick = vi.fn(async () => (await replacing(disk)).end());
+      disk.beforeName = quick;
+      disk.beforeMove = (name) => (name === "manifest.json" && when === "while" ? quick() : Promise.resolve());
+      expect(await slower.end()).toEqual([]);
+      expect([quick.mock.calls.length, await attemptOf(disk)]).toEqual([1, slower.folder.attempt]);
+      expect([await namesIn(disk, "/runs/a"), await namesIn(disk, A)]).toEqual([
+        ["step-00000001"],
+        ["manifest.json", slower.shard],
+      ]);
+    },
+  );
+
+  it("the quicker leaves the slower's files alone, which are there already", async () => {
     const disk = new Racing();
     await saved(disk);
-    const slower = await begin(disk, true);
-    const quick = vi.fn(() => saved(disk));
-    disk.beforeName = () => (quick.mock.calls.length < 2 ? quick() : Promise.resolve());
-    expect(await commit(slower)).toEqual([]);
-    expect(disk.asides).toEqual([0, 1, 2].map((tries) => `${A}.old-${slower.attempt}.${tries}`));
-    expect([quick.mock.calls.length, await attemptOf(disk)]).toEqual([2, slower.attempt]);
-    expect((await disk.list("/runs/a")).map(({ name }) => name)).toEqual(["step-00000001"]);
+    const [slower, quicker] = [await replacing(disk), await replacing(disk)];
+    await disk.rename(`${slower.folder.path}/${slower.shard}`, `${A}/${slower.shard}`);
+    expect(await quicker.end()).toEqual([]);
+    expect(await namesIn(disk, A)).toEqual(["manifest.json", quicker.shard, slower.shard].sort());
   });
 
-  it("of two steps that one sets aside, no reader sees both", async () => {
+  it("a step that is removed before anything is in it gets its name again", async () => {
     const disk = new Racing();
     await saved(disk);
-    const slower = await begin(disk, true);
-    const asides: string[][] = [];
-    disk.beforeName = async () => {
-      const names = (await disk.list("/runs/a")).map(({ name }) => name);
-      asides.push(names.filter((name) => name.includes(".old-")));
-      if (asides.length > 1) return;
-      // A quicker save that has not tidied up yet.
-      await disk.makeFolder(A);
-      await disk.open(`${A}/${MANIFEST_FILE}`, "create");
-    };
-    await commit(slower);
-    expect(asides).toEqual([0, 1].map((tries) => [`step-00000001.old-${slower.attempt}.${tries}`]));
+    const slower = await replacing(disk);
+    disk.beforeMove = () => disk.remove(A);
+    expect(await slower.end()).toEqual([]);
+    expect([disk.names, await attemptOf(disk)]).toEqual([2, slower.folder.attempt]);
   });
 
-  it("it does not matter who sets the old one aside", async () => {
+  it("one whose step comes and goes twenty times says so, and nothing of it is left", async () => {
     const disk = new Racing();
-    await saved(disk);
-    const slower = await begin(disk, true);
-    disk.beforeAside = () => disk.rename(A, `${A}.old-other.0`);
-    expect(await commit(slower)).toEqual([]);
-    expect(await attemptOf(disk)).toBe(slower.attempt);
-  });
-
-  it("one that loses twenty-one times says so, and the other's is there", async () => {
-    const disk = new Racing();
-    const slower = await begin(disk, true);
-    let last = "";
-    disk.beforeName = async () => {
-      last = (await saved(disk)).attempt;
-    };
-    expect(await expectCode("IO", commit(slower))).toMatch(/committing/);
-    expect([disk.names, await attemptOf(disk)]).toEqual([21, last]);
+    const slower = await replacing(disk);
+    disk.beforeName = () => saved(disk);
+    disk.beforeMove = () => disk.remove(A);
+    expect(await expectCode("IO", slower.end())).toMatch(/committing/);
+    await slower.folder.abandon();
+    expect([disk.names, await namesIn(disk, "/runs/a")]).toEqual([20, ["step-00000001"]]);
   });
 
   it.each<[string, (disk: Racing, folder: StepFolder) => void]>([
     [
-      "the old one cannot be set aside",
+      "its files cannot be moved",
       (disk) => {
-        disk.beforeAside = () => Promise.reject(Object.assign(new Error("rejected"), { code: "EACCES" }));
+        disk.beforeMove = () => Promise.reject(Object.assign(new Error("rejected"), { code: "EACCES" }));
       },
     ],
     [
       "its own folder has been swept",
       (disk, folder) => {
-        disk.beforeName = async () => {
-          await saved(disk);
-          await disk.remove(folder.path);
-        };
+        disk.beforeMove = () => disk.remove(folder.path);
       },
     ],
-  ])("fails at once where %s", async (_, fault) => {
+    [
+      "the step is removed with some of its files",
+      (disk) => {
+        disk.beforeMove = async (name) => name === "manifest.json" && disk.remove(A);
+      },
+    ],
+  ])("fails where %s", async (_, fault) => {
     const disk = new Racing();
     await saved(disk);
-    const folder = await begin(disk, true);
-    fault(disk, folder);
-    disk.names = 0;
-    await expect(commit(folder)).rejects.toMatchObject({ where: A });
-    expect(disk.names).toBeLessThan(2);
-    expect(await attemptOf(disk)).not.toBe(folder.attempt);
+    const slower = await replacing(disk);
+    fault(disk, slower.folder);
+    await expect(slower.end()).rejects.toMatchObject({ where: A });
+    disk.beforeMove = async () => undefined;
+    await slower.folder.abandon();
+    expect(await attemptOf(disk).catch(() => "gone")).not.toBe(slower.folder.attempt);
+    expect((await namesIn(disk, "/runs/a")).filter((name) => name.includes(".tmp-"))).toEqual([]);
   });
 });
 

@@ -112,8 +112,9 @@ export class MemoryFileSystem implements FileSystem {
     const node = this.#node(from) ?? fail("ENOENT", from);
     const existing = this.#node(to);
     if (isFolder(existing) && existing.children.size > 0) fail("ENOTEMPTY", to);
+    const target = this.#folder(dirname(to));
     this.#folder(dirname(from)).children.delete(MemoryFileSystem.#name(from));
-    this.#folder(dirname(to)).children.set(MemoryFileSystem.#name(to), node);
+    target.children.set(MemoryFileSystem.#name(to), node);
   }
 
   async remove(path: string) {

@@ -165,11 +165,17 @@ export class Disk {
     return node && (node instanceof FileNode ? "file" : "folder");
   }
 
-  /** Within one folder. */
+  /** Between two folders, after a power loss the name may be in both or in neither. */
   rename(from: string, to: string): void {
-    if (!this.#node(from)) fail("ENOENT", from);
+    const moved = this.#node(from) ?? fail("ENOENT", from);
     const there = this.#node(to);
     if (there instanceof FolderNode && there.names.size > 0) fail("ENOTEMPTY", to);
+    if (dirname(from) !== dirname(to)) {
+      const [source, target] = [this.#folder(dirname(from)), this.#folder(dirname(to))];
+      target.change((names) => names.set(basename(to), moved));
+      source.change((names) => names.delete(basename(from)));
+      return;
+    }
     this.#folder(dirname(from)).change((names) => {
       const node = names.get(basename(from));
       const target = names.get(basename(to));

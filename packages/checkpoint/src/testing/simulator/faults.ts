@@ -69,18 +69,35 @@ export const FAULTS: Readonly<Record<string, () => Planted>> = {
         if (isTemporary(from)) await inner.syncFolder(to);
       },
     })),
-  "an overwrite removes the old step first": () =>
+  "a replaced step's names are not synced": () => noSyncOf(isStep),
+  "an overwrite removes the old manifest first": () =>
     onDisk((inner) => ({
-      rename: (from, to) => (to.includes(".old-") ? inner.remove(from) : inner.rename(from, to)),
-    })),
-  "a step that was set aside is swept, though it is the only one": () =>
-    onDisk((inner) => ({
-      async list(path) {
-        const entries = await inner.list(path);
-        for (const { name } of entries) if (name.includes(".old-")) await inner.remove(`${path}/${name}`);
-        return entries.filter(({ name }) => !name.includes(".old-"));
+      async rename(from, to) {
+        if (isManifest(to)) await inner.remove(to);
+        await inner.rename(from, to);
       },
     })),
+  "an overwrite removes the old shards first": () =>
+    onDisk((inner) => ({
+      async rename(from, to) {
+        const step = dirname(to);
+        const isOld = (name: string) => isShard(name) && !name.includes(dirname(from).slice(-12));
+        for (const { name } of isManifest(to) ? await inner.list(step) : [])
+          if (isOld(name)) await inner.remove(`${step}/${name}`);
+        await inner.rename(from, to);
+      },
+    })),
+  "an overwrite moves its manifest first": () =>
+    onDisk((inner) => {
+      const waiting: [string, string][] = [];
+      return {
+        async rename(from, to) {
+          if (isShard(to)) return void waiting.push([from, to]);
+          await inner.rename(from, to);
+          for (const one of isManifest(to) ? waiting.splice(0) : []) await inner.rename(...one);
+        },
+      };
+    }),
   "what is being saved is swept": () =>
     onDisk((inner) => ({
       async makeFolder(path) {

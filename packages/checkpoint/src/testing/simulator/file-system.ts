@@ -15,7 +15,9 @@ export function callsOf(scheduler: Scheduler, actor: Actor): Call {
     const run = () => {
       if (!fails) return body();
       if (scheduler.chance(0.5)) partly?.();
-      throw Object.assign(new Error(`${actor.code}: ${name}`), { code: actor.code });
+      // EACCES would say that a store tells no names at all.
+      const code = name.startsWith("list ") ? "EIO" : actor.code;
+      throw Object.assign(new Error(`${code}: ${name}`), { code });
     };
     return scheduler.call(actor, name, run, partly);
   };

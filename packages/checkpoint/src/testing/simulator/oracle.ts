@@ -53,9 +53,9 @@ export class Oracle {
     this.#ever.set(save.step, (this.#ever.get(save.step) ?? new Set()).add(save.id));
     if (save.keep !== undefined) this.#keep = Math.min(save.keep, this.#keep ?? save.keep);
     if (save.overwrite) this.#overwritten.add(save.step);
-    // What is promised and must not be replaced has no other contents. While one job replaces it, another finds its name free.
-    const isReplaced = save.overwrite || others.some(([one]) => one.overwrite);
-    if (!isReplaced && this.#promised.has(save.step)) return;
+    // What is promised and must not be replaced has no other contents, unless another job's retention takes it first.
+    const mayBeRetired = this.isShared && this.#keep !== undefined;
+    if (!save.overwrite && this.#promised.has(save.step) && !mayBeRetired) return;
     const possible = this.#possible.get(save.step) ?? new Set();
     this.#possible.set(save.step, possible.add(save.id));
     if (save.overwrite) for (const [one] of others) possible.add(one.id);
@@ -84,12 +84,7 @@ export class Oracle {
     for (const { step, path } of steps) {
       const id = await readStep(fileSystem, step, path);
       const possible = this.#possible.get(step) ?? new Set();
-      // While one job sets a step aside to overwrite it, another's retention may take the new one: the old one comes back.
-      const isRetired =
-        this.isShared && this.#keep !== undefined && there.at(-1)! > step && this.#ever.get(step)?.has(id);
-      if (!possible.has(id) && !isRetired) {
-        throw new Violation(`step ${step} is of save ${id}, it may be of ${[...possible]}`);
-      }
+      if (!possible.has(id)) throw new Violation(`step ${step} is of save ${id}, it may be of ${[...possible]}`);
       if (!isSettled) continue;
       this.#possible.set(step, new Set([id]));
       this.#promised.add(step);
