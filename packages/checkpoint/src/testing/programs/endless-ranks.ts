@@ -18,5 +18,5 @@ for (let step = (await communicator.broadcast(last)) + 1; ; step++) {
   process.stdout.write("saving\n");
   const data = new Float64Array(1 << 14).fill(Number(life));
   const contents = { step, tensors: { w: { dtype: "F64", shape: [1 << 14], data } }, values: { life } };
-  await saveCheckpoint(folder!, contents, { communicator, keep: 1, async: step % 2 === 0 });
+  await saveCheckpoint(folder!, contents, { communicator, keep: 1, whole: true, async: step % 2 === 0 });
 }

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { expect } from "vitest";
+import { readManifest } from "../../format/manifest";
 import { listSteps } from "../../format/steps";
 import { loadCheckpoint } from "../../operations";
 import { localFileSystem } from "../../platform/local";
@@ -60,7 +61,7 @@ async function killLoop(
     await new Promise((resolve) => setTimeout(resolve, next() % 400));
     await Promise.all(children.map(kill));
     const names = (await localFileSystem.list(run).catch(() => [])).map(({ name }) => name);
-    if (names.some((name) => /\.(tmp|old)-/.test(name))) unfinished++;
+    if (names.some((name) => /\.tmp-/.test(name))) unfinished++;
     const newest = (await listSteps(localFileSystem, run).catch(() => [])).at(-1)?.step ?? -1;
     expect(newest).toBeGreaterThanOrEqual(latest);
     latest = newest;
@@ -72,6 +73,11 @@ async function killLoop(
   await saveCheckpoint(run, { step: latest + 1, tensors: { w: { dtype: "U8", shape: [1], data: new Uint8Array(1) } } });
   const left = (await localFileSystem.list(run)).map(({ name }) => name).filter((name) => !/^step-\d+$/.test(name));
   expect(left).toEqual([]);
+  for (const { path } of await listSteps(localFileSystem, run)) {
+    const files = (await localFileSystem.list(path)).map(({ name }) => name);
+    const { files: known } = await readManifest(localFileSystem, path);
+    expect(files.sort()).toEqual(["manifest.json", ...known.map(({ name }) => name)].sort());
+  }
   return { kills, unfinished, latest };
 }
 
