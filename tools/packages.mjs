@@ -98,7 +98,11 @@ export async function withStage(body) {
 
 /** Builds what changed since the last build. */
 export async function build() {
-  const { ok, stdout, stderr } = await start("nx", ["run-many", "-t", "build", "--parallel=2"], { quiet: true });
+  const { ok, stdout, stderr } = await start(
+    "nx",
+    ["run-many", "-t", "build", "--exclude", "@opt-e2e/*", "--parallel=2"],
+    { quiet: true },
+  );
   if (!ok) throw new Error(`[build] a package does not build.\n${stdout}${stderr}`);
 }
 
@@ -122,4 +126,13 @@ export async function pack(destination) {
  */
 export function tarballOf(destination, { name, version }) {
   return join(destination, `${name.replace("@", "").replace("/", "-")}-${version}.tgz`);
+}
+
+/** The program of another Node version, from the npm registry. @param {string} version */
+export async function nodeOf(version) {
+  // npm's package of Node is put in place by an install script, which .npmrc forbids otherwise.
+  const env = { npm_config_ignore_scripts: "false", npm_config_loglevel: "error" };
+  const asked = ["-y", `node@${version}`, "-p", "process.execPath"];
+  const program = (await start("npx", asked, { quiet: true, env, minutes: 5 })).stdout.trim();
+  return existsSync(program) ? program : undefined;
 }

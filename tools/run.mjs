@@ -5,75 +5,45 @@ import { fileURLToPath } from "node:url";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
 
-const onWindows = process.platform === "win32";
+/**
+ * @typedef {{ quiet?: boolean, cwd?: string, env?: Record<string, string>, minutes?: number }} Options
+ * `quiet` keeps output for the caller instead of printing it; `minutes` is the time limit, 15 by default beside others
+ * @typedef {{ ok: boolean, status: number, stdout: string, stderr: string }} Outcome
+ */
 
-/** @param {Record<string, string>} own @param {boolean} quiet */
-function environment(own, quiet) {
+/** @param {Options} options */
+function settings({ quiet = false, cwd = root, env = {}, minutes }) {
   const path = [join(root, "node_modules", ".bin"), process.env.PATH].join(delimiter);
   const { FORCE_COLOR, ...inherited } = process.env;
   // What is kept for the caller is read by programs, whatever the terminal wants.
   const colour = quiet || FORCE_COLOR === undefined ? {} : { FORCE_COLOR };
-  return { ...inherited, ...colour, PATH: path, NX_DAEMON: "false", NX_TUI: "false", ...own };
-}
-
-/**
- * @typedef {{ quiet?: boolean, cwd?: string, env?: Record<string, string> }} Options `quiet` keeps output for the caller instead of printing it
- * @typedef {{ ok: boolean, status: number, stdout: string, stderr: string }} Outcome
- */
-
-/**
- * Runs a command to its end.
- * @param {string} command
- * @param {string[]} args
- * @param {Options} [options]
- * @returns {Outcome}
- */
-export function run(command, args, { quiet = false, cwd = root, env = {} } = {}) {
-  const result = spawnSync(command, args, {
-    cwd,
-    env: environment(env, quiet),
-    stdio: quiet ? ["ignore", "pipe", "pipe"] : ["ignore", "inherit", "inherit"],
-    encoding: "utf8",
-    maxBuffer: 1 << 28,
-    shell: onWindows,
-  });
-  const problem = result.error?.message ?? (result.signal ? `${command} was ended by ${result.signal}` : "");
+  const output = /** @type {"pipe" | "inherit"} */ (quiet ? "pipe" : "inherit");
   return {
-    ok: result.status === 0,
-    status: result.status ?? 1,
-    stdout: result.stdout ?? "",
-    stderr: result.stderr || problem,
+    cwd,
+    env: { ...inherited, ...colour, PATH: path, NX_DAEMON: "false", NX_TUI: "false", ...env },
+    stdio: /** @type {["ignore", "pipe" | "inherit", "pipe" | "inherit"]} */ (["ignore", output, output]),
+    shell: process.platform === "win32",
+    timeout: minutes && minutes * 60_000,
   };
 }
 
-/** @type {Set<import("node:child_process").ChildProcess>} */
-const running = new Set();
+/** @param {string} command @param {number | null} status @param {string | null} signal @param {string} stdout @param {string} stderr @returns {Outcome} */
+function outcome(command, status, signal, stdout, stderr) {
+  const problem = signal ? `\n${command} was ended by ${signal}` : "";
+  return { ok: status === 0, status: status ?? 1, stdout, stderr: stderr + problem };
+}
 
-/**
- * Runs a command beside others, for `minutes` at most. Then it and all that it started are ended, and it has failed.
- * @param {string} command
- * @param {string[]} args
- * @param {Options & { minutes?: number }} [options]
- * @returns {Promise<Outcome>}
- */
-export function start(command, args, { quiet = false, cwd = root, env = {}, minutes = 15 } = {}) {
-  const child = spawn(command, args, {
-    cwd,
-    env: environment(env, quiet),
-    stdio: quiet ? ["ignore", "pipe", "pipe"] : ["ignore", "inherit", "inherit"],
-    shell: onWindows,
-    // A process group of its own, so that what it started can be ended with it.
-    detached: !onWindows,
-  });
-  running.add(child);
-  let problem = "";
-  const limit = setTimeout(() => {
-    problem = `\n${command} was ended after ${minutes} minutes`;
-    end(child, "SIGTERM");
-    setTimeout(() => end(child, "SIGKILL"), 5_000).unref();
-  }, minutes * 60_000);
-  let stdout = "";
-  let stderr = "";
+/** Runs a command to its end. @param {string} command @param {string[]} args @param {Options} [options] @returns {Outcome} */
+export function run(command, args, options = {}) {
+  const result = spawnSync(command, args, { ...settings(options), encoding: "utf8", maxBuffer: 1 << 28 });
+  const { status, signal, stdout, stderr, error } = result;
+  return outcome(command, status, signal, stdout ?? "", stderr || (error?.message ?? ""));
+}
+
+/** Runs a command beside others. @param {string} command @param {string[]} args @param {Options} [options] @returns {Promise<Outcome>} */
+export function start(command, args, options = {}) {
+  const child = spawn(command, args, settings({ minutes: 15, ...options }));
+  let [stdout, stderr] = ["", ""];
   child.stdout?.setEncoding("utf8").on("data", (text) => {
     stdout += text;
   });
@@ -81,44 +51,7 @@ export function start(command, args, { quiet = false, cwd = root, env = {}, minu
     stderr += text;
   });
   return new Promise((resolve) => {
-    const settle = (/** @type {number} */ status) => {
-      clearTimeout(limit);
-      running.delete(child);
-      if (problem && !quiet) console.error(problem.trim());
-      resolve({ ok: status === 0, status, stdout, stderr: stderr + problem });
-    };
-    child.on("error", (error) => {
-      problem ||= error.message;
-      settle(1);
-    });
-    child.on("exit", (code, signal) => {
-      if (signal) problem ||= `\n${command} was ended by ${signal}`;
-      // What is left of its output comes before `close`, which waits for all that hold the pipes: not for long.
-      const patience = setTimeout(end, 5_000, child, "SIGKILL");
-      child.on("close", () => {
-        clearTimeout(patience);
-        settle(code ?? 1);
-      });
-    });
-  });
-}
-
-/** @param {import("node:child_process").ChildProcess} child @param {NodeJS.Signals} signal */
-function end(child, signal) {
-  if (child.pid === undefined) return;
-  try {
-    process.kill(onWindows ? child.pid : -child.pid, signal);
-  } catch {
-    // It has ended by itself.
-  }
-}
-
-process.on("exit", () => {
-  for (const child of running) end(child, "SIGKILL");
-});
-for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
-  process.once(signal, () => {
-    if (running.size > 0) process.exit(130);
-    process.kill(process.pid, signal);
+    child.on("error", ({ message }) => resolve(outcome(command, 1, null, stdout, message)));
+    child.on("close", (status, signal) => resolve(outcome(command, status, signal, stdout, stderr)));
   });
 }

@@ -2,7 +2,7 @@
 import { buildNative } from "./build-native.mjs";
 import { run } from "./run.mjs";
 
-const { binary, skipped } = buildNative("sanitize");
+const { binary, skipped } = await buildNative("sanitize");
 if (binary === undefined) {
   console.log(`sanitize: skipped, ${skipped}`);
 } else {

@@ -4,13 +4,16 @@
  */
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { buildNative } from "./build-native.mjs";
-import { neededBy } from "./lock.mjs";
 import { root, start } from "./run.mjs";
 
 const BUILDING = "building native kernels";
 const MPI = "tests of ranks under mpirun";
+const vulkan = ["x86_64", "aarch64"].map((cpu) => `/usr/lib/${cpu}-linux-gnu/libvulkan.so.1`);
+// packages/testkit/src/software-vulkan.ts looks there, too.
+const swiftshader = ["/usr/lib/chromium", "/usr/lib/chromium-browser", "/opt/google/chrome"].map(
+  (folder) => `${folder}/vk_swiftshader_icd.json`,
+);
 
 /** What npm cannot bring. Opt works without each of them, short of what it is needed for. */
 const systemTools = [
@@ -26,23 +29,17 @@ const systemTools = [
     tool: "the Vulkan loader",
     debian: "libvulkan1",
     neededFor: "WebGPU in Node",
-    present: () => ["x86_64", "aarch64"].some((cpu) => existsSync(`/usr/lib/${cpu}-linux-gnu/libvulkan.so.1`)),
+    present: () => vulkan.some((file) => existsSync(file)),
   },
   {
     tool: "a Vulkan driver",
     debian: "chromium",
     neededFor: "WebGPU in Node, in software",
-    present: () => hasSoftwareVulkan(),
+    present: () => swiftshader.some((file) => existsSync(file)),
   },
   { tool: "Open MPI", debian: "openmpi-bin", neededFor: MPI, present: () => onPath("ompi_info") },
   { tool: "MPICH", debian: "mpich", neededFor: MPI, present: () => onPath("mpichversion") },
 ];
-
-/** Where packages/testkit/src/software-vulkan.ts looks, too. */
-function hasSoftwareVulkan() {
-  const folders = ["/usr/lib/chromium", "/usr/lib/chromium-browser", "/opt/google/chrome"];
-  return folders.some((folder) => existsSync(`${folder}/vk_swiftshader_icd.json`));
-}
 
 /** @param {string} program */
 function onPath(program) {
@@ -56,40 +53,28 @@ function onPath(program) {
   });
 }
 
-/** The workspace that `npm start` runs. */
-const PROGRAM = "e2e/mnist";
-
-/**
- * What the lock file asks for, all or for one workspace, and node_modules lacks or has in another version.
- * @param {string} [workspace]
- * @returns {string[]}
- */
-function stalePackages(workspace) {
+/** What the lock file asks for, and node_modules lacks or has in another version. */
+function stalePackages() {
   const read = (/** @type {string} */ path) => JSON.parse(readFileSync(join(root, path), "utf8")).packages;
   const locked = read("package-lock.json");
-  const installed = existsSync(join(root, "node_modules/.package-lock.json"))
-    ? read("node_modules/.package-lock.json")
-    : {};
-  // Links to another platform's binaries are left out by npm: what they point at is optional.
+  const hidden = "node_modules/.package-lock.json";
+  const installed = existsSync(join(root, hidden)) ? read(hidden) : {};
+  // npm leaves out links to another platform's binaries: what they point at is optional.
   const isOptional = (/** @type {string} */ path) =>
     locked[path].optional || locked[path].devOptional || (locked[path].link && locked[locked[path].resolved]?.optional);
-  return (workspace ? neededBy(workspace, locked) : Object.keys(locked)).filter((path) => {
-    if (!path.includes("node_modules/") || isOptional(path)) return false;
-    return !installed[path] || installed[path].version !== locked[path].version;
-  });
+  return Object.keys(locked).filter(
+    (path) => path.includes("node_modules/") && !isOptional(path) && installed[path]?.version !== locked[path].version,
+  );
 }
-
-// Not `npm ci`: it begins with an empty node_modules, also where one package is missing.
-const npmInstall = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
 
 /** @param {string} [workspace] only what this one needs */
 export async function installNpmPackages(workspace) {
-  const stale = stalePackages(workspace);
-  if (stale.length === 0) return;
-  console.log(`set-up: installing ${stale.length} npm packages`);
-  if (!(await start("npm", workspace ? [...npmInstall, "--workspace", workspace] : npmInstall)).ok) {
-    throw new Error(`[set-up] npm could not install ${stale.length} packages. See its message above.`);
-  }
+  if (stalePackages().length === 0) return;
+  console.log(`set-up: npm packages${workspace ? ` of ${workspace}` : ""}`);
+  // Not `npm ci`: it begins with an empty node_modules, also where one package is missing.
+  const options = ["--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+  const { ok } = await start("npm", ["install", ...options, ...(workspace ? ["--workspace", workspace] : [])]);
+  if (!ok) throw new Error("[set-up] npm could not install its packages. See its message above.");
 }
 
 const mayInstall = () => process.getuid?.() === 0 && onPath("apt-get");
@@ -132,18 +117,18 @@ export async function install() {
  */
 export async function setupToRun() {
   await Promise.all([
-    installNpmPackages(PROGRAM),
+    installNpmPackages("e2e/mnist"),
     installSystemTools(systemTools.filter((each) => each.neededFor === BUILDING)),
   ]);
   console.log("set-up: native kernels for this processor");
-  return buildNative("thisProcessor").binary;
+  return (await buildNative("thisProcessor")).binary;
 }
 
 /** Each by a process of its own: what it needs may have been installed a moment ago. Returns what was left out and why. */
 export const nativeBuilds = [
-  { name: "native kernels", build: () => buildWith("build-native.mjs") },
-  { name: "CUDA kernels", build: () => buildWith("build-cuda.mjs") },
-  { name: "MPI addon", build: () => buildWith("build-mpi.mjs") },
+  { name: "native kernels", check: () => buildWith("build-native.mjs") },
+  { name: "CUDA kernels", check: () => buildWith("build-cuda.mjs") },
+  { name: "MPI addon", check: () => buildWith("build-mpi.mjs") },
 ];
 
 /** @param {string} program @returns {Promise<string | undefined>} */
@@ -155,12 +140,8 @@ async function buildWith(program) {
   return left.length > 0 ? left.join("; ") : undefined;
 }
 
-export async function setup() {
-  await install();
-  for (const { build } of nativeBuilds) await build();
-}
-
-if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+if (process.argv[1] === import.meta.filename) {
   const [, , what, workspace] = process.argv;
-  await (what === "packages" ? installNpmPackages(workspace) : setup());
+  await (what === "packages" ? installNpmPackages(workspace) : install());
+  if (what !== "packages") for (const { check } of nativeBuilds) await check();
 }

@@ -1,59 +1,33 @@
-/** What `npm test` says in the end. Its last lines are often all that is read: failures stand there, whole; what was skipped stands before, by reason. */
+/** What `npm test` says in the end. Its last lines are often all that is read: skipped tests by reason, then failures, then the counts. */
 
 /**
  * @typedef {import("./vitest.reporter.mjs").Failure} Failure
  * @typedef {import("./vitest.reporter.mjs").Skipped} Skipped
  */
 
-/** Of tests that one file skips for one reason. */
-const NAMED = 3;
 /** Of what went wrong in one test. */
 const LINES = 30;
 
-/**
- * @param {number} passed
- * @param {readonly Failure[]} failures
- * @param {readonly Skipped[]} skipped
- */
+/** @param {number} passed @param {readonly Failure[]} failures @param {readonly Skipped[]} skipped */
 export function report(passed, failures, skipped) {
-  const parts = [
-    ...(skipped.length > 0 ? [`Skipped:\n${indent(skippedLines(skipped).join("\n"))}`] : []),
-    ...(failures.length > 0 ? [`Failed:\n${indent(failures.map(failureText).join("\n"))}`] : []),
-    `${passed} passed, ${failures.length} failed, ${skipped.length} skipped`,
-  ];
-  return parts.join("\n\n");
-}
-
-/** @param {readonly Skipped[]} skipped */
-function skippedLines(skipped) {
-  return [...groups(skipped, ({ reason }) => reason)].flatMap(([reason, because]) => [
-    `${reason}:`,
-    ...[...groups(because, ({ file }) => file)].map(([file, tests]) => {
-      const names = tests.slice(0, NAMED).map(({ name }) => name);
-      const rest = tests.length > NAMED ? `; and ${tests.length - NAMED} more` : "";
-      return `  ${file === "" ? "" : `${file}: `}${names.join("; ")}${rest}`;
-    }),
-  ]);
-}
-
-/** @param {Failure} failure */
-function failureText({ name, problem }) {
-  const lines = problem.split("\n");
-  const rest = lines.length > LINES ? [`(${lines.length - LINES} more lines)`] : [];
-  return `${name}\n${indent([...lines.slice(0, LINES), ...rest].join("\n"))}`;
-}
-
-/** @template T @param {readonly T[]} all @param {(each: T) => string} keyOf */
-function groups(all, keyOf) {
-  /** @type {Map<string, T[]>} */
-  const found = new Map();
-  for (const each of all) {
-    const group = found.get(keyOf(each));
-    if (group) group.push(each);
-    else found.set(keyOf(each), [each]);
+  /** @type {Map<string, Map<string, number>>} */
+  const reasons = new Map();
+  for (const { reason, file, name } of skipped) {
+    const files = reasons.get(reason) ?? new Map();
+    reasons.set(reason, files.set(file || name, (files.get(file || name) ?? 0) + 1));
   }
-  return found;
+  const skips = [...reasons].flatMap(([reason, files]) => [
+    `  ${reason}:`,
+    ...[...files].map(([file, count]) => `    ${file}${count > 1 ? `, ${count} tests` : ""}`),
+  ]);
+  const problems = failures.flatMap(({ name, problem }) => {
+    const lines = problem.split("\n");
+    const rest = lines.length > LINES ? [`(${lines.length - LINES} more lines)`] : [];
+    return [`  ${name}`, ...[...lines.slice(0, LINES), ...rest].map((line) => `    ${line}`)];
+  });
+  return [
+    ...(skips.length > 0 ? ["Skipped:", ...skips, ""] : []),
+    ...(problems.length > 0 ? ["Failed:", ...problems, ""] : []),
+    `${passed} passed, ${failures.length} failed, ${skipped.length} skipped`,
+  ].join("\n");
 }
-
-/** @param {string} text */
-const indent = (text) => text.replaceAll(/^(?=.)/gm, "  ");

@@ -19,6 +19,3 @@ export const buildOf = (entry: Options["entry"], options: Options = {}) =>
     clean: true,
     ...options,
   });
-
-/** What an optimizer's package builds. */
-export default buildOf(["src/index.ts"]);

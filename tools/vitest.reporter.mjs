@@ -1,7 +1,6 @@
 /** Leaves what `npm test` needs to know of a run in the file that OPT_TEST_SUMMARY names. */
 import { writeFileSync } from "node:fs";
 import { relative, sep } from "node:path";
-import { root } from "./run.mjs";
 
 /**
  * `ran` has the number of tests that passed, by file.
@@ -23,7 +22,7 @@ export default class SummaryReporter {
     for (const error of unhandledErrors) fail("an error outside of the tests", [error]);
     for (const module of modules) {
       const passedBefore = summary.passed;
-      const file = relative(root, module.moduleId).replaceAll(sep, "/");
+      const file = relative(process.cwd(), module.moduleId).replaceAll(sep, "/");
       // A module or suite that breaks outside its tests is a failure of its own.
       for (const error of module.errors()) fail(file, [error]);
       for (const suite of module.children.allSuites())

@@ -8,6 +8,7 @@ import { createGzip } from "node:zlib";
 const TYPES = {
   ".html": "text/html; charset=utf-8",
   ".js": "text/javascript",
+  ".mjs": "text/javascript",
   ".css": "text/css",
   ".json": "application/json",
   ".svg": "image/svg+xml",
@@ -21,9 +22,10 @@ const isFile = (path) => statSync(path, { throwIfNoEntry: false })?.isFile() ?? 
 /**
  * @param {string} folder
  * @param {number} [port] 0: a free one
+ * @param {Record<string, string>} [headers] of every answer
  * @returns {Promise<{ address: string, close: () => void }>}
  */
-export function serve(folder, port = 0) {
+export function serve(folder, port = 0, headers = {}) {
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? "/", "http://localhost");
     const path = normalize(decodeURIComponent(pathname));
@@ -31,7 +33,8 @@ export function serve(folder, port = 0) {
     const found = file ?? join(folder, "404.html");
     const type = TYPES[extname(found)] ?? "application/octet-stream";
     const isText = /text|json|svg/.test(type);
-    response.writeHead(file ? 200 : 404, { "Content-Type": type, ...(isText && { "Content-Encoding": "gzip" }) });
+    const encoding = isText && { "Content-Encoding": "gzip" };
+    response.writeHead(file ? 200 : 404, { "Content-Type": type, ...encoding, ...headers });
     const bytes = createReadStream(found);
     (isText ? bytes.pipe(createGzip()) : bytes).pipe(response);
   });

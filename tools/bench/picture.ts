@@ -1,7 +1,7 @@
-/** Draws a table of the bench as bars: `benchmark-light.svg` and `benchmark-dark.svg`. */
+/** `npm run pictures`: draws a table of the bench as bars, `benchmark-light.svg` and `benchmark-dark.svg` of the README. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { isPeer, type Report } from "../bench/report";
+import { isPeer, type Report } from "./report";
 
 const THEMES = {
   light: { text: "#1f2328", ours: "#0969da", others: "#afb8c1" },
@@ -13,7 +13,7 @@ const OURS = ["opt cpu", "opt wasm"];
 /** Pixels. */
 const [WIDTH, NAME_WIDTH, ROW, TOP] = [720, 230, 30, 64];
 
-export function drawBenchmark(folder: string, results: string): void {
+function drawBenchmark(folder: string, results: string): void {
   const { tables, machine, node }: Report = JSON.parse(readFileSync(results, "utf8"));
   const { title, measurements } = tables[0]!;
   const rows = measurements
@@ -43,3 +43,5 @@ ${bars.join("\n")}
 }
 
 const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+
+drawBenchmark("docs/pictures", "runs/pictures/benchmark.json");

@@ -97,7 +97,7 @@ async function preparedTimes(tensors: number, size: number): Promise<{ eager: nu
 
 /** { "AdamW 1 268435456": seconds, ... } or why PyTorch did not run. */
 function torchTimes(works: readonly string[]): Record<string, number> | string {
-  const script = fileURLToPath(new URL("torch_cuda.py", import.meta.url));
+  const script = fileURLToPath(new URL("torch_steps.py", import.meta.url));
   const { status, stdout, stderr } = spawnSync(process.env.OPT_TORCH_PYTHON ?? "python3", [script, ...works], {
     encoding: "utf8",
   });
