@@ -67,6 +67,7 @@ const needed = (flags: string, about: string) => flag(flags, about).makeOptionMa
 
 const STEP = flag("--step <n>", "a step of a run's folder; the latest without it", parseCount);
 const NAMES = flag("--names <patterns...>", "only these tensors; * stands for anything");
+const EXCLUDE = flag("--exclude <patterns...>", "leave these tensors out");
 const RANKS = flag("--ranks <n>", "number of ranks to cut for; may be left out with --layout", parseCount);
 const LAYOUT = flag("--layout <file>", "JSON: { mesh: { shape, axes }, tensors: { pattern: split } }", readJson);
 const OVERWRITE = flag("--overwrite", "replace the file, folder or step if it exists");
@@ -74,6 +75,7 @@ const WRITTEN = [
   STEP,
   flag("--max-memory <size>", "most memory for buffers, e.g. 64MiB", parseSize),
   NAMES,
+  EXCLUDE,
   flag("--dtype <dtype>", "convert every tensor, e.g. bf16"),
   flag("--source-layout <file>", "JSON as for --layout: how the ranks that wrote MindSpore files held them", readJson),
 ];
@@ -245,7 +247,6 @@ function build(output: Output, exit: (code: number) => void): Command {
         '"model": each group of the optimizer lists its parameters in the model\'s order',
       ),
       flag("--rename <pattern=name...>", "names in the result, e.g. 'encoder.*=*'", parsePair),
-      flag("--exclude <patterns...>", "leave these tensors out"),
       ...WRITTEN,
       RANKS,
       LAYOUT,

@@ -7,13 +7,13 @@ import type { Layout } from "../layout/layout";
 import { mergeSource } from "../read/merge";
 import { OPEN_OPTIONS, type OpenOptions, openSource } from "../read/open";
 import { reshardSource } from "../read/reshard";
-import { SELECTION_OPTIONS, type Selection, selectTensors } from "../read/select";
+import { checkUsed, SELECTION_OPTIONS, type Selection, selectTensors, withoutTensors } from "../read/select";
 import { OUTPUT_OPTIONS, type OutputOptions } from "../read/stream-files";
 import { reporter } from "../stores/progress";
 import { writeMindspore } from "./mindspore/write";
 import { writeMindsporeRanks } from "./mindspore/write-ranks";
 import { underOurNames } from "./names/names";
-import { type Rename, renamePatterns, withoutTensors } from "./names/rename";
+import { type Rename, renamePatterns } from "./names/rename";
 import type { Naming } from "./names/renaming";
 import { writeHuggingFace } from "./safetensors/write-hugging-face";
 import { writeTorch } from "./torch/write";
@@ -26,10 +26,9 @@ const TARGETS = ["safetensors", "ckpt", "checkpoint", "pt", "dcp"] as const;
  */
 export type ConvertTarget = (typeof TARGETS)[number];
 
+/** `exclude` leaves out what the source calls so, or what is called so here. */
 export interface ConvertOptions extends Selection, OpenOptions, OutputOptions, Naming {
   readonly to: ConvertTarget;
-  /** Names, or patterns with `*`, of what is left out: as the source calls it, or as it is called here. */
-  readonly exclude?: readonly string[];
   /** New names for the result, by pattern: `{ "encoder.*": "*" }`. The first pattern that matches wins; optimizer state follows. */
   readonly rename?: Rename;
   /** Replace what is there: a file, a folder, or a step of a run. */
@@ -53,7 +52,6 @@ const CONVERT_OPTIONS = {
   to: "string",
   map: "object",
   parameterOrder: "any",
-  exclude: "array",
   rename: "object",
   overwrite: "boolean",
   crc: "boolean",
@@ -81,19 +79,21 @@ export async function convertCheckpoint(
 ): Promise<ConvertResult> {
   checkOptions("convertCheckpoint", options, CONVERT_OPTIONS);
   checkTarget(options);
-  const { to, exclude = [], rename = {} } = options;
+  const { exclude = [], ...selection } = options;
+  const { to, rename = {} } = selection;
   const sources: TensorSource[] = [];
   try {
     for (const one of [path].flat() as readonly string[]) sources.push(await openSource(one, options));
     const unused = new Set(exclude);
     const kept = sources.map((source) => withoutTensors(source, exclude, unused));
     const named = withoutTensors(await underOurNames(kept, options), exclude, unused);
-    const [wrong] = unused;
-    const problem = () => `it holds no tensor ${JSON.stringify(wrong)} to leave out.`;
-    check(wrong === undefined, "MISSING", named.path, problem);
+    checkUsed(named, unused);
     const result = renamePatterns(named, rename);
     const fileSystem = options.outFileSystem ?? options.fileSystem;
-    const { tensors, unverified } = await write(result, destination, { ...options, ...(fileSystem && { fileSystem }) });
+    const { tensors, unverified } = await write(result, destination, {
+      ...selection,
+      ...(fileSystem && { fileSystem }),
+    });
     return { path: destination, from: named.format, to, tensors, unverified };
   } finally {
     for (const source of sources) await source.close();

@@ -16,6 +16,8 @@ import { castTensor } from "./cast";
 export interface Selection {
   /** Names, or patterns with `*`; all without it. */
   readonly names?: readonly string[];
+  /** Names, or patterns with `*`, to leave out. */
+  readonly exclude?: readonly string[];
   /**
    * The dtype to convert to: one for all tensors of floating-point numbers with at least one dimension (counters and masks keep theirs),
    * or by name or pattern. Nothing else is converted; a Tensor of stored I64 is i32 where it holds the same numbers.
@@ -26,11 +28,19 @@ export interface Selection {
 }
 
 /** For `checkOptions`. */
-export const SELECTION_OPTIONS = { names: "array", dtype: ["string", "object"], verify: "boolean" } as const;
+export const SELECTION_OPTIONS = {
+  names: "array",
+  exclude: "array",
+  dtype: ["string", "object"],
+  verify: "boolean",
+} as const;
 
 /** The selected tensors, checked and converted as they are read. Throws MISSING for a pattern that matches nothing. */
-export function selectTensors(source: TensorSource, selection: Selection, verification: Verifier): SelectedTensor[] {
-  const { names, dtype, verify = true } = selection;
+export function selectTensors(all: TensorSource, selection: Selection, verification: Verifier): SelectedTensor[] {
+  const { names, exclude = [], dtype, verify = true } = selection;
+  const unused = new Set(exclude);
+  const source = withoutTensors(all, exclude, unused);
+  checkUsed(source, unused);
   rejectUnreadable(source, names);
   for (const pattern of [...(names ?? []), ...(typeof dtype === "object" ? Object.keys(dtype) : [])]) {
     if ([...source.tensors.keys()].some((name) => matchesPattern(pattern, name))) continue;
@@ -53,6 +63,25 @@ export function selectTensors(source: TensorSource, selection: Selection, verifi
     const isMeant = typeof dtype !== "string" || (tensor.shape.length > 0 && isFloating(tensor.dtype));
     return isMeant ? castTensor(checked, target) : checked;
   });
+}
+
+/** Throws MISSING for a pattern that has left nothing out. */
+export function checkUsed({ path }: TensorSource, [wrong]: Iterable<string>): void {
+  const problem = () => `it holds no tensor ${JSON.stringify(wrong)} to leave out.`;
+  check(wrong === undefined, "MISSING", path, problem, "Check exclude.");
+}
+
+/** The source without the tensors that a pattern matches; patterns that matched are taken off `unused`. */
+export function withoutTensors(source: TensorSource, patterns: readonly string[], unused: Set<string>): TensorSource {
+  if (patterns.length === 0) return source;
+  const keep = (name: string): boolean => {
+    const meant = patterns.filter((pattern) => matchesPattern(pattern, name));
+    for (const pattern of meant) unused.delete(pattern);
+    return meant.length === 0;
+  };
+  const tensors = new Map([...source.tensors].filter(([name]) => keep(name)));
+  const unreadable = new Map([...(source.unreadable ?? [])].filter(([name]) => keep(name)));
+  return { ...source, tensors, unreadable };
 }
 
 /** Tensors that nobody asked for may be of any element type; one that is asked for must be readable. */

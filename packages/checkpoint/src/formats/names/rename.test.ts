@@ -1,9 +1,10 @@
 /** Other names by pattern, and tensors left out: whatever speaks of a tensor speaks of it by its new name. */
 import { describe, expect, it } from "vitest";
 import type { Json } from "../../format/source";
+import { withoutTensors } from "../../read/select";
 import { expectCode } from "../../testing/expect-code";
 import { fileOf } from "../../testing/files/file-of";
-import { renamePatterns, withoutTensors } from "./rename";
+import { renamePatterns } from "./rename";
 
 const one = Float32Array.of(1);
 const state = (follows: string) => ({ numbers: one, role: "state" as const, follows });

@@ -55,16 +55,3 @@ function renamedValue(key: string, value: Json, nameOf: (name: string) => string
   const counts = Object.entries(counters).map(([param, count]) => [nameOf(param), count] as const);
   return { ...value, groups, counters: Object.fromEntries(counts) };
 }
-
-/** The source without the tensors that a pattern matches; patterns that matched are taken off `unused`. */
-export function withoutTensors(source: TensorSource, patterns: readonly string[], unused: Set<string>): TensorSource {
-  if (patterns.length === 0) return source;
-  const keep = (name: string): boolean => {
-    const meant = patterns.filter((pattern) => matchesPattern(pattern, name));
-    for (const pattern of meant) unused.delete(pattern);
-    return meant.length === 0;
-  };
-  const tensors = new Map([...source.tensors].filter(([name]) => keep(name)));
-  const unreadable = new Map([...(source.unreadable ?? [])].filter(([name]) => keep(name)));
-  return { ...source, tensors, unreadable };
-}

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { Json, TensorSource } from "../../format/source";
 import { localFileSystem } from "../../platform/local";
+import { withoutTensors } from "../../read/select";
 import { memoryFiles } from "../../testing/disks/memory-files";
 import { expectCode } from "../../testing/expect-code";
 import { floats, safetensorsFile, torchTensorCall, torchZip } from "../../testing/files/made-files";
@@ -8,7 +9,6 @@ import { Tuple } from "../../testing/files/pickles";
 import { EXPECTED, torchFile } from "../../testing/files/torch-files";
 import { readFloats } from "../../testing/read-tensor";
 import { underOurNames } from "../names/names";
-import { withoutTensors } from "../names/rename";
 import { openForeign } from "../registry";
 
 /** Two weights of one shape and a bias; storage n holds n only. */
