@@ -3,6 +3,7 @@
 export type { StoredDType } from "./format/dtype";
 export { type OptimizerContents, optimizerContents, optimizerState } from "./format/optimizer-state";
 export type { Json, Role, SourceBox, SourceTensor, TensorSource } from "./format/source";
+export type { Best } from "./format/steps";
 export type { AnnotatedTensor, PartialTensor, PlainTensor, SavedTensor } from "./format/tensors";
 export type { ConvertOptions, ConvertResult, ConvertTarget } from "./formats/convert";
 export type { Rename } from "./formats/names/rename";

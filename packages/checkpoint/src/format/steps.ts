@@ -3,7 +3,7 @@
 import { OptError } from "@opt/core";
 import { diskError, type FileSystem, isMissing } from "../stores/file-system";
 import { join } from "../stores/path";
-import { MANIFEST_FILE } from "./manifest";
+import { MANIFEST_FILE, readManifest } from "./manifest";
 
 export interface Step {
   readonly step: number;
@@ -56,14 +56,41 @@ async function isAnother(fileSystem: FileSystem, folder: string): Promise<boolea
   }
 }
 
+/** The step whose plain value of this name is least, or greatest. */
+export interface Best {
+  readonly value: string;
+  readonly highest?: boolean;
+}
+
+/** The steps that have a number of this name, the best first; of equals the newer. */
+export async function bestFirst(
+  fileSystem: FileSystem,
+  steps: readonly Step[],
+  { value, highest = false }: Best,
+): Promise<Step[]> {
+  const scored: (Step & { readonly score: number })[] = [];
+  for (const { step, path } of steps) {
+    const score = (await readManifest(fileSystem, path)).values[value];
+    if (typeof score === "number") scored.push({ step, path, score: highest ? -score : score });
+  }
+  return scored.sort((a, b) => a.score - b.score || b.step - a.step);
+}
+
 /** The folder of a step: `folder` itself if it is one, else the step asked for in it, else its latest. Throws MISSING. */
-export async function findStep(fileSystem: FileSystem, folder: string, step?: number): Promise<string> {
-  if (step === undefined && (await fileSystem.kind(join(folder, MANIFEST_FILE))) === "file") return folder;
+export async function findStep(fileSystem: FileSystem, folder: string, step?: number, best?: Best): Promise<string> {
+  const isAny = step === undefined && best === undefined;
+  if (isAny && (await fileSystem.kind(join(folder, MANIFEST_FILE))) === "file") return folder;
   const steps = await listSteps(fileSystem, folder);
-  const found = step === undefined ? steps.at(-1) : steps.find((one) => one.step === step);
+  const found = best
+    ? (await bestFirst(fileSystem, steps, best))[0]
+    : steps.findLast((one) => isAny || one.step === step);
   if (found) return found.path;
   const have = steps.length === 0 ? "it holds none" : `it holds ${steps.map((one) => one.step).join(", ")}`;
-  const wanted = step === undefined ? "a complete step" : `step ${step}`;
+  const wanted = best
+    ? `a step with a number ${JSON.stringify(best.value)}`
+    : isAny
+      ? "a complete step"
+      : `step ${step}`;
   const advice = "Check the path; folders with a suffix are unfinished saves.";
   throw new OptError("MISSING", folder, `${wanted} is wanted, ${have}.`, advice);
 }

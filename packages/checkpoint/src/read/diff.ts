@@ -16,7 +16,7 @@ import { PlannedSource, ReadRequest } from "./read-plan";
 import { ReadPool } from "./read-pool";
 import { type Selection, selectTensors } from "./select";
 
-export interface DiffOptions extends Omit<Selection, "dtype" | "exclude">, Omit<OpenOptions, "step"> {
+export interface DiffOptions extends Omit<Selection, "dtype" | "exclude">, Omit<OpenOptions, "step" | "best"> {
   /** Numbers a and b are equal where |a - b| <= atol + rtol |b|, or both are NaN, whatever their dtypes. Without either, bits are compared. */
   readonly atol?: number;
   readonly rtol?: number;

@@ -10,7 +10,7 @@ import {
   StoredBox,
   type TensorSource,
 } from "../format/source";
-import { findStep } from "../format/steps";
+import { type Best, findStep } from "../format/steps";
 import { FilePool } from "../stores/file-pool";
 import type { FileSystem, FolderEntry, StoredFile } from "../stores/file-system";
 import { join } from "../stores/path";
@@ -20,18 +20,13 @@ export interface NativeSource extends TensorSource {
   readonly manifest: Manifest;
 }
 
-/** Opens a step folder, or the latest (or the given) step of a run's folder. Throws MISSING, CORRUPT, REFUSED, UNSUPPORTED, IO. */
+/** Opens a step folder, or the latest, the given or the best step of a run's folder. Throws MISSING, CORRUPT, REFUSED, UNSUPPORTED, IO. */
 export async function openCheckpoint(
   folder: string,
   fileSystem: FileSystem,
-  step?: number,
-  limits?: ReadLimits,
+  { step, best, ...limits }: ReadLimits & { readonly step?: number; readonly best?: Best } = {},
 ): Promise<NativeSource> {
-  return openStep(await findStep(fileSystem, folder, step), fileSystem, limits);
-}
-
-/** Opens the folder of a step. Throws MISSING, CORRUPT, REFUSED, UNSUPPORTED, IO. */
-export async function openStep(path: string, fileSystem: FileSystem, limits?: ReadLimits): Promise<NativeSource> {
+  const path = await findStep(fileSystem, folder, step, best);
   const manifest = await readManifest(fileSystem, path, limits);
   const pool = new FilePool(fileSystem, "read");
   const files = manifest.files.map(({ name }) => ({ name, ...pooled(pool, join(path, name)) }));

@@ -1,7 +1,8 @@
 /** Opens whatever stands at a path: a checkpoint of ours, or of any system that has a reader. */
 
-import { OptError } from "@opt/core";
+import { check, checkOptions, OptError } from "@opt/core";
 import type { ImportOptions, TensorSource } from "../format/source";
+import type { Best } from "../format/steps";
 import { lookAt, openForeign, readerOf } from "../formats/registry";
 import { fileSystemOf } from "../platform/local";
 import { blobFileSystem } from "../stores/blob";
@@ -9,12 +10,15 @@ import { checkedPath, type FileSystem } from "../stores/file-system";
 import { isCheckpoint, type NativeSource, openCheckpoint } from "./native";
 
 export interface OpenOptions extends ImportOptions {
+  /** The step of a run that has the least number of this name among its plain values, or the greatest (`highest`), as `keep` chooses. */
+  readonly best?: Best;
   readonly fileSystem?: FileSystem;
 }
 
 /** For `checkOptions`. */
 export const OPEN_OPTIONS = {
   step: "number",
+  best: "object",
   fileSystem: "any",
   maxHeaderBytes: "number",
   sourceLayout: "object",
@@ -56,8 +60,17 @@ function isGone(error: unknown): boolean {
 async function openNow(path: string, options: OpenOptions): Promise<TensorSource> {
   const fileSystem = fileSystemOf(options.fileSystem);
   const candidate = await lookAt(path, fileSystem);
-  const isOurs = isCheckpoint(candidate) || (options.step !== undefined && !readerOf(candidate));
-  return isOurs ? openCheckpoint(path, fileSystem, options.step, options) : openForeignStep(path, fileSystem, options);
+  const { step, best } = options;
+  if (best !== undefined) {
+    checkOptions("best", best, { value: "string", highest: "boolean" });
+    const problem = () => `step ${step} and best must not be given both.`;
+    check(step === undefined, "BAD_ARGUMENT", path, problem, "Leave one out.");
+  }
+  const isNamed = step !== undefined || best !== undefined;
+  if (isCheckpoint(candidate) || (isNamed && !readerOf(candidate))) return openCheckpoint(path, fileSystem, options);
+  const problem = () => "best chooses among the steps of a run's folder, this is a checkpoint of another system.";
+  check(best === undefined, "UNSUPPORTED", path, problem, "Leave best out.");
+  return openForeignStep(path, fileSystem, options);
 }
 
 async function openForeignStep(path: string, fileSystem: FileSystem, options: OpenOptions): Promise<TensorSource> {

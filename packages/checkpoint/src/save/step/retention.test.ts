@@ -1,6 +1,8 @@
+import type { ErrorCode } from "@opt/core";
 import { describe, expect, it } from "vitest";
-import { listSteps } from "../../format/steps";
+import { type Best, listSteps } from "../../format/steps";
 import { loadCheckpoint } from "../../operations";
+import { mergeCheckpoint } from "../../read/merge";
 import type { FileSystem } from "../../stores/file-system";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { expectCode } from "../../testing/expect-code";
@@ -42,6 +44,36 @@ describe("keep", () => {
     [{ best: { value: "name" } }],
   ])("%j is rejected", async (keep) => {
     await expectCode("BAD_ARGUMENT", kept(keep as Retention));
+  });
+});
+
+describe("the best step of a run is loaded by the number that it was kept for", () => {
+  const run = async () => {
+    const fileSystem = new MemoryFileSystem();
+    for (const [step, loss] of [...losses, null].entries())
+      await saveCheckpoint("/r", { step, tensors: { w }, values: { loss } }, { fileSystem });
+    return fileSystem;
+  };
+
+  it.each<[Best, number]>([
+    [{ value: "loss" }, 3],
+    [{ value: "loss", highest: true }, 2],
+  ])("%j is step %i", async (best, step) => {
+    expect(await loadCheckpoint("/r", { fileSystem: await run(), best })).toMatchObject({ step });
+  });
+
+  it.each<[ErrorCode, object]>([
+    ["MISSING", { best: { value: "accuracy" } }],
+    ["BAD_ARGUMENT", { best: { value: "loss" }, step: 1 }],
+    ["BAD_ARGUMENT", { best: { name: "loss" } }],
+  ])("%s for %j", async (code, options) => {
+    await expectCode(code, loadCheckpoint("/r", { fileSystem: await run(), ...options }));
+  });
+
+  it("UNSUPPORTED for a checkpoint of another system", async () => {
+    const fileSystem = await run();
+    await mergeCheckpoint("/r", "/m.safetensors", { fileSystem });
+    await expectCode("UNSUPPORTED", loadCheckpoint("/m.safetensors", { fileSystem, best: { value: "loss" } }));
   });
 });
 

@@ -1,8 +1,7 @@
 /** Which steps stay once a new one exists. */
 import { check, checkOptions, show } from "@opt/core";
-import { readManifest } from "../../format/manifest";
 import type { Json } from "../../format/source";
-import type { Step } from "../../format/steps";
+import { type Best, bestFirst, type Step } from "../../format/steps";
 import { isCount } from "../../layout/counts";
 import type { FileSystem } from "../../stores/file-system";
 
@@ -13,7 +12,7 @@ export interface Retention {
   /** Steps whose number is a multiple of this stay. */
   readonly every?: number;
   /** The `count` (1) steps stay whose plain value of this name is least; with `highest`, greatest. Every save has it: null where it is not known. */
-  readonly best?: { readonly value: string; readonly count?: number; readonly highest?: boolean };
+  readonly best?: Best & { readonly count?: number };
 }
 
 /** Throws BAD_ARGUMENT. A number is how many of the newest stay. @param values of the step that is saved */
@@ -47,22 +46,7 @@ export async function stepsToRemove(
 ): Promise<Step[]> {
   const kept = new Set(steps.slice(-newest).map(({ step }) => step));
   if (every !== undefined) for (const { step } of steps) if (step % every === 0) kept.add(step);
-  if (best !== undefined) for (const step of await bestSteps(fileSystem, steps, best)) kept.add(step);
+  if (best !== undefined)
+    for (const { step } of (await bestFirst(fileSystem, steps, best)).slice(0, best.count ?? 1)) kept.add(step);
   return steps.filter(({ step }) => !kept.has(step));
-}
-
-async function bestSteps(
-  fileSystem: FileSystem,
-  steps: readonly Step[],
-  { value, count = 1, highest = false }: NonNullable<Retention["best"]>,
-): Promise<number[]> {
-  const scored: { step: number; score: number }[] = [];
-  for (const { step, path } of steps) {
-    const { values } = await readManifest(fileSystem, path);
-    const score = values[value];
-    if (typeof score === "number") scored.push({ step, score: highest ? -score : score });
-  }
-  // Of equals the newer stays.
-  scored.sort((a, b) => a.score - b.score || b.step - a.step);
-  return scored.slice(0, count).map(({ step }) => step);
 }
