@@ -30,6 +30,52 @@ const later = (n: number, delay = (_: number) => 0) => ({
   },
 });
 
+describe("shares of ranks", () => {
+  const shares = (n: number, size: number, options: object, how?: { even: boolean }) =>
+    Array.from({ length: size }, (_, rank) => {
+      const loader = new DataLoader(count(n), { batchSize: 2, ...options }).shard({ rank, size }, how);
+      const batches = Array.from(loader, values);
+      expect(loader.length).toBe(batches.length);
+      return batches;
+    });
+
+  it.each<[string, number, number, object, { even: boolean } | undefined, number[][][]]>([
+    [
+      "take turns, and repeat the first samples",
+      5,
+      2,
+      {},
+      undefined,
+      [
+        [[0, 2], [4]],
+        [[1, 3], [0]],
+      ],
+    ],
+    ["leave samples out", 5, 2, { dropLast: true }, undefined, [[[0, 2]], [[1, 3]]]],
+    ["divide the order", 5, 2, {}, { even: false }, [[[0, 1]], [[2, 3], [4]]]],
+    ["may be empty", 1, 2, {}, { even: false }, [[], [[0]]]],
+    ["are as many with fewer samples than ranks", 1, 3, {}, undefined, [[[0]], [[0]], [[0]]]],
+    ["divide a sampler", 5, 2, { sampler: [4, 3, 0] }, undefined, [[[4, 0]], [[3, 4]]]],
+  ])("%s", (_, n, size, options, how, expected) => expect(shares(n, size, options, how)).toEqual(expected));
+
+  it("have each sample once in a shuffled epoch, and go on in its middle", () => {
+    const loader = () => new DataLoader(count(9), { batchSize: 2, shuffle: true, generator: new Generator(3) });
+    const [one, two] = [0, 1].map((rank) => loader().shard({ rank, size: 2 }, { even: false }));
+    const all = [one!, two!].flatMap((each) => Array.from(each, values).flat());
+    expect(all.sort()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    const expected = Array.from(two!, values);
+    const [first, again] = [0, 1].map(() => loader().shard({ rank: 1, size: 2 }, { even: false }));
+    for (const each of [first!, first!]) for (const batch of each) if (values(batch).length === 2) break;
+    again!.loadStateDict(first!.stateDict());
+    expect(Array.from(again!, values)).toEqual(expected.slice(1));
+  });
+
+  it("belong to a rank", () => {
+    for (const rank of [2, -1, 0.5])
+      expectCode("BAD_ARGUMENT", () => new DataLoader(count(4)).shard({ rank, size: 2 }));
+  });
+});
+
 describe("batches", () => {
   it.each<[number, object, number[][]]>([
     [5, { batchSize: 2 }, [[0, 1], [2, 3], [4]]],

@@ -49,6 +49,12 @@ interface Epoch {
   served: number;
 }
 
+/** Which samples of an epoch's order a loader has. */
+interface Share {
+  count(samples: number): number;
+  of(order: Int32Array): Int32Array;
+}
+
 const KINDS: Readonly<Record<keyof DataLoaderOptions<unknown, unknown>, OptionKind>> = {
   batchSize: "number",
   shuffle: "boolean",
@@ -81,6 +87,7 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
   private epoch: Epoch | null = null;
   /** Loaded: where the next epoch begins. */
   private resumed: { readonly seed: number; readonly served: number } | null = null;
+  private share: Share = { count: (samples) => samples, of: (order) => order };
 
   /** @throws OptError BAD_ARGUMENT */
   constructor(
@@ -116,8 +123,34 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
     return this.options.sampler;
   }
 
+  /**
+   * A loader of one rank's samples, in batches of the same size. Of the order of an epoch it has r, r + size, r + 2 size, ...: as many as
+   * the other ranks, so that samples from the start of the order come again; `dropLast` leaves some out instead. `even: false` divides the
+   * order into parts in a row, which have each sample once. Ranks need equal generators.
+   *
+   * @throws OptError BAD_ARGUMENT
+   * @example
+   * const loader = new DataLoader(new TensorDataset(randn([10, 4])), { batchSize: 2 });
+   * console.log(loader.shard({ rank: 1, size: 2 }).length); // 3, as on rank 0: of samples 1, 3, 5, 7, 9
+   */
+  shard({ rank, size }: { rank: number; size: number }, { even = true }: { even?: boolean } = {}): this {
+    const isRank = isCount(rank) && isCount(size) && rank < size;
+    const problem = () => `needs a rank below the number of ranks, got ${show({ rank, size })}.`;
+    check(isRank, "BAD_ARGUMENT", `${WHERE}.shard`, problem, "Pass a communicator.");
+    const begin = (samples: number, of: number) => Math.floor((samples * of) / size);
+    const count = (samples: number) =>
+      even ? (this.dropLast ? Math.floor : Math.ceil)(samples / size) : begin(samples, rank + 1) - begin(samples, rank);
+    const of = (order: Int32Array) =>
+      even
+        ? Int32Array.from({ length: count(order.length) }, (_, i) => order[(rank + i * size) % order.length]!)
+        : order.subarray(begin(order.length, rank), begin(order.length, rank + 1));
+    const loader = new DataLoader(this.dataset, this.options);
+    loader.share = { count, of };
+    return loader as this;
+  }
+
   private get samples(): number {
-    return this.options.sampler?.length ?? this.dataset.length;
+    return this.share.count(this.options.sampler?.length ?? this.dataset.length);
   }
 
   /** @throws OptError NOT_SYNC where samples come later */
@@ -206,7 +239,7 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
         ? new Generator(seed).permutation(count)
         : Int32Array.from({ length: count }, (_, i) => i);
     this.resumed = null;
-    this.epoch = { seed, order, served: resumed?.served ?? 0 };
+    this.epoch = { seed, order: this.share.of(order), served: resumed?.served ?? 0 };
     return this.epoch;
   }
 

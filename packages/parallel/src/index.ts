@@ -1,9 +1,11 @@
 /** `@opt/parallel`: ranks that train together. */
 
+import "./data-parallel/register";
 import "./engine/single";
 import "./local/register";
 
 export { Communicator } from "./communicator/communicator";
+export type { Replica, Replicable } from "./communicator/replica";
 export type { Traffic } from "./communicator/world";
 export { type TrainingCost, type TrainingCostOptions, trainingCost } from "./cost/training-cost";
 export { DataParallel, type DataParallelOptions } from "./data-parallel/data-parallel";

@@ -8,6 +8,7 @@ import { headingOf } from "./heading";
 import { allGatherJson, broadcastJson, checkPlain, gatherJson, treeOf } from "./messages";
 import type { Operation } from "./operation";
 import { allReduce, checkReduction, reduceScatter } from "./reduce";
+import { type Replica, type Replicable, replicas } from "./replica";
 import { arriving, bytesOf, checkDense, movedIn } from "./staging";
 import type { Traffic } from "./world";
 
@@ -38,13 +39,31 @@ export class Communicator implements CheckpointCommunicator {
 
   /** Returns when every rank has come here. @throws OptError IO, MISSING, DISPOSED */
   async barrier(): Promise<void> {
-    const operation = this.group.begin("barrier", { what: "barrier" });
-    // Dissemination: after round k each rank knows of 2^k others.
+    await this.#disseminate("barrier", false);
+  }
+
+  /** Whether it is true on one rank at least. All ranks come to the same, by one small message or a few. @throws OptError IO, MISSING, DISPOSED */
+  any(value: boolean): Promise<boolean> {
+    return this.#disseminate("any", value);
+  }
+
+  async #disseminate(what: string, value: boolean): Promise<boolean> {
+    const operation = this.group.begin(what, { what });
+    const received = new Uint8Array(1);
+    let known = value;
+    // After round k each rank knows of 2^k others.
     for (let distance = 1; distance < this.size; distance *= 2) {
       const to = (this.rank + distance) % this.size;
       const from = (this.rank - distance + this.size) % this.size;
-      await operation.all([operation.send(to, 0, new Uint8Array(1)), operation.receive(from, 0, new Uint8Array(1))]);
+      await operation.all([operation.send(to, 0, Uint8Array.of(Number(known))), operation.receive(from, 0, received)]);
+      known ||= received[0] === 1;
     }
+    return known;
+  }
+
+  /** `new DataParallel(model, this)` with its defaults, for loops that do not import this package, such as `fit`. @throws OptError as it does */
+  replicate(model: Replicable): Replica {
+    return replicas.replicate!(model, this as never);
   }
 
   /**

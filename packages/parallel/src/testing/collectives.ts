@@ -10,6 +10,7 @@ const result = {};
 await communicator.barrier();
 result.broadcast = await list(await communicator.broadcast(tensor([rank, rank + 0.5]), size - 1));
 result.json = await communicator.broadcast(rank === 1 % size ? { from: rank } : undefined, 1 % size);
+result.any = [await communicator.any(rank === size - 1), await communicator.any(false)];
 result.gather = await communicator.gather({ rank }) ?? null;
 for (const reduction of ["sum", "mean", "min", "max"])
   result[reduction] = await list(await communicator.allReduce(tensor([rank, -rank, 1, 2 * rank, 5]), reduction));
@@ -48,6 +49,7 @@ export async function checkCollectives(size: number, options: JobOptions = {}): 
     const result = told[rank] as Record<string, unknown>;
     expect(result.broadcast).toEqual([size - 1, size - 0.5]);
     expect(result.json).toEqual({ from: 1 % size });
+    expect(result.any).toEqual([true, false]);
     expect(result.gather).toEqual(rank === 0 ? ranks.map((each) => ({ rank: each })) : null);
     expect(result.sum).toEqual(
       [sum((r) => r), -sum((r) => r) + 0, size, sum((r) => 2 * r), 5 * size].map((x) => x || 0),
