@@ -7,11 +7,28 @@ export { type LoggerOptions, type LogRecord, logger } from "./callbacks/logger";
 export { type PageElement, type ProgressOptions, type ProgressStream, progress } from "./callbacks/progress";
 export { type TensorBoardOptions, tensorBoard } from "./callbacks/tensor-board";
 export { type EvaluateOptions, evaluate, predict } from "./fit/evaluate";
-export type { Callback, EventHandler, FitControl, FitEvent, FitEventType, FitState } from "./fit/events";
+export type {
+  Callback,
+  EpochRecord,
+  EventHandler,
+  FitControl,
+  FitEvent,
+  FitEventType,
+  FitState,
+  History,
+} from "./fit/events";
 export { type FitRun, fit } from "./fit/fit";
-export type { EpochRecord, History } from "./fit/history";
 export type { FitOptions } from "./fit/options";
-export type { FitData, FitOptimizer, FitSchedule, Forwarded, ForwardOptions, ParallelModel } from "./fit/parts";
+export type {
+  FitCommunicator,
+  FitData,
+  FitOptimizer,
+  FitSchedule,
+  Forwarded,
+  ForwardOptions,
+  ParallelModel,
+  Replica,
+} from "./fit/parts";
 export { type FindLearningRateOptions, findLearningRate, type LearningRates } from "./look/find-learning-rate";
 export { type PlotOptions, plot } from "./look/plot";
 export { summary } from "./look/summary";

@@ -135,15 +135,6 @@ describe("progress", () => {
     expect(written[0]).toMatch(/━{12}─{12} epoch 1\/2 {2}5\/10 {2}loss 0\.1235 {2}50.0 \/s {2}2 s left$/);
     clock.mockRestore();
   });
-
-  it("is silent on other ranks", () => {
-    const written: string[] = [];
-    const callback = progress({ stream: { write: (text) => written.push(text) } });
-    const state = { communicator: { rank: 1 }, history: { epochs: [{ loss: 1 }] } } as unknown as FitState;
-    callback.onTrainBegin!(state, undefined as never);
-    callback.onEpochEnd!(state, undefined as never);
-    expect(written).toEqual([]);
-  });
 });
 
 it.each([

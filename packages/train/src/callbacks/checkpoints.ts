@@ -3,7 +3,7 @@ import type { FileSystem } from "@opt/checkpoint";
 import { check, checkOptions, show } from "@opt/core";
 import { checkCounts, checkPlace } from "../check";
 import type { Callback, FitControl, FitState } from "../fit/events";
-import { ifThere, places } from "../fit/resume";
+import { elsewhere, ifThere } from "../fit/run-state";
 import { isLowerBetter } from "./early-stopping";
 
 export interface CheckpointsOptions {
@@ -53,17 +53,18 @@ export function checkpoints(folder: string, options: CheckpointsOptions = {}): C
       {
         overwrite: true,
         keep: retention,
-        ...(fileSystem && { fileSystem }),
+        ...elsewhere(fileSystem),
         ...(communicator && { communicator }),
         layout: { mesh: { shape: [size], axes: ["rank"] }, tensors: { "*": "replicate" } },
       },
     );
     await control.saved(path);
   };
-  const callback: Callback = {
+  return {
+    saves: { folder, fileSystem },
     async onTrainBegin({ step }) {
       const { inspectCheckpoint } = await import("@opt/checkpoint");
-      const found = await ifThere(inspectCheckpoint(folder, fileSystem ? { fileSystem } : {}));
+      const found = await ifThere(inspectCheckpoint(folder, elsewhere(fileSystem)));
       const { step: newest = 0 } = found ?? {};
       const problem = () => `${show(folder)} must have no later steps, got step ${newest} where the run is at ${step}.`;
       const cure = "Go on from it with resume: true, remove the folder, or choose another one.";
@@ -73,6 +74,4 @@ export function checkpoints(folder: string, options: CheckpointsOptions = {}): C
       control.stop || (every !== undefined && state.step % every === 0) ? save(state, control, false) : undefined,
     onEpochEnd: (state, control) => save(state, control, true),
   };
-  places.set(callback, { folder, fileSystem });
-  return callback;
 }

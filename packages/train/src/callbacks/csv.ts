@@ -12,6 +12,7 @@ export interface CsvOptions {
 
 /**
  * Writes a row for each epoch: `epoch`, and the numbers of its record. The file has all epochs of a run, also after it was resumed.
+ * On several ranks the first one writes.
  *
  * @throws OptError BAD_ARGUMENT without a path; MISSING, IO while it writes
  * @example
@@ -21,8 +22,8 @@ export function csv(path: string, options: CsvOptions = {}): Callback {
   checkPlace("csv", "path", path);
   checkOptions("csv", options, { fileSystem: "object" });
   return {
-    async onEpochEnd({ history, communicator }) {
-      if ((communicator?.rank ?? 0) > 0) return;
+    firstRankOnly: true,
+    async onEpochEnd({ history }) {
       const names = [...new Set(history.epochs.flatMap((record) => Object.keys(record)))];
       const rows = history.epochs.map((record, i) => [i + 1, ...names.map((name) => record[name] ?? "")]);
       const text = [["epoch", ...names], ...rows].map((row) => `${row.join(",")}\n`).join("");

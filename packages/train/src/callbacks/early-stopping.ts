@@ -1,9 +1,9 @@
 /** Ends a run when it has stopped improving. */
-import { check, checkOptions, keep, type OptimizerState, show, Tensor, tidy } from "@opt/core";
+import { check, checkOptions, type OptimizerState, show, type Tensor } from "@opt/core";
 import { checkCounts } from "../check";
 import type { Callback, FitState } from "../fit/events";
-import { mapped } from "../fit/run-state";
 import { isSharded } from "../fit/step";
+import { copyTree, freeTree } from "../tree";
 
 export interface EarlyStoppingOptions {
   /** A name of the epoch's record. Default "val_loss". */
@@ -33,11 +33,6 @@ const bestOf = ({ model, ema, optimizer }: FitState): Kept => ({
   averages: ema?.stateDict() ?? null,
   optimizer: "eval" in optimizer && !isSharded(optimizer) ? (optimizer.stateDict() as OptimizerState) : null,
 });
-
-/** The same tree with copies of its tensors. */
-const copyOf = (tree: unknown): unknown => (tree instanceof Tensor ? keep(tree.clone()) : mapped(tree, copyOf));
-
-const free = (tree: unknown): unknown => (tree instanceof Tensor ? tree.dispose() : mapped(tree, free));
 
 /** Whether lower numbers of this name are better. */
 export const isLowerBetter = (name: string): boolean => /loss|perplexity|mae|error/.test(name);
@@ -74,9 +69,9 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
   let hasStopped = false;
   let kept: Kept | null = null;
 
-  const copy = (given: () => Kept | null) => {
-    free(kept);
-    kept = tidy(() => copyOf(given())) as Kept | null;
+  const copy = (given: Kept | null) => {
+    freeTree(kept);
+    kept = copyTree(given);
   };
   const isBetter = (value: number) => {
     if (best === null) return !Number.isNaN(value);
@@ -99,7 +94,7 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
       if (isBetter(value)) {
         best = value;
         waited = 0;
-        if (restoreBest) copy(() => bestOf(state));
+        if (restoreBest) copy(bestOf(state));
       } else if (++waited >= patience) control.stop = hasStopped = true;
     },
     onTrainEnd({ model, ema, optimizer, error }) {
@@ -108,14 +103,14 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
         if (kept.averages) ema?.loadStateDict(kept.averages);
         if (kept.optimizer) optimizer.loadStateDict(kept.optimizer);
       }
-      copy(() => null);
+      copy(null);
       [best, waited, hasStopped] = [null, 0, false]; // for another run
     },
     stateDict: () => ({ best, waited, hasStopped, kept }),
     loadStateDict(state) {
       const saved = state as { best: number | null; waited: number; hasStopped: boolean; kept: Kept | null };
       ({ best, waited, hasStopped } = saved);
-      copy(() => saved.kept);
+      copy(saved.kept);
     },
   };
 }

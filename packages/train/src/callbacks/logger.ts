@@ -16,7 +16,8 @@ export interface LogRecord {
 }
 
 /**
- * Calls `f` with the numbers of each epoch, and with `every` also within epochs, with the means so far.
+ * Calls `f` with the numbers of each epoch, and with `every` also within epochs, with the means so far. On several ranks the first
+ * one calls it.
  *
  * @throws OptError BAD_ARGUMENT unless `f` is a function and `every` a whole number from 1 on
  * @example
@@ -28,6 +29,7 @@ export function logger(f: (record: LogRecord) => unknown, options: LoggerOptions
   const { every } = options;
   checkCounts("logger", { every });
   return {
+    firstRankOnly: true,
     onStepEnd: ({ epoch, step, epochStep, logs, lr }) =>
       every !== undefined && epochStep % every === 0 ? f({ epoch, step, ...logs, lr }) : undefined,
     onEpochEnd: ({ epoch, step, history }) => f({ epoch, step, ...history.epochs.at(-1)! }),

@@ -68,10 +68,10 @@ export function progress(options: ProgressOptions = {}): Callback {
     const text = `epoch ${epoch + 1}/${epochs}  ${steps}  ${numbers(logs)}  ${rateText(rate)}${left}`;
     return { share, text };
   };
-  const isFirst = ({ communicator }: FitState) => (communicator?.rank ?? 0) === 0;
   return {
-    onTrainBegin(state) {
-      if (isFirst(state)) display = displayOf(options);
+    firstRankOnly: true,
+    onTrainBegin() {
+      display = displayOf(options);
     },
     onEpochBegin({ samples }) {
       begun = performance.now();

@@ -34,27 +34,25 @@ export function tensorBoard(folder: string, options: TensorBoardOptions = {}): C
     }
   };
   return {
-    onTrainBegin({ communicator, history, model, step }) {
-      if ((communicator?.rank ?? 0) > 0) return;
+    firstRankOnly: true,
+    onTrainBegin({ history, model, step }) {
       writer = new SummaryWriter(folder, place);
       written = history.losses.length;
       writer.text("model", `\`\`\`\n${model}\n\`\`\``, step);
     },
     onStepEnd(state) {
-      if (writer === undefined) return undefined;
       steps(state);
-      return writer.flushIfDue();
+      return writer!.flushIfDue();
     },
     async onEpochEnd(state) {
-      if (writer === undefined) return;
       const { history, step, model } = state;
       steps(state);
       const numbers = Object.entries(history.epochs.at(-1)!).map(([name, value]) => [`epoch/${name}`, value]);
-      writer.scalars(Object.fromEntries(numbers), step);
+      writer!.scalars(Object.fromEntries(numbers), step);
       if (histograms)
         for (const [name, weights] of model.namedParameters())
-          writer.histogram(`weights/${name}`, await weights.data(), step);
-      await writer.flush();
+          writer!.histogram(`weights/${name}`, await weights.data(), step);
+      await writer!.flush();
     },
     onTrainEnd: () => writer?.close(),
   };

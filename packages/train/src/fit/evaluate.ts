@@ -1,14 +1,13 @@
 /** Measures a model on data, without gradients and outside of training mode. */
-import type { Communicator } from "@opt/checkpoint";
-import { check, checkOptions, compile, concat, keep, noGrad, type Tensor, tidy, zeros } from "@opt/core";
+import { checkOptions, compile, concat, keep, noGrad, type Tensor, tidy, zeros } from "@opt/core";
 import type { Module } from "@opt/nn";
-import type { Metric } from "../metrics/metric";
-import { batchesOf, checkMetrics, forwardOf, modelOf } from "./options";
-import type { FitData, Forwarded, ForwardOptions, ParallelModel } from "./parts";
+import { checkMetrics, type Metric } from "../metrics/metric";
+import { Reads } from "../metrics/reads";
+import { batchesOf, checkBatches, forwardOf, placed, shareOf } from "./inputs";
+import type { FitCommunicator, FitData, Forwarded, ForwardOptions, ParallelModel } from "./parts";
 import { pauses } from "./pause";
-import { Reads } from "./reads";
 import { measured } from "./step";
-import { addUp, samplesOf, Totals } from "./totals";
+import { samplesOf, Totals } from "./totals";
 
 /** Options of `evaluate`. */
 export interface EvaluateOptions<Batch> extends ForwardOptions<Batch> {
@@ -16,6 +15,8 @@ export interface EvaluateOptions<Batch> extends ForwardOptions<Batch> {
   readonly metrics?: readonly Metric[];
   /** false runs each batch eagerly. Default true. */
   readonly compile?: boolean;
+  /** Measures on all ranks: a `DataLoader` without a sampler is divided among them, and each sample counts once. */
+  readonly communicator?: FitCommunicator;
 }
 
 /** An evaluation that is repeated: its compiled function stays. */
@@ -28,7 +29,7 @@ export class Evaluation<Batch> {
     private readonly module: Module,
     forward: (batch: Batch) => Forwarded,
     private readonly options: EvaluateOptions<Batch>,
-    private readonly communicator: Communicator | undefined,
+    private readonly communicator: FitCommunicator | undefined,
   ) {
     const { metrics = [], compile: isCompiled = true } = options;
     this.#totals = new Totals(metrics);
@@ -54,22 +55,14 @@ export class Evaluation<Batch> {
       }
       await reads.drain();
     });
-    const state = await overRanks(totals, this.communicator);
-    const problem = () => "data to measure on must have batches, got none.";
-    const cure = "Pass a DataLoader, a list, or a function that returns an iterable.";
-    check(state.samples > 0, "BAD_ARGUMENT", "evaluate", problem, cure);
-    return totals.means(state);
+    const sums = await totals.overRanks(this.communicator);
+    checkBatches("evaluate", sums[1]! > 0, () => "data to measure on must have batches, got none.");
+    return totals.means(sums);
   }
 
   dispose(): void {
     this.#dispose();
   }
-}
-
-export async function overRanks(totals: Totals, communicator: Communicator | undefined) {
-  if (communicator === undefined || communicator.size === 1) return totals.state();
-  const states = await communicator.gather(totals.state());
-  return communicator.broadcast(states && addUp(states));
 }
 
 /** Runs `body` with the module and its layers in evaluation mode, and puts each back. */
@@ -95,13 +88,14 @@ export async function evaluate<Batch>(
   model: Module | ParallelModel,
   options: EvaluateOptions<Batch>,
 ): Promise<Record<string, number>> {
-  const kinds = { data: "any", loss: "function", forward: "function", metrics: "array", compile: "boolean" } as const;
-  checkOptions("evaluate", options, kinds);
+  const kinds = { data: "any", loss: "function", forward: "function", metrics: "array" } as const;
+  checkOptions("evaluate", options, { ...kinds, compile: "boolean", communicator: "object" });
   checkMetrics("evaluate", options.metrics);
-  const { module, parallel } = modelOf("evaluate", model);
+  const { module, communicator } = placed("evaluate", model, options.communicator);
   const isMeasured = options.loss !== undefined || options.forward !== undefined;
   const forward = forwardOf("evaluate", module, isMeasured ? options : { loss: () => zeros([]) });
-  const evaluation = new Evaluation(module, forward, options, parallel?.communicator);
+  const data = shareOf(options.data, options.communicator, false);
+  const evaluation = new Evaluation(module, forward, { ...options, data }, communicator);
   try {
     const { loss, ...metrics } = await evaluation.run();
     return isMeasured ? { loss, ...metrics } : metrics;
@@ -111,26 +105,38 @@ export async function evaluate<Batch>(
 }
 
 /**
- * The model's outputs for all batches, one behind the other along the first axis. Batches are inputs, or lists that begin with one.
+ * The model's outputs for all batches, one behind the other along the first axis. Batches are inputs, or lists that begin with one. With a
+ * `communicator` each rank computes its part of a `DataLoader`, and all ranks return all outputs.
  *
  * @returns a tensor for you to dispose of
- * @throws OptError BAD_ARGUMENT for data without a batch, and what the model throws
+ * @throws OptError BAD_ARGUMENT for data without a batch, also on one rank, and what the model throws
  * @example
  * const logits = await predict(model, loader);
  */
-export async function predict(model: Module | ParallelModel, data: FitData<unknown>): Promise<Tensor> {
-  const { module } = modelOf("predict", model);
+export async function predict(
+  model: Module | ParallelModel,
+  data: FitData<unknown>,
+  options: { readonly communicator?: FitCommunicator } = {},
+): Promise<Tensor> {
+  checkOptions("predict", options, { communicator: "object" });
+  const { communicator } = options;
+  const { module } = placed("predict", model, communicator);
   const compiled = compile((input: never) => noGrad(() => module.forward(input) as Tensor));
   const outputs: Tensor[] = [];
   try {
     await evaluating(module, async () => {
-      for await (const batch of batchesOf("predict", data)) {
+      for await (const batch of batchesOf("predict", shareOf(data, communicator, false))) {
         const input = Array.isArray(batch) ? batch[0] : batch;
         outputs.push(compiled(input as never));
       }
     });
-    check(outputs.length > 0, "BAD_ARGUMENT", "predict", () => "data must have a batch, got none.");
-    return keep(tidy(() => concat(outputs)));
+    const isEmpty = outputs.length === 0;
+    const isOneEmpty = communicator ? await communicator.any(isEmpty) : isEmpty;
+    checkBatches("predict", !isOneEmpty, () => "data must have a batch, got none.");
+    const own = keep(tidy(() => concat(outputs)));
+    if (communicator === undefined) return own;
+    outputs.push(own);
+    return keep(await communicator.allGather(own));
   } finally {
     for (const output of outputs) output.dispose();
     compiled.dispose();

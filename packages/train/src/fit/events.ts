@@ -1,9 +1,26 @@
 /** What a run tells about itself: its events, the state that callbacks see, and what they may ask for. */
-import type { CheckpointContents, Communicator } from "@opt/checkpoint";
+import type { CheckpointContents, FileSystem } from "@opt/checkpoint";
 import type { ExponentialMovingAverage } from "@opt/core";
 import type { Module } from "@opt/nn";
-import type { History } from "./history";
-import type { FitOptimizer } from "./parts";
+import type { FitCommunicator, FitOptimizer } from "./parts";
+
+/** Numbers of one epoch: `loss`, `val_loss`, each metric as `accuracy` and `val_accuracy`. On several ranks, of all samples. */
+export interface EpochRecord {
+  /** Mean over the samples of the epoch. */
+  readonly loss: number;
+  /** Learning rate of the first group after the epoch. */
+  readonly lr: number;
+  /** Of training, without validation. */
+  readonly seconds: number;
+  readonly [name: string]: number;
+}
+
+/** Returned by `fit`. */
+export interface History {
+  readonly epochs: EpochRecord[];
+  /** The loss of every step, on this rank. */
+  readonly losses: number[];
+}
 
 /** The events of a run, in the order in which they come. `save` follows each checkpoint. */
 export type FitEventType = (typeof fitEvents)[number];
@@ -50,8 +67,8 @@ export interface FitState {
   readonly history: History;
   /** Whether epochs have numbers of validation: `val_loss` and the like. */
   readonly hasValidation: boolean;
-  /** Of the data-parallel model; undefined in one process. */
-  readonly communicator: Communicator | undefined;
+  /** Undefined in one process. */
+  readonly communicator: FitCommunicator | undefined;
   /** The folder of the last checkpoint; undefined before the first. */
   readonly checkpoint: string | undefined;
   /** What ended the run, at `trainEnd`; undefined where nothing failed. */
@@ -63,8 +80,8 @@ export interface FitState {
 /** What a callback may ask of a run. */
 export interface FitControl {
   /**
-   * Set it to true: the run ends after this step. A checkpoint keeps it, so a resumed run trains no further, unless it is false after
-   * `onTrainBegin`. To go on later, end the run by `signal`.
+   * Set it to true: the run ends after this step, on all ranks. A checkpoint keeps it, so a resumed run trains no further, unless it is
+   * false after `onTrainBegin`. To go on later, end the run by `signal`.
    */
   stop: boolean;
   /** Says that a checkpoint was written to `folder`: the other callbacks get `onSave`. */
@@ -87,6 +104,10 @@ export type EventHandler = (state: FitState, control: FitControl) => unknown;
 export interface Callback {
   /** Under which a checkpoint keeps its state. Default: the name of its class. */
   readonly name?: string;
+  /** Where it saves checkpoints: it comes after the other callbacks, and `resume: true` looks there. */
+  readonly saves?: { readonly folder: string; readonly fileSystem?: FileSystem | undefined };
+  /** Only the first of several ranks calls it: for what writes. */
+  readonly firstRankOnly?: boolean;
   onTrainBegin?: EventHandler;
   onEpochBegin?: EventHandler;
   /** Before each optimizer step, with the batch not yet used. */

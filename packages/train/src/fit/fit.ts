@@ -1,8 +1,7 @@
 /** Training: the loop that is otherwise written by hand. */
 import type { Module } from "@opt/nn";
 import { progress } from "../callbacks/progress";
-import type { FitEvent } from "./events";
-import type { History } from "./history";
+import type { FitEvent, History } from "./events";
 import { Loop } from "./loop";
 import { checkFitOptions, type FitOptions } from "./options";
 import type { ParallelModel } from "./parts";
@@ -22,7 +21,7 @@ export interface FitRun extends Promise<History>, AsyncIterable<FitEvent> {}
  * The step is compiled once. A last, smaller batch is another trace. Await the result for the history, or iterate over it for events: the
  * run then waits for each turn of your loop, and `break` stops it. It pauses now and then, so that timers and pages go on.
  *
- * With ranks, pass a `DataParallel` as the model: gradients, losses and metrics are those of all ranks.
+ * On several ranks, pass `communicator: await connect()`, or a `DataParallel` as the model: gradients, losses and metrics are those of all.
  *
  * @throws OptError BAD_ARGUMENT for options out of range and for data without batches; BAD_STATE and MISSING from `resume`; and what the
  * model, the loss, the optimizer and callbacks throw
@@ -46,6 +45,6 @@ export function fit<Batch>(model: Module | ParallelModel, options: FitOptions<Ba
 
 async function* watched<Batch>(loop: Loop<Batch>, result: Promise<History>): AsyncGenerator<FitEvent, void, undefined> {
   result.catch(() => {}); // thrown below
-  yield* loop.dispatcher.events();
+  yield* loop.events();
   await result;
 }

@@ -1,68 +1,93 @@
 /** The loop of `fit`: epochs, batches, optimizer steps, validation. */
-import type { CheckpointContents, Communicator } from "@opt/checkpoint";
-import { check } from "@opt/core";
+import type { CheckpointContents } from "@opt/checkpoint";
 import type { Module } from "@opt/nn";
-import { Dispatcher } from "./dispatcher";
-import { Evaluation, overRanks } from "./evaluate";
-import type { Callback, FitControl, FitState } from "./events";
-import type { EpochRecord, History } from "./history";
-import { batchesOf, type FitOptions, forwardOf, modelOf, WHERE } from "./options";
-import type { ParallelModel } from "./parts";
+import { Reads } from "../metrics/reads";
+import { Stream } from "../stream";
+import { Evaluation } from "./evaluate";
+import {
+  type Callback,
+  type FitControl,
+  type FitEvent,
+  type FitEventType,
+  type FitState,
+  fitEvents,
+  type History,
+  type HookName,
+  hookOf,
+} from "./events";
+import { batchesOf, checkBatches, forwardOf, placed, shareOf } from "./inputs";
+import { type FitOptions, WHERE } from "./options";
+import type { FitCommunicator, ParallelModel, Replica } from "./parts";
 import { pauses } from "./pause";
-import { Reads } from "./reads";
-import { resumeRun, saversLast } from "./resume";
-import { contentsOf, loaderStateOf, type RunParts } from "./run-state";
+import { contentsOf, loaderStateOf, type Run, resumeRun } from "./run-state";
 import { type TrainingStep, trainingStep } from "./step";
 import { samplesOf, Totals } from "./totals";
 
 const STEPS_OF_A_CHECK = 16;
 
-export class Loop<Batch> implements FitState, FitControl, RunParts<Batch> {
+const isPromise = (value: unknown) => typeof (value as PromiseLike<unknown> | undefined)?.then === "function";
+
+export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
   readonly model: Module;
-  readonly communicator: Communicator | undefined;
+  readonly communicator: FitCommunicator | undefined;
+  readonly options: FitOptions<Batch>;
   epoch = 0;
   step = 0;
   epochStep = 0;
   batches = 0;
   seconds = 0;
   isEpochDone = false;
-  readonly history: History = { epochs: [], losses: [] };
-  readonly totals: Totals;
-  readonly dispatcher: Dispatcher;
   stop = false;
   error: unknown;
   checkpoint: string | undefined;
+  readonly history: History = { epochs: [], losses: [] };
+  readonly totals: Totals;
+  /** The loop asks for one more batch after a stop, to see whether the epoch is over. */
+  loader: object | null | undefined;
+  /** Those whose hooks are called, in this order. */
+  readonly #called: Callback[];
   readonly #step: TrainingStep<Batch>;
   readonly #evaluation: Evaluation<Batch> | undefined;
+  /** Made here, of a model that is not one. */
+  readonly #replica: Replica | undefined;
   /** Numbers of the last validation, under their names in history. */
   #validated: Record<string, number> = {};
   readonly #isPlateau: boolean;
   readonly #pause = pauses();
+  /** A reader of events has left. */
+  #isLeft = false;
+  /** On several ranks: that one of them was interrupted. */
+  #agreed: boolean | undefined;
   #hasWarned = false;
   /** The step of the last check. */
   #checked = 0;
-  /** The loop asks for one more batch after a stop, to see whether the epoch is over. */
-  loader: object | null | undefined;
 
   constructor(
     model: Module | ParallelModel,
-    readonly options: FitOptions<Batch>,
+    given: FitOptions<Batch>,
     readonly callbacks: readonly Callback[],
   ) {
-    const { module, parallel } = modelOf(WHERE, model);
-    const { validation, metrics = [], compile } = options;
+    const { module, parallel, communicator } = placed(WHERE, model, given.communicator);
+    const { validation, metrics = [], compile, schedule } = given;
+    this.options = { ...given, data: shareOf(given.data, given.communicator, true) };
     this.model = module;
-    this.communicator = parallel?.communicator;
+    this.communicator = communicator;
     this.totals = new Totals(metrics);
-    const forward = forwardOf(WHERE, module, options);
-    this.#step = trainingStep({ module, parallel, forward, options });
+    const forward = forwardOf(WHERE, module, given);
+    if (parallel === undefined) this.#replica = communicator?.replicate(module);
+    const replica = communicator && communicator.size > 1 ? (parallel ?? this.#replica) : undefined;
+    this.#step = trainingStep({ module, replica, forward, options: this.options });
     if (validation !== undefined) {
-      const measuring = { data: validation, metrics, compile };
-      this.#evaluation = new Evaluation(module, forward, measuring, this.communicator);
+      const measuring = { data: shareOf(validation, given.communicator, false), metrics, compile };
+      this.#evaluation = new Evaluation(module, forward, measuring, communicator);
     }
-    const { kind } = (options.schedule?.stateDict() ?? {}) as { kind?: string };
+    const { kind } = (schedule?.stateDict() ?? {}) as { kind?: string };
     this.#isPlateau = kind === "ReduceLROnPlateau";
-    this.dispatcher = new Dispatcher(saversLast(callbacks), this, this);
+    const agree = () => this.#agree();
+    const agreement = replica ? [{ onTrainBegin: agree, onStepEnd: agree, onEpochEnd: agree }] : [];
+    const own = callbacks.filter(({ firstRankOnly }) => !firstRankOnly || this.#isFirstRank);
+    // A checkpoint has what the other callbacks have done.
+    this.#called = [...own.filter(({ saves }) => !saves), ...agreement, ...own.filter(({ saves }) => saves)];
   }
 
   get optimizer() {
@@ -105,27 +130,51 @@ export class Loop<Batch> implements FitState, FitControl, RunParts<Batch> {
 
   async saved(folder: string): Promise<void> {
     this.checkpoint = folder;
-    await this.dispatcher.emit("save");
+    await this.#emit("onSave");
   }
 
   contents(): Promise<CheckpointContents> {
     return contentsOf(this);
   }
 
+  /** The events from now on. The run waits until each is taken. A reader that leaves early stops it. */
+  async *events(): AsyncGenerator<FitEvent, void, undefined> {
+    const stream = new Stream<FitEvent>();
+    const tell = (type: FitEventType) => (state: FitState) => {
+      const taken = stream.push({ type, state });
+      if (type === "trainEnd") stream.end();
+      return taken;
+    };
+    const reader: Callback = Object.fromEntries(fitEvents.map((type) => [hookOf(type), tell(type)]));
+    this.#called.push(reader);
+    let isWhole = false;
+    try {
+      yield* stream.read();
+      isWhole = true;
+    } finally {
+      this.#called.splice(this.#called.indexOf(reader), 1);
+      if (!isWhole) this.#isLeft = true;
+    }
+  }
+
   async run(): Promise<History> {
-    const { epochs, options } = this;
     const errors: unknown[] = [];
     try {
       let skipped = await resumeRun(this);
-      await this.dispatcher.emit("trainBegin");
-      if (this.stop) this.#warnOfEnd();
-      while (this.epoch < epochs && !this.#isStopping) {
+      await this.#emit("onTrainBegin");
+      const cure = "To go on, set control.stop to false in onTrainBegin.";
+      if (this.stop) this.#warn(`a callback has ended this run at step ${this.step}: nothing is trained. ${cure}`);
+      while (this.epoch < this.epochs && !this.#isStopping) {
         if (!this.model.training) this.model.train();
         await this.#swap("train");
-        setEpoch(options.data, this.epoch);
+        setEpoch(this.options.data, this.epoch);
         if (this.batches === 0) this.totals.reset();
-        await this.dispatcher.emit("epochBegin");
-        this.#checkNext();
+        await this.#emit("onEpochBegin");
+        // A check runs the step eagerly: it should cost little where epochs are short.
+        if (this.step - this.#checked >= STEPS_OF_A_CHECK) {
+          this.#checked = this.step;
+          this.#step.checkNext();
+        }
         const isWhole = await this.#trainEpoch(skipped);
         skipped = 0;
         if (isWhole) await this.#endEpoch();
@@ -134,31 +183,59 @@ export class Loop<Batch> implements FitState, FitControl, RunParts<Batch> {
       this.error = error;
       errors.push(error);
     }
-    this.#step.dispose();
-    this.#evaluation?.dispose();
-    errors.push(...(await this.dispatcher.end()));
+    for (const made of [this.#step, this.#evaluation, this.#replica]) made?.dispose();
+    for (const callback of [...this.#called])
+      try {
+        await callback.onTrainEnd?.(this, this);
+      } catch (error) {
+        errors.push(error); // the others have their end all the same
+      }
     if (errors.length > 0) throw errors[0];
     return this.history;
   }
 
+  /** Calls the hooks of an event, one after the other. A promise where one of them takes time. */
+  #emit(hook: HookName, from = 0): Promise<void> | undefined {
+    for (let i = from; i < this.#called.length; i++) {
+      const later = this.#called[i]![hook]?.(this, this);
+      if (isPromise(later)) return (later as Promise<void>).then(() => this.#emit(hook, i + 1));
+    }
+    return undefined;
+  }
+
+  get #isFirstRank(): boolean {
+    return (this.communicator?.rank ?? 0) === 0;
+  }
+
+  get #isInterrupted(): boolean {
+    return this.#isLeft || this.options.signal?.aborted === true;
+  }
+
   get #isStopping(): boolean {
-    return this.stop || this.dispatcher.isLeft || this.options.signal?.aborted === true;
+    return this.stop || (this.#agreed ?? this.#isInterrupted);
+  }
+
+  /** All ranks end after the step in which one of them is to end. */
+  async #agree(): Promise<void> {
+    const ranks = this.communicator!;
+    this.#agreed = await ranks.any(this.stop || this.#isInterrupted);
+    if (this.#agreed) this.stop = await ranks.any(this.stop);
   }
 
   /** Returns false if it was stopped before the end. */
   async #trainEpoch(skipped: number): Promise<boolean> {
-    const { totals, dispatcher, options } = this;
-    const { data, accumulate = 1 } = options;
+    const { totals } = this;
+    const { data, accumulate = 1 } = this.options;
     const reads = new Reads();
     const begun = performance.now() - 1000 * this.seconds;
     let waiting = 0; // batches whose gradients wait for the update
     let seen = 0;
     let mean = 0;
     let isStopped = false;
-    const endStep = async () => {
+    const endStep = () => {
       waiting = 0;
       this.seconds = (performance.now() - begun) / 1000;
-      await this.#endStep();
+      return this.#endStep();
     };
     for await (const batch of this.isEpochDone ? [] : batchesOf(WHERE, data)) {
       if (seen++ < skipped) continue;
@@ -167,7 +244,7 @@ export class Loop<Batch> implements FitState, FitControl, RunParts<Batch> {
           await reads.drain();
           return false;
         }
-        const begin = dispatcher.emit("stepBegin");
+        const begin = this.#emit("onStepBegin");
         if (begin) await begin;
       }
       const number = ++waiting;
@@ -182,7 +259,8 @@ export class Loop<Batch> implements FitState, FitControl, RunParts<Batch> {
         if (isLast) this.#noteLoss(mean);
       });
       if (read) await read;
-      if (isLast) await endStep();
+      const end = isLast ? endStep() : undefined;
+      if (end) await end;
       const rest = this.#pause();
       if (rest) await rest;
       if (isLast && this.#isStopping) {
@@ -193,8 +271,7 @@ export class Loop<Batch> implements FitState, FitControl, RunParts<Batch> {
     this.loader = undefined;
     this.isEpochDone = true;
     const problem = () => `the data must have batches in each epoch, got none in epoch ${this.epoch + 1}.`;
-    const cure = "Pass a DataLoader, a list, or a function that returns an iterable.";
-    check(this.batches > 0, "BAD_ARGUMENT", WHERE, problem, cure);
+    checkBatches(WHERE, this.batches > 0, problem);
     await reads.drain();
     if (waiting > 0) {
       await this.#step.update();
@@ -204,27 +281,12 @@ export class Loop<Batch> implements FitState, FitControl, RunParts<Batch> {
     return true;
   }
 
-  async #endStep(): Promise<void> {
-    const { dispatcher } = this;
+  #endStep(): Promise<void> | undefined {
     const { schedule, scheduleEvery = "step" } = this.options;
     if (schedule && scheduleEvery === "step" && !this.#isPlateau) schedule.step();
     this.step++;
     this.epochStep++;
-    const end = dispatcher.emit("stepEnd");
-    if (end) await end;
-  }
-
-  #warnOfEnd(): void {
-    if ((this.communicator?.rank ?? 0) > 0) return;
-    const cure = "To go on, set control.stop to false in onTrainBegin.";
-    console.warn(`[${WHERE}] a callback has ended this run at step ${this.step}: nothing is trained. ${cure}`);
-  }
-
-  /** A check runs the step eagerly: it should cost little where epochs are short. */
-  #checkNext(): void {
-    if (this.step - this.#checked < STEPS_OF_A_CHECK) return;
-    this.#checked = this.step;
-    this.#step.checkNext();
+    return this.#emit("onStepEnd");
   }
 
   #noteLoss(loss: number): void {
@@ -232,28 +294,31 @@ export class Loop<Batch> implements FitState, FitControl, RunParts<Batch> {
     if (this.#hasWarned || !Number.isNaN(loss)) return;
     this.#hasWarned = true;
     const cure = "Lower the learning rate, clip gradients, or find the op with detectAnomaly of @opt/core.";
-    console.warn(`[${WHERE}] the loss should be a number, got NaN in step ${this.history.losses.length}. ${cure}`);
+    this.#warn(`the loss should be a number, got NaN in step ${this.history.losses.length}. ${cure}`);
+  }
+
+  #warn(problem: string): void {
+    if (this.#isFirstRank) console.warn(`[${WHERE}] ${problem}`);
   }
 
   async #endEpoch(): Promise<void> {
-    const { totals, history, options, dispatcher } = this;
-    const { ema, schedule, scheduleEvery } = options;
-    const means = totals.means(await overRanks(totals, this.communicator));
+    const { totals, history } = this;
+    const { ema, schedule, scheduleEvery } = this.options;
+    const means = totals.means(await totals.overRanks(this.communicator));
     if (this.#evaluation !== undefined) {
       await this.#swap("eval");
       const measure = () => this.#evaluation!.run();
       const measured = await (ema ? ema.averaged(measure) : measure());
       await this.#swap("train");
       this.#validated = Object.fromEntries(Object.entries(measured).map(([name, value]) => [`val_${name}`, value]));
-      await dispatcher.emit("evaluate");
+      await this.#emit("onEvaluate");
     }
     if (schedule && this.#isPlateau) schedule.step(this.#validated.val_loss ?? means.loss);
     else if (schedule && scheduleEvery === "epoch") schedule.step();
-    const record: EpochRecord = { ...means, ...this.#validated, lr: this.lr, seconds: this.seconds };
-    history.epochs.push(record);
+    history.epochs.push({ ...means, ...this.#validated, lr: this.lr, seconds: this.seconds });
     this.epoch++;
     Object.assign(this, { epochStep: 0, batches: 0, seconds: 0, isEpochDone: false });
-    await dispatcher.emit("epochEnd");
+    await this.#emit("onEpochEnd");
   }
 
   /** Optimizers that keep other weights for evaluation (schedule-free) have `train` and `eval`. */

@@ -7,13 +7,11 @@ import {
   type Generator,
   type GradScaler,
   show,
-  Tensor,
 } from "@opt/core";
-import type { Module } from "@opt/nn";
 import { checkCounts } from "../check";
-import type { Metric } from "../metrics/metric";
+import { checkMetrics, type Metric } from "../metrics/metric";
 import { type Callback, fitEvents, hookOf } from "./events";
-import type { FitData, FitOptimizer, FitSchedule, Forwarded, ForwardOptions, ParallelModel } from "./parts";
+import type { FitCommunicator, FitData, FitOptimizer, FitSchedule, ForwardOptions } from "./parts";
 
 /** Options of `fit`. */
 export interface FitOptions<Batch> extends ForwardOptions<Batch> {
@@ -36,6 +34,11 @@ export interface FitOptions<Batch> extends ForwardOptions<Batch> {
   readonly accumulate?: number;
   /** false runs each step eagerly. Default true. */
   readonly compile?: boolean;
+  /**
+   * Trains on all ranks: of `connect()`. A `DataLoader` without a sampler is divided among them, by `shard`; other data are this rank's own.
+   * Gradients are averaged, losses and metrics of epochs are those of all samples, and all ranks end after the same step.
+   */
+  readonly communicator?: FitCommunicator;
   /** Default: `[progress()]`. */
   readonly callbacks?: readonly Callback[];
   /** A folder of checkpoints to go on from, or a file of one; true: the folder of the callback `checkpoints`, or from the start where it has none. */
@@ -65,12 +68,13 @@ export function checkFitOptions<Batch>(options: FitOptions<Batch>): void {
     clip: "object",
     accumulate: "number",
     compile: "boolean",
+    communicator: "object",
     callbacks: "array",
     resume: ["string", "boolean", "object"],
     signal: "any",
     generators: "array",
   });
-  const { optimizer, epochs, accumulate = 1, scheduleEvery = "step", clip, callbacks = [], metrics } = options;
+  const { optimizer, epochs, accumulate, scheduleEvery = "step", clip, callbacks = [], metrics } = options;
   checkMetrics(WHERE, metrics);
   check(epochs !== undefined, "BAD_ARGUMENT", WHERE, () => "epochs must be a number, got undefined.");
   checkCounts(WHERE, { epochs, accumulate });
@@ -80,106 +84,13 @@ export function checkFitOptions<Batch>(options: FitOptions<Batch>): void {
   const isKnown = scheduleEvery === "step" || scheduleEvery === "epoch";
   check(isKnown, "BAD_ARGUMENT", WHERE, () => `scheduleEvery must be "step" or "epoch", got ${show(scheduleEvery)}.`);
   if (clip !== undefined) checkOptions(`${WHERE} clip`, clip, { norm: "number", value: "number" });
-  for (const callback of callbacks) checkCallback(callback);
-}
-
-/** @throws OptError BAD_ARGUMENT */
-function checkCallback(callback: unknown): void {
   const hooks: readonly string[] = fitEvents.map(hookOf);
-  const isObject = typeof callback === "object" && callback !== null;
-  check(
-    isObject,
-    "BAD_ARGUMENT",
-    WHERE,
-    () => `callbacks must be objects, got ${show(callback)}.`,
-    "{ onEpochEnd() {} }",
-  );
-  const unknown = Object.keys(callback as object).find((name) => /^on[A-Z_]/.test(name) && !hooks.includes(name));
-  check(
-    unknown === undefined,
-    "BAD_ARGUMENT",
-    WHERE,
-    () => `there is no event ${unknown}.`,
-    `Use ${hooks.join(", ")}.`,
-  );
-}
-
-/** The module, and the data-parallel model around it. @throws OptError BAD_ARGUMENT */
-export function modelOf(where: string, model: Module | ParallelModel): { module: Module; parallel?: ParallelModel } {
-  const isParallel = typeof (model as ParallelModel | null)?.sync === "function";
-  const module = isParallel ? (model as ParallelModel).module : (model as Module);
-  const isModule = typeof module?.forward === "function" && typeof module.modules === "function";
-  check(
-    isModule,
-    "BAD_ARGUMENT",
-    where,
-    () => `needs a model, got ${show(model)}.`,
-    "A Module, or a DataParallel of one.",
-  );
-  const divided = () => `needs a whole model on each rank, got ${show(model)}.`;
-  const cure = "Use DataParallel, or write the loop: see the guide Divide the whole model.";
-  check(!isParallel || !("namedParameters" in model), "UNSUPPORTED", where, divided, cure);
-  return isParallel ? { module, parallel: model as ParallelModel } : { module };
-}
-
-/** @throws OptError BAD_ARGUMENT for a model without a loss */
-export function forwardOf<Batch>(
-  where: string,
-  model: Module,
-  { loss, forward }: ForwardOptions<Batch>,
-): (batch: Batch) => Forwarded {
-  const one = () => `needs loss or forward, got ${loss && forward ? "both" : "neither"}.`;
-  check(
-    (loss === undefined) !== (forward === undefined),
-    "BAD_ARGUMENT",
-    where,
-    one,
-    "For example loss: crossEntropy.",
-  );
-  if (forward !== undefined)
-    return (batch) => {
-      const result = forward(batch);
-      const forwarded = "loss" in Object(result) ? (result as Forwarded) : { loss: result as Tensor };
-      checkLoss(where, "forward", forwarded.loss);
-      return forwarded;
-    };
-  return (batch) => {
-    const isPair = Array.isArray(batch) && batch.length === 2;
-    check(isPair, "BAD_ARGUMENT", where, () => `batches must be [input, target], got ${show(batch)}.`, "Pass forward.");
-    const [input, target] = batch as unknown as [never, Tensor];
-    const output = model.forward(input) as Tensor;
-    const value = loss!(output, target);
-    checkLoss(where, "loss", value);
-    return { loss: value, output, target };
-  };
-}
-
-/** @throws OptError BAD_ARGUMENT */
-function checkLoss(where: string, name: string, loss: unknown): void {
-  const problem = () => `${name} must return the loss as a tensor, got ${show(loss)}.`;
-  const cure = "Compute it without async and await.";
-  check(loss instanceof Tensor, "BAD_ARGUMENT", where, problem, loss instanceof Promise ? cure : undefined);
-}
-
-/** @throws OptError BAD_ARGUMENT */
-export function checkMetrics(where: string, metrics: readonly unknown[] = []): void {
-  for (const metric of metrics) {
-    const problem = () => `metrics must be a list of metrics, got ${show(metric)}.`;
-    const isMetric = typeof (metric as Metric | null)?.sums === "function";
-    check(isMetric, "BAD_ARGUMENT", where, problem, "For example metrics: [accuracy()].");
+  for (const callback of callbacks as readonly unknown[]) {
+    const problem = () => `callbacks must be objects, got ${show(callback)}.`;
+    const isObject = typeof callback === "object" && callback !== null;
+    check(isObject, "BAD_ARGUMENT", WHERE, problem, "{ onEpochEnd() {} }");
+    const unknown = Object.keys(callback).find((name) => /^on[A-Z_]/.test(name) && !hooks.includes(name));
+    const cure = `Use ${hooks.join(", ")}.`;
+    check(unknown === undefined, "BAD_ARGUMENT", WHERE, () => `there is no event ${unknown}.`, cure);
   }
-}
-
-/** The batches of an epoch. @throws OptError BAD_ARGUMENT */
-export function batchesOf<Batch>(where: string, data: FitData<Batch>): Iterable<Batch> | AsyncIterable<Batch> {
-  const batches = typeof data === "function" ? data() : data;
-  const isIterable = Symbol.iterator in Object(batches) || Symbol.asyncIterator in Object(batches);
-  check(
-    isIterable,
-    "BAD_ARGUMENT",
-    where,
-    () => `data must be iterable, got ${show(batches)}.`,
-    "A DataLoader or a list.",
-  );
-  return batches;
 }

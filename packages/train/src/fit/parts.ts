@@ -1,4 +1,4 @@
-/** What `fit` is given: data, models, losses, optimizers, schedules. */
+/** What `fit` is given: data, models, losses, optimizers, schedules, ranks. */
 import type { Communicator } from "@opt/checkpoint";
 import type { Group, OptimizerState, Tensor } from "@opt/core";
 import type { Module } from "@opt/nn";
@@ -19,12 +19,26 @@ export interface FitSchedule {
   loadStateDict(state: unknown): void;
 }
 
-/** A `DataParallel` of `@opt/parallel`. */
-export interface ParallelModel {
-  readonly module: Module;
-  readonly communicator: Communicator;
+/** What `fit` asks of ranks: the communicator that `connect` of `@opt/parallel` returns has it. */
+export interface FitCommunicator extends Communicator {
+  /** Whether it is true on one rank. */
+  any(value: boolean): Promise<boolean>;
+  allGather(x: Tensor): Promise<Tensor>;
+  /** A `DataParallel` of the model. */
+  replicate(model: Module): Replica;
+}
+
+/** A model whose gradients are averaged over the ranks. */
+export interface Replica {
   sync(): Promise<void>;
   noSync<Result>(body: () => Result): Result;
+  dispose(): void;
+}
+
+/** A `DataParallel` of `@opt/parallel`. */
+export interface ParallelModel extends Replica {
+  readonly module: Module;
+  readonly communicator: FitCommunicator;
   /** A model in parts, such as `FullyShardedDataParallel`, needs a loop of its own. */
   readonly namedParameters?: never;
 }

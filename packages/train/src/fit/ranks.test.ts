@@ -1,34 +1,93 @@
 /** Ranks that train by `fit`. */
 import { spawnSync } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { AdamW } from "@opt/adam-amsgrad";
+import { init } from "@opt/core";
+import type { Module } from "@opt/nn";
+import { connect, DataParallel } from "@opt/parallel";
+import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
+import { begin, optionsOf, words } from "../testing/runs";
+import { evaluate } from "./evaluate";
+import { fit } from "./fit";
 
 interface Trained {
   words: string;
-  epochs: { loss: number; accuracy: number }[];
+  epochs: Record<string, number>[];
+  steps: number;
 }
 
-type Results = Record<"whole" | "sharded" | "resumed", Trained> & { hand: string };
+interface Results {
+  /** With a sampler, by shares, by shares with NAdam. */
+  hand: string[];
+  fits: Trained[];
+  sharded: Trained;
+  interrupted: Trained;
+  resumed: Trained;
+  stopped: number;
+  early: number;
+  lines: string[];
+  alone: Record<string, number>;
+  evaluated: Record<string, number>;
+  outputs: string;
+  predicted: string;
+}
 
-it("two ranks: the words of the loop by hand, metrics of both, and a divided optimizer that is resumed", async () => {
+const RANKS = 2;
+const STEPS = 6; // of 44 rows in batches of 8
+
+it("two ranks have the words of the loop by hand, and end together", async () => {
   const folder = await mkdtemp(join(tmpdir(), "opt-ranks-"));
   const launcher = fileURLToPath(new URL("src/local/cli.ts", import.meta.resolve("@opt/parallel/package.json")));
   const program = fileURLToPath(new URL("../testing/ranks-run.ts", import.meta.url));
   const node = ["--conditions=@opt/source", "--import", import.meta.resolve("tsx")];
-  const { stdout, stderr } = spawnSync(process.execPath, [...node, launcher, "-n", "2", program, folder], {
-    encoding: "utf8",
-    timeout: 120_000,
-  });
+  const run = [...node, launcher, "-n", String(RANKS), program, folder, "cpu"];
+  const { stdout, stderr } = spawnSync(process.execPath, run, { encoding: "utf8", timeout: 120_000 });
   expect(stderr).toBe("");
-  const [first, second] = JSON.parse(stdout) as [Results, Results];
-  for (const { hand, whole, sharded, resumed } of [first, second]) {
-    expect([whole.words, sharded.words, resumed.words]).toEqual([hand, hand, hand]);
-    expect(hand).toBe(first.hand);
-    expect([whole.epochs, sharded.epochs]).toEqual([first.whole.epochs, first.whole.epochs]);
-    expect(resumed.epochs).toEqual(first.whole.epochs);
+  const all = JSON.parse(stdout) as Results[];
+  expect(all).toHaveLength(RANKS);
+  for (const [rank, each] of all.entries()) {
+    const { hand, fits, sharded, interrupted, resumed } = each;
+    expect(fits.map(({ words }) => words)).toEqual(hand);
+    expect(hand).toEqual(all[0]!.hand);
+    expect([sharded.words, resumed.words]).toEqual([hand[1], hand[1]]);
+    expect(fits.map(({ epochs }) => epochs)).toEqual(all[0]!.fits.map(({ epochs }) => epochs));
+    expect(resumed.epochs).toEqual(sharded.epochs);
+    expect([fits[1]!.steps, interrupted.steps, each.stopped, each.early]).toEqual([STEPS, 2, 3, each.early]);
+    expect(each.early).toBe(all[0]!.early);
+    expect(each.evaluated.accuracy).toBe(each.alone.accuracy);
+    expect(each.evaluated.loss).toBeCloseTo(each.alone.loss!, 6);
+    expect(each.predicted).toBe(each.outputs);
+    expect(each.lines).toEqual(rank > 0 ? [] : [`1 ${STEPS / 2}`, "epoch 1/2", `2 ${STEPS}`, "epoch 2/2"]);
   }
+  expect((await readdir(folder)).sort()).toEqual(["board", "checkpoints", "epochs.csv", "stopped"]);
+  expect(await readdir(join(folder, "board"))).toHaveLength(1);
   await rm(folder, { recursive: true });
+});
+
+const adamW = (model: Module) => new AdamW(model.namedParameters(), { lr: 0.02 });
+
+it("one rank has the words of a run without ranks", async () => {
+  await init("js");
+  const communicator = await connect();
+  const run = begin("mlp", adamW, {});
+  await fit(run.model, optionsOf(run, {}));
+  const other = begin("mlp", adamW, {});
+  await fit(other.model, { ...optionsOf(other, {}), communicator });
+  expect(await words(other)).toEqual(await words(run));
+  await fit(other.model, { ...optionsOf(other, {}), communicator }); // the model is free again
+});
+
+it("rejects another communicator than the model's, and what is none", async () => {
+  await init("js");
+  const run = begin("mlp", adamW, {});
+  const options = optionsOf(run, {});
+  const communicator = await connect();
+  expectCode("BAD_ARGUMENT", () => fit(run.model, { ...options, communicator: {} as never }));
+  await expectCode("BAD_ARGUMENT", () => evaluate(run.model, { data: [], communicator: 2 as never }));
+  const parallel = new DataParallel(run.model, await communicator.split(0));
+  expectCode("BAD_ARGUMENT", () => fit(parallel, { ...options, communicator }));
 });

@@ -1,11 +1,12 @@
 /** The state of a run as one tree: what a checkpoint holds, and how a run goes on from it. */
-import type { CheckpointContents, Communicator, Loaded, SavedTensor } from "@opt/checkpoint";
-import { check, defaultGenerator, type OptimizerState, Tensor } from "@opt/core";
+import type { CheckpointContents, FileSystem, Loaded, SavedTensor } from "@opt/checkpoint";
+import { check, defaultGenerator, OptError, type OptimizerState, show, Tensor } from "@opt/core";
 import type { Module } from "@opt/nn";
-import type { Callback } from "./events";
-import type { EpochRecord, History } from "./history";
+import { mapTree } from "../tree";
+import type { Callback, EpochRecord, History } from "./events";
 import { type FitOptions, WHERE } from "./options";
-import type { Totals, TotalsState } from "./totals";
+import type { FitCommunicator } from "./parts";
+import type { Totals } from "./totals";
 
 /** Where a run stands, in plain numbers. */
 export interface Position {
@@ -23,11 +24,24 @@ export interface Position {
   stop: boolean;
 }
 
+/** Everything of a run that has state. */
+export interface Run<Batch> extends Position {
+  readonly model: Module;
+  readonly options: FitOptions<Batch>;
+  readonly callbacks: readonly Callback[];
+  readonly communicator: FitCommunicator | undefined;
+  readonly totals: Totals;
+  readonly history: History;
+  /** Where the data stood when the run was stopped. */
+  readonly loader?: object | null | undefined;
+}
+
 /** What each rank has of its own. */
 interface RankState {
   readonly generators: readonly object[];
   readonly loader: object | null;
-  readonly totals: TotalsState;
+  /** As text, for JSON has no NaN. */
+  readonly sums: readonly string[];
 }
 
 /** Beside `optimizer` among the values of a checkpoint. Its tensors are among the checkpoint's, under dotted names. */
@@ -45,33 +59,21 @@ interface SavedRun {
 
 const ROOT = "fit";
 
-/** Everything of a run that has state. */
-export interface RunParts<Batch> extends Position {
-  readonly model: Module;
-  readonly options: FitOptions<Batch>;
-  readonly callbacks: readonly Callback[];
-  readonly communicator: Communicator | undefined;
-  readonly totals: Totals;
-  readonly history: History;
-  /** Where the data stood when the run was stopped. */
-  readonly loader?: object | null | undefined;
-}
-
 interface Stateful {
   stateDict(): object;
   loadStateDict(state: unknown): void;
 }
 
 const statefulOf = (data: unknown): Stateful | undefined => {
-  const hasState = typeof (data as Stateful)?.stateDict === "function";
-  return hasState && typeof (data as Stateful).loadStateDict === "function" ? (data as Stateful) : undefined;
+  const { stateDict, loadStateDict } = (data ?? {}) as Partial<Stateful>;
+  return typeof stateDict === "function" && typeof loadStateDict === "function" ? (data as Stateful) : undefined;
 };
 
 /** Null for data without a state. */
 export const loaderStateOf = (data: unknown): object | null => statefulOf(data)?.stateDict() ?? null;
 
-export async function contentsOf<Batch>(parts: RunParts<Batch>): Promise<CheckpointContents> {
-  const { model, options, callbacks, communicator, totals, history } = parts;
+export async function contentsOf<Batch>(run: Run<Batch>): Promise<CheckpointContents> {
+  const { model, options, callbacks, communicator, totals, history } = run;
   const { optimizerContents } = await import("@opt/checkpoint");
   const { optimizer, ema, scaler, schedule, data, generators = [] } = options;
   const sharded = optimizer as { contents?(): Promise<{ tensors: Record<string, SavedTensor>; values: object }> };
@@ -80,12 +82,11 @@ export async function contentsOf<Batch>(parts: RunParts<Batch>): Promise<Checkpo
     : optimizerContents((await optimizer.stateDict()) as OptimizerState);
   const own: RankState = {
     generators: [defaultGenerator, ...generators].map((generator) => generator.stateDict()),
-    loader: parts.loader === undefined ? loaderStateOf(data) : parts.loader,
-    totals: totals.state(),
+    loader: run.loader === undefined ? loaderStateOf(data) : run.loader,
+    sums: totals.sums.map(String),
   };
-  const tensors: Record<string, SavedTensor> = { ...model.stateDict(), ...optimizing.tensors };
-  const { epoch, step, epochStep, batches, seconds, isEpochDone, stop } = parts;
-  const run = {
+  const { epoch, step, epochStep, batches, seconds, isEpochDone, stop } = run;
+  const saved = {
     position: { epoch, step, epochStep, batches, seconds, isEpochDone, stop: Boolean(stop) } satisfies Position,
     epochs: history.epochs,
     losses: history.losses.length > 0 ? Float32Array.from(history.losses) : null,
@@ -93,17 +94,37 @@ export async function contentsOf<Batch>(parts: RunParts<Batch>): Promise<Checkpo
     ema: ema?.stateDict() ?? null,
     scaler: scaler?.stateDict() ?? null,
     schedule: schedule?.stateDict() ?? null,
-    callbacks: mapped(named(callbacks), (callback) => (callback as Callback).stateDict!()),
+    callbacks: Object.fromEntries(Object.entries(named(callbacks)).map(([name, each]) => [name, each.stateDict!()])),
   };
-  return { step, tensors, values: { ...optimizing.values, fit: cut(run, ROOT, tensors) as never } };
+  const tensors: Record<string, SavedTensor> = { ...model.stateDict(), ...optimizing.tensors };
+  // As JSON: tensors leave null in their places. By their role they are not the model's, as a converted checkpoint tells them apart.
+  const tree = mapTree(
+    saved,
+    (leaf, path) => {
+      if (typeof leaf === "number" && !Number.isFinite(leaf)) return String(leaf);
+      const isList = leaf instanceof Float32Array;
+      if (!isList && !(leaf instanceof Tensor)) return leaf;
+      const tensor = isList ? { dtype: "F32", shape: [leaf.length], data: leaf } : { tensor: leaf };
+      tensors[path] = { ...tensor, role: "state" };
+      return null;
+    },
+    ROOT,
+  );
+  return { step, tensors, values: { ...optimizing.values, fit: tree as never } };
 }
 
 /** Takes over what `contentsOf` gave. Returns the batches of the epoch that are to be skipped, where the data cannot go on by themselves. */
-export async function loadRun<Batch>(parts: RunParts<Batch>, loaded: Loaded<Tensor>): Promise<number> {
-  const { model, options, callbacks, communicator, totals, history } = parts;
+async function loadRun<Batch>(run: Run<Batch>, loaded: Loaded<Tensor>): Promise<number> {
+  const { model, options, callbacks, communicator, totals, history } = run;
   const { optimizer, ema, scaler, schedule, data, generators = [] } = options;
   const { tensors, values } = loaded;
-  const saved = join(values.fit, ROOT, tensors) as SavedRun | undefined;
+  const put = (leaf: unknown, path: string) =>
+    leaf === null
+      ? (tensors[path] ?? null)
+      : ["NaN", "Infinity", "-Infinity"].includes(leaf as string)
+        ? Number(leaf)
+        : leaf;
+  const saved = mapTree(values.fit, put, ROOT) as SavedRun | undefined;
   const problem = () => "the checkpoint must be one of fit, got another one.";
   const cure = "Load its weights with model.loadStateDict, and leave out resume.";
   check(saved?.position, "BAD_STATE", WHERE, problem, cure);
@@ -118,7 +139,7 @@ export async function loadRun<Batch>(parts: RunParts<Batch>, loaded: Loaded<Tens
   if (scaler && saved.scaler) scaler.loadStateDict(saved.scaler);
   if (schedule && saved.schedule) schedule.loadStateDict(saved.schedule);
   loadCallbacks(named(callbacks), saved.callbacks);
-  Object.assign(parts, saved.position);
+  Object.assign(run, saved.position);
   history.epochs.push(...saved.epochs);
   history.losses.push(...((await saved.losses?.data()) ?? []));
   const own = saved.ranks[communicator?.rank ?? 0];
@@ -126,10 +147,10 @@ export async function loadRun<Batch>(parts: RunParts<Batch>, loaded: Loaded<Tens
   [defaultGenerator, ...generators].forEach((generator, i) => {
     generator.loadStateDict(own.generators[i]);
   });
-  totals.load(own.totals);
+  totals.load(own.sums.map(Number));
   const loader = statefulOf(data);
   if (own.loader && loader) loader.loadStateDict(own.loader);
-  return loader ? 0 : parts.batches;
+  return loader ? 0 : run.batches;
 }
 
 /** Callbacks that have a state, by name: the second one of a name has -2 behind it. Their places in the list may change. */
@@ -146,40 +167,45 @@ function named(callbacks: readonly Callback[]): Record<string, Callback> {
 }
 
 function loadCallbacks(callbacks: Record<string, Callback>, states: SavedRun["callbacks"]): void {
-  for (const [name, callback] of Object.entries(callbacks)) {
+  const warn = (problem: string) => console.warn(`[${WHERE}] ${problem}`);
+  for (const [name, callback] of Object.entries(callbacks))
     if (name in states) callback.loadStateDict?.(states[name]!);
-    else console.warn(`[${WHERE}] the checkpoint must have the state of ${name}, got none. It begins anew.`);
-  }
+    else warn(`the checkpoint must have the state of ${name}, got none. It begins anew.`);
   for (const name of Object.keys(states).filter((each) => !(each in callbacks)))
-    console.warn(
-      `[${WHERE}] the state of ${name} in the checkpoint needs its callback, got none. Add it to callbacks.`,
-    );
+    warn(`the state of ${name} in the checkpoint needs its callback, got none. Add it to callbacks.`);
 }
 
-/**
- * The tree as JSON: its tensors go to `tensors` under dotted names, and numbers that JSON lacks become text.
- * By their role the tensors are not the model's: a converted checkpoint has them beside `model`.
- */
-function cut(tree: unknown, path: string, tensors: Record<string, SavedTensor>): unknown {
-  if (tree instanceof Tensor || tree instanceof Float32Array) {
-    const saved = tree instanceof Tensor ? { tensor: tree } : { dtype: "F32", shape: [tree.length], data: tree };
-    tensors[path] = { ...saved, role: "state" };
-    return null;
+/** Returns the batches to skip, see `loadRun`. @throws OptError MISSING where `resume` names a folder without a checkpoint; BAD_STATE for that of another run */
+export async function resumeRun<Batch>(run: Run<Batch>): Promise<number> {
+  const { resume = false } = run.options;
+  if (resume === false) return 0;
+  const place = run.callbacks.find(({ saves }) => saves !== undefined)?.saves;
+  const problem = () => "resume: true needs the callback checkpoints(folder), got none.";
+  check(resume !== true || place, "BAD_ARGUMENT", WHERE, problem, 'Or name the folder: resume: "runs/a".');
+  const { loadCheckpoint } = await import("@opt/checkpoint");
+  const loaded = await (resume === true
+    ? ifThere(loadCheckpoint(place!.folder, elsewhere(place!.fileSystem)))
+    : loadCheckpoint(resume));
+  if (loaded === undefined) return 0;
+  try {
+    return await loadRun(run, loaded);
+  } catch (error) {
+    if (!(error instanceof OptError && error.code === "BAD_STATE")) throw error;
+    const from = show(resume === true ? place!.folder : resume);
+    const problem = `resume must name a checkpoint of this run, got one of ${from} that does not fit: ${error.message}`;
+    const cure = "Or train anew: leave out resume, and save elsewhere.";
+    throw new OptError("BAD_STATE", WHERE, problem, cure, { cause: error });
+  } finally {
+    for (const tensor of Object.values(loaded.tensors)) tensor.dispose();
   }
-  if (typeof tree === "number") return Number.isFinite(tree) ? tree : String(tree);
-  return mapped(tree, (value, key) => cut(value, `${path}.${key}`, tensors));
 }
 
-/** The inverse. */
-function join(tree: unknown, path: string, tensors: Readonly<Record<string, Tensor>>): unknown {
-  if (tree === null && path in tensors) return tensors[path];
-  if (tree === "NaN" || tree === "Infinity" || tree === "-Infinity") return Number(tree);
-  return mapped(tree, (value, key) => join(value, `${path}.${key}`, tensors));
-}
+/** The option, where it is given. */
+export const elsewhere = (fileSystem: FileSystem | undefined) => (fileSystem === undefined ? {} : { fileSystem });
 
-/** A copy of a list or object with each value changed; others are left as they are. */
-export function mapped(tree: unknown, change: (value: unknown, key: string) => unknown): unknown {
-  if (typeof tree !== "object" || tree === null) return tree;
-  const entries = Object.entries(tree).map(([key, value]) => [key, change(value, key)]);
-  return Array.isArray(tree) ? entries.map(([, value]) => value) : Object.fromEntries(entries);
-}
+/** Undefined where nothing is there. */
+export const ifThere = <Value>(value: Promise<Value>): Promise<Value | undefined> =>
+  value.catch((error: { code?: string }) => {
+    if (error.code !== "MISSING") throw error;
+    return undefined;
+  });

@@ -2,13 +2,14 @@
 import { type Compiled, check, clipGradNorm, clipGradValue, compile, concat, type Tensor, tidy } from "@opt/core";
 import type { Module } from "@opt/nn";
 import type { Metric } from "../metrics/metric";
-import { answersAtOnce } from "../metrics/read-then";
+import { answersAtOnce } from "../metrics/reads";
 import { type FitOptions, WHERE } from "./options";
-import type { FitOptimizer, Forwarded, ParallelModel } from "./parts";
+import type { FitOptimizer, Forwarded, Replica } from "./parts";
 
 interface Parts<Batch> {
   readonly module: Module;
-  readonly parallel: ParallelModel | undefined;
+  /** On several ranks. */
+  readonly replica: Replica | undefined;
   readonly forward: (batch: Batch) => Forwarded;
   readonly options: FitOptions<Batch>;
 }
@@ -28,10 +29,9 @@ export interface TrainingStep<Batch> {
   dispose(): void;
 }
 
-export function trainingStep<Batch>({ module, parallel, forward, options }: Parts<Batch>): TrainingStep<Batch> {
+export function trainingStep<Batch>({ module, replica, forward, options }: Parts<Batch>): TrainingStep<Batch> {
   const { optimizer, scaler, ema, clip, accumulate = 1, metrics = [], compile: isCompiled = true } = options;
   const trained = optimizer.groups.flatMap(({ params }) => params);
-  const isAlone = parallel === undefined || parallel.communicator.size === 1;
   const made: Pick<Compiled<never, unknown>, "checkNext" | "dispose">[] = [];
   const wrap = <Args extends unknown[], Result extends Tensor | undefined>(f: (...args: Args) => Result) => {
     if (!isCompiled) return (...args: Args) => tidy(() => f(...args)?.detach()) as Result;
@@ -45,7 +45,7 @@ export function trainingStep<Batch>({ module, parallel, forward, options }: Part
     const { loss } = forwarded;
     const share = accumulate > 1 ? loss.div(accumulate) : loss;
     (scaler ? scaler.scale(share) : share).backward();
-    warnWithoutGradients(isAlone && !isSharded(optimizer) ? trained : module.parameters());
+    warnWithoutGradients(replica === undefined && !isSharded(optimizer) ? trained : module.parameters());
     return measured(forwarded, metrics);
   };
   const beforeStep = () => {
@@ -73,22 +73,17 @@ export function trainingStep<Batch>({ module, parallel, forward, options }: Part
     return result;
   });
   return {
-    backward: isAlone ? alone : (batch) => parallel.noSync(() => alone(batch)),
+    backward: replica ? (batch) => replica.noSync(() => alone(batch)) : alone,
     whole:
-      isAlone && !waits
-        ? inOne
-        : async (batch) => {
+      replica || waits
+        ? async (batch) => {
             const result = alone(batch);
-            await parallel?.sync();
+            await replica?.sync();
             await update();
             return result;
-          },
-    update: isAlone
-      ? update
-      : async () => {
-          await parallel.sync();
-          await update();
-        },
+          }
+        : inOne,
+    update: replica ? () => replica.sync().then(update) : update,
     checkNext() {
       for (const each of made) each.checkNext();
     },

@@ -1,80 +1,62 @@
-/** Sums of an epoch: the loss by samples, and the metrics. */
+/** Sums of an epoch: of losses, of samples, and what metrics add. */
 import { Tensor } from "@opt/core";
 import type { Metric } from "../metrics/metric";
-
-/** Plain JSON. */
-export interface TotalsState {
-  loss: number;
-  samples: number;
-  metrics: number[][];
-}
+import type { FitCommunicator } from "./parts";
 
 export class Totals {
-  #loss = 0;
-  #read = 0;
-  /** Samples that were handed in, also those whose loss is still on its way. */
+  /** Losses x samples, samples, and the sums of each metric. Those of ranks add up. */
+  sums: number[] = [];
+  /** Samples that were handed in, also those whose loss is on its way. */
   samples = 0;
   /** Loss of the last batch that was read. */
   last = Number.NaN;
 
-  constructor(readonly metrics: readonly Metric[]) {}
+  constructor(private readonly metrics: readonly Metric[]) {
+    this.reset();
+  }
 
   reset(): void {
-    this.#loss = 0;
-    this.#read = 0;
-    this.samples = 0;
-    for (const metric of this.metrics) metric.reset();
+    this.load(new Array(this.metrics.reduce((size, metric) => size + metric.state().length, 2)).fill(0));
+  }
+
+  /** Goes on from sums. */
+  load(sums: readonly number[]): void {
+    this.sums = [...sums];
+    this.samples = sums[1]!;
   }
 
   /** @param values the loss, and what the metrics add */
   add(values: ArrayLike<number>, samples: number): void {
+    const { sums } = this;
     this.last = values[0]!;
-    this.#loss += this.last * samples;
-    this.#read += samples;
-    let at = 1;
-    for (const metric of this.metrics) {
-      const { length } = metric.state();
-      metric.add(Array.prototype.slice.call(values, at, at + length));
-      at += length;
-    }
+    sums[0]! += this.last * samples;
+    sums[1]! += samples;
+    for (let i = 1; i < values.length; i++) sums[i + 1]! += values[i]!;
   }
 
   /** Means by name, of these sums or of those given. */
-  means(state: TotalsState = this.state()): { loss: number; [name: string]: number } {
-    const values = this.metrics.map((metric, i) => [metric.name, metric.value(state.metrics[i])]);
-    return { loss: state.loss / state.samples, ...Object.fromEntries(values) };
-  }
-
-  state(): TotalsState {
-    return { loss: this.#loss, samples: this.#read, metrics: this.metrics.map((metric) => [...metric.state()]) };
-  }
-
-  /** Goes on from a state. @param metrics whose sums are added to fresh ones */
-  load({ loss, samples, metrics }: TotalsState): void {
-    this.reset();
-    this.#loss = loss;
-    this.#read = samples;
-    this.samples = samples;
-    this.metrics.forEach((metric, i) => {
-      metric.add(metrics[i]!);
+  means(sums: readonly number[] = this.sums): { loss: number; [name: string]: number } {
+    let at = 2;
+    const values = this.metrics.map((metric) => {
+      const own = sums.slice(at, at + metric.state().length);
+      at += own.length;
+      return [metric.name, metric.value(own)];
     });
+    return { loss: sums[0]! / sums[1]!, ...Object.fromEntries(values) };
+  }
+
+  /** Sums of all ranks. As text, for JSON has no NaN. */
+  async overRanks(ranks: FitCommunicator | undefined): Promise<number[]> {
+    if (ranks === undefined || ranks.size === 1) return this.sums;
+    const all = await ranks.gather(this.sums.map(String));
+    const sums = all && this.sums.map((_, i) => String(all.reduce((sum, own) => sum + Number(own[i]), 0)));
+    return (await ranks.broadcast(sums)).map(Number);
   }
 }
 
-/** Rows of a batch: those of its last tensor with axes. */
+/** Rows of a batch: those of its first tensor. */
 export function samplesOf(batch: unknown): number {
-  if (batch instanceof Tensor) return batch.shape[0] ?? 1;
-  const fields = typeof batch === "object" && batch !== null ? Object.values(batch) : [];
-  for (const field of fields) if (field instanceof Tensor) return field.shape[0] ?? 1;
-  return 1;
-}
-
-/** Adds up over ranks. */
-export function addUp(states: readonly TotalsState[]): TotalsState {
-  const sum = (numbers: readonly number[]) => numbers.reduce((a, b) => a + b, 0);
-  return {
-    loss: sum(states.map(({ loss }) => loss)),
-    samples: sum(states.map(({ samples }) => samples)),
-    metrics: states[0]!.metrics.map((list, m) => list.map((_, i) => sum(states.map(({ metrics }) => metrics[m]![i]!)))),
-  };
+  const fields = typeof batch === "object" && batch !== null ? [batch, ...Object.values(batch)] : [];
+  const first = fields.find((field) => field instanceof Tensor) as Tensor | undefined;
+  return first?.shape[0] ?? 1;
 }

@@ -1,10 +1,12 @@
 /** The learning-rate range test (Smith 2015): one short run with a rate that grows in each step. */
-import { check, checkOptions, keep, show, Tensor, tidy } from "@opt/core";
+import { check, checkOptions, show } from "@opt/core";
 import type { Module } from "@opt/nn";
 import { checkCounts } from "../check";
-import { batchesOf, checkFitOptions, forwardOf } from "../fit/options";
+import { batchesOf, checkBatches, forwardOf } from "../fit/inputs";
+import { checkFitOptions } from "../fit/options";
 import type { FitData, FitOptimizer, ForwardOptions } from "../fit/parts";
 import { trainingStep } from "../fit/step";
+import { copyTree, freeTree } from "../tree";
 
 export interface FindLearningRateOptions<Batch> extends ForwardOptions<Batch> {
   readonly data: FitData<Batch>;
@@ -51,14 +53,14 @@ export async function findLearningRate<Batch>(
   checkCounts(WHERE, { steps }, 2);
   const { optimizer, data } = rest;
   const forward = forwardOf(WHERE, model, rest);
-  const step = trainingStep({ module: model, parallel: undefined, forward, options: { ...rest, epochs: 1 } });
-  const restore = await snapshot(model, optimizer);
+  const step = trainingStep({ module: model, replica: undefined, forward, options: { ...rest, epochs: 1 } });
+  const before = copyTree({ model: model.stateDict(), optimizer: await optimizer.stateDict() });
   const found: LearningRates = { rates: [], losses: [], suggestion: from };
   try {
     let mean = 0;
     let least = Number.POSITIVE_INFINITY;
     while (found.rates.length < steps) {
-      const before = found.rates.length;
+      const done = found.rates.length;
       for await (const batch of batchesOf(WHERE, data)) {
         const number = found.rates.length;
         const rate = from * (to / from) ** (number / (steps - 1));
@@ -74,13 +76,14 @@ export async function findLearningRate<Batch>(
         if (found.rates.length === steps || !(smooth <= DIVERGED * least))
           return { ...found, suggestion: steepest(found) };
       }
-      const empty = () => "the data must have batches, got none.";
-      check(found.rates.length > before, "BAD_ARGUMENT", WHERE, empty);
+      checkBatches(WHERE, found.rates.length > done, () => "the data must have batches, got none.");
     }
     return found;
   } finally {
     step.dispose();
-    restore();
+    model.loadStateDict(before.model);
+    optimizer.loadStateDict(before.optimizer);
+    freeTree(before);
   }
 }
 
@@ -90,24 +93,4 @@ function steepest({ rates, losses }: LearningRates): number {
   let best = 1;
   for (let i = 1; i < losses.length - 1; i++) if (slope(i) < slope(best)) best = i;
   return rates[Math.min(best, rates.length - 1)]!;
-}
-
-/** Copies weights, buffers and optimizer state. Returns what puts them back. */
-async function snapshot(model: Module, optimizer: FitOptimizer): Promise<() => void> {
-  const copy = <State extends Readonly<Record<string, unknown>>>(state: State) =>
-    Object.fromEntries(
-      Object.entries(state).map(([name, value]) => [
-        name,
-        value instanceof Tensor ? keep(tidy(() => value.clone())) : value,
-      ]),
-    );
-  const weights = copy(model.stateDict());
-  const { groups, state } = await optimizer.stateDict();
-  const states = Object.fromEntries(Object.entries(state).map(([name, entry]) => [name, copy(entry)]));
-  return () => {
-    model.loadStateDict(weights as never);
-    optimizer.loadStateDict({ groups, state: states } as never);
-    for (const value of [weights, ...Object.values(states)].flatMap((each) => Object.values(each)))
-      if (value instanceof Tensor) value.dispose();
-  };
 }

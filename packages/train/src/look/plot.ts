@@ -1,6 +1,6 @@
 /** Curves as a picture: SVG text, or blocks for a terminal. */
 import { check, checkOptions, show } from "@opt/core";
-import type { History } from "../fit/history";
+import type { History } from "../fit/events";
 
 export interface PlotOptions {
   /** "svg": a picture for pages and files. "blocks": lines of text. Default "svg". */

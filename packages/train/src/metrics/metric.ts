@@ -1,6 +1,6 @@
 /** Metrics: sums over batches that add up over steps and ranks. */
-import { noGrad, type Tensor, tidy } from "@opt/core";
-import { readThen } from "./read-then";
+import { check, noGrad, show, type Tensor, tidy } from "@opt/core";
+import { readThen } from "./reads";
 
 /**
  * A number that is streamed over batches. Its state is a list of sums, so those of several ranks add up. `sumMetric` makes your own.
@@ -21,8 +21,6 @@ export interface Metric {
   state(): readonly number[];
   /** What a batch adds to the state, as one tensor: `fit` computes it inside its compiled step. */
   sums(output: Tensor, target: Tensor): Tensor;
-  /** Adds such sums, once they were read. */
-  add(sums: ArrayLike<number>): void;
 }
 
 /** What a metric is made of. */
@@ -54,7 +52,6 @@ export function sumMetric({ name, size, sums, value }: MetricDefinition): Metric
   return {
     name,
     sums,
-    add,
     update: (output, target) =>
       readThen(
         noGrad(() => tidy(() => sums(output, target))),
@@ -66,4 +63,13 @@ export function sumMetric({ name, size, sums, value }: MetricDefinition): Metric
     },
     state: () => [...state],
   };
+}
+
+/** @throws OptError BAD_ARGUMENT */
+export function checkMetrics(where: string, metrics: readonly unknown[] = []): void {
+  for (const metric of metrics) {
+    const problem = () => `metrics must be a list of metrics, got ${show(metric)}.`;
+    const isMetric = typeof (metric as Metric | null)?.sums === "function";
+    check(isMetric, "BAD_ARGUMENT", where, problem, "For example metrics: [accuracy()].");
+  }
 }

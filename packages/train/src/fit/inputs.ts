@@ -1,0 +1,84 @@
+/** Models, data and losses as loops use them, checked. */
+import { check, show, Tensor } from "@opt/core";
+import type { Module } from "@opt/nn";
+import type { FitCommunicator, FitData, Forwarded, ForwardOptions, ParallelModel } from "./parts";
+
+/** A model, and the ranks that it is on. */
+export interface Placed {
+  readonly module: Module;
+  readonly communicator: FitCommunicator | undefined;
+  /** The model was given with its communicator. */
+  readonly parallel: ParallelModel | undefined;
+}
+
+/** @throws OptError BAD_ARGUMENT for what is no model or communicator; UNSUPPORTED for a model in parts */
+export function placed(where: string, model: Module | ParallelModel, given: FitCommunicator | undefined): Placed {
+  const isParallel = typeof (model as ParallelModel | null)?.sync === "function";
+  const parallel = isParallel ? (model as ParallelModel) : undefined;
+  const module = parallel?.module ?? (model as Module);
+  const isModule = typeof module?.forward === "function" && typeof module.modules === "function";
+  const noModel = () => `needs a model, got ${show(model)}.`;
+  check(isModule, "BAD_ARGUMENT", where, noModel, "A Module, or a DataParallel of one.");
+  const divided = () => `needs a whole model on each rank, got ${show(model)}.`;
+  const cure = "Use DataParallel, or write the loop: see the guide Divide the whole model.";
+  check(!parallel || !("namedParameters" in parallel), "UNSUPPORTED", where, divided, cure);
+  const isOurs = given === undefined || typeof given.replicate === "function";
+  const problem = () => `communicator must be one of @opt/parallel, got ${show(given)}.`;
+  check(isOurs, "BAD_ARGUMENT", where, problem, "communicator: await connect()");
+  const another = () => "communicator must be that of the model, got another one.";
+  check(!given || !parallel || given === parallel.communicator, "BAD_ARGUMENT", where, another, "Leave it out.");
+  return { module, parallel, communicator: given ?? parallel?.communicator };
+}
+
+/**
+ * This rank's share of a loader that does not divide itself.
+ *
+ * @param even as many batches on each rank, though samples come twice
+ */
+export function shareOf<Data>(data: Data, communicator: FitCommunicator | undefined, even: boolean): Data {
+  const { shard, sampler } = (data ?? {}) as { shard?(ranks: object, how: object): Data; sampler?: object };
+  const isWhole = typeof shard === "function" && sampler === undefined && communicator !== undefined;
+  return isWhole && communicator.size > 1 ? shard.call(data, communicator, { even }) : data;
+}
+
+/** @throws OptError BAD_ARGUMENT for a model without a loss */
+export function forwardOf<Batch>(
+  where: string,
+  model: Module,
+  { loss, forward }: ForwardOptions<Batch>,
+): (batch: Batch) => Forwarded {
+  const one = () => `needs loss or forward, got ${loss && forward ? "both" : "neither"}.`;
+  check((loss === undefined) !== (forward === undefined), "BAD_ARGUMENT", where, one, "Such as loss: crossEntropy.");
+  const checked = (name: string, forwarded: Forwarded) => {
+    const problem = () => `${name} must return the loss as a tensor, got ${show(forwarded.loss)}.`;
+    const cure = (forwarded.loss as unknown) instanceof Promise ? "Compute it without async and await." : undefined;
+    check(forwarded.loss instanceof Tensor, "BAD_ARGUMENT", where, problem, cure);
+    return forwarded;
+  };
+  if (forward !== undefined)
+    return (batch) => {
+      const result = forward(batch);
+      return checked("forward", "loss" in Object(result) ? (result as Forwarded) : { loss: result as Tensor });
+    };
+  return (batch) => {
+    const isPair = Array.isArray(batch) && batch.length === 2;
+    check(isPair, "BAD_ARGUMENT", where, () => `batches must be [input, target], got ${show(batch)}.`, "Pass forward.");
+    const [input, target] = batch as unknown as [never, Tensor];
+    const output = model.forward(input) as Tensor;
+    return checked("loss", { loss: loss!(output, target), output, target });
+  };
+}
+
+/** The batches of an epoch. @throws OptError BAD_ARGUMENT */
+export function batchesOf<Batch>(where: string, data: FitData<Batch>): Iterable<Batch> | AsyncIterable<Batch> {
+  const batches = typeof data === "function" ? data() : data;
+  const isIterable = Symbol.iterator in Object(batches) || Symbol.asyncIterator in Object(batches);
+  const problem = () => `data must be iterable, got ${show(batches)}.`;
+  check(isIterable, "BAD_ARGUMENT", where, problem, "A DataLoader or a list.");
+  return batches;
+}
+
+/** @throws OptError BAD_ARGUMENT. @param what of which data */
+export function checkBatches(where: string, isThere: boolean, what: () => string): void {
+  check(isThere, "BAD_ARGUMENT", where, what, "Pass a DataLoader, a list, or a function that returns an iterable.");
+}

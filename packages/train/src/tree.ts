@@ -1,0 +1,17 @@
+/** States and results are trees: lists and plain objects, with tensors and numbers at their ends. */
+import { keep, Tensor, tidy } from "@opt/core";
+
+/** A copy of a tree with each leaf changed. A leaf's path is the keys to it, joined by dots behind `path`. */
+export function mapTree(tree: unknown, change: (leaf: unknown, path: string) => unknown, path = ""): unknown {
+  const isPlain = typeof tree === "object" && tree !== null && Object.getPrototypeOf(tree) === Object.prototype;
+  if (!isPlain && !Array.isArray(tree)) return change(tree, path);
+  const entries = Object.entries(tree).map(([key, value]) => [key, mapTree(value, change, `${path}.${key}`)]);
+  return isPlain ? Object.fromEntries(entries) : entries.map(([, value]) => value);
+}
+
+/** The same tree with copies of its tensors, for `freeTree`. */
+export const copyTree = <Tree>(tree: Tree) =>
+  mapTree(tree, (leaf) => (leaf instanceof Tensor ? keep(tidy(() => leaf.clone())) : leaf)) as Tree;
+
+export const freeTree = (tree: unknown) =>
+  void mapTree(tree, (leaf) => (leaf instanceof Tensor ? leaf.dispose() : undefined));
