@@ -12,7 +12,7 @@ import { Generator, init, type Tensor, tidy } from "@opt/core";
 import { Alphabet, DataLoader, Windows } from "@opt/data";
 import { NAdam } from "@opt/nadam";
 import { crossEntropy } from "@opt/nn";
-import { type Communicator, connect, DataParallel, DistributedSampler } from "@opt/parallel";
+import { type Communicator, connect, DistributedSampler } from "@opt/parallel";
 import { type Callback, fit } from "@opt/train";
 import { Gpt } from "./model";
 import { sonnets } from "./text";
@@ -75,7 +75,8 @@ export async function trainOnRanks(options: RanksOptions, communicator: Communic
       control.stop = step === options.steps;
     },
   };
-  const { losses } = await fit(new DataParallel(run.model, communicator), {
+  const { losses } = await fit(run.model, {
+    communicator,
     data: batches(run.windows, communicator.rank, communicator.size, options),
     loss: crossEntropy,
     optimizer: run.optimizer,
