@@ -20,49 +20,41 @@ export interface EvaluateOptions<Batch> extends ForwardOptions<Batch> {
 }
 
 /** An evaluation that is repeated: its compiled function stays. */
-export class Evaluation<Batch> {
-  readonly #forward: (batch: Batch) => Tensor;
-  readonly #dispose: () => void = () => {};
-  readonly #totals: Totals;
-
-  constructor(
-    private readonly module: Module,
-    forward: (batch: Batch) => Forwarded,
-    private readonly options: EvaluateOptions<Batch>,
-    private readonly communicator: FitCommunicator | undefined,
-  ) {
-    const { metrics = [], compile: isCompiled = true } = options;
-    this.#totals = new Totals(metrics);
-    const body = (batch: Batch) => noGrad(() => measured(forward(batch), metrics));
-    if (isCompiled) {
-      const compiled = compile(body);
-      this.#forward = compiled;
-      this.#dispose = () => compiled.dispose();
-    } else this.#forward = (batch) => tidy(() => body(batch));
-  }
-
+export interface Evaluation {
   /** Means over all samples, of all ranks. */
-  async run(): Promise<{ loss: number; [name: string]: number }> {
-    const totals = this.#totals;
-    totals.reset();
-    await evaluating(this.module, async () => {
-      const reads = new Reads();
-      const pause = pauses();
-      for await (const batch of batchesOf("evaluate", this.options.data)) {
-        const samples = samplesOf(batch);
-        await reads.push(this.#forward(batch), (values) => totals.add(values, samples));
-        await pause();
-      }
-      await reads.drain();
-    });
-    const sums = await totals.overRanks(this.communicator);
-    checkBatches("evaluate", sums[1]! > 0, () => "data to measure on must have batches, got none.");
-    return totals.means(sums);
-  }
+  run(): Promise<{ loss: number; [name: string]: number }>;
+  dispose(): void;
+}
 
-  dispose(): void {
-    this.#dispose();
-  }
+export function evaluation<Batch>(
+  module: Module,
+  forward: (batch: Batch) => Forwarded,
+  { data, metrics = [], compile: isCompiled = true }: EvaluateOptions<Batch>,
+  communicator: FitCommunicator | undefined,
+): Evaluation {
+  const totals = new Totals(metrics);
+  const body = (batch: Batch) => noGrad(() => measured(forward(batch), metrics));
+  const compiled = isCompiled ? compile(body) : undefined;
+  const measure = compiled ?? ((batch: Batch) => tidy(() => body(batch)));
+  return {
+    async run() {
+      totals.reset();
+      await evaluating(module, async () => {
+        const reads = new Reads();
+        const pause = pauses();
+        for await (const batch of batchesOf("evaluate", data)) {
+          const samples = samplesOf(batch);
+          await reads.push(measure(batch), (values) => totals.add(values, samples));
+          await pause();
+        }
+        await reads.drain();
+      });
+      const sums = await totals.overRanks(communicator);
+      checkBatches("evaluate", sums[1]! > 0, () => "data to measure on must have batches, got none.");
+      return totals.means(sums);
+    },
+    dispose: () => compiled?.dispose(),
+  };
 }
 
 /** Runs `body` with the module and its layers in evaluation mode, and puts each back. */
@@ -95,12 +87,12 @@ export async function evaluate<Batch>(
   const isMeasured = options.loss !== undefined || options.forward !== undefined;
   const forward = forwardOf("evaluate", module, isMeasured ? options : { loss: () => zeros([]) });
   const data = shareOf(options.data, options.communicator, false);
-  const evaluation = new Evaluation(module, forward, { ...options, data }, communicator);
+  const repeated = evaluation(module, forward, { ...options, data }, communicator);
   try {
-    const { loss, ...metrics } = await evaluation.run();
+    const { loss, ...metrics } = await repeated.run();
     return isMeasured ? { loss, ...metrics } : metrics;
   } finally {
-    evaluation.dispose();
+    repeated.dispose();
   }
 }
 

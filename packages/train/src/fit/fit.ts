@@ -45,6 +45,6 @@ export function fit<Batch>(model: Module | ParallelModel, options: FitOptions<Ba
 
 async function* watched<Batch>(loop: Loop<Batch>, result: Promise<History>): AsyncGenerator<FitEvent, void, undefined> {
   result.catch(() => {}); // thrown below
-  yield* loop.events();
+  yield* loop.hooks.events();
   await result;
 }

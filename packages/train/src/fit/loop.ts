@@ -2,19 +2,9 @@
 import type { CheckpointContents } from "@opt/checkpoint";
 import type { Module } from "@opt/nn";
 import { Reads } from "../metrics/reads";
-import { Stream } from "../stream";
-import { Evaluation } from "./evaluate";
-import {
-  type Callback,
-  type FitControl,
-  type FitEvent,
-  type FitEventType,
-  type FitState,
-  fitEvents,
-  type History,
-  type HookName,
-  hookOf,
-} from "./events";
+import { type Evaluation, evaluation } from "./evaluate";
+import type { Callback, FitControl, FitState, History } from "./events";
+import { Hooks } from "./hooks";
 import { batchesOf, checkBatches, forwardOf, placed, shareOf } from "./inputs";
 import { type FitOptions, WHERE } from "./options";
 import type { FitCommunicator, ParallelModel, Replica } from "./parts";
@@ -24,8 +14,6 @@ import { type TrainingStep, trainingStep } from "./step";
 import { samplesOf, Totals } from "./totals";
 
 const STEPS_OF_A_CHECK = 16;
-
-const isPromise = (value: unknown) => typeof (value as PromiseLike<unknown> | undefined)?.then === "function";
 
 export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
   readonly model: Module;
@@ -44,18 +32,15 @@ export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
   readonly totals: Totals;
   /** The loop asks for one more batch after a stop, to see whether the epoch is over. */
   loader: object | null | undefined;
-  /** Those whose hooks are called, in this order. */
-  readonly #called: Callback[];
+  readonly hooks: Hooks;
   readonly #step: TrainingStep<Batch>;
-  readonly #evaluation: Evaluation<Batch> | undefined;
+  readonly #evaluation: Evaluation | undefined;
   /** Made here, of a model that is not one. */
   readonly #replica: Replica | undefined;
   /** Numbers of the last validation, under their names in history. */
   #validated: Record<string, number> = {};
   readonly #isPlateau: boolean;
   readonly #pause = pauses();
-  /** A reader of events has left. */
-  #isLeft = false;
   /** On several ranks: that one of them was interrupted. */
   #agreed: boolean | undefined;
   #hasWarned = false;
@@ -79,7 +64,7 @@ export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
     this.#step = trainingStep({ module, replica, forward, options: this.options });
     if (validation !== undefined) {
       const measuring = { data: shareOf(validation, given.communicator, false), metrics, compile };
-      this.#evaluation = new Evaluation(module, forward, measuring, communicator);
+      this.#evaluation = evaluation(module, forward, measuring, communicator);
     }
     const { kind } = (schedule?.stateDict() ?? {}) as { kind?: string };
     this.#isPlateau = kind === "ReduceLROnPlateau";
@@ -87,7 +72,8 @@ export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
     const agreement = replica ? [{ onTrainBegin: agree, onStepEnd: agree, onEpochEnd: agree }] : [];
     const own = callbacks.filter(({ firstRankOnly }) => !firstRankOnly || this.#isFirstRank);
     // A checkpoint has what the other callbacks have done.
-    this.#called = [...own.filter(({ saves }) => !saves), ...agreement, ...own.filter(({ saves }) => saves)];
+    const ordered = [...own.filter(({ saves }) => !saves), ...agreement, ...own.filter(({ saves }) => saves)];
+    this.hooks = new Hooks(ordered, this, this);
   }
 
   get optimizer() {
@@ -130,38 +116,18 @@ export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
 
   async saved(folder: string): Promise<void> {
     this.checkpoint = folder;
-    await this.#emit("onSave");
+    await this.hooks.call("onSave");
   }
 
   contents(): Promise<CheckpointContents> {
     return contentsOf(this);
   }
 
-  /** The events from now on. The run waits until each is taken. A reader that leaves early stops it. */
-  async *events(): AsyncGenerator<FitEvent, void, undefined> {
-    const stream = new Stream<FitEvent>();
-    const tell = (type: FitEventType) => (state: FitState) => {
-      const taken = stream.push({ type, state });
-      if (type === "trainEnd") stream.end();
-      return taken;
-    };
-    const reader: Callback = Object.fromEntries(fitEvents.map((type) => [hookOf(type), tell(type)]));
-    this.#called.push(reader);
-    let isWhole = false;
-    try {
-      yield* stream.read();
-      isWhole = true;
-    } finally {
-      this.#called.splice(this.#called.indexOf(reader), 1);
-      if (!isWhole) this.#isLeft = true;
-    }
-  }
-
   async run(): Promise<History> {
     const errors: unknown[] = [];
     try {
       let skipped = await resumeRun(this);
-      await this.#emit("onTrainBegin");
+      await this.hooks.call("onTrainBegin");
       const cure = "To go on, set control.stop to false in onTrainBegin.";
       if (this.stop) this.#warn(`a callback has ended this run at step ${this.step}: nothing is trained. ${cure}`);
       while (this.epoch < this.epochs && !this.#isStopping) {
@@ -169,7 +135,7 @@ export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
         await this.#swap("train");
         setEpoch(this.options.data, this.epoch);
         if (this.batches === 0) this.totals.reset();
-        await this.#emit("onEpochBegin");
+        await this.hooks.call("onEpochBegin");
         // A check runs the step eagerly: it should cost little where epochs are short.
         if (this.step - this.#checked >= STEPS_OF_A_CHECK) {
           this.#checked = this.step;
@@ -184,23 +150,9 @@ export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
       errors.push(error);
     }
     for (const made of [this.#step, this.#evaluation, this.#replica]) made?.dispose();
-    for (const callback of [...this.#called])
-      try {
-        await callback.onTrainEnd?.(this, this);
-      } catch (error) {
-        errors.push(error); // the others have their end all the same
-      }
+    errors.push(...(await this.hooks.end()));
     if (errors.length > 0) throw errors[0];
     return this.history;
-  }
-
-  /** Calls the hooks of an event, one after the other. A promise where one of them takes time. */
-  #emit(hook: HookName, from = 0): Promise<void> | undefined {
-    for (let i = from; i < this.#called.length; i++) {
-      const later = this.#called[i]![hook]?.(this, this);
-      if (isPromise(later)) return (later as Promise<void>).then(() => this.#emit(hook, i + 1));
-    }
-    return undefined;
   }
 
   get #isFirstRank(): boolean {
@@ -208,7 +160,7 @@ export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
   }
 
   get #isInterrupted(): boolean {
-    return this.#isLeft || this.options.signal?.aborted === true;
+    return this.hooks.isLeft || this.options.signal?.aborted === true;
   }
 
   get #isStopping(): boolean {
@@ -244,7 +196,7 @@ export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
           await reads.drain();
           return false;
         }
-        const begin = this.#emit("onStepBegin");
+        const begin = this.hooks.call("onStepBegin");
         if (begin) await begin;
       }
       const number = ++waiting;
@@ -286,7 +238,7 @@ export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
     if (schedule && scheduleEvery === "step" && !this.#isPlateau) schedule.step();
     this.step++;
     this.epochStep++;
-    return this.#emit("onStepEnd");
+    return this.hooks.call("onStepEnd");
   }
 
   #noteLoss(loss: number): void {
@@ -311,14 +263,14 @@ export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
       const measured = await (ema ? ema.averaged(measure) : measure());
       await this.#swap("train");
       this.#validated = Object.fromEntries(Object.entries(measured).map(([name, value]) => [`val_${name}`, value]));
-      await this.#emit("onEvaluate");
+      await this.hooks.call("onEvaluate");
     }
     if (schedule && this.#isPlateau) schedule.step(this.#validated.val_loss ?? means.loss);
     else if (schedule && scheduleEvery === "epoch") schedule.step();
     history.epochs.push({ ...means, ...this.#validated, lr: this.lr, seconds: this.seconds });
     this.epoch++;
     Object.assign(this, { epochStep: 0, batches: 0, seconds: 0, isEpochDone: false });
-    await this.#emit("onEpochEnd");
+    await this.hooks.call("onEpochEnd");
   }
 
   /** Optimizers that keep other weights for evaluation (schedule-free) have `train` and `eval`. */

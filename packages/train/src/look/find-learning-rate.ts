@@ -2,10 +2,9 @@
 import { check, checkOptions, show } from "@opt/core";
 import type { Module } from "@opt/nn";
 import { checkCounts } from "../check";
-import { batchesOf, checkBatches, forwardOf } from "../fit/inputs";
-import { checkFitOptions } from "../fit/options";
+import type { Callback } from "../fit/events";
+import { fit } from "../fit/fit";
 import type { FitData, FitOptimizer, ForwardOptions } from "../fit/parts";
-import { trainingStep } from "../fit/step";
 import { copyTree, freeTree } from "../tree";
 
 export interface FindLearningRateOptions<Batch> extends ForwardOptions<Batch> {
@@ -47,50 +46,48 @@ export async function findLearningRate<Batch>(
 ): Promise<LearningRates> {
   const { from = 1e-7, to = 10, steps = 100, ...rest } = options;
   checkOptions(WHERE, { from, to, steps }, { from: "number", to: "number", steps: "number" });
-  checkFitOptions({ ...rest, epochs: 1 });
   const range = () => `rates must grow from above 0, got ${show(from)} to ${show(to)}.`;
   check(from > 0 && to > from, "BAD_ARGUMENT", WHERE, range);
   checkCounts(WHERE, { steps }, 2);
-  const { optimizer, data } = rest;
-  const forward = forwardOf(WHERE, model, rest);
-  const step = trainingStep({ module: model, replica: undefined, forward, options: { ...rest, epochs: 1 } });
-  const before = copyTree({ model: model.stateDict(), optimizer: await optimizer.stateDict() });
-  const found: LearningRates = { rates: [], losses: [], suggestion: from };
-  try {
-    let mean = 0;
-    let least = Number.POSITIVE_INFINITY;
-    while (found.rates.length < steps) {
-      const done = found.rates.length;
-      for await (const batch of batchesOf(WHERE, data)) {
-        const number = found.rates.length;
-        const rate = from * (to / from) ** (number / (steps - 1));
-        for (const group of optimizer.groups) group.lr = rate;
-        const tensor = await step.whole(batch);
-        const loss = await tensor.item();
-        tensor.dispose();
+  const { optimizer } = rest;
+  const rates: number[] = [];
+  const losses: number[] = [];
+  let mean = 0;
+  let least = Number.POSITIVE_INFINITY;
+  const growing: Callback = {
+    onStepBegin() {
+      const rate = from * (to / from) ** (rates.length / (steps - 1));
+      for (const group of optimizer.groups) group.lr = rate;
+      rates.push(rate);
+    },
+    onStepEnd({ history }, control) {
+      // Devices that answer later are some losses behind.
+      for (const loss of history.losses.slice(losses.length)) {
         mean = KEEP * mean + (1 - KEEP) * loss;
-        const smooth = mean / (1 - KEEP ** (number + 1));
-        found.rates.push(rate);
-        found.losses.push(smooth);
+        const smooth = mean / (1 - KEEP ** (losses.length + 1));
+        losses.push(smooth);
         least = Math.min(least, smooth);
-        if (found.rates.length === steps || !(smooth <= DIVERGED * least))
-          return { ...found, suggestion: steepest(found) };
+        control.stop ||= !(smooth <= DIVERGED * least);
       }
-      checkBatches(WHERE, found.rates.length > done, () => "the data must have batches, got none.");
-    }
-    return found;
+      control.stop ||= rates.length === steps;
+    },
+  };
+  const before = copyTree({ model: model.stateDict(), optimizer: await optimizer.stateDict() });
+  try {
+    await fit(model, { ...rest, epochs: steps, callbacks: [growing] });
   } finally {
-    step.dispose();
     model.loadStateDict(before.model);
     optimizer.loadStateDict(before.optimizer);
     freeTree(before);
   }
+  rates.length = losses.length;
+  return { rates, losses, suggestion: rates[steepest(losses)]! };
 }
 
 /** Where the loss falls fastest by the logarithm of the rate. */
-function steepest({ rates, losses }: LearningRates): number {
-  const slope = (i: number) => (losses[i + 1]! - losses[i - 1]!) / 2;
-  let best = 1;
+function steepest(losses: readonly number[]): number {
+  const slope = (i: number) => losses[i + 1]! - losses[i - 1]!;
+  let best = Math.min(1, losses.length - 1);
   for (let i = 1; i < losses.length - 1; i++) if (slope(i) < slope(best)) best = i;
-  return rates[Math.min(best, rates.length - 1)]!;
+  return best;
 }

@@ -1,74 +1,88 @@
-/** Protocol buffers, as far as TensorBoard's events need them: fields in the order in which they are added. */
+/** Protocol buffers and TFRecord, as far as TensorBoard's event files need them. */
 
 const encoder = /* @__PURE__ */ new TextEncoder();
+const double = /* @__PURE__ */ new Float64Array(1);
+const float = /* @__PURE__ */ new Float32Array(1);
+const bytesOfDouble = /* @__PURE__ */ new Uint8Array(double.buffer);
+const bytesOfFloat = /* @__PURE__ */ new Uint8Array(float.buffer);
 
-/** A message that is written. */
+/** A message that is written: fields in the order in which they are added. */
 export class Message {
-  #bytes = new Uint8Array(64);
-  #view = new DataView(this.#bytes.buffer);
-  #length = 0;
+  readonly bytes: number[] = [];
 
   /** A whole number from 0 on. */
   varint(field: number, value: number): this {
-    this.#tag(field, 0, 10);
-    this.#varint(value);
-    return this;
+    return this.#number(8 * field).#number(value);
   }
 
   double(field: number, value: number): this {
-    this.#tag(field, 1, 8);
-    this.#view.setFloat64(this.#length, value, true);
-    this.#length += 8;
-    return this;
+    double[0] = value;
+    return this.#number(8 * field + 1).append(bytesOfDouble);
   }
 
   float(field: number, value: number): this {
-    this.#tag(field, 5, 4);
-    this.#view.setFloat32(this.#length, value, true);
-    this.#length += 4;
-    return this;
+    return this.#number(8 * field + 5).floatAlone(value);
+  }
+
+  /** The number of a float, whose field was appended. */
+  floatAlone(value: number): this {
+    float[0] = value;
+    return this.append(bytesOfFloat);
   }
 
   doubles(field: number, values: readonly number[]): this {
-    return this.bytes(field, new Uint8Array(Float64Array.from(values).buffer));
+    return this.#block(field, new Uint8Array(Float64Array.from(values).buffer));
   }
 
   text(field: number, value: string): this {
-    return this.bytes(field, encoder.encode(value));
+    return this.#block(field, encoder.encode(value));
   }
 
-  message(field: number, value: Message): this {
-    return this.bytes(field, value.toBytes());
+  message(field: number, { bytes }: Message): this {
+    return this.#block(field, bytes);
   }
 
-  bytes(field: number, value: Uint8Array): this {
-    this.#tag(field, 2, 10 + value.length);
-    this.#varint(value.length);
-    this.#bytes.set(value, this.#length);
-    this.#length += value.length;
+  #block(field: number, bytes: ArrayLike<number>): this {
+    return this.#number(8 * field + 2)
+      .#number(bytes.length)
+      .append(bytes);
+  }
+
+  /** Bytes as they are. */
+  append(bytes: ArrayLike<number>): this {
+    for (let i = 0; i < bytes.length; i++) this.bytes.push(bytes[i]!);
     return this;
   }
 
-  /** Valid until more is added. */
-  toBytes(): Uint8Array {
-    return this.#bytes.subarray(0, this.#length);
-  }
-
-  /** @param room bytes that follow at most */
-  #tag(field: number, type: number, room: number): void {
-    const needed = this.#length + 10 + room;
-    if (needed > this.#bytes.length) {
-      const larger = new Uint8Array(2 * needed);
-      larger.set(this.#bytes);
-      this.#bytes = larger;
-      this.#view = new DataView(larger.buffer);
-    }
-    this.#varint(8 * field + type);
-  }
-
-  #varint(value: number): void {
+  #number(value: number): this {
     let rest = value;
-    for (; rest >= 128; rest = Math.floor(rest / 128)) this.#bytes[this.#length++] = (rest % 128) + 128;
-    this.#bytes[this.#length++] = rest;
+    for (; rest >= 128; rest = Math.floor(rest / 128)) this.bytes.push((rest % 128) + 128);
+    this.bytes.push(rest);
+    return this;
   }
+}
+
+const TABLE = /* @__PURE__ */ Uint32Array.from({ length: 256 }, (_, i) => {
+  let crc = i;
+  for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0x82f63b78 : crc >>> 1;
+  return crc;
+});
+
+/** CRC-32C (Castagnoli), masked as TFRecord stores it: rotated right by 15 bits, plus a constant. */
+export function maskedCrc32c(bytes: Uint8Array): number {
+  let crc = 0xffffffff;
+  for (const byte of bytes) crc = (crc >>> 8) ^ TABLE[(crc ^ byte) & 0xff]!;
+  crc = ~crc >>> 0;
+  return (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0;
+}
+
+/** A TFRecord: length (64 bits), its checksum, the message, its checksum; little-endian. */
+export function recordOf({ bytes }: Message): Uint8Array<ArrayBuffer> {
+  const record = new Uint8Array(bytes.length + 16);
+  const view = new DataView(record.buffer);
+  view.setUint32(0, bytes.length, true);
+  view.setUint32(8, maskedCrc32c(record.subarray(0, 8)), true);
+  record.set(bytes, 12);
+  view.setUint32(12 + bytes.length, maskedCrc32c(record.subarray(12, 12 + bytes.length)), true);
+  return record;
 }

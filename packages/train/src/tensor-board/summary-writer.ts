@@ -3,8 +3,7 @@ import type { FileSystem } from "@opt/checkpoint";
 import { checkOptions } from "@opt/core";
 import { createFile, type GrowingFile } from "../callbacks/file";
 import { checkPlace } from "../check";
-import { Message } from "./protobuf";
-import { record } from "./records";
+import { Message, recordOf } from "./protobuf";
 
 export interface SummaryWriterOptions {
   /** Default: this machine's disk; in a page, its own files. */
@@ -28,9 +27,9 @@ let files = 0;
  */
 export class SummaryWriter {
   readonly #file: Promise<GrowingFile>;
-  #waiting: Uint8Array[] = [];
-  /** A scalar's message for each tag, with the number of last time. */
-  readonly #tagged = new Map<string, Uint8Array>();
+  #waiting: Uint8Array<ArrayBuffer>[] = [];
+  /** The message of each scalar, up to its number. */
+  readonly #tagged = new Map<string, number[]>();
   #bytes = 0;
   #flushed = Date.now();
 
@@ -52,10 +51,10 @@ export class SummaryWriter {
   scalars(values: Readonly<Record<string, number>>, step: number): void {
     const summary = new Message();
     for (const tag of Object.keys(values)) {
-      const bytes = this.#tagged.get(tag) ?? new Message().text(1, tag).float(2, 0).toBytes();
+      const scalar = () => new Message().message(1, new Message().text(1, tag).float(2, 0));
+      const bytes = this.#tagged.get(tag) ?? scalar().bytes.slice(0, -4);
       this.#tagged.set(tag, bytes);
-      new DataView(bytes.buffer).setFloat32(bytes.length - 4, values[tag]!, true);
-      summary.bytes(1, bytes);
+      summary.append(bytes).floatAlone(values[tag]!);
     }
     this.#summary(step, summary);
   }
@@ -84,7 +83,7 @@ export class SummaryWriter {
     this.#bytes = 0;
     this.#flushed = Date.now();
     const file = await this.#file;
-    if (waiting.length > 0) await file.append(joined(waiting));
+    if (waiting.length > 0) await file.append(new Uint8Array(await new Blob(waiting).arrayBuffer()));
   }
 
   /** Writes what waits if it is much, or old. */
@@ -107,20 +106,10 @@ export class SummaryWriter {
   }
 
   #add(event: Message): void {
-    const bytes = record(event.toBytes());
+    const bytes = recordOf(event);
     this.#waiting.push(bytes);
     this.#bytes += bytes.length;
   }
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }
 
 function spread(values: ArrayLike<number>) {

@@ -11,7 +11,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { tensorBoard } from "../callbacks/tensor-board";
 import { fit } from "../fit/fit";
 import { begin, optionsOf } from "../testing/runs";
-import { maskedCrc32c } from "./records";
+import { maskedCrc32c } from "./protobuf";
 import { SummaryWriter } from "./summary-writer";
 
 beforeEach(() => init("js"));

@@ -1,7 +1,16 @@
 /** The worker's side: runs a function when the page asks for it. */
 import { Tensor } from "@opt/core";
 import type { Callback, FitState } from "../fit/events";
-import { type FromRun, listen, type SentTensor, type ToWorker, type WorkerEvent, type WorkerPort } from "./messages";
+import { mapTree } from "../tree";
+import {
+  type FromRun,
+  listen,
+  type Opening,
+  type SentTensor,
+  type ToRun,
+  type WorkerEvent,
+  type WorkerPort,
+} from "./messages";
 
 /** What the worker's function gets. */
 export interface ExposedRun {
@@ -25,30 +34,31 @@ export interface ExposedRun {
  * ```
  */
 export function expose<Options>(body: (run: ExposedRun, options: Options) => unknown): void {
-  const port = ownPort();
-  const runs = new Map<number, Run>();
-  const post = (message: FromRun, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
-  const begin = async ({ run, options, lock }: ToWorker & { opt: "start" }) => {
-    const exposed = new Run((event) => post({ opt: "event", run, event }));
-    runs.set(run, exposed);
+  const worker = ownPort();
+  const begin = async ({ port, options, lock }: Opening & { opt: "start" }) => {
+    const post = (message: FromRun, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
+    const run = new Run((event) => post({ type: "event", event }));
+    port.onmessage = ({ data }: { data: ToRun }) => {
+      if (data === "stop") run.controller.abort();
+      else run.isBusy = false;
+    };
     await hold(lock);
-    post({ opt: "locked", run });
+    post({ type: "locked" });
     try {
-      const transfer: ArrayBuffer[] = [];
-      const value = await packed(await body(exposed, options as Options), transfer);
-      post({ opt: "result", run, value }, transfer);
+      const { value, tensors } = await packed(await body(run, options as Options));
+      post(
+        { type: "result", value, tensors },
+        [...tensors.values()].map(({ bytes }) => bytes.buffer),
+      );
     } catch (error) {
       const { message, stack, code } = error as Error & { code?: string };
-      post({ opt: "error", run, error: { message: message ?? String(error), stack, code } });
+      post({ type: "error", message: message ?? String(error), stack, code });
     }
-    runs.delete(run);
   };
-  listen(port, "message", (message: ToWorker) => {
-    if (message.opt === "start") void begin(message);
-    else if (message.opt === "stop") runs.get(message.run)?.controller.abort();
-    else if (message.opt === "taken") runs.get(message.run)?.taken();
+  listen(worker, "message", (message: Opening | undefined) => {
+    if (message?.opt === "start") void begin(message);
   });
-  port.postMessage({ opt: "ready" }, []);
+  worker.postMessage({ opt: "ready" } satisfies Opening, []);
 }
 
 function ownPort(): WorkerPort {
@@ -72,43 +82,42 @@ async function hold(lock: string): Promise<void> {
 class Run implements ExposedRun {
   readonly controller = new AbortController();
   readonly signal = this.controller.signal;
-  #isBusy = false; // the page has an event that it has not taken
+  /** The page has an event that it has not taken. */
+  isBusy = false;
   #told = 0;
   /** The last step, where the page had no time for it: told before the next event. */
   #late: Omit<WorkerEvent, "losses"> | undefined;
 
   constructor(private readonly post: (event: WorkerEvent) => void) {}
 
-  taken(): void {
-    this.#isBusy = false;
-  }
-
-  readonly report = (): Callback => ({
-    onTrainBegin: (state) => {
-      this.#told = state.history.losses.length;
-      this.#tell("trainBegin", state);
-    },
-    onEpochBegin: (state) => this.#tell("epochBegin", state),
-    onStepEnd: (state) => {
-      this.#late = eventOf("stepEnd", state);
-      if (!this.#isBusy) this.#send(this.#late, state);
-    },
-    onEvaluate: (state) => this.#tell("evaluate", state),
-    onEpochEnd: (state) => this.#tell("epochEnd", state),
-    onSave: (state) => this.#tell("save", state),
-    onTrainEnd: (state) => this.#tell("trainEnd", state),
-  });
-
-  #tell(type: WorkerEvent["type"], state: FitState): void {
-    if (this.#late) this.#send(this.#late, state);
-    this.#send(eventOf(type, state), state);
-  }
+  readonly report = (): Callback => {
+    const tell = (type: WorkerEvent["type"]) => (state: FitState) => {
+      if (this.#late) this.#send(this.#late, state);
+      this.#send(eventOf(type, state), state);
+    };
+    const begin = tell("trainBegin");
+    return {
+      onTrainBegin: (state) => {
+        this.#told = state.history.losses.length;
+        begin(state);
+      },
+      onEpochBegin: tell("epochBegin"),
+      onStepEnd: (state) => {
+        this.#late = eventOf("stepEnd", state);
+        if (!this.isBusy) this.#send(this.#late, state);
+      },
+      onEvaluate: tell("evaluate"),
+      onEpochEnd: tell("epochEnd"),
+      onSave: tell("save"),
+      onTrainEnd: tell("trainEnd"),
+    };
+  };
 
   #send(event: Omit<WorkerEvent, "losses">, { history }: FitState): void {
     const losses = history.losses.slice(this.#told);
     this.#told = history.losses.length;
     this.#late = undefined;
-    this.#isBusy = true;
+    this.isBusy = true;
     this.post({ ...event, losses });
   }
 }
@@ -119,15 +128,17 @@ function eventOf(type: WorkerEvent["type"], state: FitState): Omit<WorkerEvent, 
   return { type, epoch, epochs, step, epochStep, stepsPerEpoch, lr, logs, checkpoint };
 }
 
-/** A copy of the tree with bytes in place of tensors. @param transfer takes their memory */
-async function packed(tree: unknown, transfer: ArrayBuffer[]): Promise<unknown> {
-  if (tree instanceof Tensor) {
-    const bytes = (await tree.bytes()).slice();
-    transfer.push(bytes.buffer);
-    return { optTensor: true, dtype: tree.dtype, shape: tree.shape, bytes } satisfies SentTensor;
-  }
-  if (Array.isArray(tree)) return Promise.all(tree.map((each) => packed(each, transfer)));
-  if (typeof tree !== "object" || tree === null || Object.getPrototypeOf(tree) !== Object.prototype) return tree;
-  const entries = Object.entries(tree).map(async ([key, value]) => [key, await packed(value, transfer)] as const);
-  return Object.fromEntries(await Promise.all(entries));
+/** The tree without its tensors, and their bytes by path. */
+async function packed(tree: unknown): Promise<{ value: unknown; tensors: Map<string, SentTensor> }> {
+  const found: [string, Tensor][] = [];
+  const value = mapTree(tree, (leaf, path) => {
+    if (!(leaf instanceof Tensor)) return leaf;
+    found.push([path, leaf]);
+    return null;
+  });
+  const sent = found.map(async ([path, tensor]) => {
+    const bytes = (await tensor.bytes()).slice();
+    return [path, { dtype: tensor.dtype, shape: tensor.shape, bytes }] as const;
+  });
+  return { value, tensors: new Map(await Promise.all(sent)) };
 }

@@ -22,47 +22,34 @@ export interface WorkerEvent {
   readonly checkpoint: string | undefined;
 }
 
-/** `run` numbers the runs of a page. */
-export type ToWorker =
-  | { readonly opt: "start"; readonly run: number; readonly options: unknown; readonly lock: string }
-  | { readonly opt: "stop"; readonly run: number }
-  | { readonly opt: "taken"; readonly run: number };
+/** The worker says `ready`, the page `start`. All else of a run goes through its own port. */
+export type Opening =
+  | { readonly opt: "ready" }
+  | { readonly opt: "start"; readonly port: MessagePort; readonly options: unknown; readonly lock: string };
 
-export type FromWorker = { readonly opt: "ready" } | FromRun;
+export type ToRun = "stop" | "taken";
 
 export type FromRun =
-  | { readonly opt: "locked"; readonly run: number }
-  | { readonly opt: "event"; readonly run: number; readonly event: WorkerEvent }
-  | { readonly opt: "result"; readonly run: number; readonly value: unknown }
-  | { readonly opt: "error"; readonly run: number; readonly error: SentError };
+  | { readonly type: "locked" }
+  | { readonly type: "event"; readonly event: WorkerEvent }
+  | { readonly type: "result"; readonly value: unknown; readonly tensors: ReadonlyMap<string, SentTensor> }
+  | { readonly type: "error"; readonly message: string; readonly stack?: string; readonly code?: string };
 
-/** An error on its way. */
-export interface SentError {
-  readonly message: string;
-  readonly stack: string | undefined;
-  readonly code: string | undefined;
-}
-
-/** A tensor on its way. */
+/** A tensor on its way, beside the tree in which null is in its place. */
 export interface SentTensor {
-  readonly optTensor: true;
   readonly dtype: string;
   readonly shape: readonly number[];
-  readonly bytes: Uint8Array;
+  readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-export const isSentTensor = (value: unknown): value is SentTensor =>
-  typeof value === "object" && value !== null && (value as Partial<SentTensor>).optTensor === true;
-
-/** A Worker or MessagePort, of the web or of Node. */
+/** A Worker, of the web or of Node. */
 export interface WorkerPort {
-  postMessage(message: unknown, transfer: ArrayBuffer[]): void;
+  postMessage(message: unknown, transfer: unknown[]): void;
   // biome-ignore lint/suspicious/noExplicitAny: each event has a value of its own
   on?(type: string, listener: (value: any) => void): unknown;
   // biome-ignore lint/suspicious/noExplicitAny: each event has a value of its own
   addEventListener?(type: string, listener: (event: any) => void): void;
-  /** Of Node: whether the program waits for the worker. */
-  ref?(): void;
+  /** Of Node: a worker alone does not keep the program alive. */
   unref?(): void;
 }
 

@@ -1,8 +1,8 @@
 /** The page's side, or a program's in Node: starts a worker's training, and hears of it. */
 import { check, type DType, OptError, show, tensorFromBytes } from "@opt/core";
 import { Stream } from "../stream";
-import { Connection } from "./connection";
-import { type FromRun, isSentTensor, type SentError, type WorkerEvent, type WorkerPort } from "./messages";
+import { mapTree } from "../tree";
+import { type FromRun, listen, type Opening, type ToRun, type WorkerEvent, type WorkerPort } from "./messages";
 
 /** A training in a worker: its events, and its result. */
 export interface StartedRun<Result> extends AsyncIterable<WorkerEvent> {
@@ -30,7 +30,9 @@ export interface StartedRun<Result> extends AsyncIterable<WorkerEvent> {
 export function start<Result = unknown>(worker: WorkerPort, options?: unknown): StartedRun<Result> {
   const isPort = typeof worker?.postMessage === "function" && ("on" in worker || "addEventListener" in worker);
   check(isPort, "BAD_ARGUMENT", "start", () => `needs a Worker, got ${show(worker)}.`, "new Worker(url)");
-  const connection = Connection.to(worker);
+  const { ready, runs } = linkTo(worker);
+  const { port1: port, port2 } = new MessageChannel();
+  const post = (message: ToRun) => port.postMessage(message);
   const lock = `@opt/train ${Date.now()} ${Math.random()}`;
   const streams = new Set<Stream<WorkerEvent>>();
   let isDone = false;
@@ -40,28 +42,27 @@ export function start<Result = unknown>(worker: WorkerPort, options?: unknown): 
   });
   result.catch(() => {}); // also thrown to who iterates
   const end = (finish: () => void) => {
-    if (isDone) return;
     isDone = true;
-    connection.end(run);
+    runs.delete(died);
+    port.close();
     finish();
     for (const stream of streams) stream.end();
   };
-  const died = (why: string) =>
-    end(() => {
-      const cure = "Start another worker; with checkpoints and resume: true it goes on from the last one.";
-      settle.reject(new OptError("DEVICE_LOST", "start", `the worker must live until its result, ${why}.`, cure));
-    });
-  const receive = (message: FromRun) => {
-    if (message.opt === "locked") void released(lock).then(() => died("it has ended"));
-    else if (message.opt === "result") end(() => settle.resolve(unpacked(message.value) as Result));
-    else if (message.opt === "error") end(() => settle.reject(receivedError(message.error)));
-    else void tell(message.event).then(() => connection.post({ opt: "taken", run }));
+  const died = (why: string) => {
+    const cure = "Start another worker; with checkpoints and resume: true it goes on from the last one.";
+    const lost = new OptError("DEVICE_LOST", "start", `the worker must live until its result, ${why}.`, cure);
+    if (!isDone) end(() => settle.reject(lost));
   };
-  const run = connection.begin({ receive, died }, options, lock);
+  port.onmessage = ({ data }: { data: FromRun }) => {
+    if (data.type === "locked") void released(lock).then(() => died("it has ended"));
+    else if (data.type === "result") end(() => settle.resolve(unpacked(data) as Result));
+    else if (data.type === "error") end(() => settle.reject(receivedError(data)));
+    else void Promise.all([...streams].map((stream) => stream.push(data.event))).then(() => post("taken"));
+  };
+  port.onmessageerror = () => died("it sent what cannot be read");
+  runs.add(died);
+  void ready.then(() => worker.postMessage({ opt: "start", port: port2, options, lock } satisfies Opening, [port2]));
 
-  async function tell(event: WorkerEvent): Promise<void> {
-    await Promise.all([...streams].map((stream) => stream.push(event)));
-  }
   async function* read(): AsyncGenerator<WorkerEvent, void, undefined> {
     const stream = new Stream<WorkerEvent>();
     if (isDone) stream.end();
@@ -73,7 +74,40 @@ export function start<Result = unknown>(worker: WorkerPort, options?: unknown): 
       streams.delete(stream);
     }
   }
-  return { result, stop: () => connection.post({ opt: "stop", run }), [Symbol.asyncIterator]: read };
+  return { result, stop: () => post("stop"), [Symbol.asyncIterator]: read };
+}
+
+/** What is known of a worker. */
+interface Link {
+  /** The worker listens. */
+  readonly ready: Promise<void>;
+  /** Of each run, what is called when the worker ends. */
+  readonly runs: Set<(why: string) => void>;
+}
+
+const links = new WeakMap<WorkerPort, Link>();
+
+function linkTo(worker: WorkerPort): Link {
+  const known = links.get(worker);
+  if (known) return known;
+  const runs: Link["runs"] = new Set();
+  const died = (why: string) => {
+    for (const end of [...runs]) end(why);
+  };
+  const ready = new Promise<void>((resolve) => {
+    listen(worker, "message", (message: Opening | undefined) => {
+      if (message?.opt === "ready") resolve();
+    });
+  });
+  listen(worker, "error", (error: { message?: string; preventDefault?(): void }) => {
+    error.preventDefault?.();
+    died(`it failed: ${error.message ?? "no reason is known"}`);
+  });
+  listen(worker, "exit", (code: unknown) => died(`it has ended with code ${code}`));
+  worker.unref?.(); // the ports of its runs keep a program alive
+  const link = { ready, runs };
+  links.set(worker, link);
+  return link;
 }
 
 /** Resolves when the worker no longer holds its lock. */
@@ -82,15 +116,14 @@ async function released(lock: string): Promise<void> {
   else await new Promise(() => {});
 }
 
-function receivedError({ message, stack, code }: SentError): Error {
+function receivedError({ message, stack, code }: FromRun & { type: "error" }): Error {
   const error = new Error(message);
   if (code !== undefined) Object.setPrototypeOf(Object.assign(error, { code, name: "OptError" }), OptError.prototype);
   return Object.assign(error, { stack });
 }
 
-function unpacked(tree: unknown): unknown {
-  if (isSentTensor(tree)) return tensorFromBytes(tree.bytes, [...tree.shape], { dtype: tree.dtype as DType });
-  if (Array.isArray(tree)) return tree.map(unpacked);
-  if (typeof tree !== "object" || tree === null || Object.getPrototypeOf(tree) !== Object.prototype) return tree;
-  return Object.fromEntries(Object.entries(tree).map(([key, value]) => [key, unpacked(value)]));
-}
+const unpacked = ({ value, tensors }: FromRun & { type: "result" }) =>
+  mapTree(value, (leaf, path) => {
+    const sent = tensors.get(path);
+    return sent ? tensorFromBytes(sent.bytes, [...sent.shape], { dtype: sent.dtype as DType }) : leaf;
+  });
