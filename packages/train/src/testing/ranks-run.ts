@@ -49,7 +49,7 @@ const words = ({ model, ema }: ReturnType<typeof begin>) =>
   hex([...model.parameters(), ...Object.values(ema.stateDict()).filter((value) => typeof value !== "number")]);
 
 /** Of each epoch, the batches of this rank. */
-function* epochsOf(isSampled: boolean): Generator<Iterable<Batch>> {
+function* epochsOf(isSampled: boolean): Iterable<Iterable<Batch>> {
   const sampler = new DistributedSampler(ROWS, { rank, size, seed: 3 });
   const sampled = loaderOf(2, { sampler });
   const shared = loaderOf(2, { shuffle: true, generator: new Generator(4) }).shard(communicator);

@@ -44,7 +44,7 @@ export interface SentTensor {
 
 /** A Worker, of the web or of Node. */
 export interface WorkerPort {
-  postMessage(message: unknown, transfer: unknown[]): void;
+  postMessage(message: unknown, transfer: never[]): void;
   // biome-ignore lint/suspicious/noExplicitAny: each event has a value of its own
   on?(type: string, listener: (value: any) => void): unknown;
   // biome-ignore lint/suspicious/noExplicitAny: each event has a value of its own

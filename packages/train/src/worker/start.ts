@@ -61,7 +61,9 @@ export function start<Result = unknown>(worker: WorkerPort, options?: unknown): 
   };
   port.onmessageerror = () => died("it sent what cannot be read");
   runs.add(died);
-  void ready.then(() => worker.postMessage({ opt: "start", port: port2, options, lock } satisfies Opening, [port2]));
+  void ready.then(() =>
+    worker.postMessage({ opt: "start", port: port2, options, lock } satisfies Opening, [port2] as never[]),
+  );
 
   async function* read(): AsyncGenerator<WorkerEvent, void, undefined> {
     const stream = new Stream<WorkerEvent>();
