@@ -1,5 +1,5 @@
 /** The rows of browsers: each bundler's output, and the packages as they are behind an import map, in headless Chromium. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { chromium } from "playwright-core";
 import { serve } from "../docs/serve.mjs";
@@ -89,14 +89,18 @@ export function bundlerRows(folder, tools) {
   });
   return [
     ...Object.keys(COMMANDS).map((bundler) => row(`${bundler}, page in Chromium`, bundler, "page.mjs")),
+    ...["vite", "webpack"].map((bundler) =>
+      row(`${bundler}, fit in a Web Worker in Chromium`, bundler, "fit-page.mjs"),
+    ),
     row("esbuild, Web Worker in Chromium", "esbuild", "page-worker.mjs"),
     ...Object.entries(POLICIES).map(([policy, headers]) => row(`Chromium, ${policy}`, "esbuild", "page.mjs", headers)),
     { name: "import map, page in Chromium", run: () => importMap(folder) },
+    { name: "addresses of packages, fit in a Web Worker in Chromium", run: () => withAddresses(folder) },
   ];
 }
 
-/** No bundler: the packages' own files, found by an import map. @param {string} folder */
-async function importMap(folder) {
+/** The packages' own files by the names of packages. @param {string} folder */
+function addresses(folder) {
   const modules = join(folder, "node_modules");
   /** @type {Record<string, string>} */
   const imports = { "@petamoriken/float16": "/node_modules/@petamoriken/float16/browser/float16.mjs" };
@@ -106,7 +110,28 @@ async function importMap(folder) {
       if (target.default) imports[join("@opt", name, entry)] = join("/node_modules/@opt", name, target.default);
     }
   }
-  const head = `<script type="importmap">${JSON.stringify({ imports })}</script>`;
+  return imports;
+}
+
+/** No bundler: an import map. @param {string} folder */
+async function importMap(folder) {
+  const head = `<script type="importmap">${JSON.stringify({ imports: addresses(folder) })}</script>`;
   writeFileSync(join(folder, "index.html"), page("/page.mjs", head));
   return openPage(folder);
+}
+
+/** No bundler, and a worker, which has no import map: files with addresses in place of names, as CDNs of modules serve them. @param {string} folder */
+async function withAddresses(folder) {
+  const out = join(folder, "out/addresses");
+  const imports = addresses(folder);
+  const parts = ["fit-page.mjs", "fit-worker.mjs", "node_modules/@opt", "node_modules/@petamoriken"];
+  for (const part of parts) cpSync(join(folder, part), join(out, part), { recursive: true });
+  for (const file of readdirSync(out, { recursive: true, encoding: "utf8" }).filter((name) => /\.m?js$/.test(name))) {
+    const text = readFileSync(join(out, file), "utf8");
+    const address = (/** @type {string} */ all, /** @type {string} */ before, /** @type {string} */ name) =>
+      name in imports ? `${before}"${imports[name]}"` : all;
+    writeFileSync(join(out, file), text.replace(/((?:from|import)\s*\(?\s*)"(@[^"]+)"/g, address));
+  }
+  writeFileSync(join(out, "index.html"), page("/fit-page.mjs"));
+  return openPage(out);
 }

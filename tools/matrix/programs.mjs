@@ -22,6 +22,47 @@ export async function train(name) {
 }
 `;
 
+/** The same training by `fit`, in a worker: the page gets the weights. */
+const IN_WORKER = `import "@opt/kernels-wasm";
+import { init, manualSeed } from "@opt/core";
+import { DataLoader, TensorDataset } from "@opt/data";
+import { Linear, mseLoss, ReLU, Sequential } from "@opt/nn";
+import { NAdam } from "@opt/nadam";
+import { fit } from "@opt/train";
+import { expose } from "@opt/train/worker";
+
+expose(async (run, { inputs, labels, epochs }) => {
+  await init("wasm");
+  manualSeed(7);
+  const model = new Sequential(new Linear(2, 16), new ReLU(), new Linear(16, 1));
+  const optimizer = new NAdam(model.namedParameters(), { lr: 0.02 });
+  const data = new DataLoader(new TensorDataset(inputs, labels), { batchSize: 4 });
+  await fit(model, { data, loss: mseLoss, optimizer, epochs, callbacks: [run.report()], signal: run.signal });
+  return model.stateDict();
+});
+`;
+
+const STARTS_WORKER = `import "@opt/kernels-wasm";
+import { init, tensor } from "@opt/core";
+import { Linear, ReLU, Sequential } from "@opt/nn";
+import { start } from "@opt/train/worker";
+
+async function train() {
+  const device = await init("wasm");
+  const inputs = { data: Float32Array.of(0, 0, 0, 1, 1, 0, 1, 1), shape: [4, 2] };
+  const labels = { data: Float32Array.of(0, 1, 1, 0), shape: [4, 1] };
+  const worker = new Worker(new URL("./fit-worker.mjs", import.meta.url), { type: "module" });
+  const run = start(worker, { inputs, labels, epochs: 300 });
+  let losses = 0;
+  for await (const event of run) losses += event.losses.length;
+  const model = new Sequential(new Linear(2, 16), new ReLU(), new Linear(16, 1));
+  model.loadStateDict(await run.result);
+  if (losses !== 300) throw new Error(losses + " losses of 300 steps arrived");
+  return device.name + " " + Array.from(await model.forward(tensor(inputs.data, { shape: inputs.shape })).data(), (value) => value.toFixed(5)).join(" ");
+}
+train().then((line) => { globalThis.line = line; }, (error) => { globalThis.line = String(error.stack); });
+`;
+
 const IMPORTS = `import "@opt/kernels-wasm";
 import { init, listDevices, manualSeed, tensor, tidy } from "@opt/core";
 import { DataLoader, TensorDataset } from "@opt/data";
@@ -54,6 +95,8 @@ else parentPort.postMessage(await train("wasm"));
   "page.mjs": `import { train } from "./train.mjs";
 train().then((line) => { globalThis.line = line; }, (error) => { globalThis.line = String(error.stack); });
 `,
+  "fit-worker.mjs": IN_WORKER,
+  "fit-page.mjs": STARTS_WORKER,
   "page-worker.mjs": `import { train } from "./train.mjs";
 train().then((line) => postMessage(line), (error) => postMessage(String(error.stack)));
 `,
