@@ -59,8 +59,9 @@ const COMMANDS = {
   esbuild: (entry, out) => `${entry} --bundle --format=esm --minify --external:node:* --outfile=${out}/bundle.js`,
   rollup: (entry, out) =>
     `${entry} --plugin node-resolve={browser:true} --format es --failAfterWarnings --dir ${out} --entryFileNames bundle.js`,
+  // h5wasm is an optional peer, which webpack misses.
   webpack: (entry, out) =>
-    `--entry ./${entry} --mode production --output-path ${out} --output-filename bundle.js --fail-on-warnings --no-performance`,
+    `--entry ./${entry} --mode production --output-path ${out} --output-filename bundle.js --fail-on-warnings --ignore-warnings /h5wasm/ --no-performance`,
   vite: (_, out) => `build --config vite.config.mjs --outDir ${out} --emptyOutDir false --logLevel warn`,
 };
 

@@ -47,21 +47,12 @@ export const isLowerBetter = (name: string): boolean => /loss|perplexity|mae|err
  * await fit(model, { data, validation, loss: crossEntropy, optimizer, epochs: 100, callbacks: [earlyStopping({ patience: 5 })] });
  */
 export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
-  checkOptions(WHERE, options, {
-    monitor: "string",
-    mode: "string",
-    patience: "number",
-    minDelta: "number",
-    restoreBest: "boolean",
-  });
+  const kinds = { monitor: "string", mode: "string", patience: "number", minDelta: "number" } as const;
+  checkOptions(WHERE, options, { ...kinds, restoreBest: "boolean" });
   const { monitor = "val_loss", patience = 3, minDelta = 0, restoreBest = true } = options;
   const { mode = isLowerBetter(monitor) ? "min" : "max" } = options;
-  check(
-    mode === "min" || mode === "max",
-    "BAD_ARGUMENT",
-    WHERE,
-    () => `mode must be "min" or "max", got ${show(mode)}.`,
-  );
+  const unknown = () => `mode must be "min" or "max", got ${show(mode)}.`;
+  check(mode === "min" || mode === "max", "BAD_ARGUMENT", WHERE, unknown);
   checkCounts(WHERE, { patience });
   check(minDelta >= 0, "BAD_ARGUMENT", WHERE, () => `minDelta must be at least 0, got ${show(minDelta)}.`);
   let best: number | null = null;

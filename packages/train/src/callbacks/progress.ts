@@ -1,6 +1,6 @@
 /** Shows how far a run is: in a terminal, in a log, in a page. */
 import { checkOptions } from "@opt/core";
-import type { Callback, FitState } from "../fit/events";
+import type { Callback } from "../fit/events";
 import { duration, numbers } from "./format";
 
 /** What progress writes to: `process.stderr`, or an object of your own. */
@@ -28,20 +28,14 @@ const DRAW_EVERY = 100;
 const LINE_EVERY = 30_000;
 const BAR = 24;
 
-/** What is shown at a moment. */
-interface Shown {
-  /** Share of the epoch, if it is known. */
-  readonly share: number | undefined;
-  readonly text: string;
-}
-
 /** A place that shows a line. */
 interface Display {
   readonly every: number;
-  draw(shown: Shown): void;
+  /** @param share of the epoch, if it is known */
+  draw(text: string, share: number | undefined): void;
   /** Leaves a line for good. */
   line(text: string): void;
-  end(): void;
+  end?(): void;
 }
 
 /**
@@ -58,16 +52,6 @@ export function progress(options: ProgressOptions = {}): Callback {
   let drawn = 0;
   let begun = 0;
   let before = 0; // samples that the epoch had when it was resumed
-  const shown = (state: FitState): Shown => {
-    const { epoch, epochs, epochStep, stepsPerEpoch, samples, logs } = state;
-    const seconds = (performance.now() - begun) / 1000;
-    const rate = (samples - before) / seconds;
-    const share = stepsPerEpoch === undefined ? undefined : epochStep / stepsPerEpoch;
-    const left = share ? `  ${duration((samples / share - samples) / rate)} left` : "";
-    const steps = `${epochStep}${stepsPerEpoch === undefined ? "" : `/${stepsPerEpoch}`}`;
-    const text = `epoch ${epoch + 1}/${epochs}  ${steps}  ${numbers(logs)}  ${rateText(rate)}${left}`;
-    return { share, text };
-  };
   return {
     firstRankOnly: true,
     onTrainBegin() {
@@ -82,19 +66,21 @@ export function progress(options: ProgressOptions = {}): Callback {
       const now = performance.now();
       if (display === undefined || now - drawn < display.every) return;
       drawn = now;
-      display.draw(shown(state));
+      const { epoch, epochs, epochStep, stepsPerEpoch, samples, logs } = state;
+      const rate = (1000 * (samples - before)) / (now - begun);
+      const share = stepsPerEpoch === undefined ? undefined : epochStep / stepsPerEpoch;
+      const left = share ? `  ${duration((samples / share - samples) / rate)} left` : "";
+      const steps = `${epochStep}${stepsPerEpoch === undefined ? "" : `/${stepsPerEpoch}`}`;
+      const speed = rate >= 1e4 ? `${(rate / 1e3).toFixed(1)} k/s` : `${rate.toPrecision(3)} /s`;
+      display.draw(`epoch ${epoch + 1}/${epochs}  ${steps}  ${numbers(logs)}  ${speed}${left}`, share);
     },
     onEpochEnd({ epoch, epochs, history }) {
       const { lr, seconds, ...logs } = history.epochs.at(-1)!;
       display?.line(`epoch ${epoch}/${epochs}  ${numbers(logs)}  ${duration(seconds)}`);
     },
-    onTrainEnd() {
-      display?.end();
-    },
+    onTrainEnd: () => display?.end?.(),
   };
 }
-
-const rateText = (rate: number) => (rate >= 1e4 ? `${(rate / 1e3).toFixed(1)} k/s` : `${rate.toPrecision(3)} /s`);
 
 function displayOf({ stream, element }: ProgressOptions): Display {
   if (stream === undefined && typeof document === "object") return pageDisplay(element ?? document.body);
@@ -107,7 +93,7 @@ function terminalDisplay(stream: ProgressStream): Display {
   const clear = "\r\u001b[K";
   return {
     every: DRAW_EVERY,
-    draw({ share, text }) {
+    draw(text, share) {
       const full = Math.round((share ?? 0) * BAR);
       const bar = share === undefined ? "" : `${"━".repeat(full)}${"─".repeat(BAR - full)} `;
       stream.write(clear + (bar + text).slice(0, (stream.columns ?? 120) - 1));
@@ -119,7 +105,7 @@ function terminalDisplay(stream: ProgressStream): Display {
 
 function logDisplay(stream: ProgressStream | undefined): Display {
   const line = (text: string) => (stream ? stream.write(`${text}\n`) : console.log(text));
-  return { every: LINE_EVERY, draw: ({ text }) => line(text), line, end() {} };
+  return { every: LINE_EVERY, draw: line, line };
 }
 
 function pageDisplay(parent: PageElement): Display {
@@ -131,7 +117,7 @@ function pageDisplay(parent: PageElement): Display {
   parent.append(box);
   return {
     every: DRAW_EVERY,
-    draw({ share, text }) {
+    draw(text, share) {
       if (share !== undefined) bar.value = share;
       label.textContent = text;
     },
@@ -139,6 +125,5 @@ function pageDisplay(parent: PageElement): Display {
       bar.value = 1;
       label.textContent = text;
     },
-    end() {},
   };
 }

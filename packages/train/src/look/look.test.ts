@@ -174,6 +174,12 @@ describe("plot", () => {
     expect(svg).toContain("a &lt; b");
   });
 
+  it("draws into an element of a page", () => {
+    const element = { innerHTML: "before" };
+    expect(plot(history, { element })).toBe(element.innerHTML);
+    expect(element.innerHTML).toMatch(/^<svg .*<\/svg>$/);
+  });
+
   it("draws blocks", () => {
     expect(plot({ loss: [4, 3, 2, 1] }, { as: "blocks", height: 2 })).toBe("loss: 1 to 4\n█▃\n██▆▁");
   });

@@ -5,6 +5,8 @@ import type { History } from "../fit/events";
 export interface PlotOptions {
   /** "svg": a picture for pages and files. "blocks": lines of text. Default "svg". */
   readonly as?: "svg" | "blocks";
+  /** In a page: the SVG picture goes into it, in place of what it had. */
+  readonly element?: { innerHTML: string };
   /** Where the values are; by default 1, 2, 3 ... */
   readonly x?: readonly number[];
   /** A logarithmic x axis. Default false. */
@@ -26,14 +28,11 @@ const BLOCKS = " ▁▂▃▄▅▆▇█";
  * console.log(plot(history, { as: "blocks" }));
  */
 export function plot(curves: History | Readonly<Record<string, readonly number[]>>, options: PlotOptions = {}): string {
-  checkOptions("plot", options, { as: "string", x: "array", log: "boolean", width: "number", height: "number" });
-  const { as = "svg", log = false } = options;
-  check(
-    as === "svg" || as === "blocks",
-    "BAD_ARGUMENT",
-    "plot",
-    () => `as must be "svg" or "blocks", got ${show(as)}.`,
-  );
+  const kinds = { as: "string", x: "array", log: "boolean", width: "number", height: "number" } as const;
+  checkOptions("plot", options, { ...kinds, element: "object" });
+  const { as = "svg", log = false, element } = options;
+  const problem = () => `as must be "svg" or "blocks", got ${show(as)}.`;
+  check(as === "svg" || as === "blocks", "BAD_ARGUMENT", "plot", problem);
   const named = Object.entries(isHistory(curves) ? lossesOf(curves) : curves).filter(([, values]) => values.length > 0);
   check(named.length > 0, "BAD_ARGUMENT", "plot", () => `needs curves, got ${show(curves)}.`, "{ loss: [3, 2, 1] }");
   const { width = as === "svg" ? 640 : 60, height = as === "svg" ? 320 : 10 } = options;
@@ -64,7 +63,9 @@ export function plot(curves: History | Readonly<Record<string, readonly number[]
     `<path d="M48 16V${height - 28}H${width - 12}" fill="none" stroke="#94a3b8"/>`,
   ];
   const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12">`;
-  return `${head}${axes.join("")}${lines.join("")}</svg>`;
+  const picture = `${head}${axes.join("")}${lines.join("")}</svg>`;
+  if (element) element.innerHTML = picture;
+  return picture;
 }
 
 const isHistory = (curves: object): curves is History => "epochs" in curves && "losses" in curves;

@@ -29,59 +29,64 @@ export function summary(model: Module, input: Tensor | readonly unknown[]): stri
   const inputs = Array.isArray(input) ? input : [input];
   const calls = watch(model, inputs);
   const seen = new Set<Tensor>();
-  const rows: string[][] = [];
-  const totals = { parameters: 0, trainable: 0, bytes: 0, multiplyAdds: 0, outputs: 0 };
+  const rows: Row[] = [];
   const visit = (name: string, module: Module, depth: number) => {
     const children = [...module.namedChildren()];
-    const own = new Set(module.namedTensors().map(([, tensor]) => tensor));
-    for (const [, child] of children) for (const [, tensor] of child.namedTensors()) own.delete(tensor);
-    for (const tensor of own) if (!isParameter(module, tensor)) own.delete(tensor);
-    const fresh = [...own].filter((tensor) => !seen.has(tensor));
-    for (const tensor of fresh) {
-      seen.add(tensor);
-      totals.parameters += tensor.size;
-      if (tensor.requiresGrad) totals.trainable += tensor.size;
-      totals.bytes += bytesOf(tensor);
-    }
+    const inner = new Set(children.flatMap(([, child]) => child.namedTensors().map(([, tensor]) => tensor)));
+    const own = parametersOf(module).filter(([, tensor]) => !inner.has(tensor));
+    const fresh = [...new Set(own.map(([, tensor]) => tensor))].filter((tensor) => !seen.has(tensor));
+    for (const tensor of fresh) seen.add(tensor);
     const call = calls.get(module);
-    if (children.length === 0 && call) {
-      totals.multiplyAdds += call.multiplyAdds;
-      if (own.size > 0) totals.outputs += call.bytes;
-    }
-    const count = fresh.reduce((sum, { size }) => sum + size, 0);
-    const bytes = fresh.reduce((sum, tensor) => sum + bytesOf(tensor), 0);
-    const title = `${"  ".repeat(depth)}${name === "" ? "" : `${name}: `}${module.constructor.name}`;
-    const shape = call ? `[${call.shape.join(", ")}]` : "not called";
-    const work = children.length === 0 && call ? call.multiplyAdds : 0;
-    rows.push([title, shape, ...[count, bytes, work].map((value) => (value === 0 ? "" : number(value)))]);
+    const leaf = children.length === 0 ? call : undefined;
+    rows.push({
+      title: `${"  ".repeat(depth)}${name === "" ? "" : `${name}: `}${module.constructor.name}`,
+      shape: call ? `[${call.shape.join(", ")}]` : "not called",
+      parameters: total(fresh, ({ size }) => size),
+      trainable: total(fresh, ({ requiresGrad, size }) => (requiresGrad ? size : 0)),
+      bytes: total(fresh, bytesOf),
+      work: leaf?.multiplyAdds ?? 0,
+      outputs: own.length > 0 ? (leaf?.bytes ?? 0) : 0,
+    });
     for (const [key, child] of children) visit(key, child, depth + 1);
   };
   visit("", model, 0);
-  const megabytes = (bytes: number) => (bytes / 1e6).toFixed(2);
-  const inputBytes = inputs.reduce((sum: number, each) => sum + (each instanceof Tensor ? bytesOf(each) : 0), 0);
-  const both = 2 * totals.outputs;
+  const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(2)} MB`;
+  const given = total(inputs, (each) => (each instanceof Tensor ? bytesOf(each) : 0));
+  const both = 2 * total(rows, ({ outputs }) => outputs);
+  const bytes = total(rows, (row) => row.bytes);
   return [
     ...table(rows),
-    `Parameters: ${number(totals.parameters)}`,
-    `Trainable: ${number(totals.trainable)}`,
-    `Multiply-adds: ${number(totals.multiplyAdds)}`,
-    `Input: ${megabytes(inputBytes)} MB`,
-    `Forward and backward: ${megabytes(both)} MB`,
-    `Parameters: ${megabytes(totals.bytes)} MB`,
-    `Together: ${megabytes(inputBytes + both + totals.bytes)} MB`,
+    `Parameters: ${number(total(rows, ({ parameters }) => parameters))}`,
+    `Trainable: ${number(total(rows, ({ trainable }) => trainable))}`,
+    `Multiply-adds: ${number(total(rows, ({ work }) => work))}`,
+    `Input: ${megabytes(given)}`,
+    `Forward and backward: ${megabytes(both)}`,
+    `Parameters: ${megabytes(bytes)}`,
+    `Together: ${megabytes(given + both + bytes)}`,
   ].join("\n");
 }
 
+/** A layer with its own parameters, those of its children left out. */
+interface Row {
+  readonly title: string;
+  readonly shape: string;
+  readonly parameters: number;
+  readonly trainable: number;
+  readonly bytes: number;
+  readonly work: number;
+  /** Bytes of the output, of a layer that has parameters. */
+  readonly outputs: number;
+}
+
+const total = <Each>(list: readonly Each[], of: (each: Each) => number) =>
+  list.reduce((sum, each) => sum + of(each), 0);
 const number = (value: number) => value.toLocaleString("en");
 const bytesOf = ({ size, dtype }: Tensor) => size * (BYTES[dtype] ?? 4);
 const BYTES: Readonly<Record<string, number>> = { f64: 8, c64: 8, f16: 2, bf16: 2, u8: 1, bool: 1 };
 
 /** Frozen parameters are no buffers, though they require no gradient either: buffers are named so. */
-function isParameter(module: Module, tensor: Tensor): boolean {
-  if (tensor.requiresGrad) return true;
-  const name = module.namedTensors().find(([, each]) => each === tensor)?.[0] ?? "";
-  return !/running_|num_batches/.test(name);
-}
+const parametersOf = (module: Module) =>
+  module.namedTensors().filter(([name, { requiresGrad }]) => requiresGrad || !/running_|num_batches/.test(name));
 
 /** Runs the model in evaluation mode, and notes what each layer gives. */
 function watch(model: Module, inputs: readonly unknown[]): Map<Module, Calls> {
@@ -110,13 +115,13 @@ function watch(model: Module, inputs: readonly unknown[]): Map<Module, Calls> {
 /** Multiply-adds of a layer's own parameters in one call. */
 function workOf(module: Module, output: readonly number[]): number {
   const product = (extents: readonly number[]) => extents.reduce((a, b) => a * b, 1);
-  const named = module.namedTensors().filter(([, tensor]) => isParameter(module, tensor));
+  const named = parametersOf(module);
   const isRecurrent = named.some(([name]) => /^weight_hh_l/.test(name));
   const isConvolution = named.some(([name, { shape }]) => name === "weight" && shape.length > 2);
   const positions = isConvolution
     ? product([...output.slice(0, 1), ...output.slice(2)])
     : product(output.slice(0, isRecurrent ? 2 : 1));
-  return positions * named.reduce((sum, [, { size }]) => sum + size, 0);
+  return positions * total(named, ([, { size }]) => size);
 }
 
 function firstTensor(output: unknown): Tensor | undefined {
@@ -124,14 +129,18 @@ function firstTensor(output: unknown): Tensor | undefined {
   return Array.isArray(output) ? output.map(firstTensor).find((each) => each !== undefined) : undefined;
 }
 
-function table(rows: readonly (readonly string[])[]): string[] {
-  const all = [COLUMNS, ...rows];
+function table(rows: readonly Row[]): string[] {
+  const shown = (value: number) => (value === 0 ? "" : number(value));
+  const cells = rows.map(({ title, shape, parameters, bytes, work }) => [
+    title,
+    shape,
+    ...[parameters, bytes, work].map(shown),
+  ]);
+  const all = [COLUMNS, ...cells];
   const widths = COLUMNS.map((_, column) => Math.max(...all.map((row) => row[column]!.length)));
-  const line = "-".repeat(widths.reduce((sum, width) => sum + width + 2, -2));
-  const write = (row: readonly string[]) =>
-    row
-      .map((cell, column) => (column < 2 ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)))
-      .join("  ")
-      .trimEnd();
-  return [write(COLUMNS), line, ...rows.map(write), line];
+  const padded = (cell: string, column: number) =>
+    column < 2 ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!);
+  const [head, ...body] = all.map((row) => row.map(padded).join("  ").trimEnd());
+  const line = "-".repeat(total(widths, (width) => width + 2) - 2);
+  return [head!, line, ...body, line];
 }

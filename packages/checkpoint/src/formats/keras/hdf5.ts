@@ -33,10 +33,13 @@ let complaint = "";
 
 /** h5wasm is an optional peer: 4 MB that only readers of HDF5 need. */
 async function loadLibrary(): Promise<{ library: Library; files: Files }> {
-  const library = await import("h5wasm").catch((cause) => {
+  let library: Library;
+  try {
+    library = await import("h5wasm"); // within try, webpack builds without it
+  } catch (cause) {
     const problem = "reading HDF5 needs the package h5wasm, which does not load.";
     throw new OptError("UNSUPPORTED", "hdf5", problem, "Install it: npm install h5wasm.", { cause });
-  });
+  }
   const { FS: files } = (await library.ready) as unknown as { FS: Files };
   const decoder = new TextDecoder();
   const errors = files.getStream(2);
