@@ -35,7 +35,8 @@ function begin() {
   return { model, optimizer, data: data as unknown as Iterable<Batch>, loss };
 }
 
-async function byHand(): Promise<number[]> {
+/** @param every milliseconds after which other work of the program has its turn, as `fit` gives it one */
+async function loop(every: number): Promise<number[]> {
   const { optimizer, data, loss: lossOf } = begin();
   const losses: number[] = [];
   const step = compile((batch: Batch) => {
@@ -45,11 +46,15 @@ async function byHand(): Promise<number[]> {
     optimizer.zeroGrad();
     return loss;
   });
+  let last = performance.now();
   for (let epoch = 0; epoch < EPOCHS; epoch++)
-    for (const batch of data) {
+    for await (const batch of data) {
       const loss = step(batch);
-      losses.push(await loss.item());
+      losses.push(loss.dataSync()[0]!);
       loss.dispose();
+      if (performance.now() - last < every) continue;
+      await new Promise((resolve) => setImmediate(resolve));
+      last = performance.now();
     }
   step.dispose();
   return losses;
@@ -61,28 +66,32 @@ async function byFit(): Promise<number[]> {
   return losses;
 }
 
-const ways = { byHand, byFit };
-const [hand, fitted] = [await byHand(), await byFit()];
-if (hand.length !== EPOCHS * STEPS || hand.some((loss, i) => loss !== fitted[i])) throw new Error("other losses");
+const ways = {
+  "by hand": () => loop(100),
+  "by hand, without turns of others": () => loop(Number.POSITIVE_INFINITY),
+  fit: byFit,
+};
+const names = Object.keys(ways) as (keyof typeof ways)[];
+const reference = await ways["by hand"]();
+const fitted = await byFit();
+if (reference.length !== EPOCHS * STEPS || reference.some((loss, i) => loss !== fitted[i]))
+  throw new Error("other losses");
 
 /** Milliseconds a step: of the clock, and of the process's processors, which others on the machine disturb less. */
-const measured = {
-  byHand: { clock: [] as number[], cpu: [] as number[] },
-  byFit: { clock: [] as number[], cpu: [] as number[] },
-};
+const measured = names.map(() => ({ clock: [] as number[], processors: [] as number[] }));
 for (let round = 0; round < Number(rounds); round++)
-  for (const name of round % 2 === 0 ? (["byHand", "byFit"] as const) : (["byFit", "byHand"] as const)) {
+  for (let turn = 0; turn < names.length; turn++) {
+    const way = (round + turn) % names.length;
     const [begun, before] = [performance.now(), process.cpuUsage()];
-    await ways[name]();
+    await ways[names[way]!]();
     const { user, system } = process.cpuUsage(before);
-    measured[name].clock.push((performance.now() - begun) / hand.length);
-    measured[name].cpu.push((user + system) / 1000 / hand.length);
+    measured[way]!.clock.push((performance.now() - begun) / reference.length);
+    measured[way]!.processors.push((user + system) / 1000 / reference.length);
   }
 const median = (values: readonly number[]) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
-for (const kind of ["clock", "cpu"] as const) {
-  const [one, other] = [measured.byHand[kind], measured.byFit[kind]];
-  const ratio = median(other.map((time, i) => time / one[i]!));
-  console.log(
-    `${device}, ${kind}: by hand ${median(one).toFixed(3)} ms a step, fit ${median(other).toFixed(3)} ms, ratio of a round ${ratio.toFixed(4)}`,
-  );
-}
+for (const kind of ["clock", "processors"] as const)
+  for (const [way, name] of names.entries()) {
+    const ratios = measured[2]![kind].map((time, i) => time / measured[way]![kind][i]!);
+    const shown = `${median(measured[way]![kind]).toFixed(3)} ms a step; fit takes ${median(ratios).toFixed(4)} of it`;
+    console.log(`${device}, ${kind}, ${name}: ${shown}`);
+  }
