@@ -45,8 +45,15 @@ export default defineConfig({
   cleanUrls: true,
   metaChunk: true,
   router: { prefetchLinks: false },
-  head: [["meta", { name: "theme-color", content: "#2a6fdb" }]],
-  markdown: { config: runnable, theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" } },
+  head: [
+    ["meta", { name: "theme-color", content: "#2a6fdb" }],
+    ["link", { rel: "icon", href: "data:," }],
+  ],
+  markdown: {
+    config: runnable,
+    image: { lazyLoading: true },
+    theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
+  },
   vite: {
     build: { chunkSizeWarningLimit: 2000 },
     resolve: {

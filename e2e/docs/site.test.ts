@@ -5,11 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { accessibilityOf, executablePath, launchBrowser, openPage } from "@opt/testkit/browser";
-import type { Browser, Locator, Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { INTERNAL } from "../../docs/topics.mjs";
 import { serve } from "../../tools/docs/serve.mjs";
+import { DEMOS, START, tabTo } from "./demos";
 import { findExamples, writtenPages } from "./examples";
+import { watchThread } from "./page-thread";
 
 /** What readers type, and the page that answers it. */
 const QUESTIONS = [
@@ -32,6 +34,8 @@ const QUESTIONS = [
   ["error codes", "guides/errors"],
 ] as const;
 
+/** Of home, at most. */
+const VISITS = 5;
 const out = mkdtempSync(join(tmpdir(), "opt-site-"));
 const main = fileURLToPath(new URL("../../tools/docs/main.mjs", import.meta.url));
 const texts = new Map<string, string>();
@@ -104,22 +108,29 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
     return page;
   }
 
-  const START = /^(Start|Train)$/;
-  const STOP = /^(Stop|Pause)$/;
-  const plainPages = ["tutorials/first-model", "how-to/use-webgpu", "api/core-Compile", "playground", "demos/"];
-  it.each(["", ...plainPages, "demos/optimizer-race", "demos/spirals", "demos/same-run", "demos/gpt", "demos/digits/"])(
-    "/%s is accessible, light and dark, and fits a phone",
+  const plainPages = [
+    "tutorials/first-model",
+    "how-to/use-webgpu",
+    "api/core-Compile",
+    "playground",
+    "demos/",
+    "demos/spirals",
+  ];
+  it.each(["", ...plainPages, ...DEMOS.map(({ path }) => path)])(
+    "/%s fits a phone, and is accessible there and on a dark desktop",
     async (path) => {
       const page = await open(path, 390);
-      const hasPanel = path === "" || path === "demos/spirals";
-      if (hasPanel) await page.getByRole("button", { name: "Stop" }).click();
-      else if (path.startsWith("demos/") && path !== "demos/") {
+      const demo = DEMOS.find((each) => each.path === path);
+      if (path === "" || path === "demos/spirals") await page.getByRole("button", { name: "Stop" }).click();
+      else if (demo) {
         await page.getByRole("button", { name: START }).click();
-        await page.getByText(/\b[5-9] steps|Step [1-9]|Training on/).waitFor();
-        await page.getByRole("button", { name: STOP }).click();
+        await page.getByText(demo.begun).first().waitFor();
+        if (demo.stop) await page.getByRole("button", { name: demo.stop }).click();
       }
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
       for (const colorScheme of ["light", "dark"] as const) {
         await page.emulateMedia({ colorScheme });
+        if (colorScheme === "dark") await page.setViewportSize({ width: 1280, height: 844 });
         await page.waitForFunction(
           (dark) => document.querySelector(".VPContent") === null || document.documentElement.matches(".dark") === dark,
           colorScheme === "dark",
@@ -127,89 +138,69 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
         const { violations } = await accessibilityOf(page);
         expect.soft(violations, colorScheme).toEqual([]);
       }
-      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
       await page.close();
     },
   );
 
-  /** A page that notes when its thread was busy for 50 ms or more. */
-  async function openWatched(path: string): Promise<Page> {
-    const page = await openPage(browser, { viewport: { width: 1280, height: 844 } });
-    await page.addInitScript(() => {
-      const tasks: number[] = [];
-      Object.assign(window, { tasks });
-      new PerformanceObserver((list) => {
-        for (const { startTime } of list.getEntries()) tasks.push(startTime);
-      }).observe({ type: "longtask" });
-    });
-    await page.goto(site.address + path);
-    return page;
-  }
-
-  /** A busy machine can hold up any task: a page that trains by itself would in every half second. */
-  async function expectFree(page: Page): Promise<void> {
-    const isFree = await page.evaluate(async () => {
-      const { tasks } = window as unknown as { tasks: number[] };
-      for (let i = 0; i < 6; i++) {
-        const begin = performance.now();
-        await new Promise((resolve) => setTimeout(resolve, 500));
-        if (!tasks.some((start) => start >= begin)) return true;
-      }
-      return false;
-    });
-    expect(isFree).toBe(true);
-  }
-
-  it("opens light, and trains two spirals without holding the page up", async () => {
-    const page = await openWatched("");
+  /** Milliseconds from opening home to its first paint, and to the first line of its panel. */
+  async function openHome(page: Page): Promise<{ painted: number; trained: number; bytes: number }> {
+    await page.goto(site.address);
     await page
       .locator(".spirals pre")
       .getByText(/^wasm: step \d+, loss/)
       .waitFor();
-    const { started, bytes } = await page.evaluate(() => {
-      const entries = performance.getEntries().filter((entry) => "encodedBodySize" in entry);
-      const loaded = entries.filter(({ name }) => !name.includes("/opt/")) as PerformanceResourceTiming[];
-      return { started: performance.now(), bytes: loaded.reduce((sum, entry) => sum + entry.encodedBodySize, 0) };
+    return page.evaluate(() => {
+      const entries = performance.getEntries();
+      const loaded = entries.filter((each): each is PerformanceResourceTiming => "encodedBodySize" in each);
+      const own = loaded.filter(({ name }) => !name.includes("/opt/"));
+      return {
+        painted: entries.find(({ name }) => name === "first-contentful-paint")!.startTime,
+        trained: performance.now(),
+        bytes: own.reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0),
+      };
     });
-    console.log(`home: ${Math.round(bytes / 1024)} KiB, trains after ${Math.round(started)} ms`);
-    expect(bytes).toBeLessThan(300 * 1024);
-    await expectFree(page);
+  }
+
+  it("home opens light and soon, and trains two spirals without holding the page up", async () => {
+    // A busy machine only makes a page slower: the best of some visits counts.
+    const visits: Awaited<ReturnType<typeof openHome>>[] = [];
+    const isSoon = () => visits.some(({ painted, trained }) => painted <= 1000 && trained <= 3000);
+    let page: Page;
+    do {
+      page = await openPage(browser, { viewport: { width: 1280, height: 844 } });
+      visits.push(await openHome(page));
+      if (visits.length < VISITS && !isSoon()) await page.close();
+    } while (visits.length < VISITS && !isSoon());
+    console.log("home:", visits);
+    expect(isSoon()).toBe(true);
+    expect(visits[0]!.bytes).toBeLessThan(300 * 1024);
+    await expectFree(page, () => page.getByText("step 600").first().waitFor());
     expect(await page.locator(".spirals .picture").count()).toBe(1);
     await page.close();
   });
 
-  async function tabTo(page: Page, place: Locator): Promise<void> {
-    for (let i = 0; i < 40 && !(await place.evaluate((each) => each === document.activeElement)); i++)
-      await page.keyboard.press("Tab");
+  /** While it trains, the page answers at once. */
+  async function expectFree(page: Page, body: () => Promise<void>): Promise<void> {
+    const { longestTask, longestAnswer, moves } = await watchThread(browser, page, body);
+    console.log(`${page.url()}: longest task ${longestTask} ms, longest answer ${longestAnswer} ms of the processor`);
+    expect(moves).toBeGreaterThan(5);
+    expect(longestTask).toBeLessThan(50);
+    expect(longestAnswer).toBeLessThan(50);
   }
 
-  /** A digit one, with the keyboard. */
-  async function drawOne(page: Page): Promise<void> {
-    await tabTo(page, page.getByLabel("Drawing pad"));
-    await page.keyboard.press("Space");
-    for (let i = 0; i < 9; i++) await page.keyboard.press("ArrowDown");
-  }
-
-  it.each<[string, string | RegExp, ((page: Page) => Promise<void>)?]>([
-    ["optimizer-race", /^Step [1-9]\d* of \d+\. Lowest: \w/],
-    ["same-run", "20 steps on wasm, all equal to Node's"],
-    ["gpt", /^After [1-9]\d* steps?$/],
-    ["digits/", /^It reads a \d \([\d.]+\u00a0%\)\.$/, drawOne],
-  ])(
-    "the demo %s is started by the keyboard, and trains without holding the page up",
-    async (path, reached, meanwhile = async (_: Page) => {}) => {
-      const page = await openWatched(`demos/${path}`);
-      const start = page.getByRole("button", { name: START });
-      await expect.poll(() => start.isEnabled()).toBe(true);
+  it.each(DEMOS)("$path is used by keys, and never holds the page up", async ({ path, reached, meanwhile, after }) => {
+    const page = await open(path);
+    const start = page.getByRole("button", { name: START, disabled: false });
+    await start.waitFor();
+    await expectFree(page, async () => {
       await tabTo(page, start);
       await page.keyboard.press("Enter");
-      await page.getByRole("button", { name: STOP }).waitFor();
-      await meanwhile(page);
-      await expectFree(page);
-      await page.getByText(reached).waitFor();
-      await page.close();
-    },
-  );
+      await meanwhile?.(page);
+      await page.getByText(reached).first().waitFor();
+    });
+    await after?.(page);
+    await page.close();
+  });
 
   const samples = findExamples().filter(({ isWhole }) => isWhole);
   const pages = [...new Set(samples.map(({ place }) => place.split(":")[0]!))];

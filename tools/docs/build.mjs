@@ -12,6 +12,7 @@ const docs = join(root, "docs");
 /** Copies the pages and adds what they need: the API and the bundles. @param {string} folder */
 async function prepare(folder) {
   cpSync(docs, folder, { recursive: true, filter: (path) => !path.endsWith("tsconfig.json") }); // it is TypeDoc's
+  cpSync(join(root, "LICENSE"), join(folder, "public/demos/licence.txt")); // a text to learn
   const out = ["--out", join(folder, "api"), "--docsRoot", folder];
   const [api] = await Promise.all([
     start("typedoc", ["--options", join(docs, "typedoc.json"), ...out, "--logLevel", "Warn"], { quiet: true }),

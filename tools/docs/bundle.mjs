@@ -22,12 +22,12 @@ export async function bundlePackages(out) {
     entryPoints: [
       ...entries,
       { out: "worker", in: `${root}docs/.vitepress/worker.ts` },
-      ...["race", "same-run", "gpt"].map((name) => ({
+      ...["race", "same-run", "gpt", "fine-tune", "checkpoint"].map((name) => ({
         out: `demos/${name}`,
         in: `${root}docs/.vitepress/demos/${name}.ts`,
       })),
     ],
-    loader: { ".jsonl": "text" },
+    loader: { ".jsonl": "text", ".safetensors": "binary" },
     outdir: out,
     absWorkingDir: root,
     bundle: true,

@@ -2,9 +2,10 @@
 
 import { AdamW } from "@opt/adam-amsgrad";
 import { type CheckpointContents, type loadCheckpoint, optimizerContents, optimizerState } from "@opt/checkpoint";
-import { type Compiled, check, compile, type Device, Generator, noGrad, type Tensor } from "@opt/core";
+import { check, type Device, Generator, type Tensor } from "@opt/core";
 import { DataLoader, type DataLoaderState, Windows } from "@opt/data";
 import { crossEntropy, type StateDict } from "@opt/nn";
+import { type Callback, evaluate, fit } from "@opt/train";
 import { Gpt } from "@opt-e2e/tiny-gpt";
 import { fromGpt2, sizesOf, toGpt2 } from "./gpt2-names";
 import { addLora, fromPeft, mergeLora, toPeft } from "./lora";
@@ -36,23 +37,17 @@ export function loadGpt2(state: Readonly<StateDict>, heads: number, device: Devi
 }
 
 /** The mean loss of a model on stretches that follow each other. */
-export async function evaluate(model: Gpt, tokens: Int32Array, length: number, batch: number): Promise<number> {
-  const lossOf = compile((input: Tensor, target: Tensor) => noGrad(() => crossEntropy(model.forward(input), target)));
-  const losses: number[] = [];
-  for (const [input, target] of new DataLoader(new Windows(tokens, { length, stride: length }), { batchSize: batch })) {
-    const loss = lossOf(input, target);
-    losses.push(await loss.item());
-    loss.dispose();
-  }
-  lossOf.dispose();
-  return losses.reduce((sum, loss) => sum + loss, 0) / losses.length;
+export async function lossOn(model: Gpt, tokens: Int32Array, length: number, batch: number): Promise<number> {
+  const data = new DataLoader(new Windows(tokens, { length, stride: length }), { batchSize: batch });
+  return (await evaluate(model, { data, loss: crossEntropy })).loss!;
 }
 
 export class FineTuning {
   readonly optimizer: AdamW;
   /** Steps that were made. */
   step = 0;
-  private readonly trainOn: Compiled<[input: Tensor, target: Tensor], Tensor>;
+  /** Where the batches stand after the last step. */
+  private batches: DataLoaderState | undefined;
   private readonly loader: DataLoader<[Tensor, Tensor], [Tensor, Tensor]>;
   private readonly unseen: Int32Array;
   private readonly length: number;
@@ -71,13 +66,6 @@ export class FineTuning {
     const generator = new Generator(seed);
     addLora(model, { rank, alpha, generator });
     this.optimizer = new AdamW(model.namedParameters(), { lr, weightDecay: 0 });
-    this.trainOn = compile((input, target) => {
-      const loss = crossEntropy(model.forward(input), target);
-      loss.backward();
-      this.optimizer.step();
-      this.optimizer.zeroGrad();
-      return loss;
-    });
     this.unseen = tokens.subarray(held);
     this.length = length;
     this.batch = batch;
@@ -85,47 +73,48 @@ export class FineTuning {
     this.loader = new DataLoader(seen, { batchSize: batch, shuffle: true, dropLast: true, generator });
   }
 
-  /** Trains until `until` steps were made; gives the loss of each. */
-  async train(until: number, report?: (step: number, loss: number) => void | Promise<void>): Promise<number[]> {
-    const losses: number[] = [];
-    while (this.step < until) {
-      for (const [input, target] of this.loader) {
-        const loss = this.trainOn(input, target);
-        losses.push(await loss.item());
-        loss.dispose();
-        this.step++;
-        await report?.(this.step, losses.at(-1)!);
-        if (this.step === until) break;
-      }
-    }
+  /** Trains until `until` steps were made, or the signal ends it; gives the loss of each. */
+  async train(until: number, callbacks: readonly Callback[] = [], signal?: AbortSignal): Promise<readonly number[]> {
+    const { model, optimizer, loader, step: before } = this;
+    const count: Callback = {
+      onStepEnd: ({ step }, control) => {
+        this.step = before + step;
+        this.batches = loader.stateDict();
+        control.stop = this.step === until;
+      },
+    };
+    if (this.batches) loader.loadStateDict(this.batches);
+    const { losses } = await fit(model, {
+      ...{ data: loader, loss: crossEntropy, optimizer, signal },
+      epochs: Math.ceil((until - before) / loader.length) + 1, // the first one may have begun
+      callbacks: [count, ...callbacks],
+    });
     return losses;
   }
 
   evaluate(): Promise<number> {
-    return evaluate(this.model, this.unseen, this.length, this.batch);
+    return lossOn(this.model, this.unseen, this.length, this.batch);
   }
 
   /** The adapters as PEFT's file has them, and what is needed to go on. */
   adapter(): CheckpointContents {
     const { tensors, values } = optimizerContents(this.optimizer.stateDict());
-    const loader = this.loader.stateDict();
     return {
       step: this.step,
       tensors: { ...toPeft(this.model.stateDict()), ...tensors },
-      values: { ...values, loader },
+      values: { ...values, loader: this.batches ?? this.loader.stateDict() },
     };
   }
 
   resume(saved: Awaited<ReturnType<typeof loadCheckpoint>>): void {
     this.model.loadStateDict(fromPeft(saved.tensors), { strict: false });
     this.optimizer.loadStateDict(optimizerState(saved));
-    this.loader.loadStateDict((saved.values as unknown as { loader: DataLoaderState }).loader);
+    this.batches = (saved.values as unknown as { loader: DataLoaderState }).loader;
     this.step = saved.step!;
   }
 
   /** Ends the run: the model's own weights have what the adapters learned, under GPT-2's names. */
   merge(): StateDict {
-    this.trainOn.dispose();
     this.optimizer.dispose();
     mergeLora(this.model);
     return toGpt2(this.model.stateDict());

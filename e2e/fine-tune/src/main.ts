@@ -11,10 +11,11 @@ import { fileURLToPath } from "node:url";
 import { checkpointBlob, loadCheckpoint } from "@opt/checkpoint";
 import { type Device, init, OptError } from "@opt/core";
 import type { StateDict } from "@opt/nn";
+import type { Callback } from "@opt/train";
 import { sonnets } from "@opt-e2e/tiny-gpt/text";
 import { Command, InvalidArgumentError } from "commander";
 import { encode, trainBase } from "./base";
-import { adapterConfig, evaluate, FineTuning, loadGpt2 } from "./fine-tuning";
+import { adapterConfig, FineTuning, loadGpt2, lossOn } from "./fine-tuning";
 import { toGpt2 } from "./gpt2-names";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -41,14 +42,19 @@ async function saveModel(file: string, tensors: StateDict): Promise<void> {
   for (const tensor of Object.values(tensors)) tensor.dispose();
 }
 
+/** Prints the loss of each `every`-th step, and of the last. */
+const told = (every: number, last: number): Callback => ({
+  onStepEnd({ step, loss }) {
+    if (step % every === 0 || step === last) console.log(`  step ${step}: loss ${loss.toFixed(3)}`);
+  },
+});
+
 /** Trains a base on the sonnets, once. */
 async function ownBase(file: string, device: Device, steps: number): Promise<void> {
   if (existsSync(file)) return;
   console.log(`base: ${steps} steps on Shakespeare's sonnets`);
   const sizes = { width: 64, length: LENGTH, blocks: 2, heads: HEADS, seed: 1 };
-  const model = await trainBase({ device, tokens: encode(sonnets()), steps, ...sizes }, async (step, loss) => {
-    if (step % 100 === 0 || step === steps) console.log(`  step ${step}: loss ${(await loss.item()).toFixed(3)}`);
-  });
+  const model = await trainBase({ device, tokens: encode(sonnets()), steps, ...sizes }, [told(100, steps)]);
   await saveModel(file, toGpt2(model.stateDict()));
   await writeFile(join(dirname(file), "config.json"), `${JSON.stringify({ model_type: "gpt2", n_head: HEADS })}\n`);
   for (const parameter of model.parameters()) parameter.dispose();
@@ -66,9 +72,7 @@ async function main({ device: name, text, base, heads, steps, baseSteps, rank, a
   const own = model.parameters().reduce((sum, { size }) => sum + size, 0);
   console.log(`adapters: ${own} of ${all} parameters (${((100 * own) / all).toFixed(1)} %) on ${device.name}`);
   console.log(`unseen text before: loss ${(await run.evaluate()).toFixed(4)}`);
-  await run.train(steps, (step, loss) => {
-    if (step % 50 === 0 || step === steps) console.log(`  step ${step}: loss ${loss.toFixed(3)}`);
-  });
+  await run.train(steps, [told(50, steps)]);
   const after = await run.evaluate();
   console.log(`unseen text after:  loss ${after.toFixed(4)}`);
 
@@ -81,7 +85,7 @@ async function main({ device: name, text, base, heads, steps, baseSteps, rank, a
 
   const again = loadGpt2((await loadCheckpoint(merged)).tensors, heads, device);
   const held = tokens.subarray(Math.floor(tokens.length * 0.9));
-  const loss = await evaluate(again, held, Math.min(LENGTH, again.length), 8);
+  const loss = await lossOn(again, held, Math.min(LENGTH, again.length), 8);
   console.log(`merged, saved, read back: loss ${loss.toFixed(4)}`);
   console.log(
     `\n${join(out, "adapter")}: the adapter, as PEFT saves it\n${merged}: the model, as transformers saves it`,

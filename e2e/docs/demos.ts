@@ -1,0 +1,121 @@
+/** The demos of the gallery, and what a reader does in each. */
+import "@opt/kernels-wasm";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { loadCheckpoint } from "@opt/checkpoint";
+import { init, type Tensor } from "@opt/core";
+import "@opt/testkit";
+import { encode, FineTuning, loadGpt2 } from "@opt-e2e/fine-tune";
+import type { Locator, Page } from "playwright-core";
+import { expect } from "vitest";
+import { ADAPTERS, HEADS } from "../../docs/.vitepress/demos/fine-tune-messages";
+
+interface Demo {
+  readonly path: string;
+  /** What the page says when it is at work, and when it has come far enough. */
+  readonly begun: RegExp;
+  readonly reached: RegExp;
+  /** The button that ends it. */
+  readonly stop?: RegExp;
+  /** After the start, with the keyboard. */
+  readonly meanwhile?: (page: Page) => Promise<void>;
+  readonly after?: (page: Page) => Promise<void>;
+}
+
+export const START = /^(Start|Train|Run|Take the sample)$/;
+const STEPS = /[Ss]tep [1-9]|\b[5-9] steps/;
+
+export const DEMOS: readonly Demo[] = [
+  { path: "demos/optimizer-race", begun: STEPS, reached: /^Step [1-9]\d* of \d+\. Lowest: \w/, stop: /^Stop$/ },
+  { path: "demos/same-run", begun: STEPS, reached: /^20 steps on wasm, all equal to Node's$/, stop: /^Stop$/ },
+  { path: "demos/gpt", begun: STEPS, reached: /^After [1-9]\d* steps?$/, stop: /^Stop$/ },
+  {
+    ...{ path: "demos/digits/", begun: /Training on/, reached: /^It reads a \d \([\d.]+\u00a0%\)\.$/, stop: /^Pause$/ },
+    meanwhile: drawOne,
+  },
+  {
+    ...{ path: "demos/fine-tune", begun: STEPS, reached: /Loss on unseen text: [\d.]+ before/, stop: /^Stop$/ },
+    meanwhile: stopSoon,
+    after: expectFilesOfNode,
+  },
+  {
+    ...{ path: "demos/checkpoint", begun: /22:43/, reached: /16:32/ },
+    meanwhile: lookAndSlice,
+    after: expectSameTensors,
+  },
+];
+
+export async function tabTo(page: Page, place: Locator): Promise<void> {
+  for (let i = 0; i < 40 && !(await place.evaluate((each) => each === document.activeElement)); i++)
+    await page.keyboard.press("Tab");
+}
+
+/** A digit one. */
+async function drawOne(page: Page): Promise<void> {
+  await page.getByText(/^Training on/).waitFor();
+  await tabTo(page, page.getByLabel("Drawing pad"));
+  await page.keyboard.press("Space");
+  for (let i = 0; i < 9; i++) await page.keyboard.press("ArrowDown");
+}
+
+async function stopSoon(page: Page): Promise<void> {
+  await page.getByText(STEPS).waitFor();
+  await page.keyboard.press("Enter"); // the button that has the focus
+}
+
+const base = fileURLToPath(import.meta.resolve("@opt-e2e/fine-tune/base.safetensors"));
+const licence = new URL("../../LICENSE", import.meta.url);
+
+async function downloaded(page: Page, link: Locator) {
+  const downloading = page.waitForEvent("download");
+  await link.press("Enter");
+  return loadCheckpoint(await (await downloading).path());
+}
+
+async function numbersOf(
+  tensors: Readonly<Record<string, Tensor>>,
+): Promise<Readonly<Record<string, readonly number[]>>> {
+  const read = async ([name, tensor]: [string, Tensor]) => [name, [...(await tensor.data())]] as const;
+  return Object.fromEntries(await Promise.all(Object.entries(tensors).map(read)));
+}
+
+/** The page's files are those of the same run in Node, but for last digits: WebAssembly may have no fused multiply-add there. */
+async function expectFilesOfNode(page: Page): Promise<void> {
+  const steps = Number.parseInt((await page.locator(".status").first().textContent())!, 10);
+  expect(steps).toBeGreaterThan(0);
+  const adapter = await downloaded(page, page.getByRole("link", { name: "Download the adapter" }));
+  const merged = await downloaded(page, page.getByRole("link", { name: "Download the merged model" }));
+  const device = await init("wasm");
+  const { tensors } = await loadCheckpoint(base, { dtype: "f32" });
+  const tokens = encode(readFileSync(licence, "utf8"));
+  const run = new FineTuning(loadGpt2(tensors, HEADS, device), { tokens, ...ADAPTERS });
+  await run.train(steps);
+  const [expected, got] = [await numbersOf(run.merge()), await numbersOf(merged.tensors)];
+  expect(Object.keys(got).sort()).toEqual(Object.keys(expected).sort());
+  for (const [name, numbers] of Object.entries(expected))
+    expect(got[name], name).toAgreeWith(numbers, { absolute: 1e-5, relative: 1e-3 });
+  expect(adapter.step).toBe(steps);
+  const names = Object.keys(adapter.tensors).filter((name) => name.endsWith("c_attn.lora_A.weight"));
+  expect(names).toHaveLength(2);
+}
+
+/** Another number of ranks. */
+async function lookAndSlice(page: Page): Promise<void> {
+  await page.getByText("22:43").waitFor();
+  await tabTo(page, page.getByRole("slider"));
+  await page.keyboard.press("ArrowRight");
+}
+
+/** What the page writes is what it has read. */
+async function expectSameTensors(page: Page): Promise<void> {
+  const { tensors } = await loadCheckpoint(base);
+  const whole = await numbersOf(tensors);
+  for (const name of ["Download as .pt", "Download as safetensors"]) {
+    const again = await downloaded(page, page.getByRole("button", { name }));
+    const named = Object.entries(again.tensors).map(([key, tensor]) => [key.replace(/^model\./, ""), tensor]);
+    expect(await numbersOf(Object.fromEntries(named)), name).toEqual(whole);
+  }
+  const slices = await downloaded(page, page.getByRole("button", { name: "Download rank 1" }));
+  const expected = await loadCheckpoint(base, { rank: 1, world: 4 });
+  expect(await numbersOf(slices.tensors)).toEqual(await numbersOf(expected.tensors));
+}

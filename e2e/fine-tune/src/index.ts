@@ -1,0 +1,3 @@
+/** What the site's demo uses. */
+export { decode, encode } from "./base";
+export { FineTuning, loadGpt2 } from "./fine-tuning";
