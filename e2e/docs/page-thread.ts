@@ -21,7 +21,6 @@ interface TraceEvent {
   readonly ts: number;
   readonly dur: number;
   readonly tdur?: number;
-  readonly id2?: { readonly local?: string };
   readonly args: { readonly name?: string };
 }
 
@@ -54,9 +53,11 @@ function busyIn(events: readonly TraceEvent[]): Busy {
   const named = events.filter(({ name, args }) => name === "thread_name" && args.name === "CrRendererMain");
   const mains = new Set(named.map(threadOf));
   const tasks = events.filter((event) => event.name === "RunTask" && event.ph === "X" && mains.has(threadOf(event)));
-  const begins = events.filter(({ name, ph }) => name === MOVE && ph === "b");
-  const answers = begins.map((begin) => {
-    const end = events.find(({ name, ph, id2 }) => name === MOVE && ph === "e" && id2?.local === begin.id2?.local)!;
+  const [begins, ends] = ["b", "e"].map((phase) =>
+    events.filter(({ name, ph }) => name === MOVE && ph === phase).sort((a, b) => a.ts - b.ts),
+  ) as [TraceEvent[], TraceEvent[]];
+  const answers = begins.map((begin, i) => {
+    const end = ends[i]!;
     const overlapping = tasks.filter(
       (task) => task.pid === begin.pid && task.ts < end.ts && task.ts + task.dur > begin.ts,
     );
