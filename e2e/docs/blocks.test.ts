@@ -118,6 +118,13 @@ const HEADERS = [
   ["Cross-Origin-Embedder-Policy", "require-corp"],
 ] as const;
 
+it("the README is read in a minute", () => {
+  const text = readFileSync(`${ROOT}README.md`, "utf8").replace(/```[\s\S]*?```/g, "");
+  const words = text.replace(/<[^>]*>|\]\([^)]*\)/g, " ").match(/[\w`'@/.-]*\w[\w`'@/.-]*/g)!;
+  expect(words.length).toBeLessThanOrEqual(400);
+  expect(text.match(/<img /g)!.length).toBeGreaterThanOrEqual(3);
+});
+
 describe("blocks of the documentation", () => {
   it("are found", () => expect(blocks.length).toBeGreaterThan(30));
 
