@@ -5,6 +5,7 @@ import { mergeCheckpoint } from "../read/merge";
 import { reshardCheckpoint } from "../read/reshard";
 import { verifyCheckpoint } from "../read/verify";
 import { memoryFileSystem } from "../stores/memory";
+import { fail, objectFileSystem } from "../stores/objects";
 import { expectCode } from "../testing/expect-code";
 import { sampleTensors } from "../testing/fixtures";
 import { localCommunicators } from "./ranks/communicator";
@@ -101,4 +102,25 @@ it("clean removes the files of a save that died, and not those of the step or of
   expect([removed.length, kept.length]).toEqual([1, 1]);
   expect(await names(fileSystem, "run/step-00000001")).toHaveLength(4);
   await expectWhole(fileSystem, 1);
+});
+
+it("ends an upload whose beginning the store has answered too late", async () => {
+  const ended: string[] = [];
+  const absent = async () => undefined;
+  const fileSystem = objectFileSystem({
+    stat: absent,
+    read: absent,
+    writer: {
+      partBytes: () => 4,
+      put: absent,
+      putOnce: async () => true,
+      begin: () => Promise.reject(fail("EIO", "no answer")),
+      remove: absent,
+      abort: async (key) => void ended.push(key),
+    },
+  });
+  const file = await fileSystem.open("run/shard", "create");
+  await expect(file.write(new Uint8Array(8), 0)).rejects.toThrow("no answer");
+  await fileSystem.unfinished!.discard("run/shard");
+  expect(ended).toEqual(["run/shard"]);
 });

@@ -134,6 +134,8 @@ export class Gathered {
   async abort(): Promise<void> {
     await Promise.allSettled(this.#sending);
     const upload = await this.#upload?.catch(() => undefined);
-    await upload?.abort();
+    if (upload) return upload.abort();
+    // Where beginning has failed, the store may know of an upload all the same: its answer got lost.
+    if (this.#upload) await this.#writer.abort?.(this.#key);
   }
 }
