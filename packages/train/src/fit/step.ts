@@ -14,14 +14,12 @@ interface Parts<Batch> {
   readonly options: FitOptions<Batch>;
 }
 
-/** The loss, and behind it what each metric adds. */
-export type Measured = Tensor;
-
+/** Results are the loss, and behind it what each metric adds. */
 export interface TrainingStep<Batch> {
   /** Forward and backward of a batch; its gradients wait for those of others. */
-  backward(batch: Batch): Measured;
+  backward(batch: Batch): Tensor;
   /** Forward and backward of a step's last batch, and the update. */
-  whole(batch: Batch): Measured | Promise<Measured>;
+  whole(batch: Batch): Tensor | Promise<Tensor>;
   /** The update alone, with the gradients that are there. */
   update(): void | Promise<void>;
   /** Has the next step compared with the compiled one. */
@@ -99,7 +97,7 @@ const after = (before: void | Promise<void>, next: () => void | Promise<void>) =
 export const isSharded = (optimizer: FitOptimizer) => "contents" in optimizer;
 
 /** One tensor, so that there is one read. @throws OptError BAD_ARGUMENT for metrics without an output and a target */
-export function measured({ loss, output, target }: Forwarded, metrics: readonly Metric[]): Measured {
+export function measured({ loss, output, target }: Forwarded, metrics: readonly Metric[]): Tensor {
   if (metrics.length === 0) return loss;
   const problem = () => "metrics need an output and a target, got a loss alone.";
   check(output && target, "BAD_ARGUMENT", WHERE, problem, "Return { loss, output, target } from forward.");

@@ -77,7 +77,7 @@ export function maskedCrc32c(bytes: Uint8Array): number {
 }
 
 /** A TFRecord: length (64 bits), its checksum, the message, its checksum; little-endian. */
-export function recordOf({ bytes }: Message): Uint8Array<ArrayBuffer> {
+export function recordOf({ bytes }: Message): Uint8Array {
   const record = new Uint8Array(bytes.length + 16);
   const view = new DataView(record.buffer);
   view.setUint32(0, bytes.length, true);

@@ -27,10 +27,9 @@ let files = 0;
  */
 export class SummaryWriter {
   readonly #file: Promise<GrowingFile>;
-  #waiting: Uint8Array<ArrayBuffer>[] = [];
+  #waiting = new Message();
   /** The message of each scalar, up to its number. */
   readonly #tagged = new Map<string, number[]>();
-  #bytes = 0;
   #flushed = Date.now();
 
   constructor(folder: string, options: SummaryWriterOptions = {}) {
@@ -51,10 +50,11 @@ export class SummaryWriter {
   scalars(values: Readonly<Record<string, number>>, step: number): void {
     const summary = new Message();
     for (const tag of Object.keys(values)) {
-      const scalar = () => new Message().message(1, new Message().text(1, tag).float(2, 0));
-      const bytes = this.#tagged.get(tag) ?? scalar().bytes.slice(0, -4);
-      this.#tagged.set(tag, bytes);
-      summary.append(bytes).floatAlone(values[tag]!);
+      if (!this.#tagged.has(tag)) {
+        const scalar = new Message().message(1, new Message().text(1, tag).float(2, 0));
+        this.#tagged.set(tag, scalar.bytes.slice(0, -4));
+      }
+      summary.append(this.#tagged.get(tag)!).floatAlone(values[tag]!);
     }
     this.#summary(step, summary);
   }
@@ -78,17 +78,16 @@ export class SummaryWriter {
 
   /** Writes what waits. */
   async flush(): Promise<void> {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    this.#bytes = 0;
+    const { bytes } = this.#waiting;
+    this.#waiting = new Message();
     this.#flushed = Date.now();
     const file = await this.#file;
-    if (waiting.length > 0) await file.append(new Uint8Array(await new Blob(waiting).arrayBuffer()));
+    if (bytes.length > 0) await file.append(Uint8Array.from(bytes));
   }
 
   /** Writes what waits if it is much, or old. */
   flushIfDue(): Promise<void> | undefined {
-    return this.#bytes > MOST_BYTES || Date.now() - this.#flushed > LONGEST ? this.flush() : undefined;
+    return this.#waiting.bytes.length > MOST_BYTES || Date.now() - this.#flushed > LONGEST ? this.flush() : undefined;
   }
 
   async close(): Promise<void> {
@@ -106,9 +105,7 @@ export class SummaryWriter {
   }
 
   #add(event: Message): void {
-    const bytes = recordOf(event);
-    this.#waiting.push(bytes);
-    this.#bytes += bytes.length;
+    this.#waiting.append(recordOf(event));
   }
 }
 
