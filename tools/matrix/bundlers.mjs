@@ -125,7 +125,7 @@ async function importMap(folder) {
 async function withAddresses(folder) {
   const out = join(folder, "out/addresses");
   const imports = addresses(folder);
-  const parts = ["fit-page.mjs", "fit-worker.mjs", "node_modules/@opt", "node_modules/@petamoriken"];
+  const parts = ["fit-page.mjs", "fit-worker.mjs", "node_modules/@opt"];
   for (const part of parts) cpSync(join(folder, part), join(out, part), { recursive: true });
   for (const file of readdirSync(out, { recursive: true, encoding: "utf8" }).filter((name) => /\.m?js$/.test(name))) {
     const text = readFileSync(join(out, file), "utf8");
