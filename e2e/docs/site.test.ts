@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { accessibilityOf, executablePath, launchBrowser, openPage } from "@opt/testkit/browser";
+import { executablePath, launchBrowser, openPage, violationsOf } from "@opt/testkit/browser";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { INTERNAL } from "../../docs/topics.mjs";
@@ -135,8 +135,7 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
         colorScheme === "dark",
       );
       expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
-      const { violations } = await accessibilityOf(page);
-      expect.soft(violations, colorScheme).toEqual([]);
+      expect.soft(await violationsOf(page), colorScheme).toEqual([]);
     }
   }
 

@@ -30,28 +30,16 @@ export async function openPage(browser: Browser, options?: BrowserContextOptions
   return page;
 }
 
-export interface Accessibility {
-  /** Share of the rules that apply and hold, in percent. */
-  readonly score: number;
-  /** What does not hold: rule and first place. */
-  readonly violations: readonly string[];
-}
-
-/** What axe-core finds on a page. */
-export async function accessibilityOf(page: Page): Promise<Accessibility> {
+/** What axe-core finds on a page: the rule that does not hold, and the first place. */
+export async function violationsOf(page: Page): Promise<readonly string[]> {
   await page.addScriptTag({ path: createRequire(import.meta.url).resolve("axe-core/axe.min.js") });
-  const { passed, violations } = await page.evaluate(async () => {
+  return page.evaluate(async () => {
     const { axe } = window as unknown as { axe: { run(): Promise<AxeResults> } };
-    const { passes, violations } = await axe.run();
-    return {
-      passed: passes.length,
-      violations: violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html.slice(0, 120)}`),
-    };
+    const { violations } = await axe.run();
+    return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html.slice(0, 120)}`);
   });
-  return { score: (100 * passed) / (passed + violations.length), violations };
 }
 
 interface AxeResults {
-  readonly passes: readonly unknown[];
   readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[];
 }
