@@ -80,7 +80,8 @@ async function runTests(label, node, filters, must) {
   const reporters = ["--reporter=default", "--reporter=./tools/vitest.reporter.mjs"];
   const vitest = ["node_modules/vitest/vitest.mjs", "run", "--config", "tools/vitest.config.ts"];
   const path = [dirname(node), join(root, "node_modules/.bin"), process.env.PATH].join(delimiter);
-  const env = { OPT_TEST_SUMMARY: file, OPT_TARBALLS: tarballs, PATH: path };
+  const all = values.full ? { OPT_TEST_ALL: "1" } : {};
+  const env = { OPT_TEST_SUMMARY: file, OPT_TARBALLS: tarballs, PATH: path, ...all };
   const { ok } = await start(node, [...vitest, ...projects, ...reporters, ...filters], { env, minutes: 30 });
   /** @type {import("./vitest.reporter.mjs").Summary} */
   const summary = existsSync(file)

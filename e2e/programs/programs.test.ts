@@ -1,5 +1,5 @@
 /** Random training programs, in every mode on every device. `OPT_PROGRAM='{...}'` tries the one that a failure has printed. */
-import { campaign, newReport, type Program, tryProgram } from "@opt/testkit";
+import { campaign, newReport, type Program, triesAll, tryProgram } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { setUp } from "./setup";
 
@@ -7,8 +7,8 @@ const given = process.env.OPT_PROGRAM;
 
 describe.runIf(given === undefined)("programs do the same on every device, compiled, and saved and resumed", () => {
   it.for([
-    { devices: ["js", "wasm", "cpu"], programs: 200 },
-    { devices: ["js", "webgpu"], programs: 20 },
+    { devices: ["js", "wasm", "cpu"], programs: triesAll ? 200 : 60 },
+    { devices: ["js", "webgpu"], programs: triesAll ? 20 : 7 },
   ])("$programs on $devices", { timeout: 600_000 }, async ({ devices, programs }, { skip }) => {
     const opened = await setUp(...devices);
     if (typeof opened === "string") return skip(opened);

@@ -1,3 +1,16 @@
-import { emulatedContract } from "./testing/contract";
+/** The same kernels and the same host code with the CPU in the GPU's place: what they compute, not how fast. */
+import { contractSuite, whyUnavailable } from "@opt/testkit";
+import { builtRules } from "@opt/testkit/built-rules";
+import { FUSES } from "./launches";
+import { openEmulated } from "./testing/emulator";
 
-await emulatedContract({ sampled: true });
+const open = async () => openEmulated();
+contractSuite({
+  name: "cuda",
+  open,
+  dtypes: ["f32", "f64"],
+  rules: builtRules,
+  fuses: FUSES,
+  sampled: true,
+  skip: await whyUnavailable(open),
+});

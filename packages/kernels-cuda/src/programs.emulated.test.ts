@@ -1,13 +1,13 @@
 /** Random training programs on the emulated driver, beside js. OPT_PROGRAMS of them, from seed OPT_PROGRAMS_FIRST. */
 import { enableStochasticRounding, init, registerBackend } from "@opt/core";
 import * as nn from "@opt/nn";
-import { campaign, type LayerClasses, whyUnavailable } from "@opt/testkit";
+import { campaign, type LayerClasses, triesAll, whyUnavailable } from "@opt/testkit";
 import { optimizerClasses } from "@opt/testkit/optimizers";
 import { expect, it } from "vitest";
 import { openEmulated } from "./testing/emulator";
 
 const reason = await whyUnavailable(async () => openEmulated());
-const programs = Number(process.env.OPT_PROGRAMS ?? 10);
+const programs = Number(process.env.OPT_PROGRAMS ?? (triesAll ? 10 : 3));
 const first = Number(process.env.OPT_PROGRAMS_FIRST ?? 1);
 const title = `${programs} programs${reason === undefined ? "" : ` (skipped: ${reason})`}`;
 

@@ -13,4 +13,13 @@ const rules = await workspaceRules();
 // Weights are made of fused multiply-adds, which Node 20 lacks.
 const portable = probeTarget(false).fused.f32;
 const open = () => openWasmBackend({ threads: 2 });
-contractSuite({ name: "wasm", dtypes: ["f32", "f64"], open, rules, fuses: FUSED_KINDS, epilogues: true, portable });
+contractSuite({
+  name: "wasm",
+  dtypes: ["f32", "f64"],
+  open,
+  rules,
+  fuses: FUSED_KINDS,
+  epilogues: true,
+  portable,
+  sampled: true,
+});

@@ -57,6 +57,7 @@ export { examine, type Failure, type Setup } from "./programs/oracle";
 export { type Program, statementsOf } from "./programs/program";
 export type { Contents, Store } from "./programs/store";
 export { compareWithTorch, type TorchReport, torchCan } from "./programs/torch/torch";
+export { sample, triesAll } from "./sample";
 export { useSoftwareVulkan } from "./software-vulkan";
 export { temperedLogSoftmax } from "./tempered-log-softmax";
 export { torchPython, withoutTorch } from "./torch-calls/python";

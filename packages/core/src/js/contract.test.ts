@@ -7,4 +7,5 @@ contractSuite({
   dtypes: ["f32", "f64"],
   fuses: FUSED_KINDS,
   epilogues: true,
+  sampled: true,
 });

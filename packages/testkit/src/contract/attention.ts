@@ -37,7 +37,7 @@ export function attentionContract(context: ContractContext): void {
       value: context.seeded(batch * keys * columns, 3),
     });
 
-    it.each(SIZES)("of %d x %d by %d, %d and %d wide", async (...extents) => {
+    it.each(context.cases(SIZES))("of %d x %d by %d, %d and %d wide", async (...extents) => {
       const sizes = sized(extents);
       const { batch, queries, columns } = sizes;
       const input = inputsOf(sizes);
@@ -50,7 +50,7 @@ export function attentionContract(context: ContractContext): void {
       if (hasWords) await context.checkWords({ kind: "attention", dtype }, regions, launch);
     });
 
-    it.each(SIZES)("gradient of %d x %d by %d, %d and %d wide", async (...extents) => {
+    it.each(context.cases(SIZES))("gradient of %d x %d by %d, %d and %d wide", async (...extents) => {
       const sizes = sized(extents);
       const { batch, queries, keys, width, columns } = sizes;
       const given = inputsOf(sizes);

@@ -202,8 +202,8 @@ export function epilogueContract(context: ContractContext): void {
   });
 
   describe.each(CASES)("matmul with the epilogue: $name", (epilogue) => {
-    it.each(SHAPES)("%d x [%d, %d] over %d", (...shape) => checkEpilogue(epilogue, shape));
-    it.each(TRANSPOSES)("transposeA $transposeA, transposeB $transposeB", async (transposes) => {
+    it.each(context.cases(SHAPES))("%d x [%d, %d] over %d", (...shape) => checkEpilogue(epilogue, shape));
+    it.each(context.cases(TRANSPOSES))("transposeA $transposeA, transposeB $transposeB", async (transposes) => {
       for (const shape of [
         [2, 43, 50, 300],
         [5, 7, 9, 11],

@@ -42,7 +42,7 @@ export function lstmContract(context: ContractContext): void {
       return copy;
     };
 
-    it.each(directed)("of %d x %d, %d wide", async (...extents) => {
+    it.each(context.cases(directed))("of %d x %d, %d wide", async (...extents) => {
       const { sizes, all, input, forward } = of(extents);
       const output = { results: context.empty(all), cells: context.empty(all), gates: context.empty(4 * all) };
       const js = openJsBackend();
@@ -64,7 +64,7 @@ export function lstmContract(context: ContractContext): void {
       );
     });
 
-    it.each(directed)("gradient of %d x %d, %d wide", async (...extents) => {
+    it.each(context.cases(directed))("gradient of %d x %d, %d wide", async (...extents) => {
       const { sizes, state, all, input, forward } = of(extents);
       const { weight, cell } = input;
       const [gradient, cellGradient] = [context.seeded(all, 6), context.seeded(state, 7)];

@@ -39,7 +39,7 @@ export interface ContractRow {
   readonly epilogues?: boolean;
   /** Matrix products, and rows in float32, have the words of js. By default what `exact` is. */
   readonly portable?: boolean;
-  /** One of four cases of the largest tables, in one memory layout: for kernels that another row tries whole. By default false. */
+  /** One of four cases of the largest tables, in one memory layout, but in `npm run test:full`. By default false. */
   readonly sampled?: boolean;
   /** Why the device is not here. */
   readonly skip?: string | undefined;

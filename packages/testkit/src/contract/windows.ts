@@ -55,7 +55,7 @@ const dot = (a: ArrayLike<number>, b: ArrayLike<number>) => Array.from(a).reduce
 export function windowsContract(context: ContractContext): void {
   const { dtype, specials, tolerances } = context;
 
-  describe.each(WINDOWS)("windows: $name", ({ window }) => {
+  describe.each(context.cases(WINDOWS))("windows: $name", ({ window }) => {
     const { planes, taps, plane, outPlane } = reference.windowSizes(window);
 
     it("unfold", async () => {

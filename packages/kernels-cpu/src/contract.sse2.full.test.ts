@@ -1,3 +1,0 @@
-import { cpuContract } from "./testing/contract";
-
-await cpuContract("sse2");

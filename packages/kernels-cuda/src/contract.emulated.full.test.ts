@@ -1,3 +1,0 @@
-import { emulatedContract } from "./testing/contract";
-
-await emulatedContract({ sampled: false });
