@@ -17,9 +17,11 @@ class LongestFirst extends BaseSequencer {
 
 /** The tests of a package share a process for each worker where they leave nothing behind that another file would see. */
 const SHARED = "packages/{core,nn,data,optimizers/*}/src/**/*.test.ts";
+/** These, too; but they register devices, which those must not see. */
+const SHARED_WITH_DEVICES = "packages/{checkpoint,jax-js,tfjs,train}/src/**/*.test.ts";
 
 /** A file that registers a device, replaces a module or looks at its first state has a process of its own. */
-const ALONE = "packages/{core,nn,data,optimizers/*}/src/**/*.alone.test.ts";
+const ALONE = "packages/**/*.alone.test.ts";
 
 /** The long ones, for `npm run test:full`. */
 const FULL = "**/*.full.test.ts";
@@ -46,8 +48,21 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          name: "devices",
+          isolate: false,
+          include: [SHARED_WITH_DEVICES],
+          exclude: [...exclude, FULL, ALONE],
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: "system",
-          include: [ALONE, "packages/!(core|nn|data|optimizers)/src/**/*.test.ts", "{e2e,tools}/**/*.test.ts"],
+          include: [
+            ALONE,
+            "packages/!(core|nn|data|optimizers|checkpoint|jax-js|tfjs|train)/src/**/*.test.ts",
+            "{e2e,tools}/**/*.test.ts",
+          ],
           exclude: [...exclude, FULL],
         },
       },

@@ -222,7 +222,8 @@ export function orderSuite(row: Row): void {
 
     it("reads large memory as it was when asked, whatever is written and launched meanwhile", async () => {
       const length = 42 * 2 ** 20; // 168 MiB: six pieces through four blocks
-      const array = Float32Array.from({ length }, (_, i) => i);
+      const array = new Float32Array(length);
+      for (let i = 0; i < length; i++) array[i] = i;
       const slice = upload(array);
       const reading = backend.read(slice.memory, 8, slice.length * 4 - 8);
       backend.write(slice.memory, 0, new Uint8Array(slice.length * 4));
