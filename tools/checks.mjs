@@ -6,6 +6,7 @@ import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 import { checkManifests } from "./manifests.mjs";
 import { isOptimizer, publicPackages, tarballOf } from "./packages.mjs";
+import { announcedPackages } from "./release/changesets.mjs";
 import { root, run, start } from "./run.mjs";
 import { checkWords } from "./words.mjs";
 
@@ -65,8 +66,13 @@ function checkDependencies() {
   for (const name of packages.keys()) visit([name]);
 }
 
-/** Every package that differs from the main branch has a changeset, and all changesets make a release plan. */
+/** A package has a changeset before its first version, and later where it differs from the main branch. */
 async function checkChangesets() {
+  const isNew = (/** @type {{ version: string }} */ { version }) => version === "0.0.0";
+  const announced = announcedPackages();
+  const silent = publicPackages().filter((each) => isNew(each) && !announced.has(each.name));
+  if (silent.length > 0) throw new Error(`no changeset names ${silent.map(({ name }) => name).join(", ")}.`);
+  if (publicPackages().some(isNew)) return undefined;
   const base = "origin/main";
   if (!run("git", ["rev-parse", "--verify", base], { quiet: true }).ok) return `there is no ${base} to compare with`;
   return mustSucceed("changeset", ["status", "--since", base]);
