@@ -5,6 +5,7 @@ import "@opt/kernels-webgpu";
 import { spawnSync } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import { init, OptError } from "@opt/core";
 import { type Descent, descend } from "./counterexample";
 import { loadMnist } from "./data";
@@ -58,18 +59,18 @@ async function main(options: Options): Promise<string[]> {
     `  AMSGrad ends at x = ${amsgrad.x.toFixed(2).padStart(5)}, average regret ${amsgrad.regret.toFixed(2)}\n`,
   );
 
-  const speeds = await measureSpeed(device.name);
   console.log("One step over 1,048,576 parameters, and the memory limit: milliseconds");
+  const speeds = await measureSpeed(device.name);
   for (const { optimizer, ours, limit } of speeds)
     console.log(`  ${optimizer.padEnd(7)} ${ours.toFixed(2)}, ${limit?.toFixed(2) ?? "not measured: no compiler"}`);
   await init(device.name);
 
+  console.log("\nSaved on 4 ranks, cut anew for 3, resumed: the loss 20 steps later");
   const folder = resolve(options.out);
   await mkdir(folder, { recursive: true });
   const resumption = await resume(data, join(folder, "checkpoint"));
   const { uninterrupted, resumed } = resumption;
   const isSame = resumed.every((loss, step) => loss === uninterrupted[step]);
-  console.log("\nSaved on 4 ranks, cut anew for 3, resumed: the loss 20 steps later");
   console.log(`  ${resumed.at(-1)}, and ${uninterrupted.at(-1)} in the run that never stopped\n`);
 
   const together = await onSeveralRanks(options, device.name);
@@ -80,7 +81,7 @@ async function main(options: Options): Promise<string[]> {
     file,
     await htmlReport({ ...run, device: device.name, results, speeds, resumed: resumption, descents }),
   );
-  console.log(`Report: ${file}`);
+  console.log(`Report: ${pathToFileURL(file)}\nNext: npm run demo`);
 
   const problems: string[] = [];
   if (together?.isSame === false) problems.push("ranks have other weights than one process with the same batches.");

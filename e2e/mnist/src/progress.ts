@@ -5,9 +5,9 @@ export interface Progress {
   stop(): void;
 }
 
-/** A bar on stderr; nothing when that is no terminal. */
+/** A bar on stderr; four lines where that is no terminal. */
 export function startProgress(label: string, steps: number): Progress {
-  if (!process.stderr.isTTY) return { update() {}, stop() {} };
+  if (!process.stderr.isTTY) return inLines(label, steps);
   const bar = new SingleBar({
     format: `${label} {bar} {percentage} % | loss {loss} | {eta_formatted} left`,
     barCompleteChar: "█",
@@ -25,5 +25,17 @@ export function startProgress(label: string, steps: number): Progress {
     stop() {
       bar.stop();
     },
+  };
+}
+
+function inLines(label: string, steps: number): Progress {
+  let quarters = 0;
+  return {
+    update(step, loss) {
+      if (4 * step < steps * (quarters + 1)) return;
+      quarters = Math.floor((4 * step) / steps);
+      console.error(`${label} ${String(25 * quarters).padStart(3)} % | loss ${loss.toFixed(4)}`);
+    },
+    stop() {},
   };
 }
