@@ -1,7 +1,7 @@
 /** In which order a step's folder is made, filled, named and cleared: what a crash in between leaves follows from it. */
 import { describe, expect, it } from "vitest";
 import type { Manifest } from "../../format/manifest";
-import type { OpenMode } from "../../stores/file-system";
+import type { FileSystem, OpenMode } from "../../stores/file-system";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { newAttempt } from "./owner";
 import { StepFolder } from "./step-folder";
@@ -176,5 +176,22 @@ describe("a step's folder", () => {
     disk.rejected = /^make/;
     const again = StepFolder.begin(disk, "/runs/a", 1, newAttempt(), { overwrite: false });
     await expect(again).rejects.toMatchObject({ code: "IO", message: expect.stringMatching(/creating/) });
+  });
+
+  it("needs the folder that the run is in to be durable, unless that is somebody else's", async () => {
+    const begin = (disk: FileSystem) => StepFolder.begin(disk, "/runs/a", 1, newAttempt(), { overwrite: false });
+    for (const [code, outcome] of [
+      ["EIO", "rejected"],
+      ["EACCES", "fulfilled"],
+    ] as const) {
+      const disk = new Noting();
+      const { syncFolder } = disk;
+      disk.syncFolder = (path) =>
+        path === "/" && disk.notes.length === 0
+          ? Promise.reject(Object.assign(new Error("rejected"), { code }))
+          : syncFolder.call(disk, path);
+      const [{ status }] = await Promise.allSettled([begin(disk)]);
+      expect(status).toBe(outcome);
+    }
   });
 });

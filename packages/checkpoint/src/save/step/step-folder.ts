@@ -277,7 +277,9 @@ async function makeDurable(fileSystem: FileSystem, folder: string): Promise<void
   for (; there !== dirname(there) && (await fileSystem.kind(there)) === undefined; there = dirname(there))
     missing.unshift(there);
   // A save that died may have made this one and no more. A folder of somebody else's may forbid this.
-  await fileSystem.syncFolder(dirname(there)).catch(() => {});
+  await fileSystem.syncFolder(dirname(there)).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EACCES" && error.code !== "EPERM") throw error;
+  });
   for (const path of missing) {
     await fileSystem.makeFolder(path);
     await fileSystem.syncFolder(dirname(path));

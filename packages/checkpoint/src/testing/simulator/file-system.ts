@@ -15,8 +15,8 @@ export function callsOf(scheduler: Scheduler, actor: Actor): Call {
     const run = () => {
       if (!fails) return body();
       if (scheduler.chance(0.5)) partly?.();
-      // EACCES would say that a store tells no names at all.
-      const code = name.startsWith("list ") ? "EIO" : actor.code;
+      // EACCES would say that a store tells no names at all, or that a folder is somebody else's.
+      const code = /^(list|syncFolder) /.test(name) ? "EIO" : actor.code;
       throw Object.assign(new Error(`${code}: ${name}`), { code });
     };
     return scheduler.call(actor, name, run, partly);
