@@ -1,10 +1,11 @@
-/** The part of `npm run pictures` that opens the site: its demos, and what the course's samples draw. */
+/** The part of `npm run pictures` that opens pages: the digits, the site's demos, and what the course's samples draw. */
 import { fileURLToPath } from "node:url";
 import { executablePath, launchBrowser } from "@opt/testkit/browser";
 import { buildSite } from "../docs/build.mjs";
 import { serve } from "../docs/serve.mjs";
 import { photographCourse } from "./course";
 import { photographDemos } from "./demos";
+import { filmDigits } from "./digits";
 
 const inRoot = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 if (executablePath === undefined) throw new Error("[pictures] Chromium is missing. Install it, or set OPT_CHROMIUM.");
@@ -12,6 +13,7 @@ const [site, folder] = [inRoot("runs/pictures/site"), inRoot("docs/pictures")];
 await buildSite(site);
 const [browser, { address, close }] = await Promise.all([launchBrowser(), serve(site)]);
 try {
+  await filmDigits(browser, folder);
   await photographDemos(browser, address, folder);
   await photographCourse(browser, address, folder);
 } finally {

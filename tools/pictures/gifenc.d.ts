@@ -1,0 +1,15 @@
+/** The part of gifenc that the film uses: it brings no types. */
+declare module "gifenc" {
+  type Palette = number[][];
+  interface Encoder {
+    writeFrame(pixels: Uint8Array, width: number, height: number, options: { palette: Palette; delay: number }): void;
+    finish(): void;
+    bytes(): Uint8Array;
+  }
+  const gifenc: {
+    GIFEncoder(): Encoder;
+    quantize(pixels: Uint8Array, colors: number): Palette;
+    applyPalette(pixels: Uint8Array, palette: Palette): Uint8Array;
+  };
+  export default gifenc;
+}
