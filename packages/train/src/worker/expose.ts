@@ -55,10 +55,12 @@ export function expose<Options>(body: (run: ExposedRun, options: Options) => unk
       post({ type: "error", message: message ?? String(error), stack, code });
     }
   };
+  const ready = () => worker.postMessage({ opt: "ready" } satisfies Opening, []);
   listen(worker, "message", (message: Opening | undefined) => {
+    if (message?.opt === "ask") ready();
     if (message?.opt === "start") void begin(message);
   });
-  worker.postMessage({ opt: "ready" } satisfies Opening, []);
+  ready();
 }
 
 function ownPort(): WorkerPort {

@@ -22,9 +22,9 @@ export interface WorkerEvent {
   readonly checkpoint: string | undefined;
 }
 
-/** The worker says `ready`, the page `start`. All else of a run goes through its own port. */
+/** The page asks whether the worker is `ready`; the worker says so then, and by itself; the page says `start`. All else goes through the run's port. */
 export type Opening =
-  | { readonly opt: "ready" }
+  | { readonly opt: "ask" | "ready" }
   | { readonly opt: "start"; readonly port: MessagePort; readonly options: unknown; readonly lock: string };
 
 export type ToRun = "stop" | "taken";

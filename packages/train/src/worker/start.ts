@@ -101,6 +101,7 @@ function linkTo(worker: WorkerPort): Link {
       if (message?.opt === "ready") resolve();
     });
   });
+  worker.postMessage({ opt: "ask" } satisfies Opening, []); // it may have said so before anybody listened
   listen(worker, "error", (error: { message?: string; preventDefault?(): void }) => {
     error.preventDefault?.();
     died(`it failed: ${error.message ?? "no reason is known"}`);

@@ -1,5 +1,6 @@
 /** A training in a worker thread of Node. */
 
+import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -51,6 +52,13 @@ it("tells each epoch and every loss, and returns tensors", async () => {
   expect(losses).toEqual(expected.losses);
   expect(steps.filter(([, done, all]) => done === all)).toEqual([0, 1, 2].map((epoch) => [epoch, 3, 3, 3 * epoch + 3]));
   expect([...types]).toEqual(expect.arrayContaining(["trainBegin", "epochBegin", "epochEnd", "trainEnd"]));
+});
+
+it("starts a worker that has been ready for a while", async () => {
+  const early = begun();
+  await once(early, "message");
+  expect((await start<Result>(early, { epochs: 1 }).result).steps).toBe(3);
+  await early.terminate();
 });
 
 it("stops after the step", async () => {
