@@ -81,7 +81,7 @@ it("one rank has the words of a run without ranks", async () => {
   await fit(other.model, { ...optionsOf(other, {}), communicator }); // the model is free again
 });
 
-it("rejects another communicator than the model's, and what is none", async () => {
+it("rejects another communicator than the model's, and what is not one", async () => {
   await init("js");
   const run = begin("mlp", adamW, {});
   const options = optionsOf(run, {});
