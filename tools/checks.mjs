@@ -19,7 +19,7 @@ import { checkWords } from "./words.mjs";
 export const sourceChecks = [
   { name: "format and lint", check: () => mustSucceed("biome", ["check", "--error-on-warnings"]) },
   { name: "packages depend one way", check: checkDependencies },
-  { name: "types", check: () => mustSucceed("tsc", ["-p", "tools/tsconfig.json"]) },
+  { name: "types", check: () => mustSucceed("npm", ["run", "typecheck", "--silent"]) },
   { name: "manifests", check: checkManifests },
   { name: "words of the documentation", check: checkWords },
   { name: "changesets", check: checkChangesets },

@@ -124,16 +124,19 @@ export async function setupToRun() {
   return (await buildNative("thisProcessor")).binary;
 }
 
+/** CUDA's kernels are compiled where a driver would run them, or where all is asked for. @param {boolean} all */
+const cudaOptions = (all) => (all || existsSync("/dev/nvidiactl") ? [] : ["--emulated"]);
+
 /** Each by a process of its own: what it needs may have been installed a moment ago. Returns what was left out and why. */
-export const nativeBuilds = [
+export const nativeBuilds = (all = false) => [
   { name: "native kernels", check: () => buildWith("build-native.mjs") },
-  { name: "CUDA kernels", check: () => buildWith("build-cuda.mjs") },
+  { name: "CUDA kernels", check: () => buildWith("build-cuda.mjs", ...cudaOptions(all)) },
   { name: "MPI addon", check: () => buildWith("build-mpi.mjs") },
 ];
 
-/** @param {string} program @returns {Promise<string | undefined>} */
-async function buildWith(program) {
-  const { ok, stdout, stderr } = await start(process.execPath, [join("tools", program)], { quiet: true });
+/** @param {string} program @param {string[]} options @returns {Promise<string | undefined>} */
+async function buildWith(program, ...options) {
+  const { ok, stdout, stderr } = await start(process.execPath, [join("tools", program), ...options], { quiet: true });
   if (stdout) console.log(stdout.trim());
   if (!ok) throw new Error(`[set-up] ${program} failed:\n${stderr}`);
   const left = [...stdout.matchAll(/: skipped,? (.*)/g)].map(([, what]) => what);
@@ -143,5 +146,5 @@ async function buildWith(program) {
 if (process.argv[1] === import.meta.filename) {
   const [, , what, workspace] = process.argv;
   await (what === "packages" ? installNpmPackages(workspace) : install());
-  if (what !== "packages") for (const { check } of nativeBuilds) await check();
+  if (what !== "packages") for (const { check } of nativeBuilds()) await check();
 }

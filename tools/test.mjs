@@ -106,7 +106,7 @@ async function runEverything() {
   mkdirSync(tarballs, { recursive: true });
   // Two lines of work, one beside the other: what tests need, and what they do not wait for.
   await Promise.all([
-    runChecks(nativeBuilds),
+    runChecks(nativeBuilds(values.full)),
     runChecks([
       ...sourceChecks,
       { name: "build", check: build },

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { diffCheckpoints, verifyCheckpoint } from "@opt/checkpoint";
 import { Generator } from "@opt/core";
-import { bundled, type Launcher } from "../../../packages/parallel/src/testing/job";
+import { bundled, optRun } from "@opt/testkit/bundled";
+import type { Launcher } from "../../../packages/parallel/src/testing/job";
 
 const PHASE = fileURLToPath(new URL("phase.ts", import.meta.url));
 const RANKS = 2;
@@ -29,7 +30,7 @@ export interface Kills {
 /** @param says what names the rank that was killed. @throws Error where something does not hold */
 export async function killRanks(count: number, launcher: Launcher, says: (rank: number) => RegExp): Promise<Kills> {
   const folder = mkdtempSync(join(tmpdir(), "hybrid-kill-"));
-  const { program, dispose } = await bundled(`import "${PHASE}";`);
+  const [program] = await bundled(PHASE, optRun);
   try {
     const start = (run: string, from: number) => {
       const { command, args, env } = launcher(RANKS, program);
@@ -87,7 +88,6 @@ export async function killRanks(count: number, launcher: Launcher, says: (rank: 
     }
     return total;
   } finally {
-    dispose();
     rmSync(folder, { recursive: true, force: true });
   }
 }

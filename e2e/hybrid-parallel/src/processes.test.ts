@@ -5,20 +5,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { convertCheckpoint, diffCheckpoints, loadCheckpoint, mergeCheckpoint } from "@opt/checkpoint";
+import { bundled, optRun } from "@opt/testkit/bundled";
 import { afterAll, describe, expect, it } from "vitest";
 
 const folder = mkdtempSync(join(tmpdir(), "hybrid-parallel-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const OPT_RUN = fileURLToPath(
-  import.meta.resolve("@opt/parallel/package.json").replace("package.json", "src/local/cli.ts"),
-);
-const PHASE = fileURLToPath(new URL("phase.ts", import.meta.url));
+const [launcher, program] = await bundled(optRun, fileURLToPath(new URL("phase.ts", import.meta.url)));
 
 /** The losses of a phase. */
 async function phase(ranks: number, ...args: string[]): Promise<number[]> {
-  const node = ["--conditions=@opt/source", "--import", import.meta.resolve("tsx")];
-  const child = spawn(process.execPath, [...node, OPT_RUN, "-n", String(ranks), PHASE, ...args]);
+  const child = spawn(process.execPath, [launcher, "-n", String(ranks), program, ...args]);
   const texts: [string, string] = ["", ""];
   for (const [i, stream] of [child.stdout, child.stderr].entries())
     stream.setEncoding("utf8").on("data", (text: string) => {

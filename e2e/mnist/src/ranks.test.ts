@@ -1,9 +1,11 @@
 /** MNIST's network on real processes has the bits of one process, with each optimizer. */
 import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
 import { init, listDevices } from "@opt/core";
 import { sample } from "@opt/testkit";
+import { bundled, optRun } from "@opt/testkit/bundled";
 import { describe, expect, it } from "vitest";
-import { commandOf, type RanksOptions, type RanksResult, trainAlone } from "./ranks";
+import { argumentsOf, type RanksOptions, type RanksResult, trainAlone } from "./ranks";
 
 const devices = new Map((await listDevices()).map((device) => [device.name, device]));
 
@@ -13,15 +15,15 @@ const RUNS: readonly [number, RanksOptions["optimizer"], string][] = [
   [3, "AdamW", "wasm"],
 ];
 
+const [launcher, program] = await bundled(optRun, fileURLToPath(new URL("ranks.ts", import.meta.url)));
+
 describe.each(sample(RUNS))("%d ranks, %s on %s", (ranks, optimizer, name) => {
   it("50 steps, bit for bit", async ({ skip }) => {
     const { available, reason } = devices.get(name)!;
     if (!available) skip(reason);
     const options = { optimizer, steps: 50, batchSize: 8, seed: 1 };
-    const command = commandOf(ranks, name, options);
-    const node = ["--conditions=@opt/source", "--import", import.meta.resolve("tsx")];
-    const args = command.slice(process.execArgv.length);
-    const { stdout, stderr } = spawnSync(process.execPath, [...node, ...args], { encoding: "utf8", timeout: 120_000 });
+    const args = [launcher, "-n", String(ranks), program, ...argumentsOf(name, options)];
+    const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 120_000 });
     expect(stderr).toBe("");
     const results: RanksResult[] = JSON.parse(stdout);
     await init(name);

@@ -112,17 +112,18 @@ export async function trainAlone(options: RanksOptions, ranks: number): Promise<
   return { loss: mean, digest: await digestOf(model, optimizer) };
 }
 
-/** What `--ranks` runs: this file under opt-run. */
-export function commandOf(
-  ranks: number,
-  device: string,
-  { optimizer, steps, batchSize, seed }: RanksOptions,
-): string[] {
-  const launcher = new URL("src/local/cli.ts", import.meta.resolve("@opt/parallel/package.json"));
+/** What a rank's program is given. */
+export function argumentsOf(device: string, { optimizer, steps, batchSize, seed }: RanksOptions): string[] {
   const options = { device, optimizer, steps, "batch-size": batchSize, seed };
+  return Object.entries(options).map(([name, value]) => `--${name}=${value}`);
+}
+
+/** What `--ranks` runs: this file under opt-run. */
+export function commandOf(ranks: number, device: string, options: RanksOptions): string[] {
+  const launcher = new URL("src/local/cli.ts", import.meta.resolve("@opt/parallel/package.json"));
   return [
     ...[...process.execArgv, fileURLToPath(launcher), "-n", String(ranks), fileURLToPath(import.meta.url)],
-    ...Object.entries(options).map(([name, value]) => `--${name}=${value}`),
+    ...argumentsOf(device, options),
   ];
 }
 

@@ -3,6 +3,7 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { LedgerLine } from "@opt/checkpoint";
+import { bundled, optRun } from "@opt/testkit/bundled";
 import { describe, it } from "vitest";
 import type { RunOptions } from "./run";
 import { deviceTests, expectSame, models, optionsOf, whyNot } from "./testing";
@@ -10,16 +11,14 @@ import { deviceTests, expectSame, models, optionsOf, whyNot } from "./testing";
 await deviceTests("js");
 await deviceTests("cpu");
 
-const main = fileURLToPath(new URL("main.ts", import.meta.url));
-const launcher = fileURLToPath(new URL("src/local/cli.ts", import.meta.resolve("@opt/parallel/package.json")));
+const [launcher, main] = await bundled(optRun, fileURLToPath(new URL("main.ts", import.meta.url)));
 
 /** The ledger of a run in processes of its own. */
 async function spawned(options: RunOptions, device: string, env: Record<string, string>, ranks = 1) {
   const { model, optimizer, steps } = options;
   const flags = ["--device", device, "--model", model, "--optimizer", optimizer, "--steps", `${steps}`, "--compiled"];
   const program = ranks > 1 ? [launcher, "-n", `${ranks}`, main] : [main];
-  const args = ["--conditions=@opt/source", "--import", "tsx", ...program, ...flags];
-  const { stdout } = await promisify(execFile)(process.execPath, args, {
+  const { stdout } = await promisify(execFile)(process.execPath, [...program, ...flags], {
     env: { ...process.env, ...env },
     maxBuffer: 1 << 28,
   });

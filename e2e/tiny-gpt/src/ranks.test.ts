@@ -1,9 +1,11 @@
 /** The GPT on real processes has the bits of one process, with each optimizer. */
 import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
 import { init } from "@opt/core";
 import { sample } from "@opt/testkit";
+import { bundled, optRun } from "@opt/testkit/bundled";
 import { describe, expect, it } from "vitest";
-import { commandOf, type RanksOptions, type RanksResult, trainAlone } from "./ranks";
+import { argumentsOf, type RanksOptions, type RanksResult, trainAlone } from "./ranks";
 
 const RUNS: readonly [number, RanksOptions["optimizer"], string][] = [
   [2, "NAdam", "wasm"],
@@ -11,12 +13,13 @@ const RUNS: readonly [number, RanksOptions["optimizer"], string][] = [
   [3, "AMSGrad", "js"],
 ];
 
+const [launcher, program] = await bundled(optRun, fileURLToPath(new URL("ranks.ts", import.meta.url)));
+
 describe.each(sample(RUNS))("%d ranks, %s on %s", (ranks, optimizer, device) => {
   it("50 steps, bit for bit", async () => {
     const options = { optimizer, steps: 50, width: 16, length: 16, batch: 2, seed: 1 };
-    const node = ["--conditions=@opt/source", "--import", import.meta.resolve("tsx")];
-    const args = commandOf(ranks, device, options).slice(process.execArgv.length);
-    const { stdout, stderr } = spawnSync(process.execPath, [...node, ...args], { encoding: "utf8", timeout: 120_000 });
+    const args = [launcher, "-n", String(ranks), program, ...argumentsOf(device, options)];
+    const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 120_000 });
     expect(stderr).toBe("");
     const results: RanksResult[] = JSON.parse(stdout);
     await init(device);

@@ -118,12 +118,20 @@ export async function trainAlone(options: RanksOptions, ranks: number): Promise<
   return endOf(run, losses);
 }
 
+/** What a rank's program is given. */
+export const argumentsOf = (device: string, options: RanksOptions): string[] => [
+  "--device",
+  device,
+  "--options",
+  JSON.stringify(options),
+];
+
 /** What `--ranks` runs: this file under opt-run. */
 export function commandOf(ranks: number, device: string, options: RanksOptions): string[] {
   const launcher = new URL("src/local/cli.ts", import.meta.resolve("@opt/parallel/package.json"));
   return [
     ...[...process.execArgv, fileURLToPath(launcher), "-n", String(ranks), fileURLToPath(import.meta.url)],
-    ...["--device", device, "--options", JSON.stringify(options)],
+    ...argumentsOf(device, options),
   ];
 }
 

@@ -12,7 +12,7 @@ const built = logs.length > 0;
 const FUNCTION =
   /Function properties for (\w+)\n\s*(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads/g;
 
-describe.skipIf(!built)(`compiled kernels${built ? "" : " (skipped: nvcc compiled none here)"}`, () => {
+describe.skipIf(!built)(`compiled kernels${built ? "" : " (skipped: node tools/build-cuda.mjs compiled none)"}`, () => {
   const properties = logs.flatMap((file) => [...readFileSync(folder + file, "utf8").matchAll(FUNCTION)]);
 
   it("are all there, the rules in every form", () => {

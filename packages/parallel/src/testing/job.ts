@@ -2,10 +2,9 @@
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
-import { build, type Plugin } from "esbuild";
+import { pathToFileURL } from "node:url";
+import { bundled, optRun } from "@opt/testkit/bundled";
 
-const CLI = new URL("../local/cli.ts", import.meta.url).pathname;
 const BUILD = new URL("../../build/", import.meta.url).pathname;
 const SOURCE = pathToFileURL(new URL("../../../", import.meta.url).pathname).href;
 
@@ -50,7 +49,7 @@ export async function runJob(size: number, body: string, options: JobOptions = {
     patience = 240_000,
     launcher = localLauncher,
   } = options;
-  const { program, dispose } = await bundled(
+  const { program, dispose } = await bundledJob(
     `${imports}\n${PRELUDE}\n${connect}\n${body}\nawait communicator.close();\n`,
   );
   const { command, args, env } = launcher(size, program);
@@ -81,34 +80,18 @@ export async function runJob(size: number, body: string, options: JobOptions = {
   }
 }
 
-const fileUrls: Plugin = {
-  name: "file-urls",
-  setup: ({ onResolve }) => onResolve({ filter: /^file:/ }, ({ path }) => ({ path: fileURLToPath(path) })),
-};
-
 /** opt-run, which lies beside what it starts. */
 export const localLauncher: Launcher = (size, program) => ({
   command: process.execPath,
   args: [join(dirname(program), "cli.mjs"), "-n", String(size), program],
 });
 
-/** One file of many sources: ranks begin ten times sooner. It lies where the packages' binaries are found. */
-export async function bundled(source: string): Promise<{ readonly program: string; dispose(): void }> {
+/** A program of a test and its launcher, bundled, until they are disposed of. */
+export async function bundledJob(source: string): Promise<{ readonly program: string; dispose(): void }> {
   mkdirSync(BUILD, { recursive: true });
   const folder = mkdtempSync(join(BUILD, "job-"));
-  const program = join(folder, "source.ts");
-  writeFileSync(program, source);
-  await build({
-    entryPoints: { program, cli: CLI },
-    outdir: folder,
-    outExtension: { ".js": ".mjs" },
-    bundle: true,
-    format: "esm",
-    platform: "node",
-    conditions: ["@opt/source"],
-    logLevel: "error",
-    plugins: [fileUrls],
-  });
-  const dispose = () => rmSync(folder, { recursive: true, force: true });
-  return { program: join(folder, "program.mjs"), dispose };
+  const path = join(folder, "program.ts");
+  writeFileSync(path, source);
+  const [program] = await bundled(path, optRun);
+  return { program, dispose: () => rmSync(folder, { recursive: true, force: true }) };
 }

@@ -9,6 +9,7 @@ import { init } from "@opt/core";
 import type { Module } from "@opt/nn";
 import { connect, DataParallel } from "@opt/parallel";
 import { expectCode } from "@opt/testkit";
+import { bundled, optRun } from "@opt/testkit/bundled";
 import { expect, it } from "vitest";
 import { begin, optionsOf, words } from "../testing/runs";
 import { evaluate } from "./evaluate";
@@ -41,10 +42,8 @@ const STEPS = 6; // of 44 rows in batches of 8
 
 it("two ranks have the words of the loop by hand, and end together", async () => {
   const folder = await mkdtemp(join(tmpdir(), "opt-ranks-"));
-  const launcher = fileURLToPath(new URL("src/local/cli.ts", import.meta.resolve("@opt/parallel/package.json")));
-  const program = fileURLToPath(new URL("../testing/ranks-run.ts", import.meta.url));
-  const node = ["--conditions=@opt/source", "--import", import.meta.resolve("tsx")];
-  const run = [...node, launcher, "-n", String(RANKS), program, folder, "cpu"];
+  const [launcher, program] = await bundled(optRun, fileURLToPath(new URL("../testing/ranks-run.ts", import.meta.url)));
+  const run = [launcher, "-n", String(RANKS), program, folder, "cpu"];
   const { stdout, stderr } = spawnSync(process.execPath, run, { encoding: "utf8", timeout: 120_000 });
   expect(stderr).toBe("");
   const all = JSON.parse(stdout) as Results[];

@@ -11,6 +11,7 @@ import { NAdam } from "@opt/nadam";
 import { Linear, type Module } from "@opt/nn";
 import { SGD } from "@opt/sgd";
 import { expectCode } from "@opt/testkit";
+import { bundled } from "@opt/testkit/bundled";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { checkpoints } from "../callbacks/checkpoints";
 import { earlyStopping } from "../callbacks/early-stopping";
@@ -262,12 +263,11 @@ it.each<[string, object]>([
 
 it("killed by the system in the middle of steps: the same words", async () => {
   const folder = await mkdtemp(join(tmpdir(), "opt-killed-"));
-  const program = fileURLToPath(new URL("../testing/killed-run.ts", import.meta.url));
+  const [program] = await bundled(fileURLToPath(new URL("../testing/killed-run.ts", import.meta.url)));
   /** Returns the last line; kills the program when it has told step `last`. */
   const life = (name: string, last?: number) =>
     new Promise<string>((resolve) => {
-      const node = ["--conditions=@opt/source", "--import", import.meta.resolve("tsx"), program, join(folder, name)];
-      const child = spawn(process.execPath, node, { stdio: ["ignore", "pipe", "inherit"] });
+      const child = spawn(process.execPath, [program, join(folder, name)], { stdio: ["ignore", "pipe", "inherit"] });
       let text = "";
       child.stdout.on("data", (data) => {
         text += data;
