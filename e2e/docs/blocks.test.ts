@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { saveCheckpoint } from "@opt/checkpoint";
 import { tensor } from "@opt/core";
 import { torchPython } from "@opt/testkit";
+import { bundled, optRun } from "@opt/testkit/bundled";
 import { type BuildOptions, build } from "esbuild";
 import { beforeAll, describe, expect, it } from "vitest";
 import { writtenPages } from "./examples";
@@ -51,22 +52,22 @@ function shell(line: string, cwd: string): void {
   expect(status, `${line}\n${stdout}${stderr}`).toBe(0);
 }
 
-const optCheckpoint = `tsx --conditions=@opt/source ${ROOT}packages/checkpoint/src/command/cli.ts`;
-const optRun = `tsx --conditions=@opt/source ${ROOT}packages/parallel/src/local/cli.ts`;
+const [optCheckpoint] = await bundled(`${ROOT}packages/checkpoint/src/command/cli.ts`);
+const [launcher] = await bundled(optRun);
 
 /** The program of a page is the block that names itself so; it lies where the packages are found. */
-function program(file: string, place: string): string {
+async function program(file: string, place: string): Promise<string> {
   const page = (where: string) => where.split(",")[0];
   const block = blocks.find((each) => page(each.place) === page(place) && each.text.startsWith(`// ${file}\n`));
   writeFileSync(`${BUILD}${file}`, block!.text);
-  return BUILD + file;
+  return (await bundled(BUILD + file))[0];
 }
 
 /** As root, and with more ranks than processors: what the README says to add there. */
 const mpirun = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 mpirun";
 
 /** What is done with a line, by its first words. The first that fits. */
-const LINES: readonly (readonly [RegExp, (line: string, matched: RegExpExecArray, place: string) => void])[] = [
+const LINES: readonly (readonly [RegExp, (line: string, matched: RegExpExecArray, place: string) => unknown])[] = [
   // Not typed into npm: its names are those of our packages, and cover what the examples import.
   [
     /^npm (?:i|install) (.*)$/,
@@ -82,16 +83,16 @@ const LINES: readonly (readonly [RegExp, (line: string, matched: RegExpExecArray
     /(?:^| )npx tsx --conditions=@opt\/source (\S+)$/,
     (_, [, file]) => expect(existsSync(ROOT + file), file).toBe(true),
   ],
-  [/^npx opt-checkpoint (.*)$/, (_, [, rest]) => shell(`${optCheckpoint} ${rest}`, folder)],
+  [/^npx opt-checkpoint (.*)$/, (_, [, rest]) => shell(`node ${optCheckpoint} ${rest}`, folder)],
   [
     /^npx opt-run -n (\d) (\w+\.js)$/,
-    (_, [, ranks, file], place) => shell(`${optRun} -n ${ranks} ${program(file!, place)}`, folder),
+    async (_, [, ranks, file], place) => shell(`node ${launcher} -n ${ranks} ${await program(file!, place)}`, folder),
   ],
   [
     /^mpirun -n (\d) node (\w+\.js)$/,
-    (_, [, ranks, file], place) => {
-      const node = `node --conditions=@opt/source --import ${import.meta.resolve("tsx")} ${program(file!, place)}`;
-      if (spawnSync("mpirun", ["--version"]).status === 0) shell(`${mpirun} -n ${ranks} ${node}`, folder);
+    async (_, [, ranks, file], place) => {
+      if (spawnSync("mpirun", ["--version"]).status !== 0) return;
+      shell(`${mpirun} -n ${ranks} node ${await program(file!, place)}`, folder);
     },
   ],
   [/^node --conditions=@opt\/source /, (line) => shell(line, ROOT)],
@@ -153,7 +154,7 @@ describe("blocks of the documentation", () => {
         if (bare === "") continue;
         const rule = LINES.find(([pattern]) => pattern.test(bare));
         expect(rule, `a line that no test runs: ${bare}`).toBeDefined();
-        rule![1](bare, rule![0].exec(bare)!, place);
+        await rule![1](bare, rule![0].exec(bare)!, place);
       }
     }
   });
