@@ -11,6 +11,5 @@ contractSuite({
   dtypes: ["f32", "f64"],
   rules: builtRules,
   fuses: FUSES,
-  sampled: true,
   skip: await whyUnavailable(open),
 });

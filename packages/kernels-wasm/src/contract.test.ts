@@ -21,5 +21,4 @@ contractSuite({
   fuses: FUSED_KINDS,
   epilogues: true,
   portable,
-  sampled: true,
 });

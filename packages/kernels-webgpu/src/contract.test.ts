@@ -17,6 +17,5 @@ contractSuite({
   rules,
   // The suite's scalars have any sign, eps too: where `sqrt(v) + eps` cancels, the ulp that WGSL allows sqrt and division is magnified.
   tolerances: { rule: { absolute: 1e-6, relative: 1e-4 } },
-  sampled: true,
   skip: await whyUnavailable(open),
 });

@@ -7,5 +7,4 @@ contractSuite({
   dtypes: ["f32", "f64"],
   fuses: FUSED_KINDS,
   epilogues: true,
-  sampled: true,
 });

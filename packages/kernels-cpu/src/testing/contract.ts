@@ -4,7 +4,7 @@ import { contractSuite, whyUnavailable } from "@opt/testkit";
 import { builtRules } from "@opt/testkit/built-rules";
 import { openCpuBackend } from "../backend";
 
-export async function cpuContract(instructionSet?: string, sampled = false): Promise<void> {
+export async function cpuContract(instructionSet?: string): Promise<void> {
   const open = async () => openCpuBackend({ ...(instructionSet && { instructionSet }), threads: 3 });
   const skip = await whyUnavailable(open);
   contractSuite({
@@ -14,7 +14,6 @@ export async function cpuContract(instructionSet?: string, sampled = false): Pro
     rules: builtRules,
     fuses: FUSED_KINDS,
     epilogues: true,
-    sampled,
     skip,
   });
 }

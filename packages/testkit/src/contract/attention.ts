@@ -2,6 +2,7 @@
 import { type AttentionSizes, denseHeads, headShapes } from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
 import * as reference from "../reference/attention";
+import { sample } from "../sample";
 import type { ContractContext } from "./context";
 import "../numbers/matcher";
 import type { Slices } from "./guarded-launch";
@@ -37,7 +38,7 @@ export function attentionContract(context: ContractContext): void {
       value: context.seeded(batch * keys * columns, 3),
     });
 
-    it.each(context.cases(SIZES))("of %d x %d by %d, %d and %d wide", async (...extents) => {
+    it.each(sample(SIZES))("of %d x %d by %d, %d and %d wide", async (...extents) => {
       const sizes = sized(extents);
       const { batch, queries, columns } = sizes;
       const input = inputsOf(sizes);
@@ -50,7 +51,7 @@ export function attentionContract(context: ContractContext): void {
       if (hasWords) await context.checkWords({ kind: "attention", dtype }, regions, launch);
     });
 
-    it.each(context.cases(SIZES))("gradient of %d x %d by %d, %d and %d wide", async (...extents) => {
+    it.each(sample(SIZES))("gradient of %d x %d by %d, %d and %d wide", async (...extents) => {
       const sizes = sized(extents);
       const { batch, queries, keys, width, columns } = sizes;
       const given = inputsOf(sizes);

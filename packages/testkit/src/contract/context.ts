@@ -15,7 +15,7 @@ import { expect, it } from "vitest";
 import type { Tolerance } from "../numbers/compare";
 import { type SeededOptions, seededArray } from "../numbers/seeded";
 import "../numbers/matcher";
-import { sample, triesAll } from "../sample";
+import { triesAll } from "../sample";
 import { guardedLaunch, LAYOUTS, type Layout, type Regions, type Results, type Slices } from "./guarded-launch";
 
 export interface ContractTolerances {
@@ -57,6 +57,7 @@ export const LARGE = 66_003;
 export class ContractContext {
   private readonly kernels = new Map<string, Kernel>();
   private opened: Backend | undefined;
+  private launches = 0;
 
   constructor(
     readonly dtype: ComputeDType,
@@ -68,8 +69,6 @@ export class ContractContext {
     private readonly edge: boolean,
     /** See `ContractRow`. */
     readonly portable: boolean,
-    /** See `ContractRow`. */
-    private readonly sampled: boolean,
   ) {}
 
   get backend(): Backend {
@@ -114,16 +113,12 @@ export class ContractContext {
     return kernel as Kernel<K>;
   }
 
-  /** The cases of a large table that this row tries. */
-  cases<Case>(table: readonly Case[]): readonly Case[] {
-    return this.sampled ? sample(table) : table;
-  }
-
   private layouts(regions: Regions): readonly Layout[] {
     const arrays = arraysOf(regions);
     if (this.edge) return arrays.map((_, region) => region);
     const isLarge = arrays.reduce((sum, array) => sum + array.length, 0) > LARGE;
-    return isLarge || (this.sampled && !triesAll) ? LAYOUTS.slice(0, 1) : LAYOUTS;
+    if (isLarge) return LAYOUTS.slice(0, 1);
+    return triesAll ? LAYOUTS : [LAYOUTS[this.launches++ % LAYOUTS.length]!];
   }
 
   /** Launches in every memory layout: all words, or those of the outputs of these names, must be those of js. */

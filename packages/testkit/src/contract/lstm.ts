@@ -2,6 +2,7 @@
 import { openJsBackend, type SequenceSizes } from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
 import * as reference from "../reference/lstm";
+import { sample } from "../sample";
 import type { ContractContext } from "./context";
 import { guardedLaunch } from "./guarded-launch";
 import "../numbers/matcher";
@@ -42,7 +43,7 @@ export function lstmContract(context: ContractContext): void {
       return copy;
     };
 
-    it.each(context.cases(directed))("of %d x %d, %d wide", async (...extents) => {
+    it.each(sample(directed))("of %d x %d, %d wide", async (...extents) => {
       const { sizes, all, input, forward } = of(extents);
       const output = { results: context.empty(all), cells: context.empty(all), gates: context.empty(4 * all) };
       const js = openJsBackend();
@@ -64,7 +65,7 @@ export function lstmContract(context: ContractContext): void {
       );
     });
 
-    it.each(context.cases(directed))("gradient of %d x %d, %d wide", async (...extents) => {
+    it.each(sample(directed))("gradient of %d x %d, %d wide", async (...extents) => {
       const { sizes, state, all, input, forward } = of(extents);
       const { weight, cell } = input;
       const [gradient, cellGradient] = [context.seeded(all, 6), context.seeded(state, 7)];

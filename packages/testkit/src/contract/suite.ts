@@ -1,4 +1,7 @@
-/** The contract suite: every spec, on every device, in every dtype. A device is one row: one call of `contractSuite`. */
+/**
+ * The contract suite: every spec, on every device, in every dtype. A device is one row: one call of `contractSuite`.
+ * `npm run test:full` tries all cases of the largest tables in each memory layout, others one of four, in the layouts by turns.
+ */
 
 import { OptError } from "@opt/core";
 import type { Backend, FusedKind, MapDType, Rule } from "@opt/core/backend";
@@ -39,8 +42,6 @@ export interface ContractRow {
   readonly epilogues?: boolean;
   /** Matrix products, and rows in float32, have the words of js. By default what `exact` is. */
   readonly portable?: boolean;
-  /** One of four cases of the largest tables, in one memory layout, but in `npm run test:full`. By default false. */
-  readonly sampled?: boolean;
   /** Why the device is not here. */
   readonly skip?: string | undefined;
 }
@@ -81,7 +82,7 @@ export function rulesSuite(row: ContractRow): void {
 }
 
 function inEachDtype(row: ContractRow, register: (context: ContractContext) => void): void {
-  const { name, skip, exact = true, portable = exact, rules = [], edge = false, sampled = false } = row;
+  const { name, skip, exact = true, portable = exact, rules = [], edge = false } = row;
   if (skip !== undefined) {
     skipped(name, skip);
     return;
@@ -92,7 +93,7 @@ function inEachDtype(row: ContractRow, register: (context: ContractContext) => v
       continue;
     }
     const tolerances = { ...defaultTolerances(dtype, exact), ...row.tolerances };
-    const context = new ContractContext(dtype, rules, exact, tolerances, edge, portable, sampled);
+    const context = new ContractContext(dtype, rules, exact, tolerances, edge, portable);
     describe(`${name} ${dtype}`, () => {
       beforeAll(async () => context.use(await row.open()));
       afterAll(() => context.backend.close());
