@@ -7,8 +7,8 @@ const given = process.env.OPT_PROGRAM;
 
 describe.runIf(given === undefined)("programs do the same on every device, compiled, and saved and resumed", () => {
   it.for([
-    { devices: ["js", "wasm", "cpu"], programs: triesAll ? 200 : 60 },
-    { devices: ["js", "webgpu"], programs: triesAll ? 20 : 7 },
+    { devices: ["js", "wasm", "cpu"], programs: triesAll ? 200 : 24 },
+    { devices: ["js", "webgpu"], programs: triesAll ? 20 : 3 },
   ])("$programs on $devices", { timeout: 600_000 }, async ({ devices, programs }, { skip }) => {
     const opened = await setUp(...devices);
     if (typeof opened === "string") return skip(opened);

@@ -3,17 +3,19 @@ import { execFile, spawnSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { bundled } from "@opt/testkit/bundled";
 import { describe, expect, it } from "vitest";
 import { missingDevice } from "./testing/missing-device";
 
 const run = promisify(execFile);
 const script = (name: string) => fileURLToPath(new URL(`./testing/${name}`, import.meta.url));
-const tsx = fileURLToPath(import.meta.resolve("tsx"));
 
 /** Runs a script in a process of its own, which must end by itself within the test's time, and returns what it printed. */
 async function output(name: string, signal: AbortSignal, env: Record<string, string> = {}): Promise<string> {
-  const args = ["--conditions=@opt/source", "--import", tsx, script(name)];
-  const { stdout } = await run(process.execPath, args, { env: { ...process.env, ...env }, signal });
+  const { stdout } = await run(process.execPath, await bundled(script(name)), {
+    env: { ...process.env, ...env },
+    signal,
+  });
   return stdout.trim();
 }
 

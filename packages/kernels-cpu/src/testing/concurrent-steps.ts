@@ -9,7 +9,7 @@ const digest = (buffers: readonly Float32Array[]) =>
 
 if (isMainThread) {
   const alone = digest(launchRule(openCpuBackend({ threads: 1 }), 50_000, 20));
-  const workers = Array.from({ length: 4 }, () => startWorker(import.meta.url));
+  const workers = Array.from({ length: 4 }, () => startWorker());
   const results = workers.map((worker) => new Promise((resolve) => worker.once("message", resolve)));
   const agree = (await Promise.all(results)).filter((result) => result === alone).length;
   console.log(`${agree} workers agree`);

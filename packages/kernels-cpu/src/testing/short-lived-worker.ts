@@ -6,7 +6,7 @@ import { startWorker } from "./start-worker";
 
 if (isMainThread) {
   for (let round = 0; round < 2; round++) {
-    const worker = startWorker(import.meta.url);
+    const worker = startWorker();
     const code = await new Promise((resolve) => worker.once("exit", resolve));
     console.log(`worker ${code} ended`);
   }

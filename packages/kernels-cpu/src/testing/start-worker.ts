@@ -1,8 +1,4 @@
-/** A worker thread that runs a TypeScript file: loaders are not passed on to workers by every Node. */
 import { Worker } from "node:worker_threads";
 
-export function startWorker(url: string): Worker {
-  const tsx = import.meta.resolve("tsx/esm/api");
-  const code = `import("${tsx}").then(({ register }) => (register(), import("${url}")))`;
-  return new Worker(code, { eval: true });
-}
+/** A worker thread that runs the program of this process. */
+export const startWorker = (): Worker => new Worker(process.argv[1]!);
