@@ -1,8 +1,7 @@
 /** What a job of MPI does when something goes wrong in one of its ranks: it ends soon, and says which. */
-import { sample } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { runJob } from "../../parallel/src/testing/job";
-import { IMPORTS, launchers, mpich, openMpi } from "./testing/launchers";
+import { IMPORTS, launchers, mpich, openMpi, shareOf } from "./testing/launchers";
 
 const imports = IMPORTS;
 /** Open MPI names the rank itself, Hydra the process alone. */
@@ -32,44 +31,45 @@ const FAULTS: readonly [string, string, RegExp, string?][] = [
   [
     "ranks differ in collectives",
     `if (rank === 1) await sleep(1e5)`,
-    /\[barrier\] rank \d of "world" waited 5 s for rank \d/,
-    "{ timeout: 5000 }",
+    /\[barrier\] rank \d of "world" waited 1 s for rank \d/,
+    "{ timeout: 1000 }",
   ],
 ];
 
-describe.each(launchers)("$name: a job ends", ({ name, missing, launcher }) => {
-  it.skipIf(missing).each(name === "MPICH" ? sample(FAULTS) : FAULTS)(
-    `where %s${missing ?? ""}`,
-    async (_, fault, message, options = "") => {
-      const connect = `const communicator = await connect(${options}); const { rank } = communicator;`;
-      const body = `${fault}\nawait communicator.barrier();`;
-      const { code, error } = await runJob(3, body, { imports, connect, launcher });
-      expect(error).toMatch(message);
-      expect(code).not.toBe(0);
-    },
-  );
+describe.each(launchers)("$name: a job ends", (own) => {
+  const { missing, launcher } = own;
+  it.skipIf(missing).each(shareOf(own, FAULTS))(`where %s${missing ?? ""}`, async (_, fault, message, options = "") => {
+    const connect = `const communicator = await connect(${options}); const { rank } = communicator;`;
+    const body = `${fault}\nawait communicator.barrier();`;
+    const { code, error } = await runJob(3, body, { imports, connect, launcher });
+    expect(error).toMatch(message);
+    expect(code).not.toBe(0);
+  });
 });
 
 it.skipIf(mpich.missing)(
   `a rank that never connects is waited for no longer than was said${mpich.missing ?? ""}`,
   async () => {
     const connect = `if (process.env.PMI_RANK === "1") process.exit(0);
-    const communicator = await connect({ timeout: 2000 });`;
+    const communicator = await connect({ timeout: 1000 });`;
     const { code, error } = await runJob(2, "", { imports, connect, launcher: mpich.launcher });
-    expect(error).toMatch(/MPI_Init of .* waited 2 s for the other ranks/);
+    expect(error).toMatch(/MPI_Init of .* waited 1 s for the other ranks/);
     expect(code).not.toBe(0);
   },
 );
 
-describe.each(launchers)("$name: a job ends well", ({ missing, launcher }) => {
-  it.skipIf(missing).each([
-    ["without close", "await communicator.barrier(); communicator.close = async () => {};"],
-    ["with ranks that end one after the other", "await sleep(300 * communicator.rank);"],
-    [
-      "with a small message that nobody receives",
-      "await (communicator.rank ? communicator.send(core.ones([9]), 0) : sleep(500));",
-    ],
-  ])(`%s${missing ?? ""}`, async (_, body) => {
+const ENDS = [
+  ["without close", "await communicator.barrier(); communicator.close = async () => {};"],
+  ["with ranks that end one after the other", "await sleep(300 * communicator.rank);"],
+  [
+    "with a small message that nobody receives",
+    "await (communicator.rank ? communicator.send(core.ones([9]), 0) : sleep(500));",
+  ],
+] as const;
+
+describe.each(launchers)("$name: a job ends well", (own) => {
+  const { missing, launcher } = own;
+  it.skipIf(missing).each(shareOf(own, ENDS))(`%s${missing ?? ""}`, async (_, body) => {
     const { code, error } = await runJob(2, body, { imports, launcher });
     expect([code, error]).toEqual([0, ""]);
   });

@@ -1,4 +1,5 @@
 import { inspect } from "node:util";
+import { sample } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { listSteps } from "../format/steps";
 import { loadCheckpoint } from "../operations";
@@ -116,25 +117,20 @@ describe("when the network fails", () => {
     return (request: S3Request) => (test(request) && left-- > 0 ? fate : undefined);
   };
 
-  it.each([
-    ["busy", "PUT"],
-    ["cut", "PUT"],
-    ["lost", "PUT"],
-    ["busy", "GET"],
-    ["lost", "GET"],
-    ["lost", "POST"],
-    ["lost", "DELETE"],
-  ] as const)("requests that are %s, %s, are made anew", async (fate, method) => {
+  it.each<[Readonly<Record<string, Fate>>]>([
+    [{ PUT: "cut", GET: "busy", POST: "lost", DELETE: "lost" }],
+    [{ PUT: "lost", GET: "lost" }],
+    [{ PUT: "busy" }],
+  ])("requests are made anew: %j", async (fates) => {
     const { server } = held;
     const fileSystem = server.fileSystem();
     await saveCheckpoint("runs/a", large(1), { fileSystem });
     const seen = new Set<string>();
     // Each request fails when it is first made.
-    server.fate = (request) => {
-      const key = `${request.method} ${request.url}`;
-      if (request.method !== method || seen.has(key)) return undefined;
-      seen.add(key);
-      return fate;
+    server.fate = ({ method, url }) => {
+      const isFirst = !seen.has(`${method} ${url}`);
+      seen.add(`${method} ${url}`);
+      return isFirst ? fates[method] : undefined;
     };
     await saveCheckpoint("runs/a", large(2), { fileSystem, keep: 1 });
     const { tensors } = await loadCheckpoint("runs/a", { fileSystem, as: "plain" });
@@ -197,8 +193,8 @@ describe("when the network fails", () => {
       return undefined;
     };
     await saveCheckpoint("runs/0", contents(1), { fileSystem: server.fileSystem(), world: 2, keep: 1 });
-    const most = count + 12;
-    for (let at = 0; at < most; at++) {
+    const positions = Array.from({ length: count + 12 }, (_, at) => at);
+    for (const at of sample(positions)) {
       server.fate = () => undefined;
       const run = `runs/${at + 1}`;
       await saveCheckpoint(run, contents(1), { fileSystem: server.fileSystem(), world: 2 });

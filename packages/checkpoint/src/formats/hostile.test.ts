@@ -4,7 +4,6 @@ import type { TensorSource } from "../format/source";
 import { memoryFiles } from "../testing/disks/memory-files";
 import { expectCode } from "../testing/expect-code";
 import * as made from "../testing/files/made-files";
-import { pickleOf } from "../testing/files/pickles";
 import { openForeign } from "./registry";
 
 const open = (name: string, bytes: Uint8Array): Promise<TensorSource> =>
@@ -20,10 +19,10 @@ describe("hostile files", () => {
   it.each([
     ["nothing but dicts", program(times(8 << 20, 0x7d))],
     ["lists in lists", program(times(1_500_000, 0x5d), times(1_499_999, 0x61))],
-    // A list of 1000 numbers, stored once and recalled a million times.
+    // A list of 1000 numbers, stored once and recalled a hundred thousand times.
     [
-      "one list, a million times",
-      program([0x5d, 0x28, 0x5d, 0x71, 0, 0x28], times(1000, 0x4b, 1), [0x65], times(1_000_000, 0x68, 0), [0x65]),
+      "one list, again and again",
+      program([0x5d, 0x28, 0x5d, 0x71, 0, 0x28], times(1000, 0x4b, 1), [0x65], times(100_000, 0x68, 0), [0x65]),
     ],
   ])("a pickle of %s is rejected", async (_, bytes) => {
     const before = process.memoryUsage().rss;
@@ -32,15 +31,15 @@ describe("hostile files", () => {
   });
 
   it("a pickle of more plain values than a run has is rejected", async () => {
-    const epochs = (length: number) =>
-      made.torchZipOf(pickleOf({ epochs: Array.from({ length }, (_, i) => i) }, 2), {});
+    const epochs = (length: number) => program([0x5d, 0x28], times(length, 0x4b, 1), [0x65]);
     await expectCode("CORRUPT", open("a.pt", epochs(450_000)));
-    expect((await open("a.pt", epochs(100_000))).values["epochs.99999"]).toBe(99_999);
+    expect((await open("a.pt", epochs(100_000))).values["99999"]).toBe(1);
   });
 
   it("HDF5 that unpacks to far more than its length is rejected, in all and in one chunk", async () => {
-    const { h5 } = await made.kerasFile({ compressed: true, rows: 6_000_000 });
-    expect(h5.length).toBeLessThan(24 << 20);
+    const rows = 5_600_000;
+    const { h5 } = await made.kerasFile({ compressed: true, rows, weights: new Float32Array(rows * 3).fill(1) });
+    expect(h5.length).toBeLessThan(1 << 20);
     await expectCode("REFUSED", open("a.h5", h5));
   });
 

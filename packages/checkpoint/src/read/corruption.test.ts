@@ -1,4 +1,5 @@
 /** Nothing that has changed since it was saved is ever loaded, and what changed is named. */
+import { triesAll } from "@opt/testkit";
 import { beforeAll, describe, expect, it } from "vitest";
 import { MANIFEST_FILE, type Manifest, parseManifest } from "../format/manifest";
 import { shardName } from "../format/shard";
@@ -46,12 +47,15 @@ function owner(file: string, byte: number): { subject: string; begin: number; en
   throw new Error(`byte ${byte} of ${file} belongs to nothing`);
 }
 
-describe("10,000 flipped bits", () => {
+/** All of them in `npm run test:full`. */
+const [FLIPS, RUNS] = triesAll ? [10_000, 5000] : [1500, 800];
+
+describe("flipped bits", () => {
   it("are each found, the tensor, file and byte range named, and the step is not loaded", async () => {
     const files = [MANIFEST_FILE, ...manifest.files.map(({ name }) => name)];
     const next = random(42);
     let found = 0;
-    for (let i = 0; i < 10_000; i++) {
+    for (let i = 0; i < FLIPS; i++) {
       const file = files[next() % files.length]!;
       const bytes = disk.contents(`${STEP}/${file}`);
       const [byte, bit] = [next() % bytes.length, next() % 8];
@@ -71,16 +75,16 @@ describe("10,000 flipped bits", () => {
       bytes[byte]! ^= 1 << bit;
       found++;
     }
-    expect(found).toBe(10_000);
+    expect(found).toBe(FLIPS);
     expect((await verifyCheckpoint(STEP, { fileSystem: disk })).ok).toBe(true);
   });
 });
 
-describe("5,000 runs of bytes that changed", () => {
+describe("runs of bytes that changed", () => {
   it("are each found", async () => {
     const files = [MANIFEST_FILE, ...manifest.files.map(({ name }) => name)];
     const next = random(43);
-    for (let i = 0; i < 5000; i++) {
+    for (let i = 0; i < RUNS; i++) {
       const bytes = disk.contents(`${STEP}/${files[next() % files.length]!}`);
       const begin = next() % bytes.length;
       const before = bytes.slice(begin, begin + 2 + (next() % 63));

@@ -45,15 +45,15 @@ describe("a merged file", () => {
 
   it("of many small tensors loads, though its header is nearly all of it", async () => {
     const fileSystem = new MemoryFileSystem();
-    const stem = "a-module-in-a-deep-model.".repeat(15);
+    const stem = "a-module-in-a-deep-model.".repeat(150);
     const scalar = { dtype: "U8", shape: [], data: Uint8Array.of(7) };
-    const tensors = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`${stem}${i}`, scalar]));
+    const tensors = Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`${stem}${i}`, scalar]));
     await saveCheckpoint("/r", { step: 1, tensors }, { fileSystem });
     await mergeCheckpoint("/r", "/m.safetensors", { fileSystem });
     expect(fileSystem.contents("/m.safetensors").length).toBeGreaterThan(13 << 20);
     const { tensors: loaded } = await loadCheckpoint("/m.safetensors", { fileSystem, as: "plain" });
-    expect(Object.keys(loaded)).toHaveLength(20_000);
-    expect(loaded[`${stem}19999`]!.data).toEqual(Uint8Array.of(7));
+    expect(Object.keys(loaded)).toHaveLength(2000);
+    expect(loaded[`${stem}1999`]!.data).toEqual(Uint8Array.of(7));
   });
 
   it("in another dtype keeps counters, masks and scalars as they are", async () => {

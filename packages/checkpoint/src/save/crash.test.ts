@@ -1,4 +1,5 @@
 /** A disk that rejects a call: the save says so, the latest step is whole, and older ones are as they were. */
+import { triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { loadCheckpoint } from "../operations";
 import { mergeCheckpoint } from "../read/merge";
@@ -40,13 +41,14 @@ async function callsOfOneSave(...steps: number[]): Promise<number> {
 
 describe("a disk that rejects one call", () => {
   it.each([
-    ["ENOSPC", "IO", /space/],
-    ["EACCES", "IO", /permissions/],
-    ["EROFS", "IO", /read-only/],
-    ["ENOENT", "MISSING", /gone/],
-  ])("%s: a clear error, nothing left behind, older steps untouched", async (system, code, words) => {
+    ["ENOSPC", "IO", /space/, 0],
+    ["EACCES", "IO", /permissions/, 1],
+    ["EROFS", "IO", /read-only/, 2],
+    ["ENOENT", "MISSING", /gone/, 3],
+  ])("%s: a clear error, nothing left behind, older steps untouched", async (system, code, words, first) => {
     const calls = await callsOfOneSave(1);
-    for (let at = 0; at < calls; at++) {
+    // Together the four try each call.
+    for (let at = triesAll ? 0 : first; at < calls; at += triesAll ? 1 : 4) {
       const disk = await diskWithSteps(1);
       const faulty = new FaultyFileSystem(disk, { at, code: system });
       const outcome = await save(faulty, 9).catch((error: unknown) => error);

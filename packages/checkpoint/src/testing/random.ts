@@ -13,7 +13,7 @@ export function random(seed: number): () => number {
 
 export function randomBytes(length: number, seed: number): Uint8Array {
   const next = random(seed);
-  const bytes = new Uint8Array(length);
-  for (let i = 0; i < length; i++) bytes[i] = next(); // its lowest eight bits
-  return bytes;
+  const words = new Uint32Array(Math.ceil(length / 4));
+  for (let i = 0; i < words.length; i++) words[i] = next();
+  return new Uint8Array(words.buffer, 0, length);
 }

@@ -1,5 +1,6 @@
 /** The launchers of this machine, and why one that is missing is skipped. */
 import { spawnSync } from "node:child_process";
+import { triesAll } from "@opt/testkit";
 import type { Launcher } from "../../../parallel/src/testing/job";
 
 export interface Named {
@@ -32,6 +33,16 @@ export const openMpi = named(
 export const mpich = named("MPICH", commandOf(["mpirun.mpich", "mpiexec.hydra", "mpirun"], /HYDRA/), [], "mpich");
 
 export const launchers: readonly Named[] = [openMpi, mpich];
+
+/**
+ * The cases of a table that a launcher tries: all in `npm run test:full`, else every launcher that is here tries its share.
+ * What differs between the libraries is in collectives.test.ts and training.test.ts, which try all.
+ */
+export function shareOf<Case>(launcher: Named, table: readonly Case[]): readonly Case[] {
+  const present = launchers.filter(({ missing }) => missing === undefined);
+  if (triesAll || launcher.missing !== undefined) return table;
+  return table.filter((_, i) => present[i % present.length] === launcher);
+}
 
 /** What a program of a test imports to be a rank of MPI. */
 export const IMPORTS = `import "${new URL("../index.ts", import.meta.url).pathname}";`;

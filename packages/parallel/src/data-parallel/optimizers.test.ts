@@ -6,7 +6,7 @@ import { ALGORITHMS, type Run } from "../testing/training";
 const IMPORTS = `import { trainOnRanks } from "${new URL("../testing/training.ts", import.meta.url).href}";`;
 const NAMES = Object.keys(ALGORITHMS) as Run["algorithm"][];
 
-const whole = NAMES.map((algorithm): Run => ({ algorithm, device: "cpu", steps: 10, clip: { norm: 0.5 } }));
+const whole = NAMES.map((algorithm): Run => ({ algorithm, device: "cpu", steps: 6, clip: { norm: 0.5 } }));
 /** Their steps need whole parameters. */
 const STAGED: readonly string[] = ["Adafactor", "Lamb", "Muon"];
 const divided = whole

@@ -5,90 +5,86 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
+import { bundled, optRun } from "@opt/testkit/bundled";
 import { describe, expect, it } from "vitest";
 import { type Launcher, localLauncher, runJob } from "../testing/job";
 import { tooMany } from "./launcher";
 import { prefixLines } from "./lines";
 
-const DATA_PARALLEL = `import { DataParallel } from ${JSON.stringify(new URL("../data-parallel/data-parallel.ts", import.meta.url).href)};`;
+const imports = `import { DataParallel } from ${JSON.stringify(new URL("../data-parallel/data-parallel.ts", import.meta.url).href)};
+import { loadCheckpoint, saveCheckpoint } from ${JSON.stringify(new URL("../../../checkpoint/src/index.ts", import.meta.url).href)};`;
 
-function runCli(args: readonly string[]) {
-  const cli = new URL("cli.ts", import.meta.url).pathname;
-  const node = ["--conditions=@opt/source", "--import", import.meta.resolve("tsx"), cli];
-  return spawnSync(process.execPath, [...node, ...args], { encoding: "utf8" });
-}
+const [cli] = await bundled(optRun);
+const runCli = (...args: string[]) => spawnSync(process.execPath, [cli, ...args], { encoding: "utf8" });
+
+/** What ranks do, what is said of it, and the exit code, a shell's. */
+const FAULTS: readonly [fault: string, program: string, message: string | RegExp, code: number, options?: string][] = [
+  ["a rank throws", `if (rank === 1) throw new Error("no more")`, "rank 1 of 2 ended with exit code 1", 1],
+  [
+    "a rank is killed in a sum",
+    `const x = core.ones([4_000_000]);
+     if (rank === 1) setTimeout(() => process.kill(process.pid, "SIGKILL"), 20);
+     for (;;) await communicator.allReduce(x, "mean");`,
+    "rank 1 of 2 was killed by SIGKILL",
+    137,
+  ],
+  [
+    "a rank computes on and on",
+    `if (rank === 0) process.exit(3); for (;;) {}`,
+    "rank 0 of 2 ended with exit code 3",
+    3,
+  ],
+  [
+    "a rank leaves early",
+    `if (rank === 1) process.exit(0)`,
+    /\[barrier\] barrier cannot end: .*rank 1 has ended while this rank needs it.*All ranks call each collective as often/,
+    1,
+  ],
+  [
+    "a rank has fewer batches",
+    `const w = core.parameter([1]);
+     const parallel = new DataParallel({ forward: () => w.mul(2).sum(), namedParameters: () => [["w", w]] }, communicator);
+     for (let step = 0; step < (rank === 1 ? 2 : 3); step++) {
+       parallel.forward().backward();
+       await parallel.sync();
+       w.grad = null;
+     }
+     if (rank === 1) process.exit(0);`,
+    /sync of step 3, bucket 1 of 1 cannot end: .*rank 1 has ended.*fewer batches call sync\(\) without a backward/,
+    1,
+  ],
+  [
+    "a rank does not come",
+    `if (rank === 1) await sleep(1e5)`,
+    /\[barrier\] rank \d of "world" waited 1 s for rank \d/,
+    1,
+    "{ timeout: 1000 }",
+  ],
+  [
+    "the launcher gets SIGTERM",
+    `if (rank === 1) process.kill(process.ppid, "SIGTERM"); await communicator.barrier(); await sleep(1e5)`,
+    /^$/,
+    143,
+  ],
+];
 
 describe("a job ends", () => {
-  it.each<[string, string, string | RegExp, string?]>([
-    ["a rank throws", `if (rank === 1) throw new Error("no more")`, "rank 1 of 3 ended with exit code 1"],
-    ["a rank is killed", `if (rank === 2) process.kill(process.pid, "SIGKILL")`, "rank 2 of 3 was killed by SIGKILL"],
-    [
-      "a rank is killed in a sum",
-      `const x = core.ones([4_000_000]);
-       if (rank === 1) setTimeout(() => process.kill(process.pid, "SIGKILL"), 20);
-       for (;;) await communicator.allReduce(x, "mean");`,
-      "rank 1 of 3 was killed by SIGKILL",
-    ],
-    ["a rank computes on and on", `if (rank === 0) process.exit(3); for (;;) {}`, "rank 0 of 3 ended with exit code 3"],
-    [
-      "a rank leaves early",
-      `if (rank === 1) process.exit(0)`,
-      /\[barrier\] barrier cannot end: .*rank 1 has ended while this rank needs it.*All ranks call each collective as often/,
-    ],
-    [
-      "a rank has fewer batches",
-      `const w = core.parameter([1]);
-       const parallel = new DataParallel({ forward: () => w.mul(2).sum(), namedParameters: () => [["w", w]] }, communicator);
-       for (let step = 0; step < (rank === 1 ? 2 : 3); step++) {
-         parallel.forward().backward();
-         await parallel.sync();
-         w.grad = null;
-       }
-       if (rank === 1) process.exit(0);`,
-      /sync of step 3, bucket 1 of 1 cannot end: .*rank 1 has ended.*fewer batches call sync\(\) without a backward/,
-    ],
-    [
-      "ranks differ in sizes",
-      `await communicator.allReduce(core.ones([rank === 1 ? 30 : 60]))`,
-      /\[allReduce\] (in allReduce "sum" rank \d has "f32 \[\d0\]" where|rank \d sends another size than allReduce "sum" f32 \[\d0\])/,
-    ],
-    [
-      "a rank does not come",
-      `if (rank === 1) await sleep(1e5)`,
-      /\[barrier\] rank \d of "world" waited 5 s for rank \d/,
-      "{ timeout: 5000 }",
-    ],
-  ])("where %s", async (_, fault, message, options = "") => {
+  it.each(FAULTS)("where %s", async (_, fault, message, expected, options = "") => {
     const connect = `const communicator = await connect(${options}); const { rank } = communicator;`;
-    const body = `${fault}\nawait communicator.barrier();`;
-    const { code, error } = await runJob(3, body, { connect, imports: DATA_PARALLEL });
+    const { code, error } = await runJob(2, `${fault}\nawait communicator.barrier();`, { connect, imports });
     expect(error).toMatch(message);
     expect(error).not.toMatch(/cannot end.*cannot end/); // each line says it once
-    expect(code).not.toBe(0);
+    expect(code).toBe(expected);
   });
 
   it("where its launcher is killed", async () => {
-    const body = `if (rank === 0) process.kill(process.ppid, "SIGKILL"); await communicator.barrier(); await sleep(1e5);`;
-    const { error } = await runJob(2, body, {
-      connect: "const communicator = await connect(); const { rank } = communicator;",
-    });
-    expect(error).toMatch(/the launcher of rank \d is gone/);
+    const body = `if (communicator.rank === 0) process.kill(process.ppid, "SIGKILL"); await communicator.barrier(); await sleep(1e5);`;
+    expect((await runJob(2, body, { imports })).error).toMatch(/the launcher of rank \d is gone/);
   });
-});
-
-it.each<[string, string, number]>([
-  ["a rank is killed", `if (rank === 1) process.kill(process.pid, "SIGKILL")`, 137],
-  ["the launcher gets SIGTERM", `if (rank === 1) process.kill(process.ppid, "SIGTERM")`, 143],
-  ["a rank exits with its own code", `if (rank === 1) process.exit(7)`, 7],
-])("the exit code where %s is a shell's", async (_, fault, expected) => {
-  const connect = `const communicator = await connect(); const { rank } = communicator;`;
-  const { code } = await runJob(2, `${fault}\nawait communicator.barrier(); await sleep(1e5);`, { connect });
-  expect(code).toBe(expected);
 });
 
 it("begins again from the newest step after a rank died, as often as it may", async () => {
   const folder = mkdtempSync(join(tmpdir(), "opt-lives-"));
-  const imports = `import { loadCheckpoint, saveCheckpoint } from ${JSON.stringify(new URL("../../../checkpoint/src/index.ts", import.meta.url).href)};`;
   // Each life is killed at another step; the last one ends.
   const body = `const { rank, size } = communicator;
     const path = ${JSON.stringify(folder)};
@@ -117,8 +113,8 @@ it("begins again from the newest step after a rank died, as often as it may", as
     expect(error).toMatch(
       /rank 0 of 2 was killed by SIGKILL; restart 1 of 2\n[\s\S]*rank 0 of 2 was killed by SIGKILL; restart 2 of 2/,
     );
-    rmSync(folder, { recursive: true });
-    const short = await runJob(2, body, { imports, launcher: restarting(1) });
+    const dies = `process.kill(process.pid, "SIGKILL"); await sleep(1e5);`;
+    const short = await runJob(1, dies, { imports, launcher: restarting(1) });
     expect([short.code, short.error]).toEqual([
       137,
       expect.stringMatching(/restart 1 of 1\n[\s\S]*SIGKILL; the job is over/),
@@ -142,7 +138,7 @@ it.each([
 
 it("says which rank ended before it connected", async () => {
   const connect = `if (process.env.OPT_RUN_RANK === "1") process.exit(0); const communicator = await connect();`;
-  const { error } = await runJob(3, "", { connect });
+  const { error } = await runJob(2, "", { connect, imports });
   expect(error).toMatch(/\[connect\] rank 1 has ended before it connected\. .*all ranks call connect\(\)/);
 });
 
@@ -150,7 +146,7 @@ it("prints a syntax error once", async () => {
   const folder = mkdtempSync(join(tmpdir(), "opt-syntax-"));
   const program = join(folder, "train.mjs");
   writeFileSync(program, "const const = 1;");
-  const { status, stderr } = runCli(["-n", "3", program]);
+  const { status, stderr } = runCli("-n", "3", program);
   expect([status, stderr.split("SyntaxError").length - 1]).toEqual([1, 1]);
   rmSync(folder, { recursive: true });
 });
@@ -165,23 +161,17 @@ it("gives each line in a terminal the number of its rank", async () => {
   expect(lines).toEqual(["[3] a\n", "[3] bc\n", "[3] \n", "[3] end\n"]);
 });
 
-describe("a job that ends well", () => {
-  it.each([
-    ["without close", "await communicator.barrier(); communicator.close = async () => {};"],
-    [
-      "with messages that nobody receives",
-      `if (communicator.rank === 0) await communicator.send(core.ones([9_000_000]), 1);`,
-    ],
-  ])("%s", async (_, body) => {
-    const { code, error } = await runJob(2, body);
-    expect([code, error]).toEqual([0, ""]);
-  });
-
-  it("leaves no memory behind", async () => {
-    const { told } = await runJob(2, "tell(process.ppid);");
-    if (existsSync("/dev/shm"))
-      expect(readdirSync("/dev/shm").filter((name) => name.startsWith(`opt-run-${told[0]}-`))).toEqual([]);
-  });
+it.each([
+  ["without close", "await communicator.barrier(); communicator.close = async () => {};"],
+  [
+    "with messages that nobody receives",
+    `if (communicator.rank === 0) await communicator.send(core.ones([9_000_000]), 1);`,
+  ],
+])("a job ends well %s, and leaves no memory behind", async (_, body) => {
+  const { code, error, told } = await runJob(2, `tell(process.ppid); ${body}`, { imports });
+  expect([code, error]).toEqual([0, ""]);
+  if (existsSync("/dev/shm"))
+    expect(readdirSync("/dev/shm").filter((name) => name.startsWith(`opt-run-${told[0]}-`))).toEqual([]);
 });
 
 it.each<[string, string[], string]>([
@@ -190,6 +180,6 @@ it.each<[string, string[], string]>([
   ["no program", ["-n", "2"], "there is no program"],
   ["a program that is not there", ["-n", "2", "missing.js"], "there is no file missing.js"],
 ])("opt-run rejects %s", (_, args, problem) => {
-  const { status, stderr } = runCli(args);
+  const { status, stderr } = runCli(...args);
   expect([status, stderr]).toEqual([2, expect.stringMatching(`^opt-run: ${problem}\\.\n\nUsage: opt-run`)]);
 });

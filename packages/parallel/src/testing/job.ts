@@ -18,8 +18,7 @@ export interface Finished {
 
 /** What every program of a test begins with. */
 const PRELUDE = `
-import { connect, mesh } from "${SOURCE}parallel/src/index.ts";
-import * as core from "${SOURCE}core/src/index.ts";
+import { connect, core, mesh } from "./library.mjs";
 const tell = (value) => process.stdout.write(\`\\n@\${JSON.stringify([communicator.rank, value])}\\n\`);
 const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 `;
@@ -49,9 +48,7 @@ export async function runJob(size: number, body: string, options: JobOptions = {
     patience = 240_000,
     launcher = localLauncher,
   } = options;
-  const { program, dispose } = await bundledJob(
-    `${imports}\n${PRELUDE}\n${connect}\n${body}\nawait communicator.close();\n`,
-  );
+  const program = await programOf(imports, `${connect}\n${body}\nawait communicator.close();\n`);
   const { command, args, env } = launcher(size, program);
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...env } });
   const texts = ["", ""] as [string, string];
@@ -76,7 +73,6 @@ export async function runJob(size: number, body: string, options: JobOptions = {
     return { code, out: texts[0], error: texts[1], told };
   } finally {
     clearTimeout(timer);
-    dispose();
   }
 }
 
@@ -86,12 +82,60 @@ export const localLauncher: Launcher = (size, program) => ({
   args: [join(dirname(program), "cli.mjs"), "-n", String(size), program],
 });
 
-/** A program of a test and its launcher, bundled, until they are disposed of. */
-export async function bundledJob(source: string): Promise<{ readonly program: string; dispose(): void }> {
+/**
+ * One job for several tests: the bodies run one after the other in each rank.
+ *
+ * @param bodies by their names; each has a `tell` of its own
+ * @returns what the body of a name told, by rank
+ */
+export function jobOf<Name extends string>(
+  size: number,
+  bodies: Readonly<Record<Name, string>>,
+  options: JobOptions = {},
+): (name: Name) => Promise<unknown[]> {
+  const entries = Object.entries<string>(bodies).map(([name, body]) => `${name}: async (tell) => {\n${body}\n}`);
+  const body = `const { device } = core.zeros([1]);
+    const all = {};
+    for (const [name, body] of Object.entries({ ${entries.join(",\n")} })) {
+      await body((value) => { all[name] = value; });
+      await core.init(device.name);
+    }
+    tell(all);`;
+  let job: Promise<Finished> | undefined;
+  return async (name) => {
+    job ??= runJob(size, body, options);
+    const { told, error } = await job;
+    if (error !== "") throw new Error(error);
+    return (told as Record<Name, unknown>[]).map((all) => all[name]);
+  };
+}
+
+/** By what they import, the folders of jobs: all of it in one library, and opt-run beside it. */
+const folders = new Map<string, Promise<string>>();
+
+async function folderOf(imports: string): Promise<string> {
   mkdirSync(BUILD, { recursive: true });
-  const folder = mkdtempSync(join(BUILD, "job-"));
-  const path = join(folder, "program.ts");
-  writeFileSync(path, source);
-  const [program] = await bundled(path, optRun);
-  return { program, dispose: () => rmSync(folder, { recursive: true, force: true }) };
+  const source = mkdtempSync(join(BUILD, "job-"));
+  const path = join(source, "library.ts");
+  writeFileSync(
+    path,
+    `${imports.replaceAll("import {", "export {")}
+export { connect, mesh } from "${SOURCE}parallel/src/index.ts";
+export * as core from "${SOURCE}core/src/index.ts";
+`,
+  );
+  const [library] = await bundled(path, optRun);
+  rmSync(source, { recursive: true });
+  return dirname(library);
+}
+
+let programs = 0;
+
+/** The path of a program. Programs of the same imports share one bundle, whose file is deleted when this process ends. */
+export async function programOf(imports: string, body: string): Promise<string> {
+  if (!folders.has(imports)) folders.set(imports, folderOf(imports));
+  const program = join(await folders.get(imports)!, `program-${programs++}.mjs`);
+  const fromLibrary = imports.replaceAll(/(import (?:{[^}]*} from )?)"[^"]*"/g, '$1"./library.mjs"');
+  writeFileSync(program, `${fromLibrary}\n${PRELUDE}\n${body}`);
+  return program;
 }

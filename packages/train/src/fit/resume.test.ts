@@ -43,7 +43,7 @@ describe.each<[keyof typeof optimizers, Extras]>([
       ...more,
     });
 
-  const steps = extras.accumulate ? [1, 2, 3] : [1, 2, 3, 4, 5];
+  const steps = extras.accumulate ? [1, 2, 3] : [1, 3, 4];
   it.each(steps)("stopped after step %d and resumed: the same words and history", async (last) => {
     const whole = start();
     const expected = await train(whole, [earlyStopping({ patience: 1 })]);

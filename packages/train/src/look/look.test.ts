@@ -1,3 +1,4 @@
+import "@opt/kernels-wasm";
 import { AdamW } from "@opt/adam-amsgrad";
 import { Generator, init, type Tensor, tensor, zeros } from "@opt/core";
 import {
@@ -129,7 +130,8 @@ describe("summary counts as torchinfo does", () => {
     // (tokens + length + 2) width + blocks (12 width^2 + 13 width)
     ["GPT-2, smaller", () => [new Gpt2(100, 16, 32, 2), [indices(2), indices(2)]], ["Parameters: 29,184"]],
     ["an LSTM", () => [new Reader(), indices(100)], ["3,784,580", "376,848,260"]],
-  ])("%s", (_, make, expected) => {
+  ])("%s", async (_, make, expected) => {
+    await init("wasm");
     const [model, input] = make();
     const text = summary(model, input);
     for (const part of expected) expect(text).toContain(part);

@@ -70,12 +70,12 @@ it("stops after the step", async () => {
 it("reports a worker that dies; another one goes on from the checkpoint to the same words", async () => {
   const folder = await mkdtemp(join(tmpdir(), "opt-worker-"));
   const mortal = begun();
-  const first = start<Result>(mortal, { epochs: 40, folder });
+  const first = start<Result>(mortal, { epochs: 20, folder });
   await expectCode("DEVICE_LOST", async () => {
     for await (const { type } of first) if (type === "save") await mortal.terminate();
   });
-  const second = start<Result>(worker, { epochs: 40, folder });
-  expect(numbers((await second.result).weights)).toEqual(numbers((await here(40)).weights));
+  const second = start<Result>(worker, { epochs: 20, folder });
+  expect(numbers((await second.result).weights)).toEqual(numbers((await here(20)).weights));
   await rm(folder, { recursive: true });
 });
 

@@ -164,7 +164,11 @@ export function tfjsFolder({ paths = ["weights.bin"] } = {}): Record<string, Uin
 }
 
 /** A `.keras` archive of one dense layer with Adam's state, its weights written by the HDF5 library. */
-export async function kerasFile({ compressed = false, rows = 2 } = {}): Promise<{ keras: Uint8Array; h5: Uint8Array }> {
+export async function kerasFile({
+  compressed = false,
+  rows = 2,
+  weights = Float32Array.from({ length: rows * 3 }, (_, i) => i + 1),
+} = {}): Promise<{ keras: Uint8Array; h5: Uint8Array }> {
   const h5wasm = await import("h5wasm");
   const { FS } = (await h5wasm.ready) as unknown as {
     FS: { readFile(path: string): Uint8Array; unlink(path: string): void };
@@ -176,12 +180,7 @@ export async function kerasFile({ compressed = false, rows = 2 } = {}): Promise<
   };
   for (const path of ["layers", "layers/dense", "layers/dense/vars", "optimizer", "optimizer/vars"])
     file.create_group(path);
-  put(
-    "layers/dense/vars",
-    "0",
-    Float32Array.from({ length: rows * 3 }, (_, i) => i + 1),
-    [rows, 3],
-  );
+  put("layers/dense/vars", "0", weights, [rows, 3]);
   put("layers/dense/vars", "1", Float32Array.of(7, 8, 9), [3]);
   put("optimizer/vars", "0", BigInt64Array.of(42n), []);
   put("optimizer/vars", "1", Float32Array.of(0.001), []);
