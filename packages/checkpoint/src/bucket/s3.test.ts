@@ -3,11 +3,7 @@ import { sample } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { listSteps } from "../format/steps";
 import { loadCheckpoint } from "../operations";
-import { diffCheckpoints } from "../read/diff";
-import { mergeCheckpoint } from "../read/merge";
-import { reshardCheckpoint } from "../read/reshard";
 import { verifyCheckpoint } from "../read/verify";
-import { localCommunicators } from "../save/ranks/communicator";
 import { saveCheckpoint } from "../save/save";
 import { cleanCheckpoints } from "../save/step/clean";
 import type { FileSystem } from "../stores/file-system";
@@ -33,41 +29,6 @@ const large = (step: number) => ({
   tensors: Object.fromEntries(
     [0, 1].map((n) => [`w${n}`, { dtype: "F32", shape: [768, 1024], data: randomBytes(3 << 20, step * 10 + n) }]),
   ),
-});
-
-describe.each([true, false])("conditional puts: %s", (isConditional) => {
-  it("saves, loads, slices, verifies, merges and re-slices", async () => {
-    const { server } = held;
-    server.isConditional = isConditional;
-    const fileSystem = server.fileSystem();
-    await saveCheckpoint("runs/a", contents(1), { fileSystem, world: 3 });
-    await saveCheckpoint("runs/a", contents(2), { fileSystem, async: true });
-    expect(await names(fileSystem)).toEqual(["step-00000001", "step-00000002"]);
-    await expectWhole(fileSystem, 1);
-    expect(await verifyCheckpoint("runs/a", { fileSystem })).toMatchObject({ ok: true, tensors: 5 });
-    await reshardCheckpoint("runs/a", "runs/b", { fileSystem, ranks: 2, step: 1 });
-    await expectWhole(fileSystem, 1, "runs/b");
-    const { byteLength } = await mergeCheckpoint("runs/a", "whole.safetensors", { fileSystem });
-    expect(await fileSystem.open("whole.safetensors", "read").then((file) => file.size())).toBe(byteLength);
-    expect(await diffCheckpoints("runs/a", "whole.safetensors", { fileSystem })).toMatchObject({ equal: true });
-  });
-
-  it("rejects a step that exists, replaces it when asked, keeps the newest, and of two saves at once leaves one whole", async () => {
-    const { server } = held;
-    server.isConditional = isConditional;
-    const fileSystem = server.fileSystem();
-    for (const step of [1, 2, 3]) await saveCheckpoint("runs/a", contents(step), { fileSystem, keep: 2 });
-    expect(await names(fileSystem)).toEqual(["step-00000002", "step-00000003"]);
-    await expectCode("DUPLICATE", saveCheckpoint("runs/a", contents(3), { fileSystem }));
-    await saveCheckpoint("runs/a", contents(3), { fileSystem, overwrite: true });
-    await expectWhole(fileSystem, 3);
-    expect(await names(fileSystem, "runs/a/step-00000003")).toHaveLength(2);
-    const saves = [1, 2].map(() => saveCheckpoint("runs/a", contents(4), { fileSystem: server.fileSystem() }));
-    const outcomes = (await Promise.allSettled(saves)).map(({ status }) => status);
-    expect(outcomes).toContain("fulfilled");
-    if (isConditional) expect(outcomes).toContain("rejected");
-    for (const step of [2, 3, 4]) await expectWhole(fileSystem, step);
-  });
 });
 
 it("a slice reads its rows and the manifest, and no other byte", async () => {
@@ -97,17 +58,6 @@ it("large files go in parts, and come back bit for bit", async () => {
   const { tensors } = await loadCheckpoint("runs/a", { fileSystem, as: "plain" });
   for (const [name, { data }] of Object.entries(large(1).tensors))
     expect(Buffer.compare(tensors[name]!.data, data)).toBe(0);
-});
-
-it.each([true, false])("ranks save into a store; conditional puts: %s", async (isConditional) => {
-  const { server } = held;
-  server.isConditional = isConditional;
-  const fileSystem = server.fileSystem();
-  const saves = localCommunicators(2).map((communicator) =>
-    saveCheckpoint("runs/a", contents(3), { fileSystem, whole: true, communicator }),
-  );
-  await Promise.all(saves);
-  await expectWhole(fileSystem, 3);
 });
 
 describe("when the network fails", () => {

@@ -56,9 +56,9 @@ const FAULTS: readonly [fault: string, program: string, message: string | RegExp
   [
     "a rank does not come",
     `if (rank === 1) await sleep(1e5)`,
-    /\[barrier\] rank \d of "world" waited 1 s for rank \d/,
+    /\[barrier\] rank \d of "world" waited 3 s for rank \d/,
     1,
-    "{ timeout: 1000 }",
+    "{ timeout: 3000 }",
   ],
   [
     "the launcher gets SIGTERM",

@@ -184,41 +184,15 @@ it("a state follows its parameter to a new name", async () => {
   expect(named.tensors.get("v.odd")).toMatchObject({ role: "state", follows: "v" });
 });
 
+/** As the readers of pickles note how names are nested. */
+const dict = (...entries: [unknown, unknown][]) => ({ dict: entries });
+
 it.each([[0], [1]])("a counter of all steps leaves parameters theirs, whichever file is first (%i)", async (first) => {
   const counted = fileOf("TF.js", { ...MODEL, ...STATES, iter: Int32Array.of(9) }, { path: "counted" });
-  const structure = {
-    dict: [
-      [
-        "state",
-        {
-          dict: [
-            [
-              0,
-              {
-                dict: [
-                  ["step", 5],
-                  ["exp_avg", { tensor: "state.0.exp_avg" }],
-                ],
-              },
-            ],
-          ],
-        },
-      ],
-      [
-        "param_groups",
-        {
-          list: [
-            {
-              dict: [
-                ["params", { list: [0] }],
-                ["param_names", { list: ["own"] }],
-              ],
-            },
-          ],
-        },
-      ],
-    ],
-  };
+  const structure = dict(
+    ["state", dict([0, dict(["step", 5], ["exp_avg", { tensor: "state.0.exp_avg" }])])],
+    ["param_groups", { list: [dict(["params", { list: [0] }], ["param_names", { list: ["own"] }])] }],
+  );
   const own = fileOf("PyTorch", { "state.0.exp_avg": f32(1) }, { path: "own", structure: structure as Json });
   const named = await underOurNames(first === 0 ? [counted, own] : [own, counted]);
   expect(await readFloats(named, "own.step")).toEqual([5]);

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { expectCode } from "../../testing/expect-code";
 import * as made from "../../testing/files/made-files";
 import { STATE, STORAGES } from "../../testing/files/torch-state";
 import { openFiles } from "../../testing/open-files";
@@ -85,36 +84,5 @@ describe("our names", () => {
     expect(await readFloats(source, "layers/dense/vars/1.exp_avg")).toEqual([30, 31, 32]);
     expect(await readFloats(source, "layers/dense/vars/1.step")).toEqual([42]);
     await source.close();
-  });
-
-  it.each([[{ a: "x", "a.b": "y" }], [{ "a.b": "y", a: "x" }]])(
-    "come from the longest key of a map that fits: %j",
-    async (map) => {
-      const one = (tag: string) => [tag, [1], "Float32", floats(1)] as const;
-      const source = await openFiles({
-        "a.ckpt": made.mindsporeFile([one("a.b"), one("a.b.d"), one("a.c"), one("ab")]),
-      });
-      const named = await underOurNames(source, { map });
-      expect([...named.tensors.keys()]).toEqual(["y", "y.d", "x.c", "ab"]);
-      const bare = await underOurNames(source, { map: { a: "" } });
-      expect([...bare.tensors.keys()]).toEqual(["b", "b.d", "c", "ab"]);
-    },
-  );
-
-  it("rejects a map that names nothing, or brings two names together", async () => {
-    const files = {
-      "a.ckpt": made.mindsporeFile([
-        ["a", [1], "Float32", floats(1)],
-        ["b", [1], "Float32", floats(2)],
-      ]),
-    };
-    await expectCode(
-      "MISSING",
-      openFiles(files).then((source) => underOurNames(source, { map: { c: "d" } })),
-    );
-    await expectCode(
-      "DUPLICATE",
-      openFiles(files).then((source) => underOurNames(source, { map: { a: "b" } })),
-    );
   });
 });
