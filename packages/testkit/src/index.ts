@@ -12,10 +12,11 @@ export { type MuonGolden, muonGoldens } from "./golden/muon";
 export { type OptaxGolden, optaxGoldens } from "./golden/optax";
 export type { OptimizerClass, OptimizerLike, OptimizerOptions } from "./golden/optimizer";
 export { optimizerSuite } from "./golden/optimizer-suite";
-export { type GoldenReport, type Run, runOptimizer, runTorchCase } from "./golden/run-optimizer";
+export { expectGoldenTrace, type GoldenReport, type Run, runOptimizer, runTorchCase } from "./golden/run-optimizer";
 export { type NamedArray, readSafetensors } from "./golden/safetensors";
 export {
   float64Runs,
+  goldenRun,
   kerasTable,
   type OptimizerRun,
   optionsFrom,

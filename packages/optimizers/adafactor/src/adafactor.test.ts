@@ -2,31 +2,20 @@ import { compile, functional, GradScaler, parameter, type Tensor, tensor } from 
 import { adafactorGoldens, expectCode, optimizerSuite, runOptimizer } from "@opt/testkit";
 import { expect, it } from "vitest";
 import * as exported from "./index";
-import { Adafactor, type AdafactorOptions } from "./index";
+import { Adafactor } from "./index";
 
-optimizerSuite(exported);
-
-it.each<[string, object]>([
-  ["lr below 0", { lr: -1 }],
-  ["beta2Decay above 0", { beta2Decay: 0.1 }],
-  ["beta2Decay NaN", { beta2Decay: Number.NaN }],
-  ["one eps", { eps: [1e-3] }],
-  ["a number for eps", { eps: 1e-3 }],
-  ["a first eps below 0", { eps: [-1, 1e-3] }],
-  ["null for the second eps", { eps: [null, null] }],
-  ["d below 1", { d: 0.5 }],
-  ["weightDecay below 0", { weightDecay: -1 }],
-  ["betas, which it lacks", { betas: [0.9, 0.999] }],
-])("rejects %s, for all and for a group", (_, options) => {
-  const w = parameter([1]);
-  expectCode("BAD_ARGUMENT", () => new Adafactor([w], options as Partial<AdafactorOptions>));
-  expectCode("BAD_ARGUMENT", () => new Adafactor([{ params: [w], ...options }]));
-});
-
-it("has PyTorch's defaults", () => {
-  const { params, names, ...options } = new Adafactor([parameter([1])]).groups[0]!;
-  const defaults = { lr: 1e-2, beta2Decay: -0.8, eps: [null, 1e-3], d: 1, weightDecay: 0, maximize: false };
-  expect(options).toEqual(defaults);
+optimizerSuite(exported, {
+  Adafactor: {
+    defaults: { lr: 1e-2, beta2Decay: -0.8, eps: [null, 1e-3], d: 1, weightDecay: 0, maximize: false },
+    wrong: {
+      lr: [-1],
+      beta2Decay: [0.1, Number.NaN],
+      eps: [[1e-3], 1e-3, [-1, 1e-3], [null, null]],
+      d: [0.5],
+      weightDecay: [-1],
+      betas: [[0.9, 0.999]],
+    },
+  },
 });
 
 it.each(adafactorGoldens())("PyTorch's float64, $shape $options", async ({ end, ...run }) => {

@@ -1,28 +1,21 @@
 import { enableQ8, parameter, rowSparse, type Tensor, tensor, viewAsComplex, viewAsReal } from "@opt/core";
-import { expectCode, optimizerSuite } from "@opt/testkit";
+import { optimizerSuite } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import * as exported from "./index";
-import { Adagrad, type AdagradOptions } from "./index";
+import { Adagrad } from "./index";
 
-optimizerSuite(exported);
-
-it.each<[string, object]>([
-  ["lr below 0", { lr: -1 }],
-  ["lrDecay below 0", { lrDecay: -0.1 }],
-  ["eps NaN", { eps: Number.NaN }],
-  ["weightDecay below 0", { weightDecay: -1 }],
-  ["initialAccumulatorValue below 0", { initialAccumulatorValue: -1 }],
-  ["momentum, which it lacks", { momentum: 0.9 }],
-])("rejects %s, for all and for a group", (_, options) => {
-  const w = parameter([1]);
-  expectCode("BAD_ARGUMENT", () => new Adagrad([w], options as Partial<AdagradOptions>));
-  expectCode("BAD_ARGUMENT", () => new Adagrad([{ params: [w], ...options }]));
-});
-
-it("has PyTorch's defaults", () => {
-  const { params, names, ...options } = new Adagrad([parameter([1])]).groups[0]!;
-  const expected = { lr: 1e-2, lrDecay: 0, weightDecay: 0, initialAccumulatorValue: 0, eps: 1e-10, maximize: false };
-  expect(options).toEqual(expected);
+optimizerSuite(exported, {
+  Adagrad: {
+    defaults: { lr: 1e-2, lrDecay: 0, weightDecay: 0, initialAccumulatorValue: 0, eps: 1e-10, maximize: false },
+    wrong: {
+      lr: [-1],
+      lrDecay: [-0.1],
+      eps: [Number.NaN],
+      weightDecay: [-1],
+      initialAccumulatorValue: [-1],
+      momentum: [0.9],
+    },
+  },
 });
 
 describe("the sum starts at initialAccumulatorValue", () => {

@@ -1,26 +1,14 @@
 import { parameter, tensor } from "@opt/core";
-import { expectCode, optaxGoldens, optimizerSuite, runOptimizer } from "@opt/testkit";
+import { optaxGoldens, optimizerSuite, runOptimizer } from "@opt/testkit";
 import { expect, it } from "vitest";
 import * as exported from "./index";
-import { Lion, type LionOptions } from "./index";
+import { Lion } from "./index";
 
-optimizerSuite(exported);
-
-it.each<[string, object]>([
-  ["lr below 0", { lr: -1 }],
-  ["a beta of 1", { betas: [0.9, 1] }],
-  ["one beta", { betas: [0.9] }],
-  ["weightDecay below 0", { weightDecay: -1 }],
-  ["eps, which it lacks", { eps: 1e-8 }],
-])("rejects %s, for all and for a group", (_, options) => {
-  const w = parameter([1]);
-  expectCode("BAD_ARGUMENT", () => new Lion([w], options as Partial<LionOptions>));
-  expectCode("BAD_ARGUMENT", () => new Lion([{ params: [w], ...options }]));
-});
-
-it("has the paper's defaults", () => {
-  const { params, names, ...options } = new Lion([parameter([1])]).groups[0]!;
-  expect(options).toEqual({ lr: 1e-4, betas: [0.9, 0.99], weightDecay: 0, maximize: false });
+optimizerSuite(exported, {
+  Lion: {
+    defaults: { lr: 1e-4, betas: [0.9, 0.99], weightDecay: 0, maximize: false },
+    wrong: { lr: [-1], betas: [[0.9, 1], [0.9]], weightDecay: [-1], eps: [1e-8] },
+  },
 });
 
 it.each(optaxGoldens("Lion"))("optax's bits, $options", async ({ param, ...run }) => {

@@ -2,26 +2,36 @@ import { functional, parameter, viewAsComplex, zeros } from "@opt/core";
 import { expectCode, muonGoldens, optimizerSuite, runOptimizer } from "@opt/testkit";
 import { expect, it } from "vitest";
 import * as exported from "./index";
-import { Muon, type MuonOptions } from "./index";
+import { Muon } from "./index";
 
-optimizerSuite(exported);
-
-it.each<[string, object]>([
-  ["lr below 0", { lr: -1 }],
-  ["momentum below 0", { momentum: -0.1 }],
-  ["weightDecay NaN", { weightDecay: Number.NaN }],
-  ["two coefficients", { nsCoefficients: [1, 2] }],
-  ["a coefficient that is no number", { nsCoefficients: [1, 2, "3"] }],
-  ["half a step", { nsSteps: 1.5 }],
-  ["100 steps", { nsSteps: 100 }],
-  ["eps below 0", { eps: -1 }],
-  ["a number for nesterov", { nesterov: 1 }],
-  ["an unknown factor of lr", { adjustLrFn: "moonshot" }],
-  ["betas, which Muon has not", { betas: [0.9, 0.999] }],
-])("rejects %s, for all and for a group", (_, options) => {
-  const w = parameter([[1]]);
-  expectCode("BAD_ARGUMENT", () => new Muon([w], options as Partial<MuonOptions>));
-  expectCode("BAD_ARGUMENT", () => new Muon([{ params: [w], ...options }]));
+optimizerSuite(exported, {
+  Muon: {
+    defaults: {
+      lr: 1e-3,
+      weightDecay: 0.1,
+      momentum: 0.95,
+      nesterov: true,
+      nsCoefficients: [3.4445, -4.775, 2.0315],
+      eps: 1e-7,
+      nsSteps: 5,
+      adjustLrFn: "original",
+      maximize: false,
+    },
+    wrong: {
+      lr: [-1],
+      momentum: [-0.1],
+      weightDecay: [Number.NaN],
+      nsCoefficients: [
+        [1, 2],
+        [1, 2, "3"],
+      ],
+      nsSteps: [1.5, 100],
+      eps: [-1],
+      nesterov: [1],
+      adjustLrFn: ["moonshot"],
+      betas: [[0.9, 0.999]],
+    },
+  },
 });
 
 it.each([[], [3], [2, 3, 4]])(
@@ -39,21 +49,6 @@ it.each([[], [3], [2, 3, 4]])(
 it("rejects complex matrices, whose directions would be half as long as they", () => {
   const z = parameter(viewAsComplex(zeros([2, 2, 2])).clone());
   expectCode("BAD_DTYPE", () => new Muon([z]));
-});
-
-it("has PyTorch's defaults", () => {
-  const { params, names, ...options } = new Muon([parameter([[1]])]).groups[0]!;
-  expect(options).toEqual({
-    lr: 1e-3,
-    weightDecay: 0.1,
-    momentum: 0.95,
-    nesterov: true,
-    nsCoefficients: [3.4445, -4.775, 2.0315],
-    eps: 1e-7,
-    nsSteps: 5,
-    adjustLrFn: "original",
-    maximize: false,
-  });
 });
 
 it("is not differentiated through", () => {

@@ -2,35 +2,21 @@ import { enableQ8, parameter, tensor } from "@opt/core";
 import { expectCode, optimizerSuite } from "@opt/testkit";
 import { expect, it } from "vitest";
 import * as exported from "./index";
-import { RMSprop, type RMSpropOptions } from "./index";
+import { RMSprop } from "./index";
 
-optimizerSuite(exported);
-
-it.each<[string, object]>([
-  ["lr below 0", { lr: -1 }],
-  ["alpha below 0", { alpha: -0.1 }],
-  ["eps below 0", { eps: -1 }],
-  ["momentum NaN", { momentum: Number.NaN }],
-  ["weightDecay below 0", { weightDecay: -1 }],
-  ["text for centered", { centered: "yes" }],
-  ["rho, which is Keras'", { rho: 0.9 }],
-])("rejects %s, for all and for a group", (_, options) => {
-  const w = parameter([1]);
-  expectCode("BAD_ARGUMENT", () => new RMSprop([w], options as Partial<RMSpropOptions>));
-  expectCode("BAD_ARGUMENT", () => new RMSprop([{ params: [w], ...options }]));
-});
-
-it("has PyTorch's defaults", () => {
-  const { params, names, ...options } = new RMSprop([parameter([1])]).groups[0]!;
-  expect(options).toEqual({
-    lr: 1e-2,
-    alpha: 0.99,
-    eps: 1e-8,
-    weightDecay: 0,
-    momentum: 0,
-    centered: false,
-    maximize: false,
-  });
+optimizerSuite(exported, {
+  RMSprop: {
+    defaults: { lr: 1e-2, alpha: 0.99, eps: 1e-8, weightDecay: 0, momentum: 0, centered: false, maximize: false },
+    wrong: {
+      lr: [-1],
+      alpha: [-0.1],
+      eps: [-1],
+      momentum: [Number.NaN],
+      weightDecay: [-1],
+      centered: ["yes"],
+      rho: [0.9],
+    },
+  },
 });
 
 it("completes the state that another option needs, in the middle of a run", () => {

@@ -4,27 +4,24 @@ import { expect, it } from "vitest";
 import * as exported from "./index";
 import { SGD, type SGDOptions } from "./index";
 
-optimizerSuite(exported);
-
-it.each<[string, object]>([
-  ["lr below 0", { lr: -1 }],
-  ["momentum below 0", { momentum: -0.1 }],
-  ["dampening NaN", { dampening: Number.NaN }],
-  ["weightDecay below 0", { weightDecay: -1 }],
-  ["nesterov without momentum", { nesterov: true }],
-  ["nesterov with dampening", { nesterov: true, momentum: 0.9, dampening: 0.1 }],
-  ["a number for nesterov", { nesterov: 1, momentum: 0.9 }],
-  ["betas, which SGD has not", { betas: [0.9, 0.999] }],
-])("rejects %s, for all and for a group", (_, options) => {
-  const w = parameter([1]);
-  expectCode("BAD_ARGUMENT", () => new SGD([w], options as Partial<SGDOptions>));
-  expectCode("BAD_ARGUMENT", () => new SGD([{ params: [w], ...options }]));
+optimizerSuite(exported, {
+  SGD: {
+    defaults: { lr: 1e-3, momentum: 0, dampening: 0, weightDecay: 0, nesterov: false, maximize: false },
+    wrong: {
+      lr: [-1],
+      momentum: [-0.1],
+      dampening: [Number.NaN],
+      weightDecay: [-1],
+      nesterov: [true, 1],
+      betas: [[0.9, 0.999]],
+    },
+  },
 });
 
-it("has PyTorch's defaults", () => {
-  const { params, names, ...options } = new SGD([parameter([1])]).groups[0]!;
-  expect(options).toEqual({ lr: 1e-3, momentum: 0, dampening: 0, weightDecay: 0, nesterov: false, maximize: false });
-});
+it.each([
+  { nesterov: true, momentum: 0.9, dampening: 0.1 },
+  { nesterov: 1, momentum: 0.9 },
+])("rejects %o", (options) => expectCode("BAD_ARGUMENT", () => new SGD([parameter([1])], options as object)));
 
 function train(options: Partial<SGDOptions>, dtype: "f32" | "bf16" = "f32") {
   const w = parameter([1, 2], { dtype });

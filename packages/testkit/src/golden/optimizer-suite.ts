@@ -1,24 +1,47 @@
-/** The tests that every optimizer's package has: PyTorch's numbers where PyTorch has it, and the text of its rules. */
-import type { Rule } from "@opt/core";
-import { writeRuleLoop } from "@opt/core/backend";
+/** The tests that every optimizer's package has: its options, its rules, and PyTorch's numbers where PyTorch has it. */
+import { parameter, type Rule } from "@opt/core";
 import { describe, expect, it } from "vitest";
+import { expectCode } from "../expect-code";
 import { isOptimizerClass, type OptimizerClass } from "./optimizer";
 import { goldenSuite } from "./suite";
 
-/** Registers the tests. `exported`: all that the package exports. */
-export function optimizerSuite(exported: Readonly<Record<string, unknown>>): void {
-  const classes = Object.entries(exported).filter((each): each is [string, OptimizerClass] =>
-    isOptimizerClass(each[1]),
-  );
-  goldenSuite({ name: "js", optimizers: Object.fromEntries(classes) });
+/** The options of a class. */
+export interface OptionTable {
+  /** Of a group that names none: the library's or the paper's. */
+  readonly defaults: Readonly<Record<string, unknown>>;
+  /** By option: values that are rejected, also of options that the class lacks. */
+  readonly wrong: Readonly<Record<string, readonly unknown[]>>;
+}
 
-  const lists = Object.values(exported).filter((value): value is Rule[] => Array.isArray(value));
-  // A change of a rule shows in the snapshot as a change of text and hash.
-  describe.each(lists.flat())("$name", (rule) => {
-    it("is written out as JavaScript", () => {
-      expect(`// ${rule.hash}\n${writeRuleLoop(rule.program, "f32")}`).toMatchSnapshot();
+/** Registers the tests. `exported`: all that the package exports; `options` by class. */
+export function optimizerSuite(
+  exported: Readonly<Record<string, unknown>>,
+  options: Readonly<Record<string, OptionTable>>,
+): void {
+  const classes = Object.fromEntries(
+    Object.entries(exported).filter((each): each is [string, OptimizerClass] => isOptimizerClass(each[1])),
+  );
+  goldenSuite({ name: "js", optimizers: classes });
+
+  it("lists the options of each class", () =>
+    expect(Object.keys(options)).toEqual(expect.arrayContaining(Object.keys(classes))));
+  describe.each(Object.entries(options))("options of %s", (name, { defaults, wrong }) => {
+    const Optimizer = exported[name] as new (...args: unknown[]) => { groups: Record<string, unknown>[] };
+    const w = parameter([[1]]);
+
+    it("have these defaults", () => {
+      const { params, names, ...own } = new Optimizer([w]).groups[0]!;
+      expect(own).toEqual(defaults);
+    });
+
+    const rows = Object.entries(wrong).flatMap(([option, values]) => values.map((value) => ({ [option]: value })));
+    it.each(rows)("reject %o, for all and for a group", (option) => {
+      expectCode("BAD_ARGUMENT", () => new Optimizer([w], option));
+      expectCode("BAD_ARGUMENT", () => new Optimizer([{ params: [w], ...option }]));
     });
   });
+
+  const lists = Object.values(exported).filter((value): value is Rule[] => Array.isArray(value));
   it.each(lists)("every variant is another rule", (...rules) => {
     expect(new Set(rules.map(({ hash }) => hash)).size).toBe(rules.length);
     expect(new Set(rules.map(({ name }) => name)).size).toBe(rules.length);

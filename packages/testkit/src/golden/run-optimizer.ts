@@ -1,7 +1,9 @@
 /** Runs an optimizer through given gradients, by the public API alone. */
 import { type Device, type DType, parameter, type Tensor, tensor } from "@opt/core";
-import { compareNumbers } from "../numbers/compare";
+import { expect } from "vitest";
+import { compareNumbers, type Tolerance } from "../numbers/compare";
 import type { OptimizerClass, OptimizerOptions } from "./optimizer";
+import { goldenRun } from "./semantics";
 import type { EndState, TorchCase } from "./torch";
 
 export interface Run {
@@ -36,6 +38,18 @@ export async function runOptimizer(Optimizer: OptimizerClass, run: Run): Promise
   const state = await readState(optimizer.stateDict().state.weight ?? {});
   weight.dispose();
   return { trace, state };
+}
+
+/** An optimizer takes the steps of a case of `semantics.json`. */
+export async function expectGoldenTrace(
+  id: string,
+  Optimizer: OptimizerClass,
+  run: Pick<Run, "options" | "dtype">,
+  tolerance: Tolerance,
+): Promise<void> {
+  const { trace: expected, ...given } = goldenRun(id);
+  const { trace } = await runOptimizer(Optimizer, { ...given, ...run });
+  for (const [step, x] of expected.entries()) expect(trace[step], `after step ${step + 1}`).toAgreeWith(x, tolerance);
 }
 
 async function readState(stored: Readonly<Record<string, unknown>>): Promise<Map<string, ArrayLike<number> | number>> {

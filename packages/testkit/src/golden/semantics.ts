@@ -37,6 +37,13 @@ export function semanticsGolden(id: string): SemanticsCase {
   return found;
 }
 
+/** A case's start, gradients and parameter after each step. */
+export function goldenRun(id: string): Pick<OptimizerRun, "start" | "gradients" | "trace"> {
+  const { inputs, expected } = semanticsGolden(id);
+  const trace = (expected.trace ?? [expected.x]) as number[][];
+  return { start: inputs.x0 as number[], gradients: inputs.grads as number[][], trace };
+}
+
 /** Keras' names of options that are not ours in snake case. */
 const KERAS_NAMES: Readonly<Record<string, string>> = { learning_rate: "lr", epsilon: "eps" };
 
