@@ -1,28 +1,10 @@
+// Options that JavaScript would let through: misspelt, out of range, of another kind, or in another place.
 import { describe, expect, it } from "vitest";
 import { type ErrorCode, OptError } from "../errors/errors";
-import {
-  ChainedScheduler,
-  ConstantLR,
-  CosineAnnealingLR,
-  CosineAnnealingWarmRestarts,
-  CyclicLR,
-  ExponentialLR,
-  InverseTimeLR,
-  LambdaLR,
-  LinearLR,
-  LinearWarmupLR,
-  MultiplicativeLR,
-  MultiStepLR,
-  NaturalExpLR,
-  NoamLR,
-  OneCycleLR,
-  PiecewiseLR,
-  PolynomialLR,
-  ReduceLROnPlateau,
-  type ScheduledOptimizer,
-  SequentialLR,
-  StepLR,
-} from "./index";
+import * as schedules from "./index";
+import { make } from "./testing/make";
+
+const { ChainedScheduler, ExponentialLR, LambdaLR, OneCycleLR, ReduceLROnPlateau, StepLR } = schedules;
 
 const newOptimizer = () => ({
   groups: [
@@ -49,186 +31,186 @@ function expectCode(code: ErrorCode, where: string, body: () => unknown): void {
   expect(error.message).toMatch(/^\[\w+\] .+ must be .+, got .+\. [A-Z].+\.$/);
 }
 
-type Make = (optimizer: ScheduledOptimizer) => unknown;
-const bounds = { baseLr: 0.1, maxLr: 1 };
-const steps = { maxLr: 1, totalSteps: 10 };
-const step = (o: ScheduledOptimizer) => new StepLR(o, { stepSize: 2 });
-const table: [string, Make[]][] = [
-  [
-    "StepLR",
-    [
-      () => new StepLR(wrong(undefined), { stepSize: 1 }),
-      () => new StepLR({ groups: [{ lr: wrong("1") }] }, { stepSize: 1 }),
-      (o) => new StepLR(o, wrong(undefined)),
-      (o) => new StepLR(o, wrong(3)),
-      (o) => new StepLR(o, { stepSize: 0 }),
-      (o) => new StepLR(o, { stepSize: 1.5 }),
-      (o) => new StepLR(o, { stepSize: 2, gamma: -0.1 }),
-      (o) => new StepLR(o, { stepSize: 2, gamma: Number.NaN }),
-    ],
-  ],
-  [
-    "MultiStepLR",
-    [
-      (o) => new MultiStepLR(o, { milestones: wrong(3) }),
-      (o) => new MultiStepLR(o, { milestones: wrong("12") }),
-      (o) => new MultiStepLR(o, { milestones: [2, 2.5] }),
-      (o) => new MultiStepLR(o, { milestones: [-1] }),
-      (o) => new MultiStepLR(o, { milestones: [1], gamma: Infinity }),
-    ],
-  ],
-  [
-    "ConstantLR",
-    [
-      (o) => new ConstantLR(o, { factor: 1.1 }),
-      (o) => new ConstantLR(o, { factor: -0.1 }),
-      (o) => new ConstantLR(o, { totalIters: 0 }),
-    ],
-  ],
+type Table = [name: string, valid: object, wrong: Readonly<Record<string, readonly unknown[]>>];
+/** A schedule, all of its options, and values that they must not have. */
+const table: Table[] = [
+  ["LambdaLR", { lrLambda: () => 1 }, { lrLambda: [0.9, [() => 1]] }],
+  ["MultiplicativeLR", { lrLambda: () => 1 }, { lrLambda: [[() => 1, null]] }],
+  ["StepLR", { stepSize: 2, gamma: 0.5 }, { stepSize: [0, 1.5], gamma: [-0.1, Number.NaN] }],
+  ["MultiStepLR", { milestones: [2], gamma: 0.5 }, { milestones: [3, "12", [2, 2.5], [-1]], gamma: [Infinity] }],
+  ["ConstantLR", { factor: 0.5, totalIters: 2 }, { factor: [1.1, -0.1], totalIters: [0] }],
   [
     "LinearLR",
-    [
-      (o) => new LinearLR(o, { startFactor: 0 }),
-      (o) => new LinearLR(o, { startFactor: 1.1 }),
-      (o) => new LinearLR(o, { startFactor: wrong("0.5") }),
-      (o) => new LinearLR(o, { endFactor: 1.1 }),
-      (o) => new LinearLR(o, { totalIters: 0 }),
-    ],
+    { startFactor: 0.5, endFactor: 1, totalIters: 2 },
+    { startFactor: [0, 1.1, "0.5"], endFactor: [1.1], totalIters: [0] },
   ],
-  ["ExponentialLR", [(o) => new ExponentialLR(o, wrong({})), (o) => new ExponentialLR(o, { gamma: -1 })]],
+  ["ExponentialLR", { gamma: 0.5 }, { gamma: [undefined, -1] }],
   [
     "PolynomialLR",
-    [
-      (o) => new PolynomialLR(o, { totalIters: 0 }),
-      (o) => new PolynomialLR(o, { power: 0 }),
-      (o) => new PolynomialLR(o, { endLr: Number.NaN }),
-    ],
+    { totalIters: 2, power: 2, endLr: 0, cycle: true },
+    { totalIters: [0], power: [0], endLr: [Number.NaN], cycle: [0, "yes", null] },
   ],
-  [
-    "CosineAnnealingLR",
-    [(o) => new CosineAnnealingLR(o, { tMax: 0 }), (o) => new CosineAnnealingLR(o, { tMax: 3, etaMin: Number.NaN })],
-  ],
-  [
-    "CosineAnnealingWarmRestarts",
-    [
-      (o) => new CosineAnnealingWarmRestarts(o, { t0: 0 }),
-      (o) => new CosineAnnealingWarmRestarts(o, { t0: 3, tMult: 0 }),
-      (o) => new CosineAnnealingWarmRestarts(o, { t0: 3, etaMin: wrong("0") }),
-    ],
-  ],
+  ["CosineAnnealingLR", { tMax: 2, etaMin: 0 }, { tMax: [0], etaMin: [Number.NaN] }],
+  ["CosineAnnealingWarmRestarts", { t0: 2, tMult: 2, etaMin: 0 }, { t0: [0], tMult: [0], etaMin: ["0"] }],
   [
     "CyclicLR",
-    [
-      (o) => new CyclicLR(o, { baseLr: [0.1], maxLr: 1 }),
-      (o) => new CyclicLR(o, { baseLr: 0.1, maxLr: [1, Number.NaN] }),
-      (o) => new CyclicLR(o, { ...bounds, stepSizeUp: 0 }),
-      (o) => new CyclicLR(o, { ...bounds, stepSizeDown: -1 }),
-      (o) => new CyclicLR(o, { ...bounds, mode: wrong("square") }),
-      (o) => new CyclicLR(o, { ...bounds, scaleFn: wrong(2) }),
-      (o) => new CyclicLR(o, { ...bounds, scaleFn: () => 1, scaleMode: wrong("epoch") }),
-      (o) => new CyclicLR(o, { ...bounds, gamma: Number.NaN }),
-      (o) => new CyclicLR(o, { ...bounds, maxMomentum: 1 }),
-      () => new CyclicLR({ groups: [{ lr: 1 }] }, bounds),
-    ],
+    {
+      baseLr: 0.1,
+      maxLr: 1,
+      stepSizeUp: 2,
+      stepSizeDown: 2,
+      mode: "exp_range",
+      gamma: 1,
+      scaleFn: () => 1,
+      scaleMode: "cycle",
+      cycleMomentum: true,
+      baseMomentum: 0.1,
+      maxMomentum: 0.5,
+    },
+    {
+      baseLr: [[0.1]],
+      maxLr: [[1, Number.NaN]],
+      stepSizeUp: [0],
+      stepSizeDown: [-1],
+      mode: ["square"],
+      gamma: [Number.NaN],
+      scaleFn: [2],
+      scaleMode: ["epoch"],
+      cycleMomentum: [0, "yes", null],
+      maxMomentum: [1],
+    },
   ],
   [
     "OneCycleLR",
-    [
-      (o) => new OneCycleLR(o, { maxLr: 1 }),
-      (o) => new OneCycleLR(o, { maxLr: 1, epochs: 3 }),
-      (o) => new OneCycleLR(o, { maxLr: 1, epochs: 0, stepsPerEpoch: 1 }),
-      (o) => new OneCycleLR(o, { maxLr: 1, epochs: 1, stepsPerEpoch: 0.5 }),
-      (o) => new OneCycleLR(o, { maxLr: 1, totalSteps: 0 }),
-      (o) => new OneCycleLR(o, { ...steps, maxLr: [1, 2, 3] }),
-      (o) => new OneCycleLR(o, { ...steps, pctStart: 1.1 }),
-      (o) => new OneCycleLR(o, { ...steps, annealStrategy: wrong("sine") }),
-      (o) => new OneCycleLR(o, { ...steps, divFactor: 0 }),
-      (o) => new OneCycleLR(o, { ...steps, finalDivFactor: Number.NaN }),
-      (o) => new OneCycleLR(o, { ...steps, baseMomentum: -1 }),
-      () => new OneCycleLR({ groups: [{ lr: 1 }] }, steps),
-    ],
+    {
+      maxLr: 1,
+      totalSteps: 4,
+      epochs: 2,
+      stepsPerEpoch: 2,
+      pctStart: 0.5,
+      annealStrategy: "cos",
+      cycleMomentum: true,
+      baseMomentum: 0.1,
+      maxMomentum: 0.5,
+      divFactor: 2,
+      finalDivFactor: 2,
+      threePhase: true,
+    },
+    {
+      maxLr: [[1, 2, 3]],
+      totalSteps: [0],
+      pctStart: [1.1],
+      annealStrategy: ["sine"],
+      cycleMomentum: [0, "yes", null],
+      baseMomentum: [-1],
+      divFactor: [0],
+      finalDivFactor: [Number.NaN],
+      threePhase: [0, "yes", null],
+    },
   ],
   [
     "ReduceLROnPlateau",
-    [
-      (o) => new ReduceLROnPlateau(o, { factor: 1 }),
-      (o) => new ReduceLROnPlateau(o, { mode: wrong("best") }),
-      (o) => new ReduceLROnPlateau(o, { thresholdMode: wrong("both") }),
-      (o) => new ReduceLROnPlateau(o, { patience: -1 }),
-      (o) => new ReduceLROnPlateau(o, { threshold: Number.NaN }),
-      (o) => new ReduceLROnPlateau(o, { cooldown: 0.5 }),
-      (o) => new ReduceLROnPlateau(o, { minLr: [0] }),
-      (o) => new ReduceLROnPlateau(o, { eps: -1 }),
-      (o) => new ReduceLROnPlateau(o).step(),
-    ],
+    {
+      mode: "max",
+      factor: 0.5,
+      patience: 1,
+      threshold: 0,
+      thresholdMode: "abs",
+      cooldown: 1,
+      minLr: 0,
+      eps: 0,
+      ignoreMetricsInCooldown: true,
+    },
+    {
+      mode: ["best"],
+      factor: [1],
+      patience: [-1],
+      threshold: [Number.NaN],
+      thresholdMode: ["both"],
+      cooldown: [0.5],
+      minLr: [[0]],
+      eps: [-1],
+      ignoreMetricsInCooldown: [0, "yes", null],
+    },
   ],
-  [
-    "LambdaLR",
-    [
-      (o) =>
-        new LambdaLR(
-          o,
-          wrong(() => 1),
-        ),
-      (o) => new LambdaLR(o, { lrLambda: wrong(0.9) }),
-      (o) => new LambdaLR(o, { lrLambda: [() => 1] }),
-    ],
-  ],
-  ["MultiplicativeLR", [(o) => new MultiplicativeLR(o, { lrLambda: [() => 1, wrong(null)] })]],
-  [
-    "SequentialLR",
-    [
-      (o) => new SequentialLR(o, { schedulers: [], milestones: [] }),
-      (o) => new SequentialLR(o, { schedulers: wrong(step(o)), milestones: [] }),
-      (o) => new SequentialLR(o, { schedulers: [wrong({})], milestones: [] }),
-      (o) => new SequentialLR(o, { schedulers: [step(o), step(o)], milestones: [] }),
-      (o) => new SequentialLR(o, { schedulers: [step(o), step(o), step(o)], milestones: [5, 5] }),
-      (o) => new SequentialLR(o, { schedulers: [step(o), new ReduceLROnPlateau(o)], milestones: [5] }),
-      (o) => new SequentialLR(o, { schedulers: [step(o), step(other)], milestones: [5] }),
-      (o) => new SequentialLR(o, { schedulers: [step(o), new ChainedScheduler([step(o)])], milestones: [5] }),
-    ],
-  ],
-  [
-    "ChainedScheduler",
-    [
-      () => new ChainedScheduler([]),
-      (o) => new ChainedScheduler([step(o), new ReduceLROnPlateau(o)]),
-      (o) => new ChainedScheduler([step(o), step(other)]),
-    ],
-  ],
-  [
-    "NoamLR",
-    [(o) => new NoamLR(o, { dModel: 0, warmupSteps: 1 }), (o) => new NoamLR(o, { dModel: 1, warmupSteps: 0 })],
-  ],
-  ["NaturalExpLR", [(o) => new NaturalExpLR(o, { gamma: -1 })]],
-  ["InverseTimeLR", [(o) => new InverseTimeLR(o, { gamma: wrong(undefined) })]],
-  [
-    "PiecewiseLR",
-    [
-      (o) => new PiecewiseLR(o, { boundaries: [2, 1], values: [1, 2, 3] }),
-      (o) => new PiecewiseLR(o, { boundaries: [1], values: [1] }),
-      (o) => new PiecewiseLR(o, { boundaries: [1], values: [1, Number.NaN] }),
-    ],
-  ],
+  ["NoamLR", { dModel: 2, warmupSteps: 2 }, { dModel: [0], warmupSteps: [0] }],
+  ["NaturalExpLR", { gamma: 0.5 }, { gamma: [-1] }],
+  ["InverseTimeLR", { gamma: 0.5 }, { gamma: [undefined] }],
+  ["PiecewiseLR", { boundaries: [1], values: [1, 2] }, { boundaries: [[2, 1]], values: [[1], [1, Number.NaN]] }],
   [
     "LinearWarmupLR",
-    [
-      (o) => new LinearWarmupLR(o, { warmupSteps: 0 }),
-      (o) => new LinearWarmupLR(o, { warmupSteps: 2, startLr: 1 }),
-      (o) => new LinearWarmupLR(o, { warmupSteps: 2, after: step(other) }),
-      (o) => new LinearWarmupLR(o, { warmupSteps: 2, after: new ReduceLROnPlateau(o) }),
-      (o) => new LinearWarmupLR(o, { warmupSteps: 2, after: new ChainedScheduler([step(o)]) }),
-    ],
+    { warmupSteps: 2, startLr: 0, endLr: 1, after: undefined },
+    { warmupSteps: [0], startLr: [1], after: [new StepLR(other, { stepSize: 1 })] },
   ],
+  ["SequentialLR", { schedulers: [], milestones: [] }, { schedulers: [[], [{}], new StepLR(other, { stepSize: 1 })] }],
 ];
 
-describe("bad options", () => {
-  const rows = table.flatMap(([name, makes]) => makes.map((make, at): [string, number, Make] => [name, at, make]));
-  it.each(rows)("%s %i", (name, _at, make) => {
+describe.each(table)("%s", (name, valid, wrong) => {
+  const of = (options: unknown) => make(newOptimizer(), name, options);
+
+  it("takes its options, and names the right one for a misspelt", () => {
+    if (name !== "SequentialLR") of(valid); // whose schedules have to be of the same optimizer
+    for (const option of Object.keys(valid))
+      expect(rejection(() => of({ ...valid, [`${option}s`]: 1 })).message).toMatch(
+        `[${name}] there is no option ${option}s. Did you mean ${option}?`,
+      );
+  });
+
+  it("rejects anything but an object of options", () => {
+    for (const options of [null, 0.5, "0.5", [1], () => 1, new Map()])
+      expect(rejection(() => of(options)).code).toBe("BAD_ARGUMENT");
+  });
+
+  const rows = Object.entries(wrong).flatMap(([option, values]) => values.map((value) => [option, value] as const));
+  it.each(rows)("rejects %s %o, and changes nothing", (option, value) => {
     const optimizer = newOptimizer();
-    expectCode("BAD_ARGUMENT", name, () => make(optimizer));
+    expectCode("BAD_ARGUMENT", name, () => make(optimizer, name, { ...valid, [option]: value }));
     expect(optimizer).toEqual(newOptimizer());
   });
+});
+
+const step = (o: schedules.ScheduledOptimizer) => new StepLR(o, { stepSize: 2 });
+const of = (name: string, options?: object) => (o: unknown) => make(o, name, options);
+const inSequence = (milestones: number[], ...rest: ((o: never) => schedules.LRScheduler)[]) => {
+  const schedulersOf = (o: unknown) => [step, ...rest].map((each) => each(o as never));
+  return (o: unknown) => make(o, "SequentialLR", { schedulers: schedulersOf(o), milestones });
+};
+const chained = (o: schedules.ScheduledOptimizer) => new ChainedScheduler([step(o)]);
+const plateau = (o: schedules.ScheduledOptimizer) => new ReduceLROnPlateau(o);
+const without = { groups: [{ lr: 1 }] };
+
+it.each<[string, (o: schedules.ScheduledOptimizer) => unknown]>([
+  ["StepLR", () => new StepLR(wrong(undefined), { stepSize: 1 })],
+  ["StepLR", () => new StepLR({ groups: [{ lr: wrong("1") }] }, { stepSize: 1 })],
+  ["StepLR", of("StepLR")],
+  ["ExponentialLR", of("ExponentialLR", {})],
+  ["CyclicLR", () => make(without, "CyclicLR", { baseLr: 0.1, maxLr: 1 })],
+  ["OneCycleLR", () => make(without, "OneCycleLR", { maxLr: 1, totalSteps: 10 })],
+  ["OneCycleLR", of("OneCycleLR", { maxLr: 1 })],
+  ["OneCycleLR", of("OneCycleLR", { maxLr: 1, epochs: 3 })],
+  ["OneCycleLR", of("OneCycleLR", { maxLr: 1, epochs: 0, stepsPerEpoch: 1 })],
+  ["OneCycleLR", of("OneCycleLR", { maxLr: 1, epochs: 1, stepsPerEpoch: 0.5 })],
+  ["ReduceLROnPlateau", (o) => plateau(o).step()],
+  ["SequentialLR", inSequence([], step)],
+  ["SequentialLR", inSequence([5, 5], step, step)],
+  ["SequentialLR", inSequence([5], plateau)],
+  ["SequentialLR", inSequence([5], () => step(other))],
+  ["SequentialLR", inSequence([5], chained)],
+  ["ChainedScheduler", () => new ChainedScheduler([])],
+  ["ChainedScheduler", (o) => new ChainedScheduler([step(o), plateau(o)])],
+  ["ChainedScheduler", (o) => new ChainedScheduler([step(o), step(other)])],
+  ["LinearWarmupLR", (o) => make(o, "LinearWarmupLR", { warmupSteps: 2, after: plateau(o) })],
+  ["LinearWarmupLR", (o) => make(o, "LinearWarmupLR", { warmupSteps: 2, after: chained(o) })],
+])("%s rejects what does not fit together %#", (name, body) => {
+  const optimizer = newOptimizer();
+  expectCode("BAD_ARGUMENT", name, () => body(optimizer));
+  expect(optimizer).toEqual(newOptimizer());
+});
+
+it("ChainedScheduler takes its options, and names the right one for a misspelt", () => {
+  const chain = (options: object) => new ChainedScheduler([step(newOptimizer())], options);
+  chain({ optimizer: undefined });
+  expect(rejection(() => chain({ optimiser: 1 })).message).toMatch("Did you mean optimizer?");
 });
 
 describe("bad moments", () => {

@@ -4,7 +4,7 @@ import { torchPython, withoutTorch } from "@opt/testkit";
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { LRScheduler, ScheduledOptimizer } from "./index";
-import * as schedules from "./index";
+import { make } from "./testing/make";
 
 const STEPS = 1000;
 const CASES = 20;
@@ -55,29 +55,26 @@ print(json.dumps([trace(run) for run in json.load(sys.stdin)]))
 
 type Trace = [number, number][][];
 
-const classes = new Map<string, unknown>(Object.entries(schedules));
-
 function torchTraces(runs: Run[]): Trace[] {
   const options = { input: JSON.stringify(runs), encoding: "utf8", maxBuffer: 1 << 28 } as const;
   return JSON.parse(execFileSync(torchPython as string, ["-c", torchProgram], options)) as Trace[];
 }
 
-function make(optimizer: ScheduledOptimizer, { name, options, parts = [] }: Recipe): LRScheduler {
-  const made = parts.map((part) => make(optimizer, part));
-  if (name === "ChainedScheduler") return new schedules.ChainedScheduler(made);
+function made(optimizer: ScheduledOptimizer, { name, options, parts = [] }: Recipe): LRScheduler {
+  const schedulers = parts.map((part) => made(optimizer, part));
+  if (name === "ChainedScheduler") return make(schedulers, name);
   const { rate: given, ...others } = options;
-  const all: Record<string, unknown> = made.length > 0 ? { ...others, schedulers: made } : others;
+  const all: Record<string, unknown> = schedulers.length > 0 ? { ...others, schedulers } : others;
   if (given !== undefined) {
     const rate = given as number;
     all.lrLambda = (e: number) => (name === "LambdaLR" ? 1 / (1 + rate * e) : 1 - rate / (e + 2));
   }
-  const Schedule = classes.get(name) as new (optimizer: ScheduledOptimizer, options: unknown) => LRScheduler;
-  return new Schedule(optimizer, all);
+  return make(optimizer, name, all);
 }
 
 function start(run: Run): { optimizer: ScheduledOptimizer; made: LRScheduler[] } {
   const optimizer = { groups: run.lrs.map((lr) => ({ lr, betas: [0.9, 0.999] as const })) };
-  return { optimizer, made: run.recipes.map((recipe) => make(optimizer, recipe)) };
+  return { optimizer, made: run.recipes.map((recipe) => made(optimizer, recipe)) };
 }
 
 /** Our trace; at `resumeAt` everything is saved as JSON and loaded into a new optimizer and new schedules. */
