@@ -1,6 +1,5 @@
 // grad(), and what backward can be told: the graph kept, the graph of gradients, as PyTorch's.
-import { execFileSync } from "node:child_process";
-import { DIFFERENTIABLE_OPS, expectCode, inputsOf, torchPython, withoutTorch } from "@opt/testkit";
+import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { compile } from "./compile/compile";
 import { parameter, tensor } from "./create";
@@ -212,62 +211,4 @@ describe("backward", () => {
     }
     expect(device.memory().tensors).toBe(before);
   });
-});
-
-const torchProgram = `
-import json, sys, torch
-F = torch.nn.functional
-t = lambda v, s: torch.tensor(v, dtype=torch.float64).reshape(s).requires_grad_()
-index = torch.tensor([[2, 0], [2, 1]])
-ops = {
-    **{n: getattr(torch, n) for n in "neg abs exp log sqrt tanh erf sin cos sigmoid relu".split()}, "gelu": F.gelu,
-    **{f"{n} [2,3] [2,3]": getattr(torch, n) for n in "add sub mul div pow maximum minimum".split()},
-    "pow by 3 of negatives": lambda x: x ** 3, "sum over [0,2]": lambda x: x.sum((0, 2)), "mean over 1": lambda x: x.mean(1),
-    "max over 1": lambda x: x.amax(1), "matmul batched nn": torch.matmul, "softmax along -1": lambda x: x.softmax(-1),
-    "logSoftmax along 1": lambda x: x.log_softmax(1), "layerNorm": lambda x, w, b: F.layer_norm(x, (4,), w, b),
-    "crossEntropyRows": lambda x: F.cross_entropy(x, torch.tensor([2, 0, -100]), reduction="none"),
-    "gather": lambda x: x[index], "conv2d": lambda x, w, b: F.conv2d(x, w, b), "maxPool2d": lambda x: F.max_pool2d(x, 2),
-}
-answer = {}
-for name, inputs in json.load(sys.stdin).items():
-    if name not in ops: continue
-    xs = [t(v, s) for v, s in inputs]
-    y = ops[name](*xs)
-    weights = torch.sin(torch.arange(1, y.numel() + 1, dtype=torch.float64)).reshape(y.shape)
-    first = torch.autograd.grad((y * y * weights).sum(), xs, create_graph=True)
-    second = torch.autograd.grad(sum((g * g).sum() for g in first), xs)
-    answer[name] = [[g.flatten().tolist() for g in each] for each in (first, second)]
-print(json.dumps(answer))
-`;
-
-it.skipIf(torchPython === undefined)(`first and second gradients are PyTorch's${withoutTorch}`, () => {
-  const cases = new Map(DIFFERENTIABLE_OPS.map((op) => [op.name, op]));
-  const given = Object.fromEntries(
-    [...cases].map(([name, op]) => [name, inputsOf(op).map(({ values, shape }) => [[...values], shape])]),
-  );
-  const options = { input: JSON.stringify(given), encoding: "utf8", maxBuffer: 1 << 26 } as const;
-  const expected = JSON.parse(execFileSync(torchPython as string, ["-c", torchProgram], options)) as Record<
-    string,
-    number[][][]
-  >;
-  expect(Object.keys(expected).length).toBe(31);
-  for (const [name, [first, second]] of Object.entries(expected)) {
-    const op = cases.get(name)!;
-    const xs = inputsOf(op).map(({ values, shape }) => parameter(values, { shape, dtype: "f64" }));
-    const y = op.run(...xs);
-    const weights = Float64Array.from({ length: y.size }, (_, i) => Math.sin(i + 1));
-    const slopes = grad(
-      y
-        .mul(y)
-        .mul(tensor(weights, { shape: y.shape }))
-        .sum(),
-      xs,
-      { createGraph: true },
-    );
-    const squared = slopes.map((g) => g.mul(g).sum()).reduce((a, b) => a.add(b));
-    const curves = grad(squared, xs);
-    const close = { absolute: 1e-10, relative: 1e-9 };
-    for (const [i, g] of slopes.entries()) expect(g.dataSync(), `${name}, first`).toAgreeWith(first![i]!, close);
-    for (const [i, g] of curves.entries()) expect(g.dataSync(), `${name}, second`).toAgreeWith(second![i]!, close);
-  }
 });

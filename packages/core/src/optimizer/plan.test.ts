@@ -3,6 +3,7 @@ import { expectCode } from "@opt/testkit";
 import { describe, expect, it, vi } from "vitest";
 import { compile } from "../compile/compile";
 import { parameter, tensor } from "../create";
+import type { ErrorCode } from "../errors/errors";
 import type { Tensor } from "../tensor/tensor";
 import { descent, descentBy } from "../testing/descent";
 import { FakeDevice } from "../testing/fake-backend";
@@ -55,17 +56,21 @@ describe("a step moves", () => {
     expect(first([w])).toEqual([-7]);
   });
 
-  it("nothing once a gradient or a parameter was freed in place", () => {
+  it.each<[string, ErrorCode, (param: Tensor, optimizer: Momentum) => void]>([
+    ["a gradient was freed", "DISPOSED", ({ grad }) => grad!.dispose()],
+    ["a parameter was freed", "DISPOSED", (param) => param.dispose()],
+    ["a parameter without a gradient was freed", "DISPOSED", (param) => Object.assign(param, { grad: null }).dispose()],
+    ["an option is NaN", "BAD_ARGUMENT", (_, { groups }) => Object.assign(groups[1]!, { lr: Number.NaN })],
+    ["an option is infinite", "BAD_ARGUMENT", (_, { groups }) => Object.assign(groups[1]!, { lr: Infinity })],
+  ])("nothing where %s", (_, code, change) => {
     const params = [f64(0), f64(0)];
-    const optimizer = new Momentum(params, { lr: 1, momentum: 0 });
+    const groups = params.map((param) => ({ params: param }));
+    const optimizer = new Momentum(groups, { lr: 1, momentum: 0 });
     ones(params);
     optimizer.step();
-    params[1]!.grad!.dispose();
-    expectCode("DISPOSED", () => optimizer.step());
+    change(params[1]!, optimizer);
+    for (let i = 0; i < 2; i++) expectCode(code, () => optimizer.step());
     expect([first([params[0]!]), optimizer.stateDict().state["0"]!.step]).toEqual([[-1], 1]);
-    params[1]!.dispose();
-    expectCode("DISPOSED", () => optimizer.step());
-    expect(first([params[0]!])).toEqual([-1]);
   });
 
   it("parameters of a group added later, from their own first step", () => {

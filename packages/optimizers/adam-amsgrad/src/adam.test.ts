@@ -1,4 +1,4 @@
-import { clipGradNorm, enableQ8, parameter, type Tensor, tensor } from "@opt/core";
+import { clipGradNorm, parameter, type Tensor, tensor } from "@opt/core";
 import {
   expectCode,
   expectGoldenTrace,
@@ -72,23 +72,6 @@ describe("AdamW", () => {
 });
 
 describe("AMSGrad", () => {
-  it("keeps its largest average under PyTorch's key, and goes on from a state with the same bits", () => {
-    const [straight, saved, loaded] = [0, 1, 2].map(() => train(Adam, { amsgrad: true })) as [
-      ReturnType<typeof train>,
-      ReturnType<typeof train>,
-      ReturnType<typeof train>,
-    ];
-    expect(Object.keys(saved.optimizer.stateDict().state["0"]!)).toEqual([
-      "step",
-      "exp_avg",
-      "exp_avg_sq",
-      "max_exp_avg_sq",
-    ]);
-    loaded.optimizer.loadStateDict(saved.optimizer.stateDict());
-    for (const { step } of [straight, loaded]) step();
-    expect(loaded.w.dataSync()).toAgreeWith(straight.w.dataSync());
-  });
-
   it("rejects a state without it, and starts it from zero where it is turned on later", () => {
     const [plain, amsgrad] = [train(Adam, {}), train(Adam, { amsgrad: true })];
     const { groups, state } = plain.optimizer.stateDict();
@@ -99,24 +82,6 @@ describe("AMSGrad", () => {
     plain.step();
     const { exp_avg_sq, max_exp_avg_sq } = plain.optimizer.stateDict().state["0"]! as unknown as Record<string, Tensor>;
     expect(max_exp_avg_sq!.dataSync()).toAgreeWith(exp_avg_sq!.dataSync());
-  });
-
-  it("converges on its paper's example, where Adam goes the wrong way", () => {
-    // Reddi, Kale & Kumar (2018), section 3: x in [-1, 1], gradients 1010 every 101st step, else -10. The best x is -1.
-    const end = (amsgrad: boolean) => {
-      const x = parameter([0], { dtype: "f64" });
-      const optimizer = new Adam([x], { lr: 0.5, betas: [0.9, 0.99], amsgrad });
-      for (let t = 1; t <= 6000; t++) {
-        x.grad?.dispose();
-        x.grad = tensor([t % 101 === 1 ? 1010 : -10], { dtype: "f64" });
-        optimizer.groups[0]!.lr = 0.5 / Math.sqrt(t);
-        optimizer.step();
-        x.set([Math.min(1, Math.max(-1, x.dataSync()[0]!))]);
-      }
-      return x.dataSync()[0]!;
-    };
-    expect(end(false)).toBeGreaterThan(0.4);
-    expect(end(true)).toBeLessThan(-0.8);
   });
 });
 
@@ -131,21 +96,6 @@ it.each([
     optimizer.step();
   }
   expect(Number(optimizer.stateDict().state["0"]!.exp_avg)).toBe(expected); // the other form is 1 ulp off
-});
-
-it("keeps the largest squares in 8 bits as they were, saved and loaded while amsgrad is off", () => {
-  enableQ8();
-  const make = () => {
-    const w = parameter(new Float32Array(4096), { name: "w" });
-    return { w, optimizer: new Adam([w], { amsgrad: true, stateDType: "q8" }) };
-  };
-  const [saved, loaded] = [make(), make()];
-  saved.w.grad = tensor(Float32Array.from({ length: 4096 }, (_, i) => Math.sin(i)));
-  saved.optimizer.step();
-  saved.optimizer.groups[0]!.amsgrad = false;
-  loaded.optimizer.loadStateDict(saved.optimizer.stateDict());
-  const [before, after] = [saved, loaded].map(({ optimizer }) => optimizer.stateDict().state.w!.max_exp_avg_sq);
-  expect((after as Tensor).dataSync()).toEqual((before as Tensor).dataSync());
 });
 
 describe("Keras, whose eps is added to the uncorrected square root", () => {

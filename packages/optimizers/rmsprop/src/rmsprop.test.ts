@@ -1,4 +1,4 @@
-import { enableQ8, parameter, tensor } from "@opt/core";
+import { enableQ8, parameter } from "@opt/core";
 import { expectCode, optimizerSuite } from "@opt/testkit";
 import { expect, it } from "vitest";
 import * as exported from "./index";
@@ -17,25 +17,6 @@ optimizerSuite(exported, {
       rho: [0.9],
     },
   },
-});
-
-it("completes the state that another option needs, in the middle of a run", () => {
-  const w = parameter([1, 2]);
-  const optimizer = new RMSprop([w]);
-  const step = () => {
-    w.grad = tensor([1, -1]);
-    optimizer.step();
-  };
-  step();
-  expect(Object.keys(optimizer.stateDict().state["0"]!)).toEqual(["step", "square_avg"]);
-  Object.assign(optimizer.groups[0]!, { momentum: 0.9, centered: true });
-  step();
-  expect(Object.keys(optimizer.stateDict().state["0"]!).sort()).toEqual([
-    "grad_avg",
-    "momentum_buffer",
-    "square_avg",
-    "step",
-  ]);
 });
 
 it("rejects averages in 8 bits where it subtracts one's square from the other", () => {

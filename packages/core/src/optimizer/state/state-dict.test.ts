@@ -232,141 +232,48 @@ it("state moves to the parameter's device", () => {
 });
 
 describe("a load is rejected, and changes nothing, for", () => {
-  const change = (edit: (state: OptimizerState) => unknown) => (state: OptimizerState) => {
-    edit(state);
-    return state;
+  const disposed = () => {
+    const gone = zeros([1]);
+    gone.dispose();
+    return gone;
   };
+  /** Puts a value in the place of another. */
+  const put =
+    (path: string, value: unknown) =>
+    (state: OptimizerState): unknown => {
+      const keys = path.split(".");
+      const holder = keys.slice(0, -1).reduce<object>((at, key) => at[key as keyof typeof at], state);
+      Object.assign(holder, { [keys.at(-1)!]: value });
+      return state;
+    };
+
   it.each<[string, ErrorCode, (state: OptimizerState) => unknown]>([
     ["nothing", "BAD_STATE", () => undefined],
+    ["null", "BAD_STATE", () => null],
     ["no groups", "BAD_STATE", ({ state }) => ({ state })],
     ["no state", "BAD_STATE", ({ groups }) => ({ groups })],
-    ["a state that is null", "BAD_STATE", ({ groups }) => ({ groups, state: null })],
-    ["null", "BAD_STATE", () => null],
-    ["too few groups", "BAD_STATE", change(({ groups }) => groups.pop())],
-    ["too many groups", "BAD_STATE", change(({ groups }) => groups.push({ params: [] }))],
-    [
-      "a float32 copy of another shape",
-      "BAD_STATE",
-      change(({ state }) => {
-        state.c!.master_param = zeros([2]);
-      }),
-    ],
-    ["a group that is null", "BAD_STATE", change(({ groups }) => groups.fill(null as never, 1))],
-    [
-      "a group without params",
-      "BAD_STATE",
-      change(({ groups }) => {
-        groups[1]!.params = undefined as never;
-      }),
-    ],
-    [
-      "state that no group lists",
-      "BAD_STATE",
-      change(({ state }) => {
-        state.d = { ...state.c! };
-      }),
-    ],
-    [
-      "numbers for names that its state does not have",
-      "BAD_STATE",
-      change(({ groups }) => {
-        groups[1]!.params = [1 as never];
-      }),
-    ],
-    ["too many parameters", "BAD_STATE", change(({ groups }) => groups[1]!.params.push("d"))],
-    [
-      "another name",
-      "BAD_STATE",
-      change(({ groups }) => {
-        groups[1]!.params = ["d"];
-      }),
-    ],
-    [
-      "a name twice",
-      "BAD_STATE",
-      change(({ groups }) => {
-        groups[0]!.params = ["a", "a"];
-      }),
-    ],
-    [
-      "an option out of range",
-      "BAD_STATE",
-      change(({ groups }) => {
-        groups[1]!.momentum = -1;
-      }),
-    ],
-    [
-      "an option of another kind",
-      "BAD_STATE",
-      change(({ groups }) => {
-        groups[1]!.momentum = "0.9";
-      }),
-    ],
-    [
-      "an entry that is null",
-      "BAD_STATE",
-      change(({ state }) => {
-        state.c = null as never;
-      }),
-    ],
-    [
-      "no step",
-      "BAD_STATE",
-      change(({ state }) => {
-        state.c!.step = undefined as never;
-      }),
-    ],
-    [
-      "a fractional step",
-      "BAD_STATE",
-      change(({ state }) => {
-        state.c!.step = 1.5;
-      }),
-    ],
-    [
-      "a negative step",
-      "BAD_STATE",
-      change(({ state }) => {
-        state.c!.step = -1;
-      }),
-    ],
-    [
-      "a tensor missing",
-      "BAD_STATE",
-      change(({ state }) => {
-        state.c = { step: 1 };
-      }),
-    ],
-    [
-      "an array for a tensor",
-      "BAD_STATE",
-      change(({ state }) => {
-        state.c!.velocity = [1] as never;
-      }),
-    ],
-    [
-      "a tensor of another shape",
-      "BAD_STATE",
-      change(({ state }) => {
-        state.c!.velocity = zeros([2]);
-      }),
-    ],
-    [
-      "a disposed tensor",
-      "DISPOSED",
-      change(({ state }) => {
-        const gone = zeros([1]);
-        gone.dispose();
-        state.c!.velocity = gone;
-      }),
-    ],
-    [
-      "state without what amsgrad and the like need",
-      "BAD_STATE",
-      change(({ groups }) => {
-        groups[0]!.averaged = true;
-      }),
-    ],
+    ["a state that is null", "BAD_STATE", put("state", null)],
+    ["too few groups", "BAD_STATE", ({ groups, state }) => ({ groups: groups.slice(1), state })],
+    ["too many groups", "BAD_STATE", put("groups.2", { params: [] })],
+    ["a float32 copy of another shape", "BAD_STATE", put("state.c.master_param", zeros([2]))],
+    ["a group that is null", "BAD_STATE", put("groups.1", null)],
+    ["a group without params", "BAD_STATE", put("groups.1.params", undefined)],
+    ["state that no group lists", "BAD_STATE", (given) => put("state.d", given.state.c)(given)],
+    ["numbers for names that its state does not have", "BAD_STATE", put("groups.1.params", [1])],
+    ["too many parameters", "BAD_STATE", put("groups.1.params", ["c", "d"])],
+    ["another name", "BAD_STATE", put("groups.1.params", ["d"])],
+    ["a name twice", "BAD_STATE", put("groups.0.params", ["a", "a"])],
+    ["an option out of range", "BAD_STATE", put("groups.1.momentum", -1)],
+    ["an option of another kind", "BAD_STATE", put("groups.1.momentum", "0.9")],
+    ["an entry that is null", "BAD_STATE", put("state.c", null)],
+    ["no step", "BAD_STATE", put("state.c.step", undefined)],
+    ["a fractional step", "BAD_STATE", put("state.c.step", 1.5)],
+    ["a negative step", "BAD_STATE", put("state.c.step", -1)],
+    ["a tensor missing", "BAD_STATE", put("state.c", { step: 1 })],
+    ["an array for a tensor", "BAD_STATE", put("state.c.velocity", [1])],
+    ["a tensor of another shape", "BAD_STATE", put("state.c.velocity", zeros([2]))],
+    ["a disposed tensor", "DISPOSED", put("state.c.velocity", disposed())],
+    ["state without what amsgrad and the like need", "BAD_STATE", put("groups.0.averaged", true)],
   ])("%s", (_, code, edit) => {
     const [saved, ours] = [build(), build()];
     saved.run(0, 3);
