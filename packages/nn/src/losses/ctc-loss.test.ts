@@ -1,11 +1,7 @@
 import { parameter, tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
-import { ctcCalls } from "../testing/calls/ctc";
-import { liveSuite } from "../testing/live-suite";
 import { ctcLoss } from "./ctc-loss";
-
-liveSuite(ctcCalls(200));
 
 const scores = () =>
   parameter(

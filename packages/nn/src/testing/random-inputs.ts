@@ -41,3 +41,7 @@ export function holding<M extends Module>(module: M, tensors: Readonly<Record<st
   }
   return module;
 }
+
+/** The same in Python. */
+export const python = (value: unknown): string =>
+  value === null ? "None" : value === true ? "True" : value === false ? "False" : JSON.stringify(value);

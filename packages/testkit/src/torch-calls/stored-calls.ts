@@ -24,8 +24,7 @@ export async function storedSuite(file: URL, calls: readonly TorchCall[]): Promi
 function store(path: string, calls: readonly TorchCall[]): void {
   const answers = askTorch(torchPython!, calls);
   mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(
-    path,
-    `${JSON.stringify(Object.fromEntries(calls.map(({ name }, i) => [name, answers[i]])), null, 1)}\n`,
-  );
+  // A line for each call.
+  const lines = calls.map(({ name }, i) => `${JSON.stringify(name)}: ${JSON.stringify(answers[i])}`);
+  writeFileSync(path, `{\n${lines.join(",\n")}\n}\n`);
 }

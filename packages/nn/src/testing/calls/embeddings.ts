@@ -1,56 +1,70 @@
-/** Calls of embeddings whose answers are stored. */
+/** Calls of embeddings and bags, of which PyTorch knows the values and the gradients, of Embedding second ones. */
 import type { CallInput, TorchCall } from "@opt/testkit";
 import { Embedding, EmbeddingBag } from "../../index";
 import { layerCall } from "../layer-call";
-import type { RandomInputs } from "../random-inputs";
+import { python, RandomInputs } from "../random-inputs";
 
-export function embeddings(make: RandomInputs): TorchCall[] {
-  const indices: CallInput = { values: [0, 2, 2, 3, 1, 1, 0, 3], shape: [2, 4], dtype: "i32" };
-  const list: CallInput = { ...indices, shape: [8] };
-  const offsets: CallInput = { values: [0, 3, 3, 4], shape: [4], dtype: "i32" };
-  // PyTorch's bags have no second gradients.
-  const shared = { dtype: "f64" } as const;
-  return [
-    layerCall(make, {
-      name: "Embedding with padding",
-      torch: "nn.Embedding(4, 3, padding_idx=2)",
-      make: (place) => new Embedding(4, 3, { paddingIdx: 2, ...place }),
-      inputs: [indices],
-      results: "[y * y]",
-      forward: (call, x) => call(x!).pow(2),
-      second: true,
-      ...shared,
-    }),
-    ...(["sum", "mean", "max"] as const).flatMap((mode) => [
-      layerCall(make, {
-        name: `EmbeddingBag, ${mode}, with padding`,
-        torch: `nn.EmbeddingBag(4, 3, mode="${mode}", padding_idx=2)`,
-        make: (place) => new EmbeddingBag(4, 3, { mode, paddingIdx: 2, ...place }),
-        inputs: [indices],
-        results: "[y * y]",
-        forward: (call, x) => call(x!).pow(2),
-        ...shared,
-      }),
-      layerCall(make, {
-        name: `EmbeddingBag, ${mode}, with offsets`,
-        torch: `nn.EmbeddingBag(4, 3, mode="${mode}")`,
-        make: (place) => new EmbeddingBag(4, 3, { mode, ...place }),
-        inputs: [list, offsets],
-        args: "a, b",
-        results: "[y * y]",
-        forward: (call, x, offsets) => call(x!, { offsets: offsets! }).pow(2),
-        ...shared,
-      }),
-    ]),
-    layerCall(make, {
-      name: "EmbeddingBag with factors",
-      torch: 'nn.EmbeddingBag(4, 3, mode="sum")',
-      make: (place) => new EmbeddingBag(4, 3, { mode: "sum", ...place }),
-      inputs: [list, offsets, make.numbers([8], "f64")],
-      args: "a, b, c",
-      forward: (call, x, offsets, perSampleWeights) =>
-        call(x!, { offsets: offsets!, perSampleWeights: perSampleWeights! }),
-      ...shared,
-    }),
+/** Both in `count` random configurations. */
+export function embeddingCalls(count: number): TorchCall[] {
+  const make = new RandomInputs(16);
+  return Array.from({ length: count }, (_, i) => {
+    const dtype = i % 2 === 0 ? "f32" : "f64";
+    const [rows, width] = [make.between(1, 5), make.between(1, 4)];
+    const paddingIdx = make.flip() ? make.between(-rows, rows - 1) : null;
+    const table = { make, i, dtype, rows, width, paddingIdx } as const;
+    return [embedding(table), bag(table)];
+  }).flat();
+}
+
+interface Table {
+  readonly make: RandomInputs;
+  readonly i: number;
+  readonly dtype: "f32" | "f64";
+  readonly rows: number;
+  readonly width: number;
+  readonly paddingIdx: number | null;
+}
+
+function embedding({ make, i, dtype, rows, width, paddingIdx }: Table): TorchCall {
+  const shape = Array.from({ length: make.between(0, 3) }, () => make.between(1, 3));
+  return layerCall(make, {
+    name: `${i}: Embedding(${rows}, ${width}, padding_idx=${python(paddingIdx)}) [${shape}]`,
+    torch: `nn.Embedding(${rows}, ${width}, padding_idx=${python(paddingIdx)})`,
+    make: (place) => new Embedding(rows, width, { paddingIdx, ...place }),
+    dtype,
+    inputs: [make.whole(shape, rows)],
+    results: "[y * y]",
+    forward: (call, x) => call(x!).pow(2),
+    second: dtype === "f64",
+  });
+}
+
+function bag({ make, i, dtype, rows, width, paddingIdx }: Table): TorchCall {
+  const mode = make.random.pick(["sum", "mean", "max"] as const);
+  const [isList, includeLastOffset] = [make.flip(), make.flip()];
+  const isWeighted = mode === "sum" && make.flip();
+  const places = make.between(1, 12);
+  const starts = [
+    0,
+    ...Array.from({ length: make.between(0, 4) }, () => make.between(0, places)).sort((a, b) => a - b),
   ];
+  const bounds = includeLastOffset ? [...starts, places] : starts;
+  const shape = isList ? [places] : [make.between(1, 4), make.between(1, 4)];
+  const offsets: CallInput = { values: bounds, shape: [bounds.length], dtype: "i32" };
+  const settings = `mode="${mode}", padding_idx=${python(paddingIdx)}, include_last_offset=${python(isList && includeLastOffset)}`;
+  return layerCall(make, {
+    name: `${i}: EmbeddingBag(${rows}, ${width}, ${settings}) [${shape}]${isList ? `, offsets ${bounds}` : ""}${isWeighted ? ", with factors" : ""}`,
+    torch: `nn.EmbeddingBag(${rows}, ${width}, ${settings})`,
+    make: (place) =>
+      new EmbeddingBag(rows, width, { mode, paddingIdx, includeLastOffset: isList && includeLastOffset, ...place }),
+    dtype,
+    inputs: [make.whole(shape, rows), offsets, make.numbers(shape, dtype)],
+    args: `a, ${isList ? "b" : "None"}, ${isWeighted ? "c" : "None"}`,
+    results: "[y * y]",
+    forward: (call, x, offsets, perSampleWeights) =>
+      call(x!, {
+        ...(isList && { offsets: offsets! }),
+        ...(isWeighted && { perSampleWeights: perSampleWeights! }),
+      }).pow(2),
+  });
 }

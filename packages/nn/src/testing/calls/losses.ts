@@ -2,7 +2,7 @@
 import type { Tensor } from "@opt/core";
 import type { CallInput, TorchCall } from "@opt/testkit";
 import * as nn from "../../index";
-import { RandomInputs } from "../random-inputs";
+import { python, RandomInputs } from "../random-inputs";
 
 type Add = (name: string, inputs: readonly CallInput[], python: string, run: TorchCall["run"]) => void;
 
@@ -16,7 +16,6 @@ interface Configuration {
 }
 
 const REDUCTIONS: readonly nn.Reduction[] = ["mean", "sum", "none"];
-const python = (value: boolean) => (value ? "True" : "False");
 
 /** Each loss in `count` random configurations. */
 export function lossCalls(count: number): TorchCall[] {

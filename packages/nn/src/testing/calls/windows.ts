@@ -2,7 +2,7 @@
 import type { Tensor } from "@opt/core";
 import type { CallInput, TorchCall } from "@opt/testkit";
 import * as nn from "../../index";
-import { holding, RandomInputs } from "../random-inputs";
+import { holding, python, RandomInputs } from "../random-inputs";
 
 type Run = (x: Tensor) => Tensor;
 type Add = (name: string, x: CallInput, python: string, run: Run) => void;
@@ -17,7 +17,6 @@ interface Configuration {
 
 const MODES: readonly nn.PaddingMode[] = ["zeros", "reflect", "replicate", "circular"];
 const TOLERANCE = { f32: { absolute: 1e-4, relative: 1e-4 }, f64: { absolute: 1e-10, relative: 1e-10 } } as const;
-const python = (value: boolean) => (value ? "True" : "False");
 
 /** Each layer in `count` random configurations. */
 export function windowCalls(count: number): TorchCall[] {
@@ -148,4 +147,27 @@ function sizes(configuration: Configuration): void {
   add("PixelShuffle", images, `F.pixel_shuffle(a, ${factor})`, (a) => shuffle.forward(a));
   const unflatten = new nn.Unflatten(make.flip() ? 1 : -1, [2, -1]);
   add("Unflatten", make.numbers([3, 4], dtype), `a.unflatten(${unflatten.axis}, (2, -1))`, (a) => unflatten.forward(a));
+}
+
+/** Pools that are not square. */
+export function unevenPools(count: number): TorchCall[] {
+  const make = new RandomInputs(12);
+  return Array.from({ length: count }, (_, i) => {
+    const dtype = i % 2 === 0 ? "f32" : "f64";
+    const x = make.numbers([make.between(1, 2), make.between(1, 3), make.between(3, 7), make.between(3, 7)], dtype);
+    const kernel = [make.between(1, 3), make.between(1, 3)] as const;
+    const [stride, padding] = [make.between(1, 3), make.between(0, Math.floor(Math.min(...kernel) / 2))];
+    const size = [make.between(1, 5), make.random.pick([null, 1, 2, 4])] as const;
+    const call = (code: string, layer: nn.Layer): TorchCall => ({
+      name: `${i}: ${code} of [${x.shape}], ${dtype}`,
+      inputs: [x],
+      code,
+      run: (a) => layer.forward(a!),
+      tolerance: TOLERANCE[dtype],
+    });
+    return [
+      call(`F.avg_pool2d(a, (${kernel}), ${stride}, ${padding})`, new nn.AvgPool2d(kernel, { stride, padding })),
+      call(`F.adaptive_avg_pool2d(a, (${size[0]}, ${size[1] ?? "None"}))`, new nn.AdaptiveAvgPool2d(size)),
+    ];
+  }).flat();
 }

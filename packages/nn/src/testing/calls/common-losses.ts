@@ -1,16 +1,20 @@
-// Every loss in random configurations, in f32 and f64, against PyTorch: values and gradients.
+/** Calls of the common losses, of which PyTorch knows the values and the gradients. */
 import type { Tensor } from "@opt/core";
-import { askTorch, expectAnswer, type TorchCall, torchPython, withoutTorch } from "@opt/testkit";
-import { describe, it } from "vitest";
-import { bceWithLogits, crossEntropy, huberLoss, klDiv, l1Loss, mseLoss, nllLoss, type Reduction } from "../index";
-import { RandomInputs } from "../testing/random-inputs";
+import type { TorchCall } from "@opt/testkit";
+import { bceWithLogits, crossEntropy, huberLoss, klDiv, l1Loss, mseLoss, nllLoss, type Reduction } from "../../index";
+import { python, RandomInputs } from "../random-inputs";
 
-const make = new RandomInputs(11);
-const calls: TorchCall[] = [];
 const REDUCTIONS: readonly Reduction[] = ["mean", "sum", "none"];
-const python = (value: boolean | undefined) => (value ? "True" : "False");
 
-for (let i = 0; i < 200; i++) {
+/** Each loss in `count` random configurations. */
+export function commonLossCalls(count: number): TorchCall[] {
+  const make = new RandomInputs(11);
+  const calls: TorchCall[] = [];
+  for (let i = 0; i < count; i++) configuration(make, i, calls);
+  return calls;
+}
+
+function configuration(make: RandomInputs, i: number, calls: TorchCall[]): void {
   const dtype = i % 2 === 0 ? "f32" : "f64";
   const shape = Array.from({ length: make.between(1, 3) }, () => make.between(1, 4));
   const reduction = make.random.pick(REDUCTIONS);
@@ -75,10 +79,3 @@ for (let i = 0; i < 200; i++) {
     (a, b, c) => nllLoss(a, b, given(c)),
   );
 }
-
-describe.skipIf(torchPython === undefined)(`as PyTorch${withoutTorch}`, () => {
-  const answers = torchPython === undefined ? [] : askTorch(torchPython, calls);
-  it.each(calls.map((call, i) => [call.name, call, answers[i]!] as const))("%s", (_, call, answer) =>
-    expectAnswer(call, answer),
-  );
-});
