@@ -44,6 +44,8 @@ async function saved(tensors: Parameters<typeof saveCheckpoint>[1]["tensors"], o
   };
 }
 
+type Saved = Awaited<ReturnType<typeof saved>>;
+
 describe("a whole step", () => {
   it("is read once from end to end, and told of on the way", async () => {
     const { path, manifest, verify } = await saved({ a: bytesOf(9 << 20), b: bytesOf(100), c: bytesOf(3) });
@@ -96,28 +98,29 @@ describe("what is found", () => {
     expect(problems.at(-1)).toMatchObject({ subject: "file", begin: length - 1, end: length });
   });
 
-  it("bytes after the end are of the file", async () => {
-    const { path, fileSystem, bytes, verify } = await saved({ a: bytesOf(9), b: bytesOf(3) });
-    const { length } = bytes(first);
-    fileSystem.replace(`${path}/${first}`, new Uint8Array([...bytes(first), 0]));
-    expect((await verify()).problems).toMatchObject([{ subject: "file", file: first, begin: length, end: length + 1 }]);
-  });
-
-  it("every tensor of a file that is not there", async () => {
-    const { path, fileSystem, verify } = await saved({ a: bytesOf(9), b: bytesOf(3), c: bytesOf(2) });
-    await fileSystem.remove(`${path}/${second}`);
-    expect((await verify()).problems.map(({ subject, file }) => [subject, file])).toEqual([
-      ["header", second],
-      ["b", second],
-      ["c", second],
-    ]);
-  });
-
-  it("an invalid manifest", async () => {
-    const { path, fileSystem, verify } = await saved({ a: bytesOf(9) });
-    fileSystem.replace(`${path}/${MANIFEST_FILE}`, new Uint8Array(7));
-    const problem = { subject: "manifest", file: MANIFEST_FILE, begin: 0, end: 7, problem: expect.any(String) };
-    expect(await verify()).toEqual({ ok: false, path, problems: [problem], tensors: 0, bytes: 0, unverified: [] });
+  it.each<[string, (step: Saved) => unknown, (step: Saved) => object[]]>([
+    [
+      "bytes after the end, which are of the file",
+      ({ fileSystem, path, bytes }) => fileSystem.replace(`${path}/${first}`, new Uint8Array([...bytes(first), 0])),
+      ({ bytes }) => [{ subject: "file", file: first, begin: bytes(first).length - 1, end: bytes(first).length }],
+    ],
+    [
+      "every tensor of a file that is not there",
+      ({ fileSystem, path }) => fileSystem.remove(`${path}/${second}`),
+      () => ["header", "b", "c"].map((subject) => ({ subject, file: second })),
+    ],
+    [
+      "an invalid manifest",
+      ({ fileSystem, path }) => fileSystem.replace(`${path}/${MANIFEST_FILE}`, new Uint8Array(7)),
+      () => [{ subject: "manifest", file: MANIFEST_FILE, begin: 0, end: 7, problem: expect.any(String) }],
+    ],
+    ["a box and nothing of its file besides", ({ flip }) => flip(first, -1), () => [{ subject: "a", file: first }]],
+  ])("%s", async (_, damage, problems) => {
+    const step = await saved({ a: bytesOf(9), b: bytesOf(3), c: bytesOf(2) }, { sha256: true });
+    await damage(step);
+    const result = await step.verify();
+    expect(result).toMatchObject({ ok: false, path: step.path, unverified: [] });
+    expect(result.problems).toMatchObject(problems(step));
   });
 
   it("a file that cannot be read, its range and name", async () => {
@@ -144,32 +147,21 @@ describe("what is found", () => {
     expect((await verify()).problems).toMatchObject([{ subject: "file", file: second, begin: 0, end: byteLength }]);
   });
 
-  it("a box and nothing of its file besides", async () => {
-    const { flip, verify } = await saved({ a: bytesOf(9), b: bytesOf(3) }, { sha256: true });
-    flip(first, -1);
-    expect((await verify()).problems).toMatchObject([{ subject: "a", file: first }]);
-  });
-
   it("a tensor larger than what it reads at once, in every piece", async () => {
-    const fileSystem = new MemoryFileSystem();
-    const w = { dtype: "U8", shape: [9 << 20], data: new Uint8Array(9 << 20).fill(7) };
-    const { path } = await saveCheckpoint("/r", { step: 1, tensors: { w } }, { fileSystem });
-    expect(await verifyCheckpoint(path, { fileSystem })).toMatchObject({ ok: true });
-    const bytes = fileSystem.contents(`${path}/${shardName(0)}`);
-    for (const at of [1 << 20, 5 << 20, 9 << 20]) {
-      bytes[at]! ^= 1;
-      const { problems } = await verifyCheckpoint(path, { fileSystem });
-      expect(problems).toMatchObject([{ subject: "w" }]);
-      bytes[at]! ^= 1;
+    const { verify, flip } = await saved({ w: bytesOf(9 << 20) });
+    for (const at of [1, 4 << 20, 8 << 20]) {
+      flip(first, -at);
+      expect((await verify()).problems).toMatchObject([{ subject: "w" }]);
+      flip(first, -at);
     }
+    expect(await verify()).toMatchObject({ ok: true });
   });
 
   it("bytes that no box covers", async () => {
-    const { fileSystem, path, manifest, claim } = await saved({ v: bytesOf(64), w: bytesOf(64) });
+    const { fileSystem, path, manifest, claim, flip } = await saved({ v: bytesOf(64), w: bytesOf(64) });
     claim({ tensors: manifest.tensors.filter(({ name }) => name !== "w") });
     expect(await verifyCheckpoint(path, { fileSystem })).toMatchObject({ ok: true });
-    const bytes = fileSystem.contents(`${path}/${second}`);
-    bytes[bytes.length - 1]! ^= 1;
+    flip(second, -1);
     const { problems } = await verifyCheckpoint(path, { fileSystem });
     expect(problems).toMatchObject([{ subject: "file", file: second }]);
   });

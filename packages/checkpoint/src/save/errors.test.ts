@@ -37,7 +37,7 @@ describe("saveCheckpoint", () => {
       {},
       "BAD_ARGUMENT",
     ],
-    ["an invalid communicator", {}, { communicator: {} as never }, "BAD_ARGUMENT"],
+    ["a communicator without its methods", {}, { communicator: { rank: 0, size: 2 } as never }, "BAD_ARGUMENT"],
     ["data of another length", { tensors: { w: f32([3], 1, 2) } }, {}, "BAD_SHAPE"],
     ["an invalid shape", { tensors: { w: f32([-1], 1) } }, {}, "BAD_SHAPE"],
     ["tensors without names", { tensors: [f32([1], 1), f32([1], 2)] as never }, {}, "BAD_ARGUMENT"],

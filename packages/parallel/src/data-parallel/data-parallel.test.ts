@@ -28,8 +28,10 @@ it.each(triesAll ? [2, 3, 4] : [3])("%d ranks have the bits of one process", (ra
   checkTraining(ranks, RUNS, { imports: IMPORTS }),
 );
 
-/** Each is tried by two ranks in one job; what was thrown is told. */
-const FAULTS: readonly (readonly [fault: string, program: string, message: RegExp])[] = [
+type Fault = readonly [fault: string, program: string, message: RegExp];
+
+/** Each is tried by two ranks in one job; what was thrown is told. `averaged(w)` averages the gradients of one parameter. */
+const FAULTS: readonly Fault[] = [
   [
     "weights that differ",
     `const model = new Linear(2, 2, { generator: new core.Generator(rank) });
@@ -49,14 +51,15 @@ const FAULTS: readonly (readonly [fault: string, program: string, message: RegEx
      await new DataParallel({ forward() {}, namedParameters: () => list }, communicator).ready;`,
     /got nothing on rank 0 and "1 f32 \[1\] values \w+" on rank 1/,
   ],
-  [
-    "two backwards before one sync",
-    `const w = core.parameter([1]);
-     const parallel = new DataParallel({ forward: () => w.mul(2).sum(), namedParameters: () => [["w", w]] }, communicator);
-     parallel.forward().backward();
-     try { parallel.forward().backward(); } finally { await parallel.sync(); }`,
-    /backward reached w a second time before sync\(\)/,
-  ],
+  ...["parallel.forward().backward()", "parallel.noSync(() => parallel.forward().backward())"].map(
+    (second): Fault => [
+      `a second backward before one sync: ${second}`,
+      `const parallel = averaged(core.parameter([1]));
+       parallel.forward().backward();
+       try { ${second}; } finally { await parallel.sync(); }`,
+      /backward reached w a second time before sync\(\)/,
+    ],
+  ),
   ...(
     [
       ["a learning rate that is another in one step", "rank && step === 1 ? 0.2 : 0.1", "await parallel.sync()"],
@@ -64,65 +67,47 @@ const FAULTS: readonly (readonly [fault: string, program: string, message: RegEx
       ["a sync that is skipped", "0.1", "if (!rank || step !== 1) await parallel.sync()"],
     ] as const
   ).map(
-    ([fault, lr, sync]) =>
-      [
-        fault,
-        `const w = core.parameter([1, 2]);
-         const parallel = new DataParallel({ forward: () => w.mul(w).sum(), namedParameters: () => [["w", w]] }, communicator);
-         for (let step = 0; step < 5; step++) {
-           const backward = () => parallel.forward().backward();
-           if (rank && step === 1) parallel.noSync(backward); else backward();
-           ${sync};
-           core.noGrad(() => w.set(w.sub(w.grad.mul(${lr}))));
-           w.grad = null;
-         }`,
-        /in sync of step 3, bucket 1 of 1 rank \d has "weights \w+" where this rank has "weights \w+"\. Between sync/,
-      ] as const,
+    ([fault, lr, sync]): Fault => [
+      fault,
+      `const w = core.parameter([1, 2]);
+       const parallel = averaged(w, () => w.mul(w).sum());
+       for (let step = 0; step < 5; step++) {
+         const backward = () => parallel.forward().backward();
+         if (rank && step === 1) parallel.noSync(backward); else backward();
+         ${sync};
+         core.noGrad(() => w.set(w.sub(w.grad.mul(${lr}))));
+         w.grad = null;
+       }`,
+      /in sync of step 3, bucket 1 of 1 rank \d has "weights \w+" where this rank has "weights \w+"\. Between sync/,
+    ],
   ),
   [
     "a sync before the last one has ended",
-    `const w = core.parameter([1]);
-     const parallel = new DataParallel({ forward: () => w.mul(2).sum(), namedParameters: () => [["w", w]] }, communicator);
+    `const parallel = averaged(core.parameter([1]));
      parallel.forward().backward();
      const first = parallel.sync();
      try { await parallel.sync(); } finally { await first; }`,
     /sync\(\) came while another one is under way/,
   ],
-  ...(
-    [
-      ["clipped", "core.clipGradNorm([w], 1e-6)"],
-      ["cleared", "w.grad = null"],
-      ["replaced", "w.grad = w.grad.mul(0)"],
-    ] as const
-  ).map(
-    ([how, change]) =>
-      [
-        `gradients ${how} before sync`,
-        `const w = core.parameter([1]);
-         const parallel = new DataParallel({ forward: () => w.mul(2).sum(), namedParameters: () => [["w", w]] }, communicator);
-         parallel.forward().backward();
-         try { ${change}; } finally { await parallel.sync(); }`,
-        /was changed between backward and sync\(\)/,
-      ] as const,
+  ...["core.clipGradNorm([w], 1e-6)", "w.grad = null", "w.grad = w.grad.mul(0)"].map(
+    (change): Fault => [
+      `${change} before sync`,
+      `const w = core.parameter([1]);
+       const parallel = averaged(w);
+       parallel.forward().backward();
+       try { ${change}; } finally { await parallel.sync(); }`,
+      /was changed between backward and sync\(\)/,
+    ],
   ),
   [
     "two of one model",
     `const w = core.parameter([1]);
-     const model = { forward: () => w.mul(2).sum(), namedParameters: () => [["w", w]] };
-     const first = new DataParallel(model, communicator);
+     const first = averaged(w);
      await first.ready;
      first.dispose();
-     await new DataParallel(model, communicator).ready;
-     new DataParallel(model, communicator);`,
+     await averaged(w).ready;
+     averaged(w);`,
     /another DataParallel averages the gradients of w/,
-  ],
-  [
-    "noSync after the backward that it should come before",
-    `const w = core.parameter([1]);
-     const parallel = new DataParallel({ forward: () => w.mul(2).sum(), namedParameters: () => [["w", w]] }, communicator);
-     parallel.forward().backward();
-     try { parallel.noSync(() => parallel.forward().backward()); } finally { await parallel.sync(); }`,
-    /backward reached w a second time before sync\(\)/,
   ],
   [
     "row-sparse gradients",
@@ -140,45 +125,43 @@ const FAULTS: readonly (readonly [fault: string, program: string, message: RegEx
       ["unfrozen", 3, "model.unfreeze()"],
     ] as const
   ).map(
-    ([how, steps, change]) =>
-      [
-        `a parameter that was ${how} after ${steps} steps`,
-        `const model = new Linear(2, 2, { generator: new core.Generator(1) });
-         model.bias.requiresGrad = false;
-         const parallel = new DataParallel(model, communicator);
-         const step = async () => {
-           parallel.forward(core.ones([1, 2]).to(model.weight.dtype)).sum().backward();
-           await parallel.sync();
-           for (const x of model.parameters()) x.grad = null;
-         };
-         for (let i = 0; i < ${steps}; i++) await step();
-         ${change};
-         await step();`,
-        /\[DataParallel\] (weight|bias) was replaced, added or unfrozen since, and is not averaged/,
-      ] as const,
+    ([how, steps, change]): Fault => [
+      `a parameter that was ${how} after ${steps} steps`,
+      `const model = new Linear(2, 2, { generator: new core.Generator(1) });
+       model.bias.requiresGrad = false;
+       const parallel = new DataParallel(model, communicator);
+       const step = async () => {
+         parallel.forward(core.ones([1, 2]).to(model.weight.dtype)).sum().backward();
+         await parallel.sync();
+         for (const x of model.parameters()) x.grad = null;
+       };
+       for (let i = 0; i < ${steps}; i++) await step();
+       ${change};
+       await step();`,
+      /\[DataParallel\] (weight|bias) was replaced, added or unfrozen since, and is not averaged/,
+    ],
   ),
-  ...(["js", "wasm", "cpu"] as const).map(
-    (device) =>
-      [
-        `another learning rate on ${device}`,
-        `const { device } = core.zeros([1]);
-         await core.init("${device}");
-         try {
-           const model = new Linear(3, 2, { generator: new core.Generator(1) });
-           const parallel = new DataParallel(model, communicator);
-           for (let step = 0; step < 2; step++) {
-             parallel.forward(core.ones([1, 3])).sum().backward();
-             await parallel.sync();
-             for (const w of model.parameters()) {
-               core.noGrad(() => w.set(w.sub(w.grad.mul(0.1 + rank))));
-               w.grad = null;
-             }
+  ...["js", "wasm", "cpu"].map(
+    (device): Fault => [
+      `another learning rate on ${device}`,
+      `const { device } = core.zeros([1]);
+       await core.init("${device}");
+       try {
+         const model = new Linear(3, 2, { generator: new core.Generator(1) });
+         const parallel = new DataParallel(model, communicator);
+         for (let step = 0; step < 2; step++) {
+           parallel.forward(core.ones([1, 3])).sum().backward();
+           await parallel.sync();
+           for (const w of model.parameters()) {
+             core.noGrad(() => w.set(w.sub(w.grad.mul(0.1 + rank))));
+             w.grad = null;
            }
-         } finally {
-           await core.init(device.name);
-         }`,
-        /in sync of step 2, bucket 1 of 1 rank \d has "weights \w+" where this rank has "weights \w+"/,
-      ] as const,
+         }
+       } finally {
+         await core.init(device.name);
+       }`,
+      /in sync of step 2, bucket 1 of 1 rank \d has "weights \w+" where this rank has "weights \w+"/,
+    ],
   ),
   [
     "buffers that differ",
@@ -198,6 +181,8 @@ const tried = jobOf(
   2,
   {
     faults: `const { rank } = communicator;
+      const averaged = (w, forward = () => w.mul(2).sum()) =>
+        new DataParallel({ forward, namedParameters: () => [["w", w]] }, communicator);
       const messages = [];
       const attempt = async (body) => messages.push(await body().then(() => "nothing", (error) => error.message));
       ${FAULTS.map(([, program]) => `await attempt(async () => { ${program} });`).join("\n")}
@@ -266,24 +251,17 @@ describe("rejected", () => {
     forward() {},
     namedParameters: () => tensors.map((each, i): [string, Tensor] => [String(i), each]),
   });
+  const made = async (of: unknown = model, options = {}) => new DataParallel(of as Linear, await connect(), options);
   it.each<[string, string, () => Promise<unknown>]>([
-    ["no model", "BAD_ARGUMENT", async () => new DataParallel({} as never, await connect())],
-    [
-      "no parameters",
-      "BAD_ARGUMENT",
-      async () => new DataParallel({ forward() {}, namedParameters: () => [] }, await connect()),
-    ],
+    ["no model", "BAD_ARGUMENT", () => made({})],
+    ["no parameters", "BAD_ARGUMENT", () => made(named())],
     ["no communicator", "BAD_ARGUMENT", async () => new DataParallel(model, {} as never)],
-    ["a tensor under two names", "DUPLICATE", async () => new DataParallel(named(w, w), await connect())],
-    ["complex parameters", "UNSUPPORTED", async () => new DataParallel(named(complex), await connect())],
-    ["an unknown option", "BAD_ARGUMENT", async () => new DataParallel(model, await connect(), { bucket: 1 } as never)],
-    ["empty buckets", "BAD_ARGUMENT", async () => new DataParallel(model, await connect(), { bucketBytes: 0 })],
-    [
-      "an unknown reduction",
-      "BAD_ARGUMENT",
-      async () => new DataParallel(model, await connect(), { reduction: "fast" as never }),
-    ],
-    ["no function", "BAD_ARGUMENT", async () => new DataParallel(model, await connect()).noSync(1 as never)],
+    ["a tensor under two names", "DUPLICATE", () => made(named(w, w))],
+    ["complex parameters", "UNSUPPORTED", () => made(named(complex))],
+    ["an unknown option", "BAD_ARGUMENT", () => made(model, { bucket: 1 })],
+    ["empty buckets", "BAD_ARGUMENT", () => made(model, { bucketBytes: 0 })],
+    ["an unknown reduction", "BAD_ARGUMENT", () => made(model, { reduction: "fast" })],
+    ["no function", "BAD_ARGUMENT", async () => (await made()).noSync(1 as never)],
   ])("%s", async (_, code, call) => {
     await expect(call()).rejects.toMatchObject({ code });
   });

@@ -12,11 +12,11 @@ import { connect } from "../engine/connect";
 import "../index";
 import { checkTraining } from "../testing/check-training";
 import { jobOf, runJob } from "../testing/job";
-import { bitsOf, makeNet, optimizerOf, type Run } from "../testing/training";
+import { bitsOf, makeNet, optimizerOf, type Run, Tied } from "../testing/training";
 import { FullyShardedDataParallel } from "./fully-sharded";
 
 const source = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
-const IMPORTS = `import { bitsOf, makeNet, optimizerOf, trainOnRanks } from ${source("../testing/training.ts")};
+const IMPORTS = `import { bitsOf, makeNet, optimizerOf, Tied, trainOnRanks } from ${source("../testing/training.ts")};
 import { FullyShardedDataParallel } from ${source("fully-sharded.ts")};
 import { ColumnParallelLinear } from ${source("../tensor-parallel/layers.ts")};
 import { layoutOf } from ${source("../tensor-parallel/layout-of.ts")};
@@ -98,7 +98,11 @@ const MAKE = `const parallel = new FullyShardedDataParallel(makeNet(), communica
   const optimizer = optimizerOf(${JSON.stringify(RUN)}, parallel);
   const wholeBits = () => bitsOf(parallel, optimizer, (name, x) => name in parallel.layout.tensors ? communicator.allGather(x) : x);`;
 
-it("save boxes that other numbers of ranks go on from", async () => {
+/** A divided parameter of two names: checkpoints hold it whole under both. */
+const TIED = `const tied = new FullyShardedDataParallel(new Tied(), communicator);
+  const table = async () => Array.from((await communicator.allGather(tied.parameters()[0])).dataSync());`;
+
+it("save boxes that other numbers of ranks go on from, tied weights too", async () => {
   const folder = mkdtempSync(join(tmpdir(), "opt-divided-"));
   try {
     const path = JSON.stringify(folder);
@@ -114,19 +118,29 @@ it("save boxes that other numbers of ranks go on from", async () => {
       const { tensors, values } = optimizerContents(optimizer.stateDict());
       const contents = { step: 3, tensors: { ...parallel.stateDict(), ...tensors }, values };
       await saveCheckpoint(${path}, contents, { communicator, layout: parallel.layout });
-      tell(await wholeBits());`,
+      ${TIED}
+      const sgd = new SGD(tied.namedParameters(), { lr: 0.5 });
+      tied.forward(core.tensor([[0, 5]], { dtype: "i32" })).sum().backward();
+      await tied.sync();
+      sgd.step();
+      await saveCheckpoint(${path} + "-tied", { step: 1, tensors: tied.stateDict() }, { communicator, layout: tied.layout });
+      tell([await wholeBits(), await table(), tied.layout.tensors]);`,
       { imports: IMPORTS },
     );
     expect(saved.error).toBe("");
-    const [bits] = saved.told;
+    const [[bits, table, tensors]] = saved.told as [[object, number[], object]];
+    expect(tensors).toEqual({ "table.weight": ["rank", null], "head.weight": ["rank", null], "*": "replicate" });
     const resume = `${MAKE}
       const loaded = await loadCheckpoint(${path}, { layout: parallel.layout, rank: communicator.rank });
       parallel.loadStateDict(loaded.tensors);
       optimizer.loadStateDict(optimizerState(loaded));
-      tell(await wholeBits());`;
+      ${TIED}
+      const { layout } = tied;
+      tied.loadStateDict((await loadCheckpoint(${path} + "-tied", { layout, rank: communicator.rank })).tensors);
+      tell([await wholeBits(), await table()]);`;
     const { told, error } = await runJob(3, resume, { imports: IMPORTS });
     expect(error).toBe("");
-    expect(told).toEqual(new Array(3).fill(bits));
+    expect(told).toEqual(new Array(3).fill([bits, table]));
     await init("js");
     const model = makeNet();
     const optimizer = optimizerOf(RUN, model);
@@ -134,8 +148,13 @@ it("save boxes that other numbers of ranks go on from", async () => {
     model.loadStateDict(Object.fromEntries(Object.keys(model.stateDict()).map((name) => [name, loaded.tensors[name]])));
     optimizer.loadStateDict(optimizerState(loaded));
     expect(await bitsOf(model, optimizer)).toEqual(bits);
+    const { tensors: whole } = await loadCheckpoint(`${folder}-tied`);
+    for (const name of ["table.weight", "head.weight"]) expect(whole[name]!.shape).toEqual([6, 4]);
+    const alone = new FullyShardedDataParallel(new Tied(), await connect());
+    alone.loadStateDict(whole);
+    expect(Array.from(alone.module.head.weight.dataSync())).toEqual(table);
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    for (const path of [folder, `${folder}-tied`]) rmSync(path, { recursive: true, force: true });
   }
 });
 
@@ -257,15 +276,14 @@ describe("wrong arguments", () => {
       return x;
     }
   }
+  const made = async (of: unknown = new Linear(2, 2), options = {}) =>
+    new FullyShardedDataParallel(of as Linear, await connect(), options);
   it.each<[string, () => Promise<unknown>]>([
-    ["no module", async () => new FullyShardedDataParallel({} as never, await connect())],
+    ["no module", () => made({})],
     ["no communicator", async () => new FullyShardedDataParallel(new Linear(2, 2), {} as never)],
-    ["no parameters", async () => new FullyShardedDataParallel(new Empty(), await connect())],
-    [
-      "a unit of another model",
-      async () => new FullyShardedDataParallel(new Linear(2, 2), await connect(), { units: [new Linear(1, 1)] }),
-    ],
-    ["a norm below 0", async () => new FullyShardedDataParallel(new Linear(2, 2), await connect()).clipGradNorm(-1)],
+    ["no parameters", () => made(new Empty())],
+    ["a unit of another model", () => made(new Linear(2, 2), { units: [new Linear(1, 1)] })],
+    ["a norm below 0", async () => (await made()).clipGradNorm(-1)],
   ])("%s", async (_, call) => {
     await expect(call()).rejects.toMatchObject({ code: "BAD_ARGUMENT" });
   });

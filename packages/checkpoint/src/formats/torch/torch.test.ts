@@ -2,15 +2,10 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { localCommunicators, mergeCheckpoint, optimizerContents, reshardCheckpoint, saveCheckpoint } from "../../index";
-import { localFileSystem } from "../../platform/local";
 import { adamState } from "../../testing/adam-state";
-import { expectCode } from "../../testing/expect-code";
 import { python, runPython, torchFile, withTorch } from "../../testing/files/torch-files";
 import { scratchFolder } from "../../testing/fixtures";
-import { readFloats } from "../../testing/read-tensor";
 import { convertCheckpoint } from "../convert";
-import { underOurNames } from "../names/names";
-import { openForeign } from "../registry";
 
 const scratch = scratchFolder();
 
@@ -43,6 +38,23 @@ const safetensors =
 const withSafetensors = it.skipIf(!safetensors);
 const noted = safetensors ? "" : " (that Python has no safetensors)";
 
+/** A model of one parameter, and what its checkpoints are read by. */
+const MODEL = `
+import json, torch
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.zeros(2))
+`;
+
+const trained = () => {
+  const { tensors, values } = optimizerContents(adamState());
+  const w = { dtype: "F32", shape: [2], data: Float32Array.of(1, 2) };
+  return { step: 5, tensors: { w, ...tensors }, values };
+};
+
 describe.skipIf(python === undefined)(withTorch, () => {
   withSafetensors(`our shards load through HuggingFaceStorageReader, unchanged${noted}`, async () => {
     await saveFourRanks();
@@ -72,45 +84,6 @@ equal = [name for name in sorted(theirs) if theirs[name].dim() > 0 and torch.equ
 print(json.dumps([sorted(ours), equal, ours["lr"].item()]))
 `);
     expect(same).toEqual([["fc.weight", "fc.weight.exp_avg", "lr"], ["fc.weight", "fc.weight.exp_avg"], 0.5]);
-  });
-
-  it("a trained AdamW run goes over with its state under our names", async () => {
-    const expected = inPython(`
-import json, torch
-model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2))
-optimizer = torch.optim.AdamW(model.parameters(), amsgrad=True)
-for _ in range(3):
-  model(torch.randn(5, 3)).square().sum().backward()
-  optimizer.step()
-torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "run.pt")
-names = [name for name, _ in model.named_parameters()]
-state = optimizer.state_dict()["state"]
-print(json.dumps({f"{name}.{key}": value.flatten().tolist() for i, name in enumerate(names) for key, value in state[i].items()}))
-`) as Record<string, number[]>;
-    const run = await openForeign(join(scratch.path, "run.pt"), localFileSystem);
-    await expectCode("BAD_STATE", underOurNames(run));
-    const source = await underOurNames(run, { parameterOrder: "model" });
-    expect(Object.keys(expected)).toHaveLength(6 * 4);
-    for (const [name, values] of Object.entries(expected)) {
-      expect([name, await readFloats(source, name)]).toEqual([name, values]);
-      expect(source.tensors.get(name)).toMatchObject({ role: "state" });
-    }
-    await source.close();
-  });
-
-  it("a DCP folder that it saves reads to the same numbers", async () => {
-    const expected = inPython(`
-import json, torch
-import torch.distributed.checkpoint as dcp
-state = {"model": {"w": torch.randn(4, 3), "b": torch.arange(3, dtype=torch.float32)}, "epoch": 7, "betas": (0.5, 0.25)}
-dcp.save(state, checkpoint_id="dcp", no_dist=True)
-print(json.dumps({"w": state["model"]["w"].flatten().tolist()}))
-`) as { w: number[] };
-    const source = await openForeign(join(scratch.path, "dcp"), localFileSystem);
-    expect(await readFloats(source, "model.w")).toEqual(expected.w);
-    expect(await readFloats(source, "model.b")).toEqual([0, 1, 2]);
-    expect(source.values).toEqual({ epoch: 7, "betas.0": 0.5, "betas.1": 0.25 });
-    await source.close();
   });
 
   it("a .pt goes to a checkpoint of ours, over three ranks, and back: torch.load gives the same objects", async () => {
@@ -151,20 +124,10 @@ print(count(torch.load("a.pt"), torch.load("b.pt", weights_only=True)))
   });
 
   it("what an optimizer here trained, torch's optimizer takes, and goes on with", async () => {
-    const { tensors, values } = optimizerContents(adamState());
-    const w = { dtype: "F32", shape: [2], data: Float32Array.of(1, 2) };
-    await saveCheckpoint(join(scratch.path, "run"), { step: 5, tensors: { w, ...tensors }, values });
+    await saveCheckpoint(join(scratch.path, "run"), trained());
     await convertCheckpoint(join(scratch.path, "run"), join(scratch.path, "run.pt"), { to: "pt" });
     await convertCheckpoint(join(scratch.path, "run"), join(scratch.path, "dcp"), { to: "dcp" });
-    const [loaded, ...others] = inPython(`
-import json, torch
-import torch.distributed.checkpoint as dcp
-from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.w = torch.nn.Parameter(torch.zeros(2))
-def after(load, named=False):
+    const [loaded, ...others] = inPython(`${MODEL}def after(load, named=False):
     model = Model()
     optimizer = torch.optim.AdamW(model.named_parameters() if named else model.parameters(), lr=9.0)
     load(model, optimizer)
@@ -196,21 +159,12 @@ print(json.dumps([after(load, named) for named in (False, True) for load in (loa
     ],
     ["without a schedule with its lr", { other: { baseLrs: [2], lr: [0.25] } }, 0.5],
   ])("an optimizer there that has a schedule takes what was trained here, %s", async (_, more, initialLr) => {
-    const { tensors, values } = optimizerContents(adamState());
-    const w = { dtype: "F32", shape: [2], data: Float32Array.of(1, 2) };
     const [run, file, folder] = ["run", "run.pt", "dcp"].map((name) => join(scratch.path, `${initialLr}-${name}`));
-    await saveCheckpoint(run!, { step: 5, tensors: { w, ...tensors }, values: { ...values, ...more } });
+    const { values, ...contents } = trained();
+    await saveCheckpoint(run!, { ...contents, values: { ...values, ...more } });
     await convertCheckpoint(run!, file!, { to: "pt" });
     await convertCheckpoint(run!, folder!, { to: "dcp" });
-    const loaded = inPython(`
-import json, torch
-import torch.distributed.checkpoint as dcp
-from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.w = torch.nn.Parameter(torch.zeros(2))
-result = []
+    const loaded = inPython(`${MODEL}result = []
 for named in (False, True):
     model = Model()
     optimizer = torch.optim.AdamW(model.named_parameters() if named else model.parameters(), lr=9.0)

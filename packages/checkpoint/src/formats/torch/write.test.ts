@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { optimizerContents } from "../../format/optimizer-state";
@@ -180,17 +180,5 @@ describe("DCP folders", () => {
       expect(await readFloats(source, "model.w")).toEqual([...data]);
       expect(await readFloats(source, "model.s")).toEqual([2]);
     });
-  });
-
-  it("what is there stays unless it may be overwritten", async () => {
-    const one = (value: number) => sourceOf({ w: { shape: [1], data: Float32Array.of(value) } });
-    await writeDcp(one(1), at("dcp"));
-    const before = readFileSync(join(at("dcp"), ".metadata"));
-    await expectCode("BAD_ARGUMENT", writeDcp(one(2), at("dcp")));
-    expect(readFileSync(join(at("dcp"), ".metadata")).equals(before)).toBe(true);
-    await writeDcp(one(2), at("dcp"), { overwrite: true });
-    await using(at("dcp"), async (source) => expect(await readFloats(source, "model.w")).toEqual([2]));
-    expect(readdirSync(scratch.path)).toEqual(["dcp"]);
-    expect(existsSync(join(at("dcp"), "__0_0.distcp"))).toBe(true);
   });
 });

@@ -1,6 +1,5 @@
-import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
-import { communicatorOver, localCommunicators, Rendezvous, singleProcess } from "./communicator";
+import { communicatorOver, localCommunicators, singleProcess } from "./communicator";
 
 describe("communicators", () => {
   it("of one process answer themselves", async () => {
@@ -44,33 +43,4 @@ describe("communicators", () => {
 
   it("need ranks", () =>
     expect(() => localCommunicators(0)).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" })));
-
-  it("work between worker threads", async () => {
-    // Each thread sends its contributions; this one is where they meet.
-    const program = `
-      const { parentPort, workerData: { rank } } = require("node:worker_threads");
-      const exchange = (value) => new Promise((resolve) => {
-        parentPort.once("message", resolve);
-        parentPort.postMessage({ value });
-      });
-      exchange(rank * 10).then((all) => exchange(rank === 0 ? all : null)).then(([ofZero]) => parentPort.postMessage({ done: ofZero }));`;
-    const point = new Rendezvous(3);
-    const rankZero = communicatorOver(0, 3, (value) => point.exchange(0, value));
-    const threads = [1, 2].map((rank) => {
-      const worker = new Worker(program, { eval: true, workerData: { rank }, execArgv: [] });
-      return new Promise((resolve) =>
-        worker.on("message", async ({ value, done }) => {
-          if (done === undefined) worker.postMessage(await point.exchange(rank, value));
-          else resolve(done);
-        }),
-      );
-    });
-    const gathered = await rankZero.gather(0);
-    expect(gathered).toEqual([0, 10, 20]);
-    await rankZero.broadcast(gathered);
-    expect(await Promise.all(threads)).toEqual([
-      [0, 10, 20],
-      [0, 10, 20],
-    ]);
-  });
 });

@@ -11,7 +11,6 @@ const SHOWN_BY: Readonly<Record<string, number>> = {
   "an overwrite moves its manifest first": 50,
   "a write that fails is taken for done": 105,
   "an overwrite removes the old manifest first": 131,
-  "an overwrite removes the old shards first": 160,
   "a folder in a bucket goes with what another save has put there": 1164,
 };
 

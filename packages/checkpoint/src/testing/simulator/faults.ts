@@ -1,7 +1,7 @@
 /** Faults of the protocol, each put between the package and the simulated world: the simulator must find every one. */
 import type { Communicator } from "../../save/ranks/communicator";
 import type { FileSystem, OpenFile, UnfinishedFiles } from "../../stores/file-system";
-import { basename, dirname } from "../../stores/path";
+import { basename } from "../../stores/path";
 import type { Planted } from "./history";
 import { RUN } from "./oracle";
 
@@ -51,39 +51,16 @@ const onMessages = (change: (inner: Communicator) => Partial<Communicator>): Pla
 /** By what is wrong; made anew for each history. */
 export const FAULTS: Readonly<Record<string, () => Planted>> = {
   "a shard is not synced": () => onFiles((_, path) => (isShard(path) ? { finish: nothing } : {})),
-  "the manifest is not synced": () => onFiles((_, path) => (isShard(path) ? {} : { finish: nothing })),
-  "a sync is not waited for": () => onFiles((file) => ({ finish: async () => void file.finish().catch(() => {}) })),
   "a sync that fails is taken for done": () => onFiles((file) => ({ finish: () => file.finish().catch(() => {}) })),
-  "a write is not waited for": () =>
-    onFiles((file) => ({ write: async (data, at) => void file.write(data.slice(), at).catch(() => {}) })),
   "a write that fails is taken for done": () =>
     onFiles((file) => ({ write: (data, at) => file.write(data, at).catch(() => {}) })),
   "the step's names are not synced": () => noSyncOf(isTemporary),
   "the run's names are not synced": () => noSyncOf((path) => basename(path) === basename(RUN)),
-  "the name of the run is not synced": () => noSyncOf((path) => !path.includes(basename(RUN))),
-  "a step is renamed before its names are synced": () =>
-    onDisk((inner) => ({
-      syncFolder: async (path) => (isTemporary(path) ? undefined : inner.syncFolder(path)),
-      async rename(from, to) {
-        await inner.rename(from, to);
-        if (isTemporary(from)) await inner.syncFolder(to);
-      },
-    })),
   "a replaced step's names are not synced": () => noSyncOf(isStep),
   "an overwrite removes the old manifest first": () =>
     onDisk((inner) => ({
       async rename(from, to) {
         if (isManifest(to)) await inner.remove(to);
-        await inner.rename(from, to);
-      },
-    })),
-  "an overwrite removes the old shards first": () =>
-    onDisk((inner) => ({
-      async rename(from, to) {
-        const step = dirname(to);
-        const isOld = (name: string) => isShard(name) && !name.includes(dirname(from).slice(-12));
-        for (const { name } of isManifest(to) ? await inner.list(step) : [])
-          if (isOld(name)) await inner.remove(`${step}/${name}`);
         await inner.rename(from, to);
       },
     })),
@@ -116,17 +93,6 @@ export const FAULTS: Readonly<Record<string, () => Planted>> = {
       remove: (path) => inner.remove(hidden.get(path) ?? path),
     }));
   },
-  "an old step is removed before its new name is durable": () =>
-    onDisk((inner) => {
-      let isHiding = false;
-      return {
-        async rename(from, to) {
-          isHiding = isStep(from) && isTemporary(to);
-          await inner.rename(from, to);
-        },
-        syncFolder: async (path) => (isHiding ? undefined : inner.syncFolder(path)),
-      };
-    }),
   "an old step goes before the new one is there": () =>
     onDisk((inner) => ({
       async makeFolder(path) {
@@ -159,23 +125,6 @@ export const FAULTS: Readonly<Record<string, () => Planted>> = {
         createOnce: async (path, data) => (await unfinished.createOnce(path, data)) || isManifest(path),
       },
     })),
-  "an overwrite in a bucket removes the old manifest first": () =>
-    inBucket((inner) => ({
-      async open(path, mode, byteLength) {
-        if (mode === "create" && isManifest(path)) await inner.remove(path);
-        return inner.open(path, mode, byteLength);
-      },
-    })),
-  "an overwrite in a bucket removes the old shards first": () =>
-    inBucket((inner) => ({
-      async open(path, mode, byteLength) {
-        const step = dirname(path);
-        const others = mode === "create" && isManifest(path) ? await inner.list(step) : [];
-        const isOld = (name: string) => isShard(name) && !name.includes(path.slice(-12));
-        for (const { name } of others) if (isOld(name)) await inner.remove(`${step}/${name}`);
-        return inner.open(path, mode, byteLength);
-      },
-    })),
   "a save in a bucket shows no sign": () =>
     inBucket((_, unfinished) => ({
       unfinished: {
@@ -183,30 +132,8 @@ export const FAULTS: Readonly<Record<string, () => Planted>> = {
         createOnce: async (path, data) => isTemporary(path) || unfinished.createOnce(path, data),
       },
     })),
-  "signs of other saves in a bucket are passed over": () =>
-    inBucket((inner) => {
-      let isSweeping = false;
-      return {
-        async list(path) {
-          const entries = await inner.list(path);
-          const isHidden = isSweeping && !isStep(path);
-          isSweeping = isStep(path);
-          return isHidden ? entries.filter(({ name }) => !isTemporary(name)) : entries;
-        },
-      };
-    }),
   "a folder in a bucket goes with what another save has put there": () =>
     inBucket((inner, unfinished) => ({ unfinished: { ...unfinished, removeEmpty: inner.remove } })),
-  "an old step in a bucket loses its manifest last": () => {
-    const kept = new Set<string>();
-    return inBucket((inner) => ({
-      async remove(path) {
-        if (isManifest(path)) return void kept.add(path);
-        for (const manifest of isTemporary(path) ? kept : []) await inner.remove(manifest);
-        await inner.remove(path);
-      },
-    }));
-  },
   "uploads of the dead are never ended": () =>
     inBucket((_, unfinished) => ({ unfinished: { ...unfinished, discard: nothing } })),
   "ranks are told before the commit": () =>
@@ -229,21 +156,6 @@ export const FAULTS: Readonly<Record<string, () => Planted>> = {
           const late = all.map((own, rank) => (rank > 0 && before.length === all.length ? before[rank] : own));
           before = all;
           return late as typeof all;
-        },
-      };
-    });
-  },
-  "the name of an earlier life is taken for this one's": () => {
-    let before: unknown;
-    return onMessages((inner) => {
-      let number = 0;
-      return {
-        async broadcast(value) {
-          const now = await inner.broadcast(value);
-          if (number++ % 2 || inner.rank === 0) return now;
-          const late = before ?? now;
-          before = now;
-          return late as typeof now;
         },
       };
     });
