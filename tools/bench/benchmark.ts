@@ -13,8 +13,6 @@ export interface Benchmark<Work = object> {
   readonly words: readonly string[];
   readonly work: Work;
   readonly contenders: readonly Contender<Work>[];
-  /** By default as many as fill a short while. */
-  readonly stepsPerRound?: number;
   /** By default a step's milliseconds are shown. */
   readonly rate?: Rate;
 }

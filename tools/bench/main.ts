@@ -7,19 +7,16 @@ import "@opt/kernels-wasm";
 import { listDevices } from "@opt/core";
 import type { Benchmark } from "./benchmark";
 import { machine } from "./machine";
-import { matmuls } from "./matmul";
 import { measure } from "./measure";
-import { mnistEpochs } from "./mnist";
 import { layers } from "./nn/layers";
 import { modelTraining } from "./nn/training";
-import { optimizerSteps } from "./optimizer-steps";
+import { optimizerSteps, smallSteps } from "./optimizer-steps";
 import { markdown, type Report } from "./report";
 import { rowSteps } from "./row-sparse";
-import { smallSteps } from "./small-steps";
 
 const HELP = `npm run bench -- [options]
-  --only <words>      benchmarks that have all these words: optimizers, small (what a step costs by itself), rows, matmul, mnist, layers or
-                      training, a model (cnn, gpt), an optimizer, a size, e.g. --only mnist, --only cnn, --only matmul,512, --only optimizers,AdamW,65536
+  --only <words>      benchmarks that have all these words: optimizers, small (what a step costs by itself), rows, matmul, layers or training,
+                      a model (mnist, cnn, gpt), an optimizer, a size, e.g. --only cnn, --only matmul,512, --only optimizers,AdamW,65536
   --rounds <n>        interleaved rounds (default 15)
   --out <file>        JSON goes to <file>.json, the tables to <file>.md (default runs/bench/report)
   --help
@@ -44,8 +41,6 @@ const benchmarks: Benchmark[] = [
   ...optimizerSteps(devices),
   ...smallSteps(devices),
   ...rowSteps(devices),
-  ...matmuls(devices),
-  ...mnistEpochs(devices),
   ...layers(devices),
   ...modelTraining(devices),
 ];
@@ -58,9 +53,9 @@ if (chosen.length === 0) {
 
 const date = new Date().toISOString().slice(0, 10);
 const report: Report = { machine: machine(), node: process.version, date, tables: [] };
-for (const { title, work, contenders, stepsPerRound, rate } of chosen) {
+for (const { title, work, contenders, rate } of chosen) {
   console.error(title);
-  const measured = await measure(work, contenders, Number(options.rounds), stepsPerRound);
+  const measured = await measure(work, contenders, Number(options.rounds));
   report.tables.push({ title, rate, ...measured });
 }
 const tables = markdown(report);

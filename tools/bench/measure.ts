@@ -21,12 +21,10 @@ const CHECKED_VALUES = 64;
 /** A round of one contender lasts about so long, so that small works are not measured by the clock's grain. */
 const ROUND_MILLISECONDS = 25;
 
-/** A round is `stepsPerRound` steps, or as many as fill a short while. */
 export async function measure<Work>(
   work: Work,
   contenders: readonly Contender<Work>[],
   rounds: number,
-  stepsPerRound?: number,
 ): Promise<WorkReport<Work>> {
   const open: { contender: Contender<Work>; session: Session; steps: number; times: number[] }[] = [];
   const absent: { name: string; reason: string }[] = [];
@@ -41,7 +39,7 @@ export async function measure<Work>(
     let perStep = Number.POSITIVE_INFINITY; // the shortest: who was held up in the last steps would have short rounds
     do perStep = Math.min(perStep, (await entry.session.run(2)) / 2);
     while (performance.now() < end);
-    entry.steps = stepsPerRound ?? Math.max(1, Math.round(ROUND_MILLISECONDS / Math.max(perStep, 1e-3)));
+    entry.steps = Math.max(1, Math.round(ROUND_MILLISECONDS / Math.max(perStep, 1e-3)));
   }
   for (let round = 0; round < rounds; round++) {
     for (const { session, steps, times } of open) {
@@ -71,11 +69,18 @@ async function check(
   }
 }
 
-function summary(name: string, times: readonly number[]): Measurement {
-  const sorted = [...times].sort((a, b) => a - b);
-  const at = (fraction: number) => sorted[Math.floor(fraction * (sorted.length - 1))]!;
-  return { name, median: at(0.5), quartiles: [at(0.25), at(0.75)] };
+/** The value below which a fraction of all are. */
+function quantile(values: readonly number[], fraction: number): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(fraction * (values.length - 1))] ?? Number.NaN;
 }
+
+export const median = (values: readonly number[]) => quantile(values, 0.5);
+
+const summary = (name: string, times: readonly number[]): Measurement => ({
+  name,
+  median: median(times),
+  quartiles: [quantile(times, 0.25), quantile(times, 0.75)],
+});
 
 function pause(milliseconds: number): Promise<void> {
   return new Promise((resolve) => {

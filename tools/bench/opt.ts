@@ -1,37 +1,17 @@
 /** Opt itself, on one of its devices. */
-import { Adadelta } from "@opt/adadelta";
-import { Adafactor } from "@opt/adafactor";
-import { Adagrad } from "@opt/adagrad";
-import { Adam, AdamW } from "@opt/adam-amsgrad";
-import { Adamax } from "@opt/adamax";
-import { ASGD } from "@opt/asgd";
 import { compile, init, type OptimizerClass, parameter, tensor } from "@opt/core";
-import { Lion } from "@opt/lion";
-import { NAdam } from "@opt/nadam";
-import { RAdam } from "@opt/radam";
-import { RMSprop } from "@opt/rmsprop";
-import { Rprop } from "@opt/rprop";
-import { SGD } from "@opt/sgd";
+import * as optim from "@opt/optim";
 import { type Contender, timed } from "./contender";
 import { firstParameters, gradients, type OptimizerName, type OptimizerWork } from "./optimizer-work";
 
-/** Each with its options. */
+const classes = { ...optim };
+
+/** An optimizer and its options. */
 // biome-ignore lint/suspicious/noExplicitAny: each class has options of its own
-export const OPTIMIZERS: Readonly<Record<OptimizerName, readonly [OptimizerClass<any>, object]>> = {
-  AdamW: [AdamW, {}],
-  AMSGrad: [Adam, { amsgrad: true }],
-  NAdam: [NAdam, {}],
-  SGD: [SGD, { momentum: 0.9 }],
-  RMSprop: [RMSprop, {}],
-  Adamax: [Adamax, {}],
-  RAdam: [RAdam, {}],
-  Adagrad: [Adagrad, {}],
-  Adadelta: [Adadelta, {}],
-  ASGD: [ASGD, {}],
-  Rprop: [Rprop, {}],
-  Lion: [Lion, {}],
-  Adafactor: [Adafactor, {}],
-};
+export function optimizerOf(name: OptimizerName): readonly [OptimizerClass<any>, object] {
+  if (name === "AMSGrad") return [classes.Adam, { amsgrad: true }];
+  return [classes[name], name === "SGD" ? { momentum: 0.9 } : {}];
+}
 
 /** The js device takes minutes on the largest work. */
 const LARGEST_ON_JS = 2 ** 21;
@@ -53,7 +33,7 @@ export function opt(deviceName: string, isCompiled = false): Contender<Optimizer
         param.grad = tensor(gradient, place);
         return param;
       });
-      const [Class, options] = OPTIMIZERS[name];
+      const [Class, options] = optimizerOf(name);
       const optimizer = new Class(params, options);
       const compiled = compile(() => optimizer.step());
       const step = isCompiled ? compiled : () => optimizer.step();

@@ -1,4 +1,4 @@
-/** Optimizer steps of Opt beside the memory limit, a plain loop, TF.js, jax-js and PyTorch. */
+/** Optimizer steps of Opt beside the memory limit, C++ loops, TF.js, jax-js and PyTorch. */
 import { availableParallelism } from "node:os";
 import type { Benchmark } from "./benchmark";
 import type { Contender } from "./contender";
@@ -6,15 +6,10 @@ import { jaxJs, optaxInJaxJs, optInJaxJs } from "./hosts/jax-js";
 import { optInTfjs, tfjs } from "./hosts/tfjs";
 import { memoryLimit } from "./limits/memory-limit";
 import { nativeLoop } from "./limits/native-loop";
-import { typedArrayLoop } from "./limits/typed-array-loop";
 import { optOneThread, optProcess } from "./opt-process";
-import type { OptimizerName, OptimizerWork } from "./optimizer-work";
+import { OPTIMIZER_NAMES, type OptimizerWork } from "./optimizer-work";
 import { torch } from "./python/torch-steps";
 
-const OPTIMIZERS: readonly OptimizerName[] = [
-  ...(["AdamW", "AMSGrad", "NAdam", "SGD", "RMSprop", "Adamax", "RAdam"] as const),
-  ...(["Adagrad", "Adadelta", "ASGD", "Rprop", "Lion", "Adafactor"] as const),
-];
 const SHAPES: readonly Omit<OptimizerWork, "optimizer">[] = [
   { tensors: 1, size: 65_536 },
   { tensors: 1, size: 1_048_576 },
@@ -29,6 +24,8 @@ const MATRICES: typeof SHAPES = [
   { tensors: 1000, size: 1000, rows: 25 },
 ];
 
+const torchs = [torch("fused"), torch("foreach"), torch("single")];
+
 export function optimizerSteps(devices: readonly string[]): Benchmark<OptimizerWork>[] {
   const contenders: Contender<OptimizerWork>[] = [
     memoryLimit,
@@ -39,18 +36,15 @@ export function optimizerSteps(devices: readonly string[]): Benchmark<OptimizerW
     nativeLoop(512),
     nativeLoop(512, availableParallelism()),
     optOneThread("cpu1"),
-    typedArrayLoop,
     tfjs,
     ...["wasm", "cpu"].filter((name) => devices.includes(name)).map(optInTfjs),
     jaxJs("wasm"),
     optaxInJaxJs("wasm"),
     optInJaxJs("wasm"),
     optInJaxJs("wasm", "update"),
-    torch("fused"),
-    torch("foreach"),
-    torch("single"),
+    ...torchs,
   ];
-  return OPTIMIZERS.flatMap((optimizer) =>
+  return OPTIMIZER_NAMES.flatMap((optimizer) =>
     (optimizer === "Adafactor" ? MATRICES : SHAPES).map(({ tensors, size, rows }) => {
       const elements = (tensors * size).toLocaleString("en-US");
       return {
@@ -61,4 +55,16 @@ export function optimizerSteps(devices: readonly string[]): Benchmark<OptimizerW
       };
     }),
   );
+}
+
+/** What a step costs before it computes anything: AdamW on tensors of 16 elements, eager and compiled. */
+export function smallSteps(devices: readonly string[]): Benchmark<OptimizerWork>[] {
+  const ours = devices.flatMap((device) => [optProcess(device), optProcess(device, true)]);
+  const contenders = [...ours, tfjs, optInTfjs("wasm"), jaxJs("wasm"), ...torchs];
+  return [1, 10, 100, 1000].map((tensors) => ({
+    title: `AdamW, ${tensors} tensor${tensors === 1 ? "" : "s"} of 16`,
+    words: ["small", "AdamW", `${tensors}x16`],
+    work: { optimizer: "AdamW", tensors, size: 16 },
+    contenders,
+  }));
 }

@@ -1,8 +1,10 @@
 /** The work of the optimizer benchmarks, and the values that every contender begins with. */
 
-export type OptimizerName =
-  | ("AdamW" | "AMSGrad" | "NAdam" | "SGD" | "RMSprop" | "Adamax" | "RAdam")
-  | ("Adagrad" | "Adadelta" | "ASGD" | "Rprop" | "Lion" | "Adafactor");
+export const OPTIMIZER_NAMES = [
+  ...(["AdamW", "AMSGrad", "NAdam", "SGD", "RMSprop", "Adamax", "RAdam"] as const),
+  ...(["Adagrad", "Adadelta", "ASGD", "Rprop", "Lion", "Adafactor"] as const),
+] as const;
+export type OptimizerName = (typeof OPTIMIZER_NAMES)[number];
 
 /** One step over `tensors` parameters of `size` float32 elements each, with default options (SGD: a momentum of 0.9) and gradients that never change. */
 export interface OptimizerWork {

@@ -8,6 +8,7 @@ import "@opt/kernels-cpu";
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { type DType, ExponentialMovingAverage, GradScaler, init, parameter, randn, rowSparse, tensor } from "@opt/core";
 import { enableQ8, enableStochasticRounding } from "@opt/kernels-wasm";
+import { median } from "./measure";
 
 const [ROWS, COLUMNS, PRESENT] = [65_536, 64, 512];
 const ROUNDS = 21;
@@ -88,7 +89,6 @@ for (let round = 0; round < ROUNDS; round++) {
     times[i]!.push((user + system) / 3000);
   }
 }
-const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1]!;
 const plain = median(times[0]!);
 console.log(
   `${ROWS * COLUMNS} parameters on ${device.name}: bytes of each, milliseconds of processor time, beside f32`,

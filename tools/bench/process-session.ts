@@ -3,34 +3,43 @@ import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Session } from "./contender";
 
-interface Answer {
-  readonly milliseconds?: number;
-  readonly values?: number[];
-  readonly error?: string;
+export interface Talk<Answer> {
+  /** @throws what the program answers as its `error`, or that it ended */
+  ask(request: object): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+export function talkTo<Answer>(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Talk<Answer> {
+  const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, ...env } });
+  const exited = new Promise<void>((resolve) => child.once("close", () => resolve()));
+  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return {
+    async ask(request) {
+      child.stdin.write(`${JSON.stringify(request)}\n`);
+      const { value, done } = await answers.next();
+      if (done) throw new Error(`${command} ended`);
+      const answer = JSON.parse(value) as Answer & { readonly error?: string };
+      if (answer.error !== undefined) throw new Error(answer.error);
+      return answer;
+    },
+    close() {
+      child.stdin.end();
+      return exited;
+    },
+  };
 }
 
 export async function openProcess(command: string, args: readonly string[], work: object): Promise<Session | string> {
-  const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
-  const exited = new Promise<void>((resolve) => child.once("close", () => resolve()));
-  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const ask = async (request: object): Promise<Answer> => {
-    child.stdin.write(`${JSON.stringify(request)}\n`);
-    const { value, done } = await answers.next();
-    if (done) throw new Error(`${command} ended`);
-    return JSON.parse(value);
-  };
-  const opened = await ask({ command: "open", ...work });
-  const close = async () => {
-    child.stdin.end();
-    await exited;
-  };
-  if (opened.error !== undefined) {
+  const { ask, close } = talkTo<{ milliseconds: number; values: number[] }>(command, args);
+  try {
+    await ask({ command: "open", ...work });
+  } catch (error) {
     await close();
-    return opened.error;
+    return (error as Error).message;
   }
   return {
-    run: async (steps) => (await ask({ command: "run", steps })).milliseconds!,
-    result: async (count) => (await ask({ command: "result", count })).values!,
+    run: async (steps) => (await ask({ command: "run", steps })).milliseconds,
+    result: async (count) => (await ask({ command: "result", count })).values,
     close,
   };
 }

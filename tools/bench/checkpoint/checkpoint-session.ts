@@ -19,11 +19,13 @@ import "@opt/kernels-cpu";
 import { loadCheckpoint, mergeCheckpoint, reshardCheckpoint, saveCheckpoint, verifyCheckpoint } from "@opt/checkpoint";
 import { init, type Tensor, tensor } from "@opt/core";
 
-const MIB = 1 << 20;
 let folder = "";
 let tensors: Record<string, Tensor> = {};
+let copies: Uint8Array[] = [];
+let held: Uint8Array[] | undefined;
+let lastSave: Promise<unknown> = Promise.resolve();
+let few: Record<string, Tensor> | undefined;
 const at = (name: string) => join(folder, name);
-const step = { step: 1 };
 
 /** Every element of every tensor, in the order of their names. */
 function digest(loaded: Readonly<Record<string, Tensor>>): number {
@@ -46,78 +48,73 @@ async function rawRead(): Promise<void> {
   await file.close();
 }
 
-let copies: Uint8Array[] = [];
-let held: Uint8Array[] | undefined;
-let lastSave: Promise<unknown> = Promise.resolve();
-let few: Record<string, Tensor> | undefined;
-
 /** A hundred thousand tensors of 128 bytes. */
 function small(): Record<string, Tensor> {
-  few ??= Object.fromEntries(
-    Array.from({ length: 100_000 }, (_, i) => [
-      `layer.${i}.weight`,
-      tensor(new Float32Array(32).fill(i), { shape: [8, 4] }),
-    ]),
-  );
+  const one = (i: number) => tensor(new Float32Array(32).fill(i), { shape: [8, 4] });
+  few ??= Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`layer.${i}.weight`, one(i)]));
   return few;
 }
 
-const WORKS: Readonly<Record<string, () => Promise<unknown>>> = {
-  "raw write + fsync": rawWrite,
-  "raw read": rawRead,
-  save: () => saveCheckpoint(at("one"), { ...step, tensors }),
-  "save, 4 ranks": () => saveCheckpoint(at("four"), { ...step, tensors }, { world: 4 }),
-  "load as Tensors": () => loadCheckpoint(at("one")),
-  "load as Tensors, reused memory": () => loadCheckpoint(at("one")),
-  "load into Tensors": () => loadCheckpoint(at("one"), { into: tensors }).then(() => {}),
-  "load as Tensors, no checksums": () => loadCheckpoint(at("one"), { verify: false }),
-  "load, 4 ranks": () => loadCheckpoint(at("four")),
-  verify: () => verifyCheckpoint(at("one")),
-  merge: () => mergeCheckpoint(at("four"), at("merged.safetensors"), { overwrite: true }),
-  "reshard 4 to 2": () => reshardCheckpoint(at("four"), at("two"), { ranks: 2 }),
-  "memory copy, fresh": async () => copies.map((bytes) => bytes.slice()),
-  "memory copy, warm": async () => {
-    held ??= copies.map((bytes) => bytes.slice());
-    for (const [i, bytes] of copies.entries()) held[i]!.set(bytes);
+interface Work {
+  /** In the page cache when it runs. */
+  readonly reads?: string;
+  /** Removed before it runs. */
+  readonly writes?: string;
+  run(): Promise<unknown>;
+}
+
+const save = (writes: string, world?: number): Work => ({
+  writes,
+  run: () => saveCheckpoint(at(writes), { step: 1, tensors }, { world }),
+});
+const load = (reads: string, options?: object): Work => ({ reads, run: () => loadCheckpoint(at(reads), options) });
+
+const WORKS: Readonly<Record<string, Work>> = {
+  "raw write + fsync": { writes: "raw", run: rawWrite },
+  "raw read": { reads: "raw", run: rawRead },
+  save: save("one"),
+  "save, 4 ranks": save("four", 4),
+  "load as Tensors": load("one"),
+  "load as Tensors, reused memory": load("one"),
+  "load into Tensors": { reads: "one", run: () => loadCheckpoint(at("one"), { into: tensors }).then(() => {}) },
+  "load as Tensors, no checksums": load("one", { verify: false }),
+  "load, 4 ranks": load("four"),
+  verify: { reads: "one", run: () => verifyCheckpoint(at("one")) },
+  merge: {
+    ...{ reads: "four", writes: "merged.safetensors" },
+    run: () => mergeCheckpoint(at("four"), at("merged.safetensors"), { overwrite: true }),
   },
-  "async save, until it returns": async () => {
-    const saving = saveCheckpoint(at("async"), { ...step, tensors }, { async: true });
-    lastSave = saving;
-    await saving.copied;
+  "reshard 4 to 2": {
+    ...{ reads: "four", writes: "two" },
+    run: () => reshardCheckpoint(at("four"), at("two"), { ranks: 2 }),
   },
-  "100,000 tensors, 4 ranks: save": () => saveCheckpoint(at("small"), { ...step, tensors: small() }, { world: 4 }),
-  "100,000 tensors, 4 ranks: load": () => loadCheckpoint(at("small")),
-  "100,000 tensors: reshard 4 to 3": () => reshardCheckpoint(at("small"), at("small3"), { ranks: 3 }),
+  "memory copy, fresh": { run: async () => copies.map((bytes) => bytes.slice()) },
+  "memory copy, warm": {
+    async run() {
+      held ??= copies.map((bytes) => bytes.slice());
+      for (const [i, bytes] of copies.entries()) held[i]!.set(bytes);
+    },
+  },
+  "async save, until it returns": {
+    writes: "async",
+    async run() {
+      const saving = saveCheckpoint(at("async"), { step: 1, tensors }, { async: true });
+      lastSave = saving;
+      await saving.copied;
+    },
+  },
+  "100,000 tensors, 4 ranks: save": {
+    writes: "small",
+    run: () => saveCheckpoint(at("small"), { step: 1, tensors: small() }, { world: 4 }),
+  },
+  "100,000 tensors, 4 ranks: load": load("small"),
+  "100,000 tensors: reshard 4 to 3": {
+    ...{ reads: "small", writes: "small3" },
+    run: () => reshardCheckpoint(at("small"), at("small3"), { ranks: 3 }),
+  },
 };
 
-/** What a work writes; removed before it runs. */
-const WRITES: Readonly<Record<string, string>> = {
-  "raw write + fsync": "raw",
-  save: "one",
-  "save, 4 ranks": "four",
-  merge: "merged.safetensors",
-  "reshard 4 to 2": "two",
-  "async save, until it returns": "async",
-  "100,000 tensors, 4 ranks: save": "small",
-  "100,000 tensors: reshard 4 to 3": "small3",
-};
-
-/** What a work reads; in the page cache when it runs. */
-const READS: Readonly<Record<string, string>> = {
-  "raw read": "raw",
-  "load as Tensors": "one",
-  "load as Tensors, reused memory": "one",
-  "load into Tensors": "one",
-  "load as Tensors, no checksums": "one",
-  "load, 4 ranks": "four",
-  verify: "one",
-  merge: "four",
-  "reshard 4 to 2": "four",
-  "100,000 tensors, 4 ranks: load": "small",
-  "100,000 tensors: reshard 4 to 3": "small",
-};
-
-const piece = new Uint8Array(MIB);
+const piece = new Uint8Array(1 << 20);
 
 /** Reads a file, or every file of a folder. */
 function readThrough(path: string): void {
@@ -139,54 +136,50 @@ function loadedBy(result: unknown): Tensor[] {
 const status = (field: string) =>
   Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync("/proc/self/status", "utf8"))![1]) / 1024;
 
-interface Request {
-  readonly command: "open" | "check" | "prepare" | "run";
-  readonly device?: string;
-  readonly folder?: string;
-  readonly source?: string;
-  readonly path?: string;
-  readonly name?: string;
-}
+type Request = Readonly<Record<"folder" | "name", string> & { device?: string; source?: string }>;
 
-async function answer(request: Request): Promise<object> {
-  if (request.command === "open") {
-    const { name: device } = await init(request.device);
-    folder = request.folder!;
+const COMMANDS: Readonly<Record<string, (request: Request) => Promise<object>>> = {
+  async open({ folder: chosen, device: wanted, source }) {
+    const { name: device } = await init(wanted);
+    folder = chosen;
     mkdirSync(folder, { recursive: true });
-    if (request.source === undefined) return { device };
-    const { tensors: made } = await loadCheckpoint(request.source);
-    tensors = made;
+    if (source === undefined) return { device };
+    ({ tensors } = await loadCheckpoint(source));
     copies = Object.values(tensors).map((one) => one.bytesSync());
     globalThis.gc?.();
     return { device };
-  }
-  if (request.command === "check") {
-    const { tensors: read } = await loadCheckpoint(at(request.path!));
+  },
+  async check({ name }) {
+    const { tensors: read } = await loadCheckpoint(at(name));
     const isEqual = digest(read) === digest(tensors);
     for (const one of Object.values(read)) one.dispose();
     return { isEqual };
-  }
-  if (request.command === "prepare") {
-    if (request.name!.startsWith("100,000")) small();
-    if (WRITES[request.name!]) rmSync(at(WRITES[request.name!]!), { recursive: true, force: true });
-    if (READS[request.name!]) readThrough(at(READS[request.name!]!));
+  },
+  async prepare({ name }) {
+    const { reads, writes } = WORKS[name]!;
+    if (name.startsWith("100,000")) small();
+    if (writes !== undefined) rmSync(at(writes), { recursive: true, force: true });
+    if (reads !== undefined) readThrough(at(reads));
     globalThis.gc?.();
     await setTimeout(100); // a thread of the engine gives memory back
     return {};
-  }
-  const work = WORKS[request.name!]!;
-  const quiet = status("VmRSS");
-  writeFileSync("/proc/self/clear_refs", "5");
-  const [start, cpu] = [performance.now(), process.cpuUsage()];
-  const result = await work();
-  const milliseconds = performance.now() - start;
-  const { user, system } = process.cpuUsage(cpu);
-  const peak = status("VmHWM");
-  await lastSave;
-  for (const one of loadedBy(result)) one.dispose();
-  return { milliseconds, cpu: (user + system) / 1000, peak: peak - quiet, whole: peak };
-}
+  },
+  async run({ name }) {
+    const quiet = status("VmRSS");
+    writeFileSync("/proc/self/clear_refs", "5");
+    const [start, before] = [performance.now(), process.cpuUsage()];
+    const result = await WORKS[name]!.run();
+    const milliseconds = performance.now() - start;
+    const { user, system } = process.cpuUsage(before);
+    const peak = status("VmHWM");
+    await lastSave;
+    for (const one of loadedBy(result)) one.dispose();
+    return { milliseconds, cpu: (user + system) / 1000, peak: peak - quiet };
+  },
+};
 
 for await (const line of createInterface({ input: process.stdin })) {
-  console.log(JSON.stringify(await answer(JSON.parse(line)).catch((error: Error) => ({ error: error.stack }))));
+  const request = JSON.parse(line);
+  const answer = COMMANDS[request.command]!(request).catch((error: Error) => ({ error: error.stack }));
+  console.log(JSON.stringify(await answer));
 }

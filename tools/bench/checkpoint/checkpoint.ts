@@ -12,15 +12,16 @@
  * Before each timed run of either side what it reads is in the page cache, which some machines clear of files after half a minute, and the
  * disk has nothing left to write, of what was removed either.
  */
-import { spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { loadavg } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { createInterface } from "node:readline";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { build } from "esbuild";
+import { machine } from "../machine";
+import { median } from "../measure";
+import { type Talk, talkTo } from "../process-session";
 import { planningSeconds } from "./checkpoint-plan";
 
 const HELP = `OPT_TORCH_PYTHON=<python with torch> tsx --conditions=@opt/source tools/bench/checkpoint/checkpoint.ts [options]
@@ -45,58 +46,33 @@ const { values: options } = parseArgs({
     help: { type: "boolean", default: false },
   },
 });
-const python = process.env.OPT_TORCH_PYTHON;
-if (options.help || !python) {
+const python = process.env.OPT_TORCH_PYTHON ?? "";
+if (options.help || python === "") {
   console.log(HELP);
   process.exit(options.help ? 0 : 2);
 }
-
+const [mib, rounds] = [Number(options.mib), Number(options.rounds)];
 const only = new RegExp(options.only);
-
-interface Session {
-  ask(request: object): Promise<Answer>;
-  close(): void;
-}
+const device = options.device ? { device: options.device } : {};
 
 interface Answer {
-  readonly error?: string;
-  readonly works?: readonly string[];
-  readonly torch?: string;
-  readonly device?: string;
-  readonly isEqual?: boolean;
+  readonly works: readonly string[];
+  readonly torch: string;
+  readonly device: string;
+  readonly isEqual: boolean;
   readonly milliseconds: number;
   /** Processor time of all threads, in milliseconds: what a busy machine changes least. */
   readonly cpu: number;
   /** MiB beyond what the process held before. */
   readonly peak: number;
 }
-
-function session(command: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): Session {
-  const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, ...env } });
-  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  return {
-    async ask(request) {
-      child.stdin.write(`${JSON.stringify(request)}\n`);
-      const { value, done } = await answers.next();
-      if (done) throw new Error(`${command} ended`);
-      const answer = JSON.parse(value) as Answer;
-      if (answer.error !== undefined) throw new Error(answer.error);
-      return answer;
-    },
-    close: () => child.stdin.end(),
-  };
-}
+type Who = Talk<Answer>;
 
 const LEAVE = `
 import mmap
-memory = mmap.mmap(-1, ${3 * Number(options.mib) * 2 ** 20}, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+memory = mmap.mmap(-1, ${3 * mib * 2 ** 20}, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 memory.madvise(mmap.MADV_HUGEPAGE)
 for at in range(0, len(memory), 4096): memory[at] = 1`;
-
-/** The machine has memory that nobody uses, in pages of any size. */
-function leaveMemory(): void {
-  spawnSync(python!, ["-S", "-c", LEAVE], { stdio: "inherit" });
-}
 
 /** MiB that may still wait to be written: other programs write, too. */
 const SETTLED = 16;
@@ -114,25 +90,23 @@ async function settle(): Promise<void> {
   await setTimeout(200); // blocks of removed files are discarded after the journal says so
 }
 
-/** Milliseconds that all processors have worked since the machine began, for whomever. */
-function busy(): number {
-  const [, user, nice, system, , , irq, softirq] = readFileSync("/proc/stat", "utf8").split(/\s+/).map(Number);
-  return 10 * (user! + nice! + system! + irq! + softirq!);
-}
+const results = new Map<string, Answer[]>();
 
-/** Of all timed runs together, in milliseconds. */
-const during = { wall: 0, others: 0 };
-
-/** One timed run of a work, after what it writes was removed, what it reads was read, and the machine has settled. */
-async function timed(who: Session, name: string, isFresh = false): Promise<Answer> {
+/** A timed run of a work. `isFresh`: the machine has memory that nobody uses, in pages of any size. */
+async function run(who: Who, name: string, title = name, isFresh = false): Promise<void> {
+  if (!only.test(title)) return;
   await who.ask({ command: "prepare", name });
   await settle();
-  if (isFresh) leaveMemory();
-  const before = busy();
+  if (isFresh) spawnSync(python, ["-S", "-c", LEAVE], { stdio: "inherit" });
   const answer = await who.ask({ command: "run", name });
-  during.wall += answer.milliseconds;
-  during.others += busy() - before - answer.cpu;
-  return answer;
+  results.set(title, [...(results.get(title) ?? []), answer]);
+}
+
+async function warm(who: Who, names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    await who.ask({ command: "prepare", name });
+    await who.ask({ command: "run", name });
+  }
 }
 
 mkdirSync(options.folder, { recursive: true });
@@ -142,32 +116,21 @@ const workspace = fileURLToPath(new URL("../../../runs/", import.meta.url));
 mkdirSync(workspace, { recursive: true });
 const program = join(mkdtempSync(join(workspace, "session-")), "session.mjs");
 await build({
-  entryPoints: [new URL("./checkpoint-session.ts", import.meta.url).pathname],
-  bundle: true,
-  platform: "node",
-  format: "esm",
+  entryPoints: [fileURLToPath(new URL("./checkpoint-session.ts", import.meta.url))],
+  ...{ bundle: true, platform: "node", format: "esm", logLevel: "error" },
   conditions: ["@opt/source"],
   external: ["h5wasm"],
   outfile: program,
   // Some libraries still call require.
   banner: { js: 'import { createRequire as make } from "node:module"; const require = make(import.meta.url);' },
-  logLevel: "error",
 });
 
 const SMALL = "100,000 tensors";
 /** In the order of a round: who writes what another work reads comes first. */
 const OURS = [
-  ...["raw write + fsync", "save", "save, 4 ranks"],
-  ...[
-    "raw read",
-    "load as Tensors, reused memory",
-    "load as Tensors, no checksums",
-    "load into Tensors",
-    "load, 4 ranks",
-    "verify",
-    "merge",
-    "reshard 4 to 2",
-  ],
+  ...["raw write + fsync", "save", "save, 4 ranks", "raw read"],
+  ...["load as Tensors, reused memory", "load as Tensors, no checksums", "load into Tensors", "load, 4 ranks"],
+  ...["verify", "merge", "reshard 4 to 2"],
 ];
 const OURS_SMALL = [`${SMALL}, 4 ranks: save`, `${SMALL}, 4 ranks: load`, `${SMALL}: reshard 4 to 3`];
 const ASYNC = "async save, until it returns";
@@ -176,167 +139,129 @@ const NEW = { ours: "load as Tensors", theirs: "safetensors load_file, copied" }
 /** Keeps what is freed, whatever its size: without it the C library gives some of it back. */
 const REUSE = { MALLOC_MMAP_THRESHOLD_: `${32 << 20}`, MALLOC_TRIM_THRESHOLD_: `${2 ** 40}` };
 /** Memory that is new to the process costs a fault for each page, twice the copy itself: both copies get the one kind, or the other. */
-const KINDS: readonly { copy: string; kind: string; env: Readonly<Record<string, string>> }[] = [
-  { copy: "memory copy, fresh", kind: "fresh", env: { MALLOC_MMAP_THRESHOLD_: "65536" } },
-  { copy: "memory copy, warm", kind: "warm", env: REUSE },
-];
+const KINDS = [
+  { kind: "fresh", env: { MALLOC_MMAP_THRESHOLD_: "65536" } },
+  { kind: "warm", env: REUSE },
+] as const;
 /** What others wrote and we can read. */
 const CHECKED = ["one", "four", "two", "merged.safetensors", "torch.pt", "dcp", "st.safetensors"];
 
-const results = new Map<string, Answer[]>();
-const opened: Session[] = [];
-try {
-  const source = join(folder, "source.pt");
-  const theirProgram = new URL("./checkpoint_session.py", import.meta.url).pathname;
-  const theirs = session(python, [theirProgram]);
-  const ours = session(process.execPath, ["--expose-gc", program]);
-  opened.push(theirs, ours);
-  const count = Math.ceil(Number(options.mib) / 4);
-  const { works = [], torch } = await theirs.ask({ command: "open", folder, count, source });
-  const device = options.device ? { device: options.device } : {};
-  const { device: used } = await ours.ask({ command: "open", folder, source, ...device });
-  rmSync(source);
-  const run = async (who: Session, name: string, title = name, isFresh = false) => {
-    if (!only.test(title)) return;
-    const answer = await timed(who, name, isFresh);
-    results.set(title, [...(results.get(title) ?? []), answer]);
-  };
-  const hasSafetensors = works.some((one) => one.startsWith("safetensors"));
-  const reusing = session(python, [theirProgram], REUSE);
-  opened.push(reusing);
-  await reusing.ask({ command: "open", folder, count: 0 });
-  /** Each in a new process, closed again. */
-  const runNew = async () => {
-    if (!only.test(`${NEW.ours}, new memory`)) return;
-    for (const [who, name] of [
-      [session(process.execPath, ["--expose-gc", program]), NEW.ours],
-      ...(hasSafetensors ? [[session(python, [theirProgram]), NEW.theirs] as const] : []),
-    ] as const) {
-      opened.push(who);
-      await who.ask({ command: "open", folder, count: 0, ...device });
-      await run(who, name, `${name}, new memory`, true);
-      who.close();
-    }
-  };
-  const [large, small] = [works.filter((one) => !one.startsWith(SMALL)), works.filter((one) => one.startsWith(SMALL))];
-  // The first round warms up, and what it wrote is compared.
-  const warm = async (who: Session, name: string) => {
-    await who.ask({ command: "prepare", name });
-    await who.ask({ command: "run", name });
-  };
-  for (const name of large) await warm(theirs, name);
-  for (const name of OURS) await warm(ours, name);
-  if (hasSafetensors) await warm(reusing, NEW.theirs);
-  for (const path of CHECKED) {
-    if (path === "st.safetensors" && !hasSafetensors) continue;
-    const { isEqual } = await ours.ask({ command: "check", path });
-    if (!isEqual) throw new Error(`${path} does not hold what was saved`);
-  }
-  for (let round = 0; round < Number(options.rounds); round++) {
-    for (const name of large) await run(theirs, name);
-    for (const name of OURS) await run(ours, name);
-    if (hasSafetensors) await run(reusing, NEW.theirs, `${NEW.theirs}, reused memory`);
-    await runNew();
-  }
-  for (let round = 0; round < Number(options.few); round++) {
-    for (const name of small) await run(theirs, name);
-    for (const name of OURS_SMALL) await run(ours, name);
-  }
-  ours.close();
-  for (const { copy, kind, env } of KINDS) {
-    const copying = session(process.execPath, ["--expose-gc", program], env);
-    opened.push(copying);
-    await copying.ask({ command: "open", folder, source: join(folder, "one"), ...device });
-    for (let round = -1; round < Number(options.rounds); round++) {
-      for (const [name, title] of [
-        [copy, copy],
-        [ASYNC, `${ASYNC}, ${kind}`],
-      ] as const) {
-        if (!only.test(title)) continue;
-        const one = await timed(copying, name, kind === "fresh");
-        if (round >= 0) results.set(title, [...(results.get(title) ?? []), one]);
-      }
-    }
-    copying.close();
-  }
-  report(torch ?? "", used ?? "");
-} finally {
-  for (const one of opened) one.close();
-  for (const one of [folder, dirname(program)]) rmSync(one, { recursive: true, force: true });
+const opened: Who[] = [];
+async function openSession(side: "ours" | "theirs", request: object, env: NodeJS.ProcessEnv = {}) {
+  const theirProgram = fileURLToPath(new URL("./checkpoint_session.py", import.meta.url));
+  const who: Who =
+    side === "ours"
+      ? talkTo(process.execPath, ["--expose-gc", program], env)
+      : talkTo(python, ["-B", theirProgram], env);
+  opened.push(who);
+  return { who, about: await who.ask({ command: "open", folder, count: 0, ...device, ...request }) };
 }
 
-function report(torch: string, device: string): void {
-  const median = (list: readonly number[]) => [...list].sort((a, b) => a - b)[list.length >> 1] ?? Number.NaN;
-  const of = (name: string, what: "milliseconds" | "cpu" | "peak" = "milliseconds") =>
-    median((results.get(name) ?? []).map((one) => one[what]));
-  const data = Number(options.mib);
-  /** Other programs only ever lengthen a run. */
-  const least = (name: string) => Math.min(...results.get(name)!.map(({ milliseconds }) => milliseconds));
-  const rows: [title: string, ratio: number, limit: number | undefined, spread?: readonly number[]][] = [];
-  const compare = (a: string, b: string, limit?: number) => {
-    const [ours, theirs] = [results.get(a), results.get(b)];
-    if (!ours || !theirs) return;
-    const rounds = ours.map(({ milliseconds }, i) => milliseconds / theirs[i]!.milliseconds).sort((x, y) => x - y);
-    rows.push([`${a} / ${b}`, of(a) / of(b), limit, [median(rounds), rounds[0]!, rounds.at(-1)!, least(a) / least(b)]]);
-    rows.push(["  processor time", of(a, "cpu") / of(b, "cpu"), undefined]);
-  };
-  compare("save", "safetensors save_file + fsync", 1.15);
-  compare("save", "raw write + fsync");
-  compare("save", "torch.save + fsync");
-  compare("save", "DCP save");
-  for (const kind of ["new memory", "reused memory"]) compare(`${NEW.ours}, ${kind}`, `${NEW.theirs}, ${kind}`, 1.5);
-  compare("load into Tensors", "safetensors load_file + load_state_dict");
-  compare("load as Tensors, reused memory", "safetensors load_file, touched");
-  compare("load as Tensors, reused memory", "torch.load");
-  compare("load into Tensors", "DCP load");
-  rows.push(["load as Tensors: peak / data", of("load as Tensors, new memory", "peak") / data, 1.2]);
-  compare("verify", "raw read");
-  compare("merge", "DCP merge + fsync", 0.4);
-  compare("merge", "DCP merge");
-  compare("merge", "raw write + fsync");
-  for (const { copy, kind } of KINDS) compare(`${ASYNC}, ${kind}`, copy, 1.2);
-  const seconds: [string, number, number][] = [
-    [`${SMALL}, 4 ranks: save`, of(`${SMALL}, 4 ranks: save`) / 1000, 6],
-    [`${SMALL}, 4 ranks: load`, of(`${SMALL}, 4 ranks: load`) / 1000, 6],
-    [`${SMALL}: reshard 4 to 3`, of(`${SMALL}: reshard 4 to 3`) / 1000, 10],
-  ];
-  const planning = planningSeconds();
-  const table = Object.fromEntries(
-    [...results.keys()].map((name) => [
-      name,
-      { seconds: of(name) / 1000, least: least(name) / 1000, cpu: of(name, "cpu") / 1000, peakMiB: of(name, "peak") },
-    ]),
-  );
-  const load = loadavg().map((one) => one.toFixed(1));
-  const written = {
-    mib: data,
-    rounds: Number(options.rounds),
-    node: process.version,
-    torch,
-    device,
-    load,
-    others: during.others / during.wall,
-    table,
-    rows,
-    seconds,
-  };
-  mkdirSync(dirname(options.out), { recursive: true });
-  writeFileSync(options.out, `${JSON.stringify({ ...written, planning }, null, 1)}\n`);
-  console.log(
-    `${data} MiB, ${options.rounds} rounds, Node ${process.version}, device ${device}, PyTorch ${torch}, load ${load.join(" ")}; others, and the system for itself, kept ${(during.others / during.wall).toFixed(2)} processors busy\n`,
-  );
-  for (const [name, { seconds: s, least, cpu, peakMiB }] of Object.entries(table))
-    console.log(
-      `${name.padEnd(50)} ${s.toFixed(3)} s (least ${least.toFixed(3)} s), processors ${cpu.toFixed(3)} s, peak +${peakMiB.toFixed(0)} MiB`,
-    );
-  console.log();
-  const bound = (limit: number | undefined) => (limit === undefined ? "" : ` (must hold: ${limit})`);
-  for (const [title, ratio, limit, spread] of rows.filter(([, ratio]) => !Number.isNaN(ratio))) {
-    const [middle, from, to, ofLeast] = spread?.map((one) => one.toFixed(2)) ?? [];
-    const between = spread ? `, in single rounds ${middle} (${from} to ${to}), of the shortest runs ${ofLeast}` : "";
-    console.log(`${title.padEnd(66)} ${ratio.toFixed(2)}${between}${bound(limit)}`);
+/** Each in a new process, closed again. */
+async function runNew(side: "ours" | "theirs"): Promise<void> {
+  const title = `${NEW[side]}, new memory`;
+  if (!only.test(title)) return;
+  const { who } = await openSession(side, {});
+  await run(who, NEW[side], title, true);
+  await who.close();
+}
+
+async function measureAll(): Promise<string> {
+  const source = join(folder, "source.pt");
+  const theirs = await openSession("theirs", { count: Math.ceil(mib / 4), source });
+  const { who: ours, about } = await openSession("ours", { source });
+  rmSync(source);
+  const { works } = theirs.about;
+  const reusing = works.includes(NEW.theirs) ? (await openSession("theirs", {}, REUSE)).who : undefined;
+  // The first round warms up, and what it wrote is compared.
+  await warm(theirs.who, works);
+  await warm(ours, OURS);
+  if (reusing) await warm(reusing, [NEW.theirs]);
+  for (const name of CHECKED) {
+    if (name === "st.safetensors" && !reusing) continue;
+    const { isEqual } = await ours.ask({ command: "check", name });
+    if (!isEqual) throw new Error(`${name} does not hold what was saved`);
   }
-  const plan = ["planning 4096 to 3072 ranks, 2,000 tensors", planning, 5] as const;
-  for (const [title, s, limit] of [...seconds.filter(([, s]) => !Number.isNaN(s)), plan])
-    console.log(`${title.padEnd(66)} ${s.toFixed(2)} s${bound(limit)}`);
+  for (let round = 0; round < rounds; round++) {
+    for (const name of works) await run(theirs.who, name);
+    for (const name of OURS) await run(ours, name);
+    if (reusing) await run(reusing, NEW.theirs, `${NEW.theirs}, reused memory`);
+    await runNew("ours");
+    if (reusing) await runNew("theirs");
+  }
+  for (let round = 0; round < Number(options.few); round++) for (const name of OURS_SMALL) await run(ours, name);
+  await ours.close();
+  for (const { kind, env } of KINDS) {
+    const { who } = await openSession("ours", { source: join(folder, "one") }, env);
+    await warm(who, [`memory copy, ${kind}`, ASYNC]);
+    for (let round = 0; round < rounds; round++) {
+      await run(who, `memory copy, ${kind}`, undefined, kind === "fresh");
+      await run(who, ASYNC, `${ASYNC}, ${kind}`, kind === "fresh");
+    }
+    await who.close();
+  }
+  return `${mib} MiB, ${rounds} rounds, Node ${process.version}, device ${about.device}, PyTorch ${theirs.about.torch}, ${machine()}`;
+}
+
+const of = (name: string, what: "milliseconds" | "cpu" | "peak" = "milliseconds") =>
+  median((results.get(name) ?? []).map((one) => one[what]));
+
+/** What is divided by what, and what the ratio must not exceed. */
+const RATIOS: readonly (readonly [ours: string, theirs: string, limit?: number])[] = [
+  ["save", "safetensors save_file + fsync", 1.15],
+  ["save", "raw write + fsync"],
+  ["save", "torch.save + fsync"],
+  ["save", "DCP save"],
+  [`${NEW.ours}, new memory`, `${NEW.theirs}, new memory`, 1.5],
+  [`${NEW.ours}, reused memory`, `${NEW.theirs}, reused memory`, 1.5],
+  ["load into Tensors", "safetensors load_file + load_state_dict"],
+  ["load as Tensors, reused memory", "safetensors load_file, touched"],
+  ["load as Tensors, reused memory", "torch.load"],
+  ["load into Tensors", "DCP load"],
+  ["verify", "raw read"],
+  ["merge", "DCP merge + fsync", 0.4],
+  ["merge", "raw write + fsync"],
+  [`${ASYNC}, fresh`, "memory copy, fresh", 1.2],
+  [`${ASYNC}, warm`, "memory copy, warm", 1.2],
+];
+
+function report(title: string): void {
+  const table = [...results.keys()].map((name) => ({
+    name,
+    seconds: of(name) / 1000,
+    // Other programs only ever lengthen a run.
+    least: Math.min(...results.get(name)!.map(({ milliseconds }) => milliseconds)) / 1000,
+    cpu: of(name, "cpu") / 1000,
+    peakMiB: of(name, "peak"),
+  }));
+  const rows: (readonly [title: string, value: number, limit?: number])[] = [
+    ...RATIOS.flatMap(([a, b, limit]) => [
+      [`${a} / ${b}`, of(a) / of(b), limit] as const,
+      ["  processor time", of(a, "cpu") / of(b, "cpu")] as const,
+    ]),
+    ["load as Tensors: peak / data", of("load as Tensors, new memory", "peak") / mib, 1.2],
+    [`${OURS_SMALL[0]}, seconds`, of(OURS_SMALL[0]!) / 1000, 6],
+    [`${OURS_SMALL[1]}, seconds`, of(OURS_SMALL[1]!) / 1000, 6],
+    [`${OURS_SMALL[2]}, seconds`, of(OURS_SMALL[2]!) / 1000, 10],
+    ["planning 4096 to 3072 ranks, 2,000 tensors, seconds", planningSeconds(), 5],
+  ];
+  mkdirSync(dirname(options.out), { recursive: true });
+  writeFileSync(options.out, `${JSON.stringify({ title, table, rows }, null, 1)}\n`);
+  console.log(`${title}\n`);
+  for (const { name, seconds, least, cpu, peakMiB } of table) {
+    const times = [seconds, least, cpu].map((time) => time.toFixed(3));
+    console.log(
+      `${name.padEnd(50)} ${times[0]} s (least ${times[1]} s), processors ${times[2]} s, peak +${peakMiB.toFixed(0)} MiB`,
+    );
+  }
+  console.log();
+  for (const [name, value, limit] of rows.filter(([, value]) => !Number.isNaN(value)))
+    console.log(`${name.padEnd(70)} ${value.toFixed(2)}${limit === undefined ? "" : ` (must hold: ${limit})`}`);
+}
+
+try {
+  report(await measureAll());
+} finally {
+  await Promise.all(opened.map((who) => who.close()));
+  for (const one of [folder, dirname(program)]) rmSync(one, { recursive: true, force: true });
 }

@@ -14,33 +14,18 @@ try:
 except ImportError:
     save_file = None
 
-folder, tensors, few, model, base = "", {}, {}, None, 0.0
+folder, tensors, model, base = "", {}, None, 0.0
 
 
 def at(name):
     return os.path.join(folder, name)
 
 
-def sync(path):
-    handle = os.open(path, os.O_RDONLY)
+def synced(path, result=None):
+    """What ours promises, too: others leave the file to the system."""
+    handle = os.open(at(path), os.O_RDONLY)
     os.fsync(handle)
     os.close(handle)
-
-
-def torch_save():
-    torch.save(tensors, at("torch.pt"))
-    sync(at("torch.pt"))
-
-
-def safetensors_save(what, name):
-    save_file(what, at(name))
-    sync(at(name))
-
-
-def dcp_merge_durable():
-    """What ours promises, too: torch.save leaves the file to the system."""
-    dcp_to_torch_save(at("dcp"), at("merged.pt"))
-    sync(at("merged.pt"))
 
 
 def dcp_load():
@@ -76,44 +61,22 @@ def load_into():
     model.load_state_dict(load_file(at("st.safetensors")))
 
 
+# Each with what it reads, which is in the page cache when it runs, and what it writes, which is removed before.
 WORKS = {
-    "torch.save + fsync": torch_save,
-    "torch.load": lambda: torch.load(at("torch.pt")),
-    "DCP save": lambda: dcp.save(tensors, checkpoint_id=at("dcp")),
-    "DCP load": dcp_load,
-    "DCP merge": lambda: dcp_to_torch_save(at("dcp"), at("merged.pt")),
-    "DCP merge + fsync": dcp_merge_durable,
-    "clone": lambda: copied(tensors),
+    "torch.save + fsync": (None, "torch.pt", lambda: synced("torch.pt", torch.save(tensors, at("torch.pt")))),
+    "torch.load": ("torch.pt", None, lambda: torch.load(at("torch.pt"))),
+    "DCP save": (None, "dcp", lambda: dcp.save(tensors, checkpoint_id=at("dcp"))),
+    "DCP load": ("dcp", None, dcp_load),
+    "DCP merge + fsync": ("dcp", "merged.pt", lambda: synced("merged.pt", dcp_to_torch_save(at("dcp"), at("merged.pt")))),
 }
 if save_file is not None:
+    st = "st.safetensors"
     WORKS |= {
-        "safetensors save_file + fsync": lambda: safetensors_save(tensors, "st.safetensors"),
-        "safetensors load_file": lambda: load_file(at("st.safetensors")),
-        "safetensors load_file, touched": lambda: touched(load_file(at("st.safetensors"))),
-        "safetensors load_file + load_state_dict": load_into,
-        "safetensors load_file, copied": lambda: copied(load_file(at("st.safetensors"))),
-        "100,000 tensors: safetensors save_file + fsync": lambda: safetensors_save(few, "few.safetensors"),
-        "100,000 tensors: safetensors load_file": lambda: load_file(at("few.safetensors")),
+        "safetensors save_file + fsync": (None, st, lambda: synced(st, save_file(tensors, at(st)))),
+        "safetensors load_file, touched": (st, None, lambda: touched(load_file(at(st)))),
+        "safetensors load_file + load_state_dict": (st, None, load_into),
+        "safetensors load_file, copied": (st, None, lambda: copied(load_file(at(st)))),
     }
-WRITES = {
-    "torch.save + fsync": "torch.pt",
-    "DCP save": "dcp",
-    "DCP merge": "merged.pt",
-    "DCP merge + fsync": "merged.pt",
-    "safetensors save_file + fsync": "st.safetensors",
-    "100,000 tensors: safetensors save_file + fsync": "few.safetensors",
-}
-READS = {
-    "torch.load": "torch.pt",
-    "DCP load": "dcp",
-    "DCP merge": "dcp",
-    "DCP merge + fsync": "dcp",
-    "safetensors load_file": "st.safetensors",
-    "safetensors load_file, touched": "st.safetensors",
-    "safetensors load_file + load_state_dict": "st.safetensors",
-    "safetensors load_file, copied": "st.safetensors",
-    "100,000 tensors: safetensors load_file": "few.safetensors",
-}
 
 
 def status(field):
@@ -130,41 +93,41 @@ def read_through(path):
                 pass
 
 
-def prepare(name):
-    """What the work is to write is gone, what it needs is made, what it reads is in the page cache."""
-    if name.startswith("100,000") and not few:
-        few.update({f"layer.{i}.weight": torch.full((8, 4), float(i)) for i in range(100_000)})
-    if name in WRITES:
-        path = at(WRITES[name])
-        shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) else os.path.exists(path) and os.remove(path)
-    if name in READS:
-        read_through(at(READS[name]))
+def open_works(request):
+    global folder, tensors, base
+    folder = request["folder"]
+    os.makedirs(folder, exist_ok=True)
+    made = [torch.arange(1 << 20, dtype=torch.float32).reshape(1024, 1024).sin() + i for i in range(request["count"])]
+    tensors = {f"layer.{i}.weight": tensor for i, tensor in enumerate(made)}
+    if "source" in request:
+        torch.save(tensors, request["source"])
+    base = status("VmRSS")
+    return {"works": list(WORKS), "torch": torch.__version__}
+
+
+def prepare(request):
+    reads, writes, _ = WORKS[request["name"]]
+    if writes and os.path.isdir(at(writes)):
+        shutil.rmtree(at(writes))
+    elif writes and os.path.exists(at(writes)):
+        os.remove(at(writes))
+    if reads:
+        read_through(at(reads))
     return {}
 
 
-def run(name):
+def run(request):
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
-    cpu = time.process_time()
-    start = time.perf_counter()
-    kept = WORKS[name]()
+    cpu, start = time.process_time(), time.perf_counter()
+    kept = WORKS[request["name"]][2]()
     milliseconds = 1000 * (time.perf_counter() - start)
     answer = {"milliseconds": milliseconds, "cpu": 1000 * (time.process_time() - cpu), "peak": status("VmHWM") - base}
     del kept
     return answer
 
 
+COMMANDS = {"open": open_works, "prepare": prepare, "run": run}
 for line in sys.stdin:
     request = json.loads(line)
-    if request["command"] == "open":
-        folder = request["folder"]
-        os.makedirs(folder, exist_ok=True)
-        made = [torch.arange(1 << 20, dtype=torch.float32).reshape(1024, 1024).sin() + i for i in range(request["count"])]
-        tensors = {f"layer.{i}.weight": tensor for i, tensor in enumerate(made)}
-        if "source" in request:
-            torch.save(tensors, request["source"])
-        base = status("VmRSS")
-        print(json.dumps({"works": list(WORKS), "torch": torch.__version__}), flush=True)
-    else:
-        work = prepare if request["command"] == "prepare" else run
-        print(json.dumps(work(request["name"])), flush=True)
+    print(json.dumps(COMMANDS[request["command"]](request)), flush=True)

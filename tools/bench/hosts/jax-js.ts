@@ -2,7 +2,7 @@
 import { blockUntilReady, type Device, defaultDevice, init, jit, numpy as np, tree } from "@jax-js/jax";
 import { applyUpdates, gradientTransformation } from "@opt/jax-js";
 import { type Contender, timed } from "../contender";
-import { OPTIMIZERS } from "../opt";
+import { optimizerOf } from "../opt";
 import { firstParameters, gradients, type OptimizerWork } from "../optimizer-work";
 
 type Trees = np.Array[];
@@ -53,7 +53,7 @@ function contender<State>(
 /** Opt's rule in jax-js' arrays: new parameters at once, or updates that are then added. */
 export const optInJaxJs = (device: Device, way: "step" | "update" = "step") =>
   contender(`opt in jax-js, ${way}`, device, 1e-5, (name) => {
-    const tx = gradientTransformation(...OPTIMIZERS[name]);
+    const tx = gradientTransformation(...optimizerOf(name));
     return {
       init: (params) => tx.init(params),
       step: (params, state, grads) => {

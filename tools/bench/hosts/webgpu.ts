@@ -1,17 +1,15 @@
 /** `npm run bench:webgpu`: optimizer steps on WebGPU in headless Chromium, beside TF.js and jax-js, interleaved in one page. */
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { builtinModules } from "node:module";
-import type { AddressInfo } from "node:net";
-import { cpus } from "node:os";
 import { fileURLToPath } from "node:url";
-import { type BuildOptions, build, type Plugin } from "esbuild";
-import { chromium } from "playwright-core";
+import { executablePath, launchBrowser, openPage } from "@opt/testkit/browser";
+import { build, type Plugin } from "esbuild";
+import { serve } from "../../docs/serve.mjs";
+import { machine } from "../machine";
 import type { OptimizerWork } from "../optimizer-work";
+import { markdown, type Table } from "../report";
 
-const folder = fileURLToPath(new URL(".", import.meta.url));
-const out = fileURLToPath(new URL("../../../runs/bench/", import.meta.url));
-const executablePath = process.env.OPT_CHROMIUM ?? "/usr/bin/chromium";
+const out = fileURLToPath(new URL("../../../runs/bench/webgpu/", import.meta.url));
 const ROUNDS = 7;
 const WORKS: readonly OptimizerWork[] = [
   { optimizer: "AdamW", tensors: 1, size: 2 ** 20 },
@@ -28,76 +26,36 @@ const withoutNode: Plugin = {
   },
 };
 
-async function bundle(contents: string, resolveDir: string): Promise<string> {
-  const options: BuildOptions = { bundle: true, write: false, format: "esm", platform: "browser", target: "es2022" };
-  const { outputFiles } = await build({
-    ...options,
-    stdin: { contents, resolveDir, loader: "ts" },
-    conditions: ["@opt/source"],
-    plugins: [withoutNode],
-    logLevel: "error",
-  });
-  return outputFiles![0]!.text;
-}
-
-if (!existsSync(executablePath)) {
-  console.error("Needs Chromium (OPT_CHROMIUM names it).");
-  process.exit(1);
-}
-
-const files: Record<string, string> = {
-  "/": "<!doctype html><title>bench</title><script type=module src=/page.js></script>",
-  "/page.js": await bundle(`import "./webgpu-page";`, folder),
-  "/tfjs.js": await bundle(
-    `import "@tensorflow/tfjs-backend-webgpu";
-    export { dispose, getBackend, ready, setBackend, slice, tensor1d, train, variable } from "@tensorflow/tfjs-core";`,
-    folder,
-  ),
-};
-
-const server = createServer(({ url }, response) => {
-  const file = files[url ?? ""];
-  const type = url === "/" ? "text/html" : "text/javascript";
-  response.writeHead(file === undefined ? 404 : 200, { "Content-Type": type }).end(file);
-}).listen(0, "127.0.0.1");
-
-const browser = await chromium.launch({
-  executablePath,
-  args: [
-    "--no-sandbox",
-    "--disable-quic",
-    "--enable-unsafe-webgpu",
-    "--enable-features=Vulkan",
-    ...(process.env.OPT_WEBGPU_ADAPTER === "hardware" ? [] : ["--use-webgpu-adapter=swiftshader"]),
-  ],
+if (executablePath === undefined) throw new Error("[bench] Chromium is missing. Install it, or set OPT_CHROMIUM.");
+await build({
+  ...{ bundle: true, format: "esm", platform: "browser", target: "es2022", logLevel: "error" },
+  entryPoints: { page: fileURLToPath(new URL("webgpu-page.ts", import.meta.url)) },
+  outdir: out,
+  conditions: ["@opt/source"],
+  plugins: [withoutNode],
 });
+mkdirSync(out, { recursive: true });
+writeFileSync(`${out}index.html`, "<!doctype html><title>bench</title><script type=module src=/page.js></script>");
+const [browser, { address, close }] = await Promise.all([launchBrowser(), serve(out)]);
 try {
-  const page = await browser.newPage();
+  const page = await openPage(browser);
   page.on("pageerror", (error) => console.error(String(error)));
-  await page.goto(`http://localhost:${(server.address() as AddressInfo).port}/`);
+  await page.goto(address);
   await page.waitForFunction(() => "benchmark" in globalThis);
-  const lines = [
-    `# Optimizer steps on WebGPU`,
-    "",
-    `${browser.version()}, ${cpus()[0]!.model}, ${cpus().length} cores`,
-    "",
-  ];
+  const tables: Table[] = [];
   for (const work of WORKS) {
-    const report = await page.evaluate(([each, rounds]) => globalThis.benchmark(each, rounds), [work, ROUNDS] as const);
-    const [ours] = report.measurements;
-    lines.push(`## ${work.optimizer}, ${work.tensors} x ${work.size}`, "");
-    lines.push("| | ms per step, median | quartiles | times ours |", "|---|---|---|---|");
-    for (const { name, median, quartiles } of report.measurements) {
-      const range = quartiles.map((value) => value.toFixed(1)).join(" – ");
-      lines.push(`| ${name} | ${median.toFixed(1)} | ${range} | ${(median / ours!.median).toFixed(2)} |`);
-    }
-    for (const { name, reason } of report.absent) lines.push(`| ${name} | ${reason} | | |`);
-    lines.push("");
+    const measured = await page.evaluate(([each, rounds]) => globalThis.benchmark(each, rounds), [
+      work,
+      ROUNDS,
+    ] as const);
+    const title = `${work.optimizer}, ${work.tensors} x ${work.size}, WebGPU in Chromium ${browser.version()}`;
+    tables.push({ title, rate: undefined, ...measured });
   }
-  mkdirSync(out, { recursive: true });
-  writeFileSync(`${out}webgpu.md`, lines.join("\n"));
-  console.log(lines.join("\n"));
+  const date = new Date().toISOString().slice(0, 10);
+  const report = markdown({ machine: machine(), node: process.version, date, tables });
+  writeFileSync(`${out}report.md`, report);
+  console.log(report);
 } finally {
   await browser.close();
-  server.close();
+  close();
 }

@@ -1,9 +1,4 @@
 /** What a width of vectors allows: the rule in C++, by one thread; and what threads can gain, by several with processors of their own. */
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { adamRule } from "@opt/adam-amsgrad/rules";
 import type { Rule } from "@opt/core";
 import { nadamRule } from "@opt/nadam/rules";
@@ -11,6 +6,7 @@ import { writeRule } from "../../../packages/kernels-cpu/src/generate/write-rule
 import type { Contender } from "../contender";
 import type { OptimizerName, OptimizerWork } from "../optimizer-work";
 import { openProcess } from "../process-session";
+import { compileLoop } from "./program";
 
 /** Bits of a vector. */
 type Width = 128 | 256 | 512;
@@ -35,17 +31,7 @@ const SCALARS: Readonly<Record<string, number>> = {
   negMomentumStep: -0.002,
 };
 
-const programs = new Map<string, string>();
-
-/** The compiled program; empty where it cannot be built. */
-function build(name: OptimizerName, rule: Rule, width: Width): string {
-  const known = programs.get(`${name}${width}`);
-  if (known !== undefined) return known;
-  const folder = mkdtempSync(join(tmpdir(), "opt-bench-"));
-  const [target, header] = [join(folder, "native-loop"), join(folder, "rule.h")];
-  writeFileSync(
-    header,
-    `#include "kernels/arithmetic.h"
+const headerOf = (rule: Rule) => `#include "kernels/arithmetic.h"
 #include "kernels/loops.h"
 namespace opt::OPT_ISA {
 ${writeRule(rule)}
@@ -53,19 +39,7 @@ ${writeRule(rule)}
 #define RULE opt::OPT_ISA::rule_${rule.hash}<float>
 constexpr int BUFFERS = ${rule.buffers.length};
 constexpr float SCALARS[] = {${rule.scalars.map((scalar) => SCALARS[scalar])}};
-`,
-  );
-  const [sources, source] = ["../../../native/cpu/src", "./native_loop.cc"].map((path) =>
-    fileURLToPath(new URL(path, import.meta.url)),
-  ) as [string, string];
-  const exact = ["-std=c++20", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"];
-  const vectors = ["-O3", "-march=native", `-mprefer-vector-width=${width}`];
-  const places = ["-DOPT_ISA=bench", "-I", sources, "-include", header, "-o", target, source];
-  const { status, error } = spawnSync("g++", [...exact, ...vectors, ...places], { stdio: "inherit" });
-  const program = status === 0 && error === undefined ? target : "";
-  programs.set(`${name}${width}`, program);
-  return program;
-}
+`;
 
 export function nativeLoop(width: Width, threads = 1): Contender<OptimizerWork> {
   return {
@@ -75,8 +49,8 @@ export function nativeLoop(width: Width, threads = 1): Contender<OptimizerWork> 
       const { optimizer, tensors } = work;
       const rule = RULES[optimizer];
       if (rule === undefined || tensors > 1) return "written for AdamW, AMSGrad and NAdam, one tensor";
-      const built = build(optimizer, rule, width);
-      return built === "" ? "g++ is missing" : openProcess(built, [String(threads)], work);
+      const program = compileLoop(headerOf(rule), ["-DOPT_ISA=bench", `-mprefer-vector-width=${width}`]);
+      return program === "" ? "g++ is missing" : openProcess(program, [String(threads)], work);
     },
   };
 }

@@ -1,14 +1,16 @@
-/** Layers forward and backward, in sizes that models have. */
+/** Layers forward and backward, in sizes that models have; and products of matrices. */
 import { avgPool2d, init, maxPool2d, noGrad, type Tensor, tensor } from "@opt/core";
 import { BatchNorm2d, crossEntropy, GRU, LayerNorm, LSTM, type Module, scaledDotProductAttention } from "@opt/nn";
-import type { Benchmark } from "../benchmark";
+import type { Benchmark, Rate } from "../benchmark";
 import { type Contender, timed } from "../contender";
 import { openTorch } from "../python/process";
+import { values } from "./values";
 
 export interface LayerWork {
   readonly layer: string;
-  /** Of each input that has a gradient. */
+  /** Of each input. */
   readonly shapes: readonly (readonly number[])[];
+  readonly isForwardOnly: boolean;
 }
 
 interface Layer {
@@ -54,7 +56,28 @@ const attention = (): Layer => ({
   forward: (q, k, v) => scaledDotProductAttention(q!, k!, v!, { isCausal: true }),
 });
 
-const LAYERS: Readonly<Record<string, { shapes: LayerWork["shapes"]; title: string; make(): Layer }>> = {
+interface Row {
+  readonly shapes: LayerWork["shapes"];
+  readonly title: string;
+  make(): Layer;
+  /** Of the forward alone. */
+  readonly rate?: Rate;
+}
+
+const product = (size: number): Row => ({
+  shapes: [
+    [size, size],
+    [size, size],
+  ],
+  title: `matmul, ${size} x ${size} by ${size} x ${size}`,
+  make: () => ({ forward: (a, b) => a!.matmul(b!) }),
+  rate: { unit: "GFLOP/s", perStep: (2 * size ** 3) / 1e9 },
+});
+
+const LAYERS: Readonly<Record<string, Row>> = {
+  "matmul,256": product(256),
+  "matmul,512": product(512),
+  "matmul,1024": product(1024),
   attention: { shapes: heads(256), title: "causal attention, 4 x 8 heads x 256 x 64", make: attention },
   "attention-short": { shapes: heads(64), title: "causal attention, 4 x 8 heads x 64 x 64", make: attention },
   lstm: { shapes: SEQUENCES, title: "LSTM 256 to 256, 64 places x 32", make: () => recurrent(new LSTM(256, 256)) },
@@ -75,19 +98,11 @@ const LAYERS: Readonly<Record<string, { shapes: LayerWork["shapes"]; title: stri
   },
 };
 
-/** Values in (-0.5, 0.5] without an order: what vanishes in a recurrent layer would be subnormal, and slow. */
-function values(length: number, factor: number): Float32Array {
-  return Float32Array.from({ length }, (_, i) => {
-    const x = i % 9973;
-    return ((x * x * 31 + i * factor) % 10_007) / 10_007 - 0.5;
-  });
-}
-
 function opt(name: string): Contender<LayerWork> {
   return {
     name: `opt ${name}`,
     tolerance: TOLERANCE,
-    async open({ layer: kind, shapes }) {
+    async open({ layer: kind, shapes, isForwardOnly }) {
       if (name === SLOW) return "too slow to be of interest";
       const device = await init(name).catch((error: Error) => error.message);
       if (typeof device === "string") return device;
@@ -98,7 +113,7 @@ function opt(name: string): Contender<LayerWork> {
       });
       const inputs = shapes.map((shape, i) => {
         const size = shape.reduce((a, b) => a * b);
-        return tensor(values(size, 104_729 + 2 * i), { shape, device, requiresGrad: true });
+        return tensor(values(size, 104_729 + 2 * i), { shape, device, requiresGrad: !isForwardOnly });
       });
       const all = [...inputs, ...parameters];
       let output: Tensor | undefined;
@@ -107,13 +122,14 @@ function opt(name: string): Contender<LayerWork> {
         output?.dispose();
         for (const x of all) x.grad = null;
         output = forward(...inputs);
+        if (isForwardOnly) return;
         gradient ??= tensor(values(output.size, 1299), { shape: output.shape, device });
         output.backward(gradient);
       };
       return {
         run: (steps) => timed(steps, step, () => device.sync()),
         async result() {
-          const seen = [output!, ...all.map(({ grad }) => grad!)];
+          const seen = [output!, ...all.flatMap(({ grad }) => grad ?? [])];
           return Promise.all(seen.map(async (x) => magnitude(await x.data())));
         },
         async close() {
@@ -138,10 +154,11 @@ const torch: Contender<LayerWork> = {
 };
 
 export function layers(devices: readonly string[]): Benchmark<LayerWork>[] {
-  return Object.entries(LAYERS).map(([layer, { shapes, title }]) => ({
-    title: `Forward and backward: ${title}`,
-    words: ["layers", layer],
-    work: { layer, shapes },
+  return Object.entries(LAYERS).map(([layer, { shapes, title, rate }]) => ({
+    title: rate === undefined ? `Forward and backward: ${title}` : title,
+    words: ["layers", ...layer.split(",")],
+    work: { layer, shapes, isForwardOnly: rate !== undefined },
     contenders: [...devices.map(opt), torch],
+    rate,
   }));
 }

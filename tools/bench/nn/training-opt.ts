@@ -1,12 +1,14 @@
 /** Training steps of whole models in Opt, eager or compiled. */
-import { AdamW } from "@opt/adam-amsgrad";
 import { compile, init, noGrad, type Tensor, tensor, tidy } from "@opt/core";
 import { Conv2d, crossEntropy, Flatten, Linear, MaxPool2d, type Module, ReLU, Sequential } from "@opt/nn";
+import { digitNetwork, HIDDEN, optimizers, PIXELS } from "@opt-e2e/mnist";
 import { Gpt } from "@opt-e2e/tiny-gpt";
 import { type Contender, timed } from "../contender";
+import { integers, values } from "./values";
 
 export interface TrainingWork {
-  readonly model: "cnn" | "gpt";
+  readonly model: "mlp" | "cnn" | "gpt";
+  readonly optimizer: "AdamW" | "NAdam";
   readonly batch: number;
   readonly lr: number;
 }
@@ -23,19 +25,14 @@ interface Task {
 const BATCHES = 8;
 const [TOKENS, LENGTH] = [64, 48];
 
-/** Values in (-0.5, 0.5] without an order. */
-function values(length: number, factor: number): Float32Array {
-  return Float32Array.from({ length }, (_, i) => {
-    const x = i % 9973;
-    return ((x * x * 31 + i * factor) % 10_007) / 10_007 - 0.5;
-  });
-}
-
-/** Integers in [0, below), of which the next one is not a function of the last. */
-const integers = (length: number, factor: number, below: number) =>
-  Int32Array.from(values(length, factor), (x) => Math.min(below - 1, Math.floor((x + 0.5) * below)));
-
 const TASKS: Readonly<Record<TrainingWork["model"], (batch: number) => Task>> = {
+  mlp: (batch) => ({
+    model: digitNetwork(HIDDEN),
+    batch: (index) => [
+      tensor(values(batch * PIXELS, 104_729 + 2 * index), { shape: [batch, PIXELS] }),
+      tensor(integers(batch, 1299 + 2 * index, 10), { shape: [batch] }),
+    ],
+  }),
   cnn: (batch) => ({
     model: new Sequential(
       new Conv2d(1, 16, 3, { padding: 1 }),
@@ -79,13 +76,13 @@ export function optTraining(name: string, isCompiled: boolean): Contender<Traini
   return {
     name: `opt ${name}${isCompiled ? " compiled" : ""}`,
     tolerance: TOLERANCE,
-    async open({ model: kind, batch, lr }) {
+    async open({ model: kind, optimizer: optimizerName, batch, lr }) {
       if (name === "js") return "too slow to be of interest";
       const device = await init(name).catch((error: Error) => error.message);
       if (typeof device === "string") return device;
       const { model, batch: makeBatch } = TASKS[kind](batch);
       setFirstWeights(model);
-      const optimizer = new AdamW(model.namedParameters(), { lr });
+      const optimizer = optimizers[optimizerName](model.namedParameters(), lr);
       const batches = Array.from({ length: BATCHES }, (_, index) => makeBatch(index));
       const losses: number[] = [];
       let done = 0;

@@ -1,11 +1,48 @@
 """Training steps of whole models in JAX."""
-import jax
-import jax.numpy as jnp
-import numpy as np
-from jax import lax
-from jax_session import linear, make_train
-from session import serve
+import os
+from functools import partial
+
+from session import THREADS, serve
 from training_data import BATCHES, BLOCKS, HEADS, LENGTH, TOKENS, WIDTH, first_weights, make_batch, session
+
+os.environ["NPROC"] = str(THREADS)  # XLA sizes its thread pools by it when jax is imported
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+import optax  # noqa: E402
+from jax import lax  # noqa: E402
+
+
+def linear(params, name, x):
+    return x @ params[f"{name}.weight"].T + params.get(f"{name}.bias", 0)
+
+
+def make_train(forward, params, lr):
+    """A function that trains on a batch (inputs and labels) and returns the loss."""
+    optimizer = optax.adamw(lr, weight_decay=0.01)  # torch's default; optax's is another
+    params = jax.device_put(params)
+    state = optimizer.init(params)
+
+    def loss_of(params, inputs, labels):
+        return optax.softmax_cross_entropy_with_integer_labels(forward(params, inputs), labels).mean()
+
+    @partial(jax.jit, donate_argnums=(0, 1))
+    def step(params, state, inputs, labels):
+        loss, gradients = jax.value_and_grad(loss_of)(params, inputs, labels)
+        updates, state = optimizer.update(gradients, state, params)
+        return optax.apply_updates(params, updates), state, loss
+
+    def train(inputs, labels):
+        nonlocal params, state
+        params, state, loss = step(params, state, inputs, labels)
+        return loss
+
+    return train
+
+
+def mlp(params, x):
+    return linear(params, "2", jax.nn.relu(linear(params, "0", x)))
 
 
 def cnn(params, x):
@@ -54,6 +91,7 @@ def layer(name, *shape):
 
 
 # Names and shapes of parameters in torch's order: their first weights depend on it.
+MLP = [*layer("0", 256, 28 * 28), *layer("2", 10, 256)]
 CNN = [*layer("0", 16, 1, 3, 3), *layer("3", 32, 16, 3, 3), *layer("7", 10, 32 * 7 * 7)]
 GPT = [
     *[("tok.weight", (TOKENS, WIDTH)), ("pos.weight", (LENGTH, WIDTH))],
@@ -63,7 +101,7 @@ GPT = [
 
 
 def open_work(request):
-    forward, parameters = {"cnn": (cnn, CNN), "gpt": (gpt, GPT)}[request["model"]]
+    forward, parameters = {"mlp": (mlp, MLP), "cnn": (cnn, CNN), "gpt": (gpt, GPT)}[request["model"]]
     params = {}
     for index, (name, shape) in enumerate(parameters):
         params[name] = np.array(first_weights(index, name, shape)).reshape(shape)

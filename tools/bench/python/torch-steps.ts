@@ -11,6 +11,7 @@ const FUSED = ["AdamW", "AMSGrad", "SGD", "Adagrad"];
 
 /** Why PyTorch has no such implementation. */
 export function missingVariant(variant: TorchVariant, optimizer: string): string | undefined {
+  if (optimizer === "Lion") return "PyTorch has no Lion";
   const needsFused = variant === "fused" || variant === "torch.compile";
   return needsFused && !FUSED.includes(optimizer) ? `PyTorch has no fused ${optimizer}` : undefined;
 }

@@ -5,30 +5,6 @@ from session import THREADS, Unavailable, serve  # noqa: F401
 torch.set_num_threads(THREADS)
 
 
-class Lion(torch.optim.Optimizer):
-    """PyTorch has none: the fewest of its ops, tensor by tensor or in its lists."""
-
-    def __init__(self, params, lr=1e-4, betas=(0.9, 0.99), foreach=False):
-        super().__init__(params, dict(lr=lr, betas=betas, foreach=foreach))
-        for p in self.param_groups[0]["params"]:
-            self.state[p]["exp_avg"] = torch.zeros_like(p)
-
-    @torch.no_grad()
-    def step(self):
-        for group in self.param_groups:
-            (b1, b2), params = group["betas"], group["params"]
-            grads, averages = [p.grad for p in params], [self.state[p]["exp_avg"] for p in params]
-            if group["foreach"]:
-                signs = torch._foreach_lerp(averages, grads, 1 - b1)
-                torch._foreach_sign_(signs)
-                torch._foreach_add_(params, signs, alpha=-group["lr"])
-                torch._foreach_lerp_(averages, grads, 1 - b2)
-                continue
-            for p, grad, average in zip(params, grads, averages):
-                p.add_(average.lerp(grad, 1 - b1).sign_(), alpha=-group["lr"])
-                average.lerp_(grad, 1 - b2)
-
-
 def make_optimizer(name, variant, parameters, **options):
     """`variant`: fused, foreach, single (the loop over tensors) or torch.compile, which trains with the fused one."""
     options["foreach"] = variant == "foreach"
@@ -37,7 +13,6 @@ def make_optimizer(name, variant, parameters, **options):
     makers = {
         "AdamW": lambda: torch.optim.AdamW(parameters, **options),
         "AMSGrad": lambda: torch.optim.Adam(parameters, amsgrad=True, **options),
-        "Lion": lambda: Lion(parameters, **options),
         "SGD": lambda: torch.optim.SGD(parameters, lr=1e-3, momentum=0.9, **options),
     }
     return makers[name]() if name in makers else getattr(torch.optim, name)(parameters, **options)

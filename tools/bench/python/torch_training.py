@@ -41,6 +41,10 @@ class Gpt(nn.Module):
         return self.head(self.ln(x)).flatten(0, 1)
 
 
+def mlp():
+    return nn.Sequential(nn.Linear(28 * 28, 256), nn.ReLU(), nn.Linear(256, 10))
+
+
 def cnn():
     return nn.Sequential(
         *(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
@@ -50,7 +54,7 @@ def cnn():
 
 
 def open_work(request):
-    model = {"cnn": cnn, "gpt": Gpt}[request["model"]]()
+    model = {"mlp": mlp, "cnn": cnn, "gpt": Gpt}[request["model"]]()
     with torch.no_grad():
         for index, (name, p) in enumerate(model.named_parameters()):
             p.copy_(torch.tensor(first_weights(index, name, p.shape)).reshape(p.shape))
@@ -58,7 +62,7 @@ def open_work(request):
     for index in range(BATCHES):
         inputs, shape, labels = make_batch(request["model"], request["batch"], index)
         batches.append((torch.tensor(inputs).reshape(shape), torch.tensor(labels)))
-    optimizer = make_optimizer("AdamW", request["variant"], model.parameters(), lr=request["lr"])
+    optimizer = make_optimizer(request["optimizer"], request["variant"], model.parameters(), lr=request["lr"])
     return session(make_train(model, optimizer, request["variant"], batches[0]), batches)
 
 

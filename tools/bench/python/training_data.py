@@ -18,8 +18,9 @@ def integers(size, factor, below):
 def make_batch(model, batch, index):
     """Inputs, their shape and labels."""
     factors = 104729 + 2 * index, 1299 + 2 * index
-    if model == "cnn":
-        return values(batch * 28 * 28, factors[0]), (batch, 1, 28, 28), integers(batch, factors[1], 10)
+    if model != "gpt":
+        shape = (batch, 28 * 28) if model == "mlp" else (batch, 1, 28, 28)
+        return values(batch * 28 * 28, factors[0]), shape, integers(batch, factors[1], 10)
     tokens, labels = (integers(batch * LENGTH, factor, TOKENS) for factor in factors)
     return tokens, (batch, LENGTH), labels
 

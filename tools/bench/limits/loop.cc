@@ -1,6 +1,6 @@
-// One rule as a compiler writes it in vectors of some width, by as many threads as the argument says, each on a processor of its own.
-// Built with -include of what native-loop.ts writes: RULE, SCALARS and BUFFERS. Speaks as process-session.ts expects:
-// {"command":"open",...,"size":N,...} and {"command":"run","steps":S}.
+// One rule over all elements, by as many threads as the argument says, each on a processor of its own.
+// Built with -include of a header that defines RULE, SCALARS and BUFFERS. Speaks as process-session.ts expects:
+// {"command":"open",...,"tensors":T,"size":N,...} and {"command":"run","steps":S}.
 #ifdef __linux__
 #include <sched.h>
 #endif
@@ -52,7 +52,7 @@ int main(int, char** argv) {
   for (int thread = 1; thread < threads; thread++) std::thread(serve, thread).detach();
   for (std::string line; std::getline(std::cin, line);) {
     if (line.find("\"open\"") != std::string::npos) {
-      n = number(line, "size");
+      n = number(line, "tensors") * number(line, "size");
       for (int b = 0; b < BUFFERS; b++) {
         arrays[b] = static_cast<float*>(std::aligned_alloc(64, (n * sizeof(float) + 63) / 64 * 64));
         for (long long i = 0; i < n; i++) arrays[b][i] = b < 2 ? 0.001f * static_cast<float>(i % 1000 + 1) : 0.0f;
