@@ -4,7 +4,6 @@ import { init, parameter, rowSparse, tensor, tidy } from "@opt/core";
 import type { Benchmark } from "./benchmark";
 import { type Contender, timed } from "./contender";
 import { gradients as values } from "./optimizer-work";
-import { openTorch } from "./python/process";
 
 /** A table [rows, width]; each gradient has `present` rows. */
 export interface RowsWork {
@@ -55,12 +54,6 @@ function opt(deviceName: string, lazyMode: boolean): Contender<RowsWork> {
   };
 }
 
-const torch: Contender<RowsWork> = {
-  name: "PyTorch SparseAdam",
-  tolerance: null, // no weight decay, and another eps
-  open: (work) => openTorch("torch_rows.py", { ...work, gradients: GRADIENTS }),
-};
-
 /** One table for each device: each takes gigabytes. */
 export function rowSteps(devices: readonly string[]): Benchmark<RowsWork>[] {
   const work = { rows: 1_000_000, width: 64, present: 512 };
@@ -70,6 +63,6 @@ export function rowSteps(devices: readonly string[]): Benchmark<RowsWork>[] {
       title: `AdamW, ${work.present} rows of a table ${work.rows.toLocaleString("en-US")} x ${work.width}, ${device}`,
       words: ["rows", device],
       work,
-      contenders: [opt(device, false), opt(device, true), torch],
+      contenders: [opt(device, false), opt(device, true)],
     }));
 }

@@ -5,8 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { AdamW } from "@opt/adam-amsgrad";
-import { adamRule } from "@opt/adam-amsgrad/rules";
-import { type Device, full, init, type Optimizer, type Tensor } from "@opt/core";
+import { compile, type Device, full, init, type Optimizer, type Tensor } from "@opt/core";
 import type { Slice } from "@opt/core/backend";
 import { openCudaBackend } from "@opt/kernels-cuda";
 import { NAdam } from "@opt/nadam";
@@ -50,49 +49,29 @@ const OPTIMIZERS = {
   NAdam: (params: Tensor[]) => new NAdam(params) as unknown as Optimizer<never>,
 };
 
-async function stepTime(device: Device, make: (params: Tensor[]) => Optimizer<never>, tensors: number, size: number) {
+interface Work {
+  readonly name: keyof typeof OPTIMIZERS;
+  readonly tensors: number;
+  readonly size: number;
+}
+
+async function stepTime(device: Device, { name, tensors, size }: Work, isCompiled = false) {
   const params = Array.from({ length: tensors }, () => {
     const param = full([size], 0.5, { device, requiresGrad: true });
     param.grad = full([size], 0.01, { device });
     return param;
   });
-  const optimizer = make(params);
-  const time = await seconds(
-    size > 2 ** 20 ? 10 : 100,
-    () => optimizer.step(),
-    () => device.sync(),
-  );
+  const optimizer = OPTIMIZERS[name](params);
+  const compiled = compile(() => optimizer.step());
+  const step = isCompiled ? compiled : () => optimizer.step();
+  const time = await seconds(size > 2 ** 20 ? 10 : 100, step, () => device.sync());
+  compiled.dispose();
   optimizer.dispose();
   for (const param of params) {
     param.grad?.dispose();
     param.dispose();
   }
   return time;
-}
-
-/** The same launch, eager and prepared as a compiled function has it. */
-async function preparedTimes(tensors: number, size: number): Promise<{ eager: number; prepared: number }> {
-  const backend = openCudaBackend();
-  const rule = adamRule({ amsgrad: false, decay: "decoupled", smallBeta1: false });
-  const kernel = backend.kernel({ kind: "rule", rule, dtype: "f32" });
-  const zeros = new Uint8Array(size * 4);
-  const slice = (): Slice => {
-    const memory = backend.allocate(size * 4);
-    backend.write(memory, 0, zeros);
-    return { memory, byteOffset: 0, length: size };
-  };
-  const scalars = rule.scalars.map(() => 0.5);
-  const launch = {
-    ...({ kind: "rule", kernel, scalars } as const),
-    tensors: Array.from({ length: tensors }, () => rule.buffers.map(slice)),
-  };
-  const sync = () => backend.sync();
-  const eager = await seconds(100, () => backend.launch(launch), sync);
-  const launches = backend.prepare([launch], []);
-  const prepared = await seconds(100, () => launches.run(new Map([[0, scalars]]), []), sync);
-  launches.dispose();
-  backend.close();
-  return { eager, prepared };
 }
 
 /** { "AdamW 1 268435456": seconds, ... } or why PyTorch did not run. */
@@ -107,14 +86,15 @@ function torchTimes(works: readonly string[]): Record<string, number> | string {
 const copy = await copyRate();
 print("copy on the device", `${copy.toFixed(0)} GB/s`);
 const device = await init("cuda");
-const works = (["AdamW", "NAdam"] as const).flatMap((name) => [
+const works: Work[] = (["AdamW", "NAdam"] as const).flatMap((name) => [
   { name, tensors: 1, size: LARGE },
   { name, tensors: 1000, size: 1000 },
 ]);
 const torch = torchTimes(works.map(({ name, tensors, size }) => `${name} ${tensors} ${size}`));
 if (typeof torch === "string") print("PyTorch", `skipped: ${torch}`);
-for (const { name, tensors, size } of works) {
-  const time = await stepTime(device, OPTIMIZERS[name], tensors, size);
+for (const work of works) {
+  const { name, tensors, size } = work;
+  const time = await stepTime(device, work);
   const moved = rate(tensors * size * 28, time);
   const large = `${moved.toFixed(0)} GB/s, ${((100 * moved) / copy).toFixed(1)} % of the copy`;
   const theirs = typeof torch === "string" ? undefined : torch[`${name} ${tensors} ${size}`];
@@ -122,8 +102,5 @@ for (const { name, tensors, size } of works) {
     theirs === undefined ? "" : `, ${(theirs / time).toFixed(2)} x PyTorch (${(theirs * 1e6).toFixed(1)} us)`;
   print(`${name}, ${tensors} x ${size}`, `${(time * 1e6).toFixed(1)} us${tensors === 1 ? `, ${large}` : ""}${ratio}`);
 }
-const { eager, prepared } = await preparedTimes(1000, 1000);
-print(
-  "AdamW's launch, 1000 x 1000",
-  `${(eager * 1e6).toFixed(1)} us eager, ${(prepared * 1e6).toFixed(1)} us prepared`,
-);
+const compiled = await stepTime(device, { name: "AdamW", tensors: 1000, size: 1000 }, true);
+print("AdamW compiled, 1000 x 1000", `${(compiled * 1e6).toFixed(1)} us`);

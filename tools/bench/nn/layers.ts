@@ -26,19 +26,16 @@ const TOLERANCE = 1e-4;
 /** The js device takes seconds. */
 const SLOW = "js";
 
-function recurrent(module: LSTM | GRU): Layer {
-  return { module, forward: (x) => (module.forward(x!) as [Tensor, unknown])[0] };
+/** A module's layer; what is recurrent also returns its last state. */
+function layerOf<M extends Module & { forward(x: Tensor): unknown }>(module: M): Layer {
+  return {
+    module,
+    forward(x) {
+      const result = module.forward(x!) as Tensor | [Tensor, unknown];
+      return Array.isArray(result) ? result[0] : result;
+    },
+  };
 }
-
-const batchNorm = (): Layer => {
-  const module = new BatchNorm2d(64);
-  return { module, forward: (x) => module.forward(x!) };
-};
-
-const layerNorm = (): Layer => {
-  const module = new LayerNorm(512);
-  return { module, forward: (x) => module.forward(x!) };
-};
 
 const crossEntropyOfPlaces = (): Layer => {
   let targets: Tensor | undefined;
@@ -80,12 +77,16 @@ const LAYERS: Readonly<Record<string, Row>> = {
   "matmul,1024": product(1024),
   attention: { shapes: heads(256), title: "causal attention, 4 x 8 heads x 256 x 64", make: attention },
   "attention-short": { shapes: heads(64), title: "causal attention, 4 x 8 heads x 64 x 64", make: attention },
-  lstm: { shapes: SEQUENCES, title: "LSTM 256 to 256, 64 places x 32", make: () => recurrent(new LSTM(256, 256)) },
-  gru: { shapes: SEQUENCES, title: "GRU 256 to 256, 64 places x 32", make: () => recurrent(new GRU(256, 256)) },
+  lstm: { shapes: SEQUENCES, title: "LSTM 256 to 256, 64 places x 32", make: () => layerOf(new LSTM(256, 256)) },
+  gru: { shapes: SEQUENCES, title: "GRU 256 to 256, 64 places x 32", make: () => layerOf(new GRU(256, 256)) },
   softmax: { shapes: [[4096, 512]], title: "softmax, 4096 x 512", make: () => ({ forward: (x) => x!.softmax(-1) }) },
-  "layer-norm": { shapes: [[4096, 512]], title: "LayerNorm, 4096 x 512", make: layerNorm },
+  "layer-norm": { shapes: [[4096, 512]], title: "LayerNorm, 4096 x 512", make: () => layerOf(new LayerNorm(512)) },
   "cross-entropy": { shapes: [[4096, 512]], title: "cross-entropy, 4096 x 512", make: crossEntropyOfPlaces },
-  "batch-norm": { shapes: IMAGES, title: "BatchNorm2d in training, 32 x 64 x 28 x 28", make: batchNorm },
+  "batch-norm": {
+    shapes: IMAGES,
+    title: "BatchNorm2d in training, 32 x 64 x 28 x 28",
+    make: () => layerOf(new BatchNorm2d(64)),
+  },
   "max-pool": {
     shapes: IMAGES,
     title: "2 x 2 largest, 32 x 64 x 28 x 28",

@@ -8,8 +8,10 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { IMPORTS, mpich, openMpi } from "../../../packages/collectives-mpi/src/testing/launchers";
-import { type JobOptions, runJob } from "../../../packages/parallel/src/testing/job";
+import { mpich, openMpi } from "../../../packages/collectives-mpi/src/testing/launchers";
+import type { JobOptions } from "../../../packages/parallel/src/testing/job";
+import { median } from "../measure";
+import { jobOf, overOpenMpi, slowest, source, type Time } from "./job";
 
 /** Elements of float32, and how often each job adds them: the first times touch new memory, and do not count. */
 const SIZES = [
@@ -25,96 +27,74 @@ interface Task {
   readonly repetitions: number;
 }
 
-/** Of each repetition the slowest rank's milliseconds, and its processor time; undefined where that is not measured. */
-type Times = [milliseconds: number, processor: number | undefined][];
+const OWN = `import { allReduceByEngine } from "${source("parallel/src/communicator/reduce.ts")}";`;
+const ORDERED = "communicator.allReduce(x)";
+const BY_ENGINE = 'allReduceByEngine(communicator.group, "allReduce", [x], "sum", { what: "sum" })';
 
-const source = (path: string) => fileURLToPath(new URL(`../../../packages/${path}`, import.meta.url));
-const DEVICE = `import "${source("kernels-cpu/src/index.ts")}";\n`;
-const OWN = `import { allReduceByEngine } from "${source("parallel/src/communicator/reduce.ts")}";\n`;
+const ours =
+  (call: string, options: JobOptions = {}) =>
+  async ({ ranks, elements, repetitions }: Task): Promise<Time[]> => {
+    const body = `
+      const x = core.ones([${elements}]);
+      const times = [];
+      for (let k = 0; k < ${repetitions}; k++) times.push(await timed(() => ${call}));
+      tell(times);`;
+    return slowest(await jobOf<Time[]>(ranks, body, OWN, options));
+  };
 
-async function ours({ ranks, elements, repetitions }: Task, call: string, options: JobOptions): Promise<Times> {
-  const body = `
-    await core.init("cpu");
-    const x = core.ones([${elements}]);
-    const times = [];
-    for (let k = 0; k < ${repetitions}; k++) {
-      await communicator.barrier();
-      const [begin, before] = [performance.now(), process.cpuUsage()];
-      await ${call};
-      const { user, system } = process.cpuUsage(before);
-      times.push([performance.now() - begin, (user + system) / 1000].map((ms) => Number(ms.toFixed(3))));
-    }
-    tell(times);`;
-  const { told, error } = await runJob(ranks, body, { ...options, imports: DEVICE + OWN + (options.imports ?? "") });
-  if (error !== "") throw new Error(error);
-  return slowest(told as [number, number][][], repetitions);
-}
+const beside = (file: string) => fileURLToPath(new URL(file, import.meta.url));
+const scratch = mkdtempSync(join(tmpdir(), "opt-bench-"));
+const program = join(scratch, "all-reduce");
+const compiled = spawnSync("mpicc", ["-O3", "-o", program, beside("all_reduce.c")]);
 
-function slowest(ranks: readonly (readonly [number, number])[][], repetitions: number): Times {
-  const most = (k: number, of: 0 | 1) => Math.max(...ranks.map((times) => times[k]![of]));
-  return Array.from({ length: repetitions }, (_, k) => [most(k, 0), most(k, 1)]);
-}
-
-const program = join(mkdtempSync(join(tmpdir(), "opt-bench-")), "all-reduce");
-const compiled = spawnSync("mpicc", ["-O3", "-o", program, fileURLToPath(new URL("all_reduce.c", import.meta.url))]);
-
-function inC({ ranks, elements, repetitions }: Task): Times {
-  const { command, args } = openMpi.launcher(ranks, program);
-  const options = args.filter((arg) => arg !== process.execPath);
-  const { stdout } = spawnSync(command, [...options, String(elements), String(repetitions)], { encoding: "utf8" });
+/** The words of each line that a program prints. */
+function linesOf(command: string, args: readonly string[]): number[][] {
+  const { stdout } = spawnSync(command, args, { encoding: "utf8" });
   return stdout
     .trim()
     .split("\n")
-    .map((line) => [Number(line), undefined]);
+    .map((line) => line.split(" ").map(Number));
+}
+
+function inC({ ranks, elements, repetitions }: Task): Time[] {
+  const { command, args } = openMpi.launcher(ranks, program);
+  const options = args.filter((arg) => arg !== process.execPath);
+  const lines = linesOf(command, [...options, String(elements), String(repetitions)]);
+  return lines.map(([clock = Number.NaN]) => [clock, Number.NaN]);
 }
 
 const python = process.env.OPT_TORCH_PYTHON;
-const script = fileURLToPath(new URL("gloo.py", import.meta.url));
+let stores = 0;
 
-function gloo({ ranks, elements, repetitions }: Task): Times {
-  const file = join(mkdtempSync(join(tmpdir(), "opt-gloo-")), "store");
-  const args = [script, ...[ranks, elements, repetitions].map(String), file];
-  const { stdout } = spawnSync(python!, args, { encoding: "utf8" });
-  const all: [number, number][][] = Array.from({ length: ranks }, () => []);
-  for (const line of stdout.trim().split("\n")) {
-    const [rank, milliseconds, processor] = line.split(" ").map(Number) as [number, number, number];
-    all[rank]!.push([milliseconds, processor]);
-  }
-  return slowest(all, repetitions);
+function gloo({ ranks, elements, repetitions }: Task): Time[] {
+  const store = join(scratch, `store-${stores++}`);
+  const lines = linesOf(python!, [beside("gloo.py"), ...[ranks, elements, repetitions].map(String), store]);
+  const ofRank = (rank: number) => lines.filter(([of]) => of === rank).map(([, clock, own]) => [clock!, own!] as const);
+  return slowest(Array.from({ length: ranks }, (_, rank) => ofRank(rank)));
 }
 
-const ordered = "communicator.allReduce(x)";
-const own = 'allReduceByEngine(communicator.group, "allReduce", [x], "sum", { what: "sum" })';
-const overOpenMpi = { imports: IMPORTS, launcher: openMpi.launcher };
-const contenders: [name: string, missing: string | undefined, run: (task: Task) => Promise<Times> | Times][] = [
+const contenders: [name: string, missing: string | undefined, run: (task: Task) => Promise<Time[]> | Time[]][] = [
   ["PyTorch's gloo", python === undefined ? "OPT_TORCH_PYTHON is not set" : undefined, gloo],
   ["Open MPI's own, in C", compiled.status === 0 ? openMpi.missing : "no mpicc (Debian package libopenmpi-dev)", inC],
-  ["ordered, opt-run", undefined, (task) => ours(task, ordered, {})],
-  ["ordered, over Open MPI", openMpi.missing, (task) => ours(task, ordered, overOpenMpi)],
-  ["ordered, over MPICH", mpich.missing, (task) => ours(task, ordered, { imports: IMPORTS, launcher: mpich.launcher })],
-  [`reduction "engine", over Open MPI`, openMpi.missing, (task) => ours(task, own, overOpenMpi)],
+  ["ordered, opt-run", undefined, ours(ORDERED)],
+  ["ordered, over Open MPI", openMpi.missing, ours(ORDERED, overOpenMpi)],
+  ["ordered, over MPICH", mpich.missing, ours(ORDERED, { ...overOpenMpi, launcher: mpich.launcher })],
+  [`reduction "engine", over Open MPI`, openMpi.missing, ours(BY_ENGINE, overOpenMpi)],
 ];
-
-const median = (values: number[]) => values.sort((a, b) => a - b)[values.length >> 1]!;
 
 console.log("| ranks | KiB | | median ms | processor ms a rank | gloo's / this |");
 console.log("|---:|---:|---|---:|---:|---:|");
 for (const ranks of RANKS)
   for (const { elements, repetitions, first } of SIZES) {
-    const times = new Map<string, Times>();
+    const times = contenders.map((): Time[] => []);
     for (let round = 0; round < ROUNDS; round++)
-      for (const [name, missing, run] of contenders) {
-        if (missing !== undefined) continue;
-        const measured = (await run({ ranks, elements, repetitions })).slice(first);
-        times.set(name, [...(times.get(name) ?? []), ...measured]);
-      }
-    const middle = (name: string, of: 0 | 1) => median((times.get(name) ?? []).map((time) => time[of] ?? Number.NaN));
-    const reference = middle(contenders[0]![0], 0);
-    for (const [name, missing] of contenders) {
-      const cells = missing === undefined ? [0, 1].map((of) => middle(name, of as 0 | 1)) : [];
+      for (const [i, [, missing, run]] of contenders.entries())
+        if (missing === undefined) times[i]!.push(...(await run({ ranks, elements, repetitions })).slice(first));
+    const middle = (i: number, of: 0 | 1) => median(times[i]!.map((time) => time[of]));
+    for (const [i, [name, missing]] of contenders.entries()) {
+      const cells = [middle(i, 0), middle(i, 1), middle(0, 0) / middle(i, 0)];
       const shown = cells.map((value) => (Number.isNaN(value) ? "" : value.toFixed(2)));
-      const ratio = cells.length > 0 && reference ? (reference / cells[0]!).toFixed(2) : "";
-      const row = missing === undefined ? `${shown.join(" | ")} | ${ratio}` : `skipped: ${missing} | | `;
+      const row = missing === undefined ? shown.join(" | ") : `skipped: ${missing} | | `;
       console.log(`| ${ranks} | ${(4 * elements) / 1024} | ${name} | ${row} |`);
     }
   }

@@ -3,22 +3,21 @@
  * communication, and the same buckets without those. `npx tsx --conditions=@opt/source tools/bench/ranks/data-parallel.ts`; the three take turns
  * within one job, and jobs do, too. The slower rank counts. A rank has one thread: its share of two cores.
  */
-import { fileURLToPath } from "node:url";
-import { IMPORTS, openMpi } from "../../../packages/collectives-mpi/src/testing/launchers";
-import { type JobOptions, runJob } from "../../../packages/parallel/src/testing/job";
+import { openMpi } from "../../../packages/collectives-mpi/src/testing/launchers";
+import { median } from "../measure";
+import { jobOf, overOpenMpi, slowest, source, type Time } from "./job";
 
 const RANKS = 2;
 /** Samples of each rank. */
 const BATCHES = [64, 256, 512];
 const ROUNDS = 4;
-const source = (path: string) => fileURLToPath(new URL(`../../../packages/${path}`, import.meta.url));
-const OURS = `import "${source("kernels-cpu/src/index.ts")}";
+const PARTS = ["compute", "communication", "step"] as const;
+const IMPORTS = `
 import { DataParallel } from "${source("parallel/src/data-parallel/data-parallel.ts")}";
-import { Linear, ReLU, Sequential } from "${source("nn/src/index.ts")}";\n`;
+import { Linear, ReLU, Sequential } from "${source("nn/src/index.ts")}";`;
 
 /** 20 layers of 1000 x 1000. */
 const PROGRAM = `
-await core.init("cpu");
 const generator = new core.Generator(1);
 const layers = Array.from({ length: 20 }, () => [new Linear(1000, 1000, { generator }), new ReLU()]).flat();
 const model = new Sequential(...layers);
@@ -34,66 +33,43 @@ for (const batch of ${JSON.stringify(BATCHES)}) {
     communication: () => parallel.sync(), // of the gradients that compute left
     step: async () => { forget(); backward(); await parallel.sync(); forget(); },
   };
-  const times = { compute: [], communication: [], step: [] };
   for (let round = 0; round <= ${ROUNDS}; round++)
     for (const [name, run] of Object.entries(parts)) {
-      await communicator.barrier();
-      const [begin, before] = [performance.now(), process.cpuUsage()];
-      await run();
-      const { user, system } = process.cpuUsage(before);
-      if (round > 0) times[name].push([performance.now() - begin, (user + system) / 1000]);
+      const time = await timed(run);
+      if (round > 0) (result[batch + name] ??= []).push(time);
     }
-  result[batch] = times;
 }
 tell(result);`;
 
-const PARTS = ["compute", "communication", "step"] as const;
-/** Milliseconds by the clock, and of processors. */
-type Times = Record<(typeof PARTS)[number], [number, number][]>;
-
-async function measure(options: JobOptions): Promise<Record<number, Times>> {
-  const { told, error } = await runJob(RANKS, PROGRAM, {
-    patience: 300_000,
-    ...options,
-    imports: OURS + (options.imports ?? ""),
-  });
-  if (error !== "") throw new Error(error);
-  const [first, ...others] = told as [Record<number, Times>, ...Record<number, Times>[]];
-  for (const batch of BATCHES)
-    for (const part of PARTS)
-      first[batch]![part] = first[batch]![part].map(
-        (time, i) =>
-          [0, 1].map((k) => Math.max(time[k]!, ...others.map((each) => each[batch]![part][i]![k]!))) as [
-            number,
-            number,
-          ],
-      );
-  return first;
-}
-
-const median = (values: number[]) => values.sort((a, b) => a - b)[values.length >> 1]!;
-const engines: [name: string, missing: string | undefined, options: JobOptions][] = [
+const engines = [
   ["opt-run", undefined, {}],
-  ["Open MPI", openMpi.missing, { imports: IMPORTS, launcher: openMpi.launcher }],
-];
-const all = new Map<string, Record<number, Times>[]>();
+  ["Open MPI", openMpi.missing, overOpenMpi],
+] as const;
+/** By engine, batch and part. */
+const times = new Map<string, Time[]>();
 for (let round = 0; round < 2; round++)
-  for (const [name, missing, options] of engines)
-    if (missing === undefined) all.set(name, [...(all.get(name) ?? []), await measure(options)]);
+  for (const [engine, missing, options] of engines) {
+    if (missing !== undefined) continue;
+    const ranks = await jobOf<Record<string, Time[]>>(RANKS, PROGRAM, IMPORTS, options);
+    for (const key of Object.keys(ranks[0]!)) {
+      const measured = slowest(ranks.map((rank) => rank[key]!));
+      times.set(engine + key, [...(times.get(engine + key) ?? []), ...measured]);
+    }
+  }
 
 console.log(
   "| engine | batch | compute ms | communication ms | step ms | may be | step / larger | the same in processor time |",
 );
 console.log("|---|---:|---:|---:|---:|---:|---:|---:|");
-for (const [name, missing] of engines) {
-  if (missing !== undefined) console.log(`| ${name} | skipped: ${missing} |`);
-  for (const batch of all.has(name) ? BATCHES : []) {
-    const of = (part: (typeof PARTS)[number], k: 0 | 1) =>
-      median(all.get(name)!.flatMap((times) => times[batch]![part].map((time) => time[k])));
-    const [compute, communication, step] = PARTS.map((part) => of(part, 0)) as [number, number, number];
-    const [x, y, z] = PARTS.map((part) => of(part, 1)) as [number, number, number];
-    const cells = [compute, communication, step, Math.max(compute, communication) * 1.2 + 1].map((t) => t.toFixed(0));
-    const ratios = [step / Math.max(compute, communication), z / Math.max(x, y)].map((ratio) => ratio.toFixed(2));
-    console.log(`| ${name} | ${batch} | ${cells.join(" | ")} | ${ratios.join(" | ")} |`);
+for (const [engine, missing] of engines) {
+  if (missing !== undefined) console.log(`| ${engine} | skipped: ${missing} |`);
+  for (const batch of missing === undefined ? BATCHES : []) {
+    const [clock, processor] = ([0, 1] as const).map((of) =>
+      PARTS.map((part) => median(times.get(engine + batch + part)!.map((time) => time[of]))),
+    ) as [number[], number[]];
+    const ratioOf = ([compute, communication, step]: number[]) => step! / Math.max(compute!, communication!);
+    const cells = [...clock, Math.max(clock[0]!, clock[1]!) * 1.2 + 1].map((time) => time.toFixed(0));
+    const ratios = [ratioOf(clock), ratioOf(processor)].map((ratio) => ratio.toFixed(2));
+    console.log(`| ${engine} | ${batch} | ${cells.join(" | ")} | ${ratios.join(" | ")} |`);
   }
 }
