@@ -6,7 +6,6 @@ import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 import { checkManifests } from "./manifests.mjs";
 import { isOptimizer, publicPackages, tarballOf } from "./packages.mjs";
-import { announcedPackages } from "./release/changesets.mjs";
 import { root, run, start } from "./run.mjs";
 import { checkWords } from "./words.mjs";
 
@@ -69,7 +68,9 @@ function checkDependencies() {
 /** A package has a changeset before its first version, and later where it differs from the main branch. */
 async function checkChangesets() {
   const isNew = (/** @type {{ version: string }} */ { version }) => version === "0.0.0";
-  const announced = announcedPackages();
+  const { default: getReleasePlan } = await import("@changesets/get-release-plan");
+  const { changesets } = await getReleasePlan(root);
+  const announced = new Set(changesets.flatMap(({ releases }) => releases.map(({ name }) => name)));
   const silent = publicPackages().filter((each) => isNew(each) && !announced.has(each.name));
   if (silent.length > 0) throw new Error(`no changeset names ${silent.map(({ name }) => name).join(", ")}.`);
   if (publicPackages().some(isNew)) return undefined;

@@ -40,18 +40,15 @@ export const isOptimizer = ({ folder }) => basename(dirname(folder)) === "optimi
  * An optimizer's manifest as npm gets it: all such packages are built and shipped alike, so each says only what is its own.
  * @param {Package} package_
  */
-function shippedManifest({ folder, opt: _, ...own }) {
+function optimizerManifest({ folder: _, opt: __, ...own }) {
   const { name, version, description, keywords, type, exports = {}, ...dependencies } = own;
-  const { license, engines, repository } = read(join(root, "package.json"));
+  const { license, engines } = read(join(root, "package.json"));
   const entries = /** @type {[string, { default: string }][]} */ (Object.entries(exports)).map(
     ([entry, { default: file, ...source }]) =>
       /** @type {const} */ ([entry, { ...source, types: file.replace(/js$/, "d.ts"), default: file }]),
   );
-  const directory = relative(root, folder).replaceAll(sep, "/");
   return {
-    ...{ name, version, description, keywords, license },
-    ...(repository && { repository: { ...repository, directory } }),
-    type,
+    ...{ name, version, description, keywords, license, type },
     sideEffects: false,
     main: "./dist/index.js",
     types: "./dist/index.d.ts",
@@ -72,16 +69,24 @@ function shippedManifest({ folder, opt: _, ...own }) {
 }
 
 /**
- * Copies a built package as npm gets it, with its licence and its whole manifest.
+ * Copies a built package as npm gets it, with its licence, its place in the workspace's repository and its whole manifest.
  * @param {Package} package_
  * @param {string} destination a folder for all copies
  * @returns {string} the copy's folder
  */
 export function stage(package_, destination) {
-  const copy = join(destination, basename(package_.folder));
-  cpSync(package_.folder, copy, { recursive: true, filter: (path) => basename(path) !== "node_modules" });
+  const { name, description, folder } = package_;
+  const copy = join(destination, name.replace("/", "-"));
+  cpSync(folder, copy, { recursive: true, filter: (path) => basename(path) !== "node_modules" });
   cpSync(join(root, "LICENSE"), join(copy, "LICENSE"));
-  const manifest = isOptimizer(package_) ? shippedManifest(package_) : read(join(package_.folder, "package.json"));
+  const readme = join(copy, "README.md");
+  if (!existsSync(readme)) writeFileSync(readme, `# ${name}\n\n${description}. Npm installs it where it fits.\n`);
+  const { repository } = read(join(root, "package.json"));
+  const directory = relative(root, folder).replaceAll(sep, "/");
+  const manifest = {
+    ...(isOptimizer(package_) ? optimizerManifest(package_) : read(join(folder, "package.json"))),
+    ...(repository && { repository: { ...repository, directory } }),
+  };
   writeFileSync(join(copy, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
   return copy;
 }

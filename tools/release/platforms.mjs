@@ -2,37 +2,16 @@
  * The packages that hold one platform's binaries (native/<device>/npm/<platform>). They are no workspaces, because npm rejects
  * workspaces made for other platforms. Each has the version of the package that needs it.
  *
- * On the command line, for the release workflow: `needed` prints what is to be done, `place <artifacts>` puts built binaries in place.
+ * `node tools/release/platforms.mjs` says for the release workflow what is to be done.
  */
-import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { root, start } from "../run.mjs";
-import { pendingChangesets } from "./changesets.mjs";
 
-/** `artifacts`: the workflow's, and where each belongs in the package. */
 const devices = [
-  {
-    name: "cpu",
-    consumer: "kernels-cpu",
-    binaries: ["opt_cpu.node"],
-    artifacts: (/** @type {string} */ platform) => [[`cpu-${platform}`, "."]],
-  },
-  {
-    name: "cuda",
-    consumer: "kernels-cuda",
-    binaries: ["opt_cuda.node", "kernels/rules.fatbin"],
-    artifacts: () => [
-      ["cuda-addon", "."],
-      ["cuda-kernels", "kernels"],
-    ],
-  },
-  {
-    name: "mpi",
-    consumer: "collectives-mpi",
-    binaries: ["opt_mpi.node"],
-    artifacts: (/** @type {string} */ platform) => [[`mpi-${platform}`, "."]],
-  },
+  { name: "cpu", consumer: "kernels-cpu", binaries: ["opt_cpu.node"] },
+  { name: "cuda", consumer: "kernels-cuda", binaries: ["opt_cuda.node", "kernels/rules.fatbin"] },
+  { name: "mpi", consumer: "collectives-mpi", binaries: ["opt_mpi.node"] },
 ].map((device) => {
   const npm = join(root, "native", device.name, "npm");
   const folders = readdirSync(npm).map((platform) => join(npm, platform));
@@ -63,39 +42,26 @@ export async function isPublished(name, version) {
   return ok && stdout.trim() === version;
 }
 
-/** Every platform package: its manifest, its folder, and the binaries that were not built. */
+/**
+ * Every platform package, and of its binaries those that were not built.
+ * @returns {(import("../packages.mjs").Package & { missing: string[] })[]}
+ */
 export function platformPackages() {
   return devices.flatMap(({ folders, binaries }) =>
-    folders.map((folder) => {
-      const { name, version } = /** @type {{ name: string, version: string }} */ (read(join(folder, "package.json")));
-      return { name, version, folder, binaries, missing: binaries.filter((file) => !existsSync(join(folder, file))) };
-    }),
+    folders.map((folder) => ({
+      ...read(join(folder, "package.json")),
+      folder,
+      missing: binaries.filter((file) => !existsSync(join(folder, file))),
+    })),
   );
 }
 
-/** For the workflow: whether changesets wait; if not, whether binaries of these versions are still to be built. */
+/** Whether changesets wait; if not, whether binaries of these versions are still to be built. */
 async function needed() {
-  const waiting = pendingChangesets().length > 0;
+  const waiting = readdirSync(join(root, ".changeset")).some((name) => name.endsWith(".md"));
   const packages = waiting ? [] : platformPackages();
   const published = await Promise.all(packages.map(({ name, version }) => isPublished(name, version)));
-  console.log(`waiting=${waiting}\nnative=${published.includes(false)}`);
+  return `waiting=${waiting}\nnative=${published.includes(false)}`;
 }
 
-/** Puts a workflow's artifacts where the packages have them. @param {string} artifacts a folder with one for each artifact */
-function place(artifacts) {
-  for (const { artifacts: parts, folders } of devices) {
-    for (const folder of folders) {
-      for (const [artifact = "", within = ""] of parts(basename(folder))) {
-        const source = join(artifacts, artifact);
-        if (existsSync(source)) cpSync(source, join(folder, within), { recursive: true });
-      }
-    }
-  }
-}
-
-if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const [, , command, folder = ""] = process.argv;
-  if (command === "needed") await needed();
-  else if (command === "place") place(folder);
-  else throw new Error("Say what to do: platforms.mjs needed | place <artifacts>.");
-}
+if (process.argv[1] === import.meta.filename) console.log(await needed());

@@ -15,15 +15,15 @@ const isDry = values["dry-run"];
 const { repository } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const isTrusted = process.env.NPM_CONFIG_PROVENANCE === "true";
 
-/** @typedef {{ name: string, version: string, folder: string }} Release */
+/** @typedef {import("../packages.mjs").Package} Package */
 
-/** Those that npm lacks. @template {Release} R @param {readonly R[]} packages @returns {Promise<R[]>} */
+/** Those that npm lacks. @template {Package} R @param {readonly R[]} packages @returns {Promise<R[]>} */
 async function unpublished(packages) {
   const known = await Promise.all(packages.map(({ name, version }) => isPublished(name, version)));
   return packages.filter((_, i) => !known[i]);
 }
 
-/** All at once: each waits for npm most of the time. @param {readonly Release[]} releases */
+/** All at once: each waits for npm most of the time. @param {readonly Package[]} releases */
 async function publish(releases) {
   await Promise.all(
     releases.map(async ({ name, version, folder }) => {
@@ -38,16 +38,7 @@ async function publish(releases) {
   );
 }
 
-if (isTrusted && repository === undefined)
-  throw new Error("[release] provenance needs `repository` in package.json; then run tools/manifests.mjs.");
-/** Whether npm would let us publish to where `@opt` is. */
-function isKnown() {
-  const own = run("npm", ["config", "get", "@opt:registry"], { quiet: true }).stdout.trim();
-  return run("npm", ["whoami", ...(own === "undefined" ? [] : ["--registry", own])], { quiet: true }).ok;
-}
-
-if (!isTrusted && !isDry && !isKnown())
-  throw new Error("[release] npm does not know you. Run `npm login`, or set a token.");
+if (isTrusted && repository === undefined) throw new Error("[release] provenance needs `repository` in package.json.");
 checkManifests();
 const platforms = await unpublished(platformPackages());
 const unbuilt = platforms.filter(({ missing }) => missing.length > 0).map(({ name }) => name);
@@ -55,9 +46,10 @@ if (unbuilt.length > 0 && !isDry)
   throw new Error(`[release] the binaries of ${unbuilt.join(", ")} are missing. Build them, or place them.`);
 for (const name of unbuilt) console.log(`${name} is not built here`);
 await build();
-await publish(platforms.filter(({ missing }) => missing.length === 0));
 await withStage(async (folder) => {
-  const packages = await unpublished(publicPackages());
-  await publish(packages.map((each) => ({ ...each, folder: stage(each, folder) })));
+  const staged = (/** @type {readonly Package[]} */ packages) =>
+    packages.map((each) => ({ ...each, folder: stage(each, folder) }));
+  await publish(staged(platforms.filter(({ missing }) => missing.length === 0)));
+  await publish(staged(await unpublished(publicPackages())));
 });
 if (!isDry) process.exitCode = run("changeset", ["tag"]).status;

@@ -1,14 +1,14 @@
 /**
- * `npm run rehearse`: a whole release, twice, on a registry of this machine and in a copy of the workspace. The first one publishes what is
- * here; then one algorithm changes, and only that one may get a new version. Nothing outside of a temporary folder is written.
+ * `npm run rehearse`: a whole release, twice, on a registry of this machine and in a clone of the workspace. The first one publishes what is
+ * committed; then one algorithm changes, and only that one may get a new version. Nothing outside of a temporary folder is written.
  */
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { publicPackages } from "../packages.mjs";
 import { root, run, start } from "../run.mjs";
 import { managerNames, tryPackages } from "./consumers.mjs";
-import { commit, copyWorkspace, remove } from "./copy.mjs";
+import { cloneWorkspace, commit } from "./copy.mjs";
 import { startRegistry } from "./registry.mjs";
 
 const ALGORITHM = "packages/optimizers/nadam";
@@ -51,7 +51,7 @@ function versions() {
 
 /** @param {string} name @param {string} address the registry's @returns {Promise<string[]>} */
 async function publishedVersions(name, address) {
-  const response = await fetch(`http://${address}${name.replace("/", "%2f")}`);
+  const response = await fetch(`http://${address}/${name.replace("/", "%2f")}`);
   return Object.keys(/** @type {{ versions: object }} */ (await response.json()).versions);
 }
 
@@ -64,7 +64,7 @@ function must(condition, problem) {
 let registry;
 try {
   writeUserConfig("");
-  await step("workspace copied", () => copyWorkspace(workspace));
+  await step("workspace cloned, npm ci", () => cloneWorkspace(workspace));
 
   // Nothing is built before: versions are part of what a build is made of, and the release builds with its own.
   const before = versions();
@@ -113,5 +113,5 @@ try {
   process.exitCode = 1;
 } finally {
   (await registry?.catch(() => undefined))?.stop();
-  remove(scratch);
+  rmSync(scratch, { recursive: true, force: true, maxRetries: 3 });
 }

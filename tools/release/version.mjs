@@ -5,7 +5,6 @@ import getReleasePlan from "@changesets/get-release-plan";
 import semver from "semver";
 import { publicPackages } from "../packages.mjs";
 import { root, run } from "../run.mjs";
-import { announcedPackages, writeChangeset } from "./changesets.mjs";
 import { versionPlatforms } from "./platforms.mjs";
 
 /** @param {string} command @param {...string} args */
@@ -13,36 +12,30 @@ function must(command, ...args) {
   if (!run(command, args).ok) throw new Error(`[version] ${command} ${args[0]} failed.`);
 }
 
-/** The versions that changesets ask for by themselves. @returns {Promise<Map<string, string>>} */
-async function announcedVersions() {
-  const { changesets } = await getReleasePlan(root);
-  const types = new Map(changesets.flatMap(({ releases }) => releases.map(({ name, type }) => [name, type])));
-  return new Map(
-    publicPackages().flatMap(({ name, version }) => {
-      const type = types.get(name);
-      return type === undefined || type === "none" ? [] : [[name, semver.inc(version, type) ?? version]];
-    }),
-  );
-}
-
 /** Asks for the next version of each peer whose range would not allow it: changesets would make that a major version. */
 async function raisePeers() {
-  const next = await announcedVersions();
-  const announced = announcedPackages();
+  const { changesets } = await getReleasePlan(root);
+  const types = new Map(changesets.flatMap(({ releases }) => releases.map(({ name, type }) => [name, type])));
+  /** The versions that changesets ask for by themselves. @type {Map<string, string>} */
+  const next = new Map();
+  for (const { name, version } of publicPackages()) {
+    const type = types.get(name) ?? "none";
+    if (type !== "none") next.set(name, semver.inc(version, type) ?? version);
+  }
   const silent = [];
   for (const { name, folder, peerDependencies = {} } of publicPackages()) {
-    const outgrown = Object.entries(peerDependencies).filter(([peer, range]) => {
-      const version = next.get(peer);
-      return version !== undefined && !semver.satisfies(version, range);
-    });
+    const outgrown = Object.entries(peerDependencies).filter(
+      ([peer, range]) => next.has(peer) && !semver.satisfies(next.get(peer) ?? "", range),
+    );
     if (outgrown.length === 0) continue;
     const path = join(folder, "package.json");
     const manifest = JSON.parse(readFileSync(path, "utf8"));
     for (const [peer] of outgrown) manifest.peerDependencies[peer] = `^${next.get(peer)}`;
     writeFileSync(path, `${JSON.stringify(manifest, null, 2)}\n`);
-    if (!announced.has(name)) silent.push(name);
+    if (!next.has(name)) silent.push(`"${name}": patch\n`);
   }
-  if (silent.length > 0) writeChangeset("peers", silent, "Works with the new versions of its peers.");
+  const text = `---\n${silent.join("")}---\n\nWorks with the new versions of its peers.\n`;
+  if (silent.length > 0) writeFileSync(join(root, ".changeset/peers.md"), text);
 }
 
 await raisePeers();
