@@ -1,5 +1,5 @@
 /** The checks beside the tests: source, types, and the packages as their users will get them. */
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -7,7 +7,6 @@ import { gzipSync } from "node:zlib";
 import { checkManifests } from "./manifests.mjs";
 import { isOptimizer, publicPackages, tarballOf } from "./packages.mjs";
 import { root, run, start } from "./run.mjs";
-import { checkWords } from "./words.mjs";
 
 /**
  * A check throws what is wrong, or returns the reason why it cannot run here.
@@ -20,7 +19,7 @@ export const sourceChecks = [
   { name: "packages depend one way", check: checkDependencies },
   { name: "types", check: () => mustSucceed("npm", ["run", "typecheck", "--silent"]) },
   { name: "manifests", check: checkManifests },
-  { name: "words of the documentation", check: checkWords },
+  { name: "words of the documentation", check: async () => (await import("./words.mjs")).checkWords() },
   { name: "changesets", check: checkChangesets },
 ];
 
@@ -33,7 +32,7 @@ export function packageChecks(tarballs) {
     const tarball = tarballOf(tarballs, each);
     const attw = [tarball, "--ignore-rules", "cjs-resolves-to-esm"];
     return [
-      { name: `publint ${each.name}`, check: () => checkManifest(tarball) },
+      { name: `publint ${each.name}`, check: () => mustSucceed("publint", ["run", tarball, "--strict"]) },
       { name: `types of ${each.name} for its users`, check: () => mustSucceed("attw", attw) },
     ];
   });
@@ -77,16 +76,6 @@ async function checkChangesets() {
   const base = "origin/main";
   if (!run("git", ["rev-parse", "--verify", base], { quiet: true }).ok) return `there is no ${base} to compare with`;
   return mustSucceed("changeset", ["status", "--since", base]);
-}
-
-/** @param {string} tarball */
-async function checkManifest(tarball) {
-  const { publint } = await import("publint");
-  const { formatMessage } = await import("publint/utils");
-  const { buffer, byteOffset, byteLength } = readFileSync(tarball);
-  const pack = { tarball: /** @type {ArrayBuffer} */ (buffer.slice(byteOffset, byteOffset + byteLength)) };
-  const { messages, pkg } = await publint({ pack, strict: true });
-  if (messages.length > 0) throw new Error(messages.map((message) => formatMessage(message, pkg)).join("\n"));
 }
 
 /** @typedef {{ name: string, program: string, external: string[], budget: number, absent: string[], gives?: string }} Bundle */

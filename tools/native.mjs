@@ -72,3 +72,17 @@ export function generateKernels(name, folder) {
   if (!ok) throw new Error(`[native] the rule kernels of ${name} cannot be written: ${stderr}`);
   return folder;
 }
+
+/**
+ * Runs tests of the native kernels with another binary than the platform's: those that the command line names, or `suites`.
+ * @param {string} binary
+ * @param {readonly string[]} suites
+ * @param {Record<string, string>} env
+ * @param {readonly string[]} options of Node
+ */
+export function testBinary(binary, suites, env, options = []) {
+  const named = process.argv.slice(2);
+  const vitest = ["node_modules/vitest/vitest.mjs", "run", "--config", "tools/vitest.config.ts"];
+  const args = [...options, ...vitest, "--testTimeout=600000", ...(named.length > 0 ? named : suites)];
+  return run(process.execPath, args, { env: { OPT_CPU_BINARY: binary, ...env } }).ok;
+}

@@ -5,6 +5,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildNative } from "./build-native.mjs";
+import { testBinary } from "./native.mjs";
 import { root, run } from "./run.mjs";
 
 const build = join(root, "native/cpu/build/neon");
@@ -46,14 +47,9 @@ function runSuite(binary, node) {
   const { launcher, option } = launcherOf(node);
   const probe = run(launcher, ["-p", "process.arch"], { quiet: true });
   if (probe.stdout.trim() !== "arm64") throw new Error(`[neon] Node does not start in ${emulator}: ${probe.stderr}`);
-  const env = {
-    OPT_CPU_BINARY: binary,
-    // What compiles TypeScript is a program too, and stays outside.
-    ESBUILD_BINARY_PATH: join(root, `node_modules/@esbuild/${process.platform}-${process.arch}/bin/esbuild`),
-  };
-  const suite = process.argv.length > 2 ? process.argv.slice(2) : ["packages/kernels-cpu/", "e2e/goldens/"];
-  const vitest = ["node_modules/vitest/vitest.mjs", "run", "--config", "tools/vitest.config.ts"];
-  return run(process.execPath, [option, ...vitest, "--testTimeout=600000", ...suite], { env }).ok;
+  // What compiles TypeScript is a program too, and stays outside.
+  const esbuild = join(root, `node_modules/@esbuild/${process.platform}-${process.arch}/bin/esbuild`);
+  return testBinary(binary, ["packages/kernels-cpu/", "e2e/goldens/"], { ESBUILD_BINARY_PATH: esbuild }, [option]);
 }
 
 const lack = missing();

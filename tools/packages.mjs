@@ -1,5 +1,5 @@
 /** The packages that are published, and the tarballs their users get. */
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, relative, sep } from "node:path";
 import { root, start } from "./run.mjs";
@@ -112,16 +112,31 @@ export async function build() {
 }
 
 /**
- * Packs every public package as it would be published.
+ * Packs packages as they would be published.
  * @param {string} destination an existing folder
+ * @param {readonly Package[]} packages
  */
-export async function pack(destination) {
+export async function pack(destination, packages = publicPackages()) {
   await withStage(async (folder) => {
-    const copies = publicPackages().map((each) => stage(each, folder));
+    const copies = packages.map((each) => stage(each, folder));
     const options = ["pack", "--loglevel=error", "--pack-destination", destination];
     const { ok, stderr } = await start("npm", [...options, ...copies], { quiet: true });
     if (!ok) throw new Error(`[pack] npm cannot pack the packages: ${stderr}`);
   });
+}
+
+/**
+ * A project that has nothing but these packages.
+ * @param {string} folder
+ * @param {readonly string[]} packages names, or tarballs
+ * @param {object} [manifest] what its package.json says beside them
+ */
+export async function installIn(folder, packages, manifest = {}) {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, ...manifest }));
+  const options = ["--prefix", folder, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+  const { ok, stderr } = await start("npm", ["install", ...options, ...packages], { quiet: true, cwd: folder });
+  if (!ok) throw new Error(`[packages] npm cannot install ${packages[0]} and others: ${stderr}`);
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Runs the native kernels' suite under AddressSanitizer and UndefinedBehaviorSanitizer: `node tools/sanitize.mjs [vitest arguments]`. */
 import { buildNative } from "./build-native.mjs";
+import { testBinary } from "./native.mjs";
 import { run } from "./run.mjs";
 
 const { binary, skipped } = await buildNative("sanitize");
@@ -10,20 +11,10 @@ if (binary === undefined) {
   const library = (/** @type {string} */ name) =>
     run(compiler, [`-print-file-name=${name}`], { quiet: true }).stdout.trim();
   const env = {
-    OPT_CPU_BINARY: binary,
     // Node itself is not instrumented: the runtimes must come first, and what Node leaves at its exit is not ours.
     LD_PRELOAD: `${library("libasan.so")} ${library("libubsan.so")}`,
     ASAN_OPTIONS: "detect_leaks=0:abort_on_error=1:allocator_may_return_null=1",
     UBSAN_OPTIONS: "print_stacktrace=1:halt_on_error=1",
   };
-  const suite = process.argv.length > 2 ? process.argv.slice(2) : ["packages/kernels-cpu/"];
-  const vitest = [
-    "node_modules/vitest/vitest.mjs",
-    "run",
-    "--config",
-    "tools/vitest.config.ts",
-    "--testTimeout=600000",
-  ];
-  const { ok } = run(process.execPath, [...vitest, ...suite], { env });
-  process.exitCode = ok ? 0 : 1;
+  process.exitCode = testBinary(binary, ["packages/kernels-cpu/"], env) ? 0 : 1;
 }

@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import MarkdownIt from "markdown-it";
 import { root } from "./run.mjs";
 
 const longestAverage = 15;
@@ -27,85 +28,62 @@ const clauseSubject = /^\W*(?:Who|Whoever|Whatever) (?!.*\?$)/;
 
 /** @typedef {{ file: string, line: number, problem: string, sentence: string }} Finding */
 
-/**
- * The paragraphs of a page, with what is no prose taken out and all lines kept.
- * @param {string} text
- * @returns {{ line: number, text: string, isProse: boolean }[]}
- */
-function paragraphsOf(text) {
-  const blank = (/** @type {string} */ part) => part.replace(/[^\n]/g, "");
-  const lines = text
-    .replace(/^---\n[\s\S]*?\n---\n/, blank)
-    .replace(/^( *)```[\s\S]*?^\1```$/gm, blank)
-    .replace(/<!--[\s\S]*?-->/g, blank)
-    .replace(/^(?: {4}.*\n)+/gm, (part) => (/^ {4,}[-*\d]/.test(part) ? part : blank(part)))
-    .split("\n");
-  /** @type {{ line: number, text: string, isProse: boolean }[]} */
-  const paragraphs = [];
-  let isOpen = false;
-  for (const [i, line] of lines.entries()) {
-    const isAlone = /^\s*(?:\||#|<)/.test(line);
-    const begins = isAlone || !isOpen || /^\s*(?:[-*>]|\d+\.) /.test(line);
-    if (line.trim() !== "" && begins) paragraphs.push({ line: i + 1, text: line, isProse: !isAlone });
-    else if (line.trim() !== "") (paragraphs.at(-1) ?? { text: "" }).text += `\n${line}`;
-    isOpen = line.trim() !== "" && !isAlone;
-  }
-  return paragraphs;
-}
+const markdown = new MarkdownIt({ html: true });
+const sentences = new Intl.Segmenter("en", { granularity: "sentence" });
 
-/** A paragraph as one reads it: a piece of code is one word, a link its text. @param {string} text */
-function read(text) {
-  return text
-    .replace(/!\[[^\]]*\]\([^)]*\)/g, "")
-    .replace(/`[^`]*`/g, (code) => `\`code\`${code.replace(/[^\n]/g, "")}`)
-    .replace(/\]\([^)]*\)/g, "]")
-    .replace(/<\/?\w[^>]*>/g, "")
-    .replace(/^\s*(?:[-*>]|\d+\.) /, "");
+/** The paragraphs, headings and cells of a page, as one reads them: a piece of code is one word, a link its text. @param {string} page */
+function paragraphsOf(page) {
+  const text = page.replace(/^---\n[\s\S]*?\n---\n/, (front) => front.replace(/[^\n]/g, ""));
+  let line = 0;
+  let block = "";
+  return markdown.parse(text, {}).flatMap(({ type, map, content, children }) => {
+    if (map) line = map[0] + 1;
+    if (type === "html_block") return { line, text: content.replace(/<[^>]*>/g, ""), isProse: false };
+    if (type !== "inline") block = type;
+    if (type !== "inline" || children === null) return [];
+    const parts = children.map((part) => {
+      if (part.type === "code_inline") return "Code"; // sentences may begin with it
+      if (part.type === "softbreak") return "\n";
+      return part.type === "text" ? part.content : "";
+    });
+    return { line, text: parts.join(""), isProse: block === "paragraph_open" };
+  });
 }
-
-const endOfSentence = /(?<!\b(?:e\.g|i\.e|vs|al|etc))(?<=[.!?][)"*]*)\s+(?=["(*[]*[A-Z`\d])/;
 
 /**
  * What breaks the rules in a page.
  * @param {string} file its name, for the findings
- * @param {string} text
+ * @param {string} page its text
  * @returns {Finding[]}
  */
-export function findingsOf(file, text) {
+export function findingsOf(file, page) {
   /** @type {Finding[]} */
   const findings = [];
-  let [words, sentences] = [0, 0];
-  for (const paragraph of paragraphsOf(text)) {
-    let line = paragraph.line;
-    for (const sentence of paragraph.text === "" ? [] : splitKeepingLines(read(paragraph.text))) {
-      const shown = sentence.trim().replace(/\s+/g, " ");
-      const report = (/** @type {string} */ problem) => findings.push({ file, line, problem, sentence: shown });
+  /** How many words each sentence has. @type {number[]} */
+  const counts = [];
+  for (const { line, text, isProse } of paragraphsOf(page)) {
+    for (const { segment, index } of sentences.segment(text.replaceAll("\n", " "))) {
+      const sentence = segment.trim();
+      const at = line + text.slice(0, index).split("\n").length - 1;
+      const report = (/** @type {string} */ problem) => findings.push({ file, line: at, problem, sentence });
       for (const [wrong, right] of wrongWords) {
-        const found = wrong.exec(shown);
+        const found = wrong.exec(sentence);
         if (found !== null) report(`"${found[0]}": say ${right}`);
       }
-      if (paragraph.isProse) {
-        const count = shown.split(" ").filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
-        if (clauseSubject.test(shown)) report("a clause is the subject: begin with who acts");
-        if (count > longestSentence) report(`${count} words in a sentence, at most ${longestSentence}`);
-        words += count;
-        if (count > 0) sentences += 1;
-      }
-      line += sentence.split("\n").length - 1;
+      const count = sentence.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
+      if (!isProse || count === 0) continue;
+      if (clauseSubject.test(sentence)) report("a clause is the subject: begin with who acts");
+      if (count > longestSentence) report(`${count} words in a sentence, at most ${longestSentence}`);
+      counts.push(count);
     }
   }
-  const average = sentences === 0 ? 0 : words / sentences;
+  const words = counts.reduce((sum, count) => sum + count, 0);
+  const average = words / Math.max(1, counts.length);
   if (average > longestAverage) {
     const problem = `${average.toFixed(1)} words a sentence, at most ${longestAverage}`;
-    findings.unshift({ file, line: 1, problem, sentence: `${words} words in ${sentences} sentences` });
+    findings.unshift({ file, line: 1, problem, sentence: `${words} words in ${counts.length} sentences` });
   }
   return findings;
-}
-
-/** Sentences, each with the white space that follows it. @param {string} text */
-function splitKeepingLines(text) {
-  const ends = [...text.matchAll(new RegExp(endOfSentence, "g"))].map((match) => match.index + match[0].length);
-  return [0, ...ends].map((begin, i) => text.slice(begin, ends[i]));
 }
 
 /** The pages that are checked. */
@@ -116,20 +94,19 @@ function pages() {
   return files.filter((file) => isChecked.test(file) && existsSync(join(root, file)));
 }
 
-/** @param {readonly string[]} files */
-const findingsIn = (files) => files.flatMap((file) => findingsOf(file, readFileSync(join(root, file), "utf8")));
-
-/** @param {Finding} finding */
-const shown = ({ file, line, problem, sentence }) => `${file}:${line}: ${problem}\n    ${sentence}`;
+/** What to rewrite, as text. @param {readonly string[]} [files] */
+function listOf(files = pages()) {
+  const findings = files.flatMap((file) => findingsOf(file, readFileSync(join(root, file), "utf8")));
+  return findings.map(({ file, line, problem, sentence }) => `${file}:${line}: ${problem}\n    ${sentence}`).join("\n");
+}
 
 export function checkWords() {
-  const findings = findingsIn(pages());
-  if (findings.length > 0) throw new Error(findings.map(shown).join("\n"));
+  const list = listOf();
+  if (list !== "") throw new Error(list);
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const files = process.argv.slice(2);
-  const findings = findingsIn(files.length > 0 ? files : pages());
-  for (const finding of findings) console.log(shown(finding));
-  process.exitCode = findings.length > 0 ? 1 : 0;
+  const list = listOf(process.argv.length > 2 ? process.argv.slice(2) : undefined);
+  if (list !== "") console.log(list);
+  process.exitCode = list === "" ? 0 : 1;
 }

@@ -1,5 +1,4 @@
 /** Bundles the packages and the workers of samples and demos, straight from source: the site asks no other server. */
-import { relative } from "node:path";
 import { build } from "esbuild";
 import { publicPackages } from "../packages.mjs";
 import { root } from "../run.mjs";
@@ -42,5 +41,4 @@ export async function bundlePackages(out) {
     chunkNames: "chunks/[hash]",
     logLevel: "error",
   });
-  return entries.map((entry) => relative(".", entry.out));
 }

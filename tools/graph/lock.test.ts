@@ -1,8 +1,7 @@
-/** The lock file serves every contributor: each workspace, each platform's binaries, and no registry's address. */
+/** The lock file serves every contributor: each platform's binaries, and no registry's address. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { workspaceFolders } from "../packages.mjs";
 import { root } from "../run.mjs";
 
 interface Locked {
@@ -14,10 +13,6 @@ interface Locked {
 const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
   packages: Record<string, Locked>;
 };
-
-it("has every workspace", () => {
-  expect(workspaceFolders().filter((path) => packages[path] === undefined)).toEqual([]);
-});
 
 it("has the binaries of every platform, so that npm ci works on each", () => {
   const present = new Set(Object.keys(packages).map((path) => path.split("node_modules/").at(-1)));

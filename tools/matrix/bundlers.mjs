@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync
 import { delimiter, join } from "node:path";
 import { chromium } from "playwright-core";
 import { serve } from "../docs/serve.mjs";
+import { installIn } from "../packages.mjs";
 import { start } from "../run.mjs";
 
 /** @typedef {import("./runtimes.mjs").Row} Row */
@@ -31,7 +32,7 @@ const POLICIES = {
 };
 
 /** Opens a folder's page, and waits for its line. @param {string} folder @param {Record<string, string>} [headers] */
-export async function openPage(folder, headers = ISOLATED) {
+async function openPage(folder, headers = ISOLATED) {
   const executablePath = process.env.OPT_CHROMIUM ?? CHROMIUM.find((path) => existsSync(path));
   if (executablePath === undefined) return { untried: "no Chromium" };
   const server = await serve(folder, 0, headers);
@@ -65,8 +66,46 @@ const COMMANDS = {
   vite: (_, out) => `build --config vite.config.mjs --outDir ${out} --emptyOutDir false --logLevel warn`,
 };
 
-/** @param {string} folder with the packages installed @param {string} tools where the bundlers are installed @returns {Row[]} */
-export function bundlerRows(folder, tools) {
+/** Next: a client component of an app router, built and exported as files. @type {Record<string, string>} */
+const NEXT = {
+  "next.config.mjs": 'export default { output: "export", turbopack: { root: import.meta.dirname } };\n',
+  "app/layout.jsx": 'export default ({ children }) => <html lang="en"><body>{children}</body></html>;\n',
+  "app/page.jsx": `"use client";
+import { useEffect, useState } from "react";
+import { train } from "../train.mjs";
+export default function Page() {
+  const [line, setLine] = useState("");
+  useEffect(() => {
+    train().then(setLine, (error) => setLine(String(error.stack)));
+  }, []);
+  useEffect(() => {
+    if (line !== "") globalThis.line = line;
+  }, [line]);
+  return <p>{line}</p>;
+}
+`,
+};
+
+/** @param {string} folder with the packages and the program @param {readonly string[]} tarballs */
+async function withNext(folder, tarballs) {
+  const app = join(folder, "../next");
+  await installIn(app, ["next@16", "react@19", "react-dom@19", ...tarballs]);
+  mkdirSync(join(app, "app"));
+  for (const [name, text] of Object.entries(NEXT)) writeFileSync(join(app, name), text);
+  cpSync(join(folder, "train.mjs"), join(app, "train.mjs"));
+  const env = { NEXT_TELEMETRY_DISABLED: "1", NODE_ENV: "production" };
+  const next = join(app, "node_modules/next/dist/bin/next");
+  const { ok, stdout, stderr } = await start(process.execPath, [next, "build"], { quiet: true, cwd: app, env });
+  return ok ? openPage(join(app, "out")) : { line: `${stdout}${stderr}`.trim() };
+}
+
+/**
+ * @param {string} folder with the packages installed
+ * @param {string} tools where the bundlers are installed
+ * @param {readonly string[]} tarballs
+ * @returns {Row[]}
+ */
+export function bundlerRows(folder, tools, tarballs) {
   /** @param {string} name @param {string} bundler @param {string} entry @param {Record<string, string>} [headers] @returns {Row} */
   const row = (name, bundler, entry, headers) => ({
     name,
@@ -97,6 +136,7 @@ export function bundlerRows(folder, tools) {
     ...Object.entries(POLICIES).map(([policy, headers]) => row(`Chromium, ${policy}`, "esbuild", "page.mjs", headers)),
     { name: "import map, page in Chromium", run: () => importMap(folder) },
     { name: "addresses of packages, fit in a Web Worker in Chromium", run: () => withAddresses(folder) },
+    { name: "Next 16, client component in Chromium", run: () => withNext(folder, tarballs) },
   ];
 }
 

@@ -1,16 +1,14 @@
 /** `npm run matrix`: the packages as their users get them, in every runtime and bundler that npm can bring. Prints one table, of the rows that contain one of the words after `npm run matrix --`. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { buildNative } from "../build-native.mjs";
-import { build, pack, publicPackages, tarballOf } from "../packages.mjs";
-import { start } from "../run.mjs";
+import { build, installIn, pack, publicPackages, tarballOf } from "../packages.mjs";
+import { platformPackages } from "../release/platforms.mjs";
 import { bundlerRows } from "./bundlers.mjs";
-import { nextRows } from "./next.mjs";
 import { files } from "./programs.mjs";
 import { runtimeRows } from "./runtimes.mjs";
 import { typeRows, typescripts } from "./typescript.mjs";
-import { workerdRows } from "./workerd.mjs";
 
 const TOOLS = [
   "bun@1",
@@ -30,45 +28,19 @@ const NOT_TRIED = ["Electron", "Safari and Firefox", "Windows and macOS"];
 const scratch = mkdtempSync(join(tmpdir(), "opt-matrix-"));
 const folder = join(scratch, "program");
 const tools = join(scratch, "tools");
-const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-
-/** The package of this platform's native binary, which npm would bring beside the others; none where nothing compiles. @param {string} destination */
-async function packBinary(destination) {
-  const { binary } = await buildNative();
-  if (binary === undefined) return [];
-  const options = ["pack", "--json", "--loglevel=error", "--pack-destination", destination];
-  const { ok, stdout, stderr } = await start("npm", [...options, dirname(binary)], { quiet: true });
-  if (!ok) throw new Error(`[matrix] npm cannot pack ${binary}: ${stderr}`);
-  return [join(destination, JSON.parse(stdout)[0].filename)];
-}
-
-/** @param {string} where @param {readonly string[]} packages */
-async function install(where, packages) {
-  mkdirSync(where, { recursive: true });
-  writeFileSync(join(where, "package.json"), '{ "private": true }');
-  const { ok, stderr } = await start("npm", ["install", "--prefix", where, ...quiet, ...packages], {
-    quiet: true,
-    cwd: where,
-  });
-  if (!ok) throw new Error(`[matrix] npm cannot install: ${stderr}`);
-}
-
 try {
   console.log("matrix: packing, and installing runtimes and bundlers");
   const packed = join(scratch, "tarballs");
   mkdirSync(packed);
-  await Promise.all([build().then(() => pack(packed)), install(tools, TOOLS)]);
-  const tarballs = [...publicPackages().map((each) => tarballOf(packed, each)), ...(await packBinary(packed))];
-  await install(folder, tarballs);
+  await Promise.all([build(), buildNative(), installIn(tools, TOOLS)]);
+  // With the binaries that are built here, which npm would bring for this platform.
+  const packages = [...publicPackages(), ...platformPackages().filter(({ missing }) => missing.length === 0)];
+  await pack(packed, packages);
+  const tarballs = packages.map((each) => tarballOf(packed, each));
+  await installIn(folder, tarballs);
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
 
-  const rows = [
-    ...runtimeRows(folder, tools),
-    ...workerdRows(folder, tools),
-    ...bundlerRows(folder, tools),
-    ...nextRows(folder, scratch, install, tarballs),
-    ...typeRows(folder, tools),
-  ];
+  const rows = [...runtimeRows(folder, tools), ...bundlerRows(folder, tools, tarballs), ...typeRows(folder, tools)];
   const wanted = process.argv.slice(2);
   const isWanted = (/** @type {string} */ name) => wanted.length === 0 || wanted.some((word) => name.includes(word));
   let expected = "";

@@ -25,8 +25,8 @@ export default {
   incremental: true,
   incrementalFile: `${folder}/incremental.json`,
   tempDirName: `${folder}/sandbox`,
-  reporters: ["progress-append-only", "clear-text", "html", "json"],
-  clearTextReporter: { allowColor: false, logTests: false, reportTests: false, reportScoreTable: false },
+  reporters: ["progress-append-only", "clear-text", "html"],
+  thresholds: { break: 85 },
+  clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
   htmlReporter: { fileName: `${folder}/index.html` },
-  jsonReporter: { fileName: `${folder}/report.json` },
 };

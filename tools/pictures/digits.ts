@@ -1,4 +1,4 @@
-/** Films the digits page while it learns: `digits.gif`, and its last frame, half as large, as `digits.png`. */
+/** Films the digits page while it learns: `digits.gif`, and its last frame as `digits.png`. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openPage } from "@opt/testkit/browser";
@@ -9,7 +9,7 @@ import { serve } from "../../e2e/browser-mnist/server";
 
 const [WIDTH, HEIGHT] = [1440, 900];
 /** Frames are half the size of the page, so that the file stays under 1 MB. */
-const SHRINK = 2;
+const SCALE = 0.5;
 const COLORS = 48;
 const [LEARNING_FRAMES, DRAWING_FRAMES] = [16, 14];
 const [FRAME_MS, LAST_FRAME_MS] = [250, 3000];
@@ -17,11 +17,14 @@ const [FRAME_MS, LAST_FRAME_MS] = [250, 3000];
 export async function filmDigits(browser: Browser, folder: string): Promise<void> {
   const server = await serve();
   try {
-    const page = await openPage(browser, { viewport: { width: WIDTH, height: HEIGHT } });
+    const page = await openPage(browser, {
+      viewport: { width: WIDTH, height: HEIGHT },
+      deviceScaleFactor: SCALE,
+    });
     await page.goto(`${server.resolvedUrls!.local[0]!}?device=wasm`);
     await page.locator("#train:enabled").waitFor();
     const frames = await learnAndRead(page);
-    writeFileSync(join(folder, "digits.png"), still(frames.at(-1)!));
+    writeFileSync(join(folder, "digits.png"), frames.at(-1)!);
     writeFileSync(join(folder, "digits.gif"), animation(frames));
     await page.close();
   } finally {
@@ -65,7 +68,7 @@ async function learnAndRead(page: Page): Promise<Buffer[]> {
 function animation(frames: readonly Buffer[]): Uint8Array {
   const { GIFEncoder, quantize, applyPalette } = gifenc;
   const gif = GIFEncoder();
-  const images = frames.map(halved);
+  const images = frames.map((frame) => PNG.sync.read(frame));
   const palette = quantize(images.at(-1)!.data, COLORS);
   images.forEach(({ data, width, height }, i) => {
     const delay = i === images.length - 1 ? LAST_FRAME_MS : FRAME_MS;
@@ -73,30 +76,4 @@ function animation(frames: readonly Buffer[]): Uint8Array {
   });
   gif.finish();
   return gif.bytes();
-}
-
-/** A small picture, which home shows. */
-function still(frame: Buffer): Buffer {
-  const { data, width, height } = halved(frame);
-  const png = new PNG({ width, height });
-  png.data = Buffer.from(data);
-  return PNG.sync.write(png, { colorType: 2, deflateLevel: 9 });
-}
-
-/** Each pixel is the mean of four. */
-function halved(frame: Buffer): { data: Uint8Array; width: number; height: number } {
-  const png = PNG.sync.read(frame);
-  const [width, height] = [png.width / SHRINK, png.height / SHRINK];
-  const data = new Uint8Array(4 * width * height);
-  for (let y = 0; y < height; y++)
-    for (let x = 0; x < width; x++)
-      for (let c = 0; c < 4; c++) {
-        let sum = 0;
-        for (let i = 0; i < SHRINK * SHRINK; i++) {
-          const [row, column] = [SHRINK * y + Math.floor(i / SHRINK), SHRINK * x + (i % SHRINK)];
-          sum += png.data[4 * (row * png.width + column) + c]!;
-        }
-        data[4 * (y * width + x) + c] = sum / (SHRINK * SHRINK);
-      }
-  return { data, width, height };
 }

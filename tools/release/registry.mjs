@@ -1,9 +1,9 @@
 /** A registry of npm packages on this machine alone, for rehearsals: Verdaccio. */
 import { spawn } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { start } from "../run.mjs";
+import { installIn } from "../packages.mjs";
 
 /** Packages of @opt alone, from nowhere else. @param {string} folder */
 const configuration = (folder) => `storage: ${folder}/storage
@@ -20,12 +20,8 @@ server: { keepAliveTimeout: 5 }
  * @returns {Promise<{ address: string, npmrc: string, stop(): void }>} when it answers; with `npmrc`, npm, pnpm and yarn take @opt's packages from it
  */
 export async function startRegistry(folder) {
-  mkdirSync(folder, { recursive: true });
   // It asks for node-fetch by a tag that mirrors of npm's registry may lack.
-  writeFileSync(join(folder, "package.json"), '{ "private": true, "overrides": { "node-fetch": "2.7.0" } }');
-  const options = ["--prefix", folder, "--no-audit", "--no-fund", "--loglevel=error"];
-  const installed = await start("npm", ["install", ...options, "verdaccio@6.2"], { quiet: true, cwd: folder });
-  if (!installed.ok) throw new Error(`[registry] npm cannot get it: ${installed.stderr}`);
+  await installIn(folder, ["verdaccio@6.2"], { overrides: { "node-fetch": "2.7.0" } });
   const file = join(folder, "config.yaml");
   writeFileSync(file, configuration(folder));
   const address = `127.0.0.1:${20_000 + (process.pid % 20_000)}`;
