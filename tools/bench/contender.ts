@@ -27,3 +27,20 @@ export async function timed(steps: number, step: () => unknown, wait: () => unkn
   await wait();
   return performance.now() - start;
 }
+
+/** Shows times as work done per second: `perStep` units a step. */
+export interface Rate {
+  readonly unit: string;
+  readonly perStep: number;
+}
+
+/** One table of the report: a work, who does it, and how its times are shown. */
+export interface Benchmark<Work = object> {
+  readonly title: string;
+  /** What `--only` may call it. */
+  readonly words: readonly string[];
+  readonly work: Work;
+  readonly contenders: readonly Contender<Work>[];
+  /** By default a step's milliseconds are shown. */
+  readonly rate?: Rate;
+}

@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { listDevices } from "@opt/core";
-import type { Benchmark } from "./benchmark";
+import type { Benchmark } from "./contender";
 import { machine } from "./machine";
 import { measure } from "./measure";
 import { layers } from "./nn/layers";

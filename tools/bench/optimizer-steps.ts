@@ -1,14 +1,13 @@
 /** Optimizer steps of Opt beside the memory limit, C++ loops, TF.js, jax-js and PyTorch. */
 import { availableParallelism } from "node:os";
-import type { Benchmark } from "./benchmark";
-import type { Contender } from "./contender";
+import type { Benchmark, Contender } from "./contender";
 import { jaxJs, optaxInJaxJs, optInJaxJs } from "./hosts/jax-js";
 import { optInTfjs, tfjs } from "./hosts/tfjs";
 import { memoryLimit } from "./limits/memory-limit";
 import { nativeLoop } from "./limits/native-loop";
 import { optOneThread, optProcess } from "./opt-process";
 import { OPTIMIZER_NAMES, type OptimizerWork } from "./optimizer-work";
-import { torch } from "./python/torch-steps";
+import { torch } from "./python/process";
 
 const SHAPES: readonly Omit<OptimizerWork, "optimizer">[] = [
   { tensors: 1, size: 65_536 },

@@ -1,5 +1,5 @@
 /** The benchmark's tables: times as ratios to the fastest of our devices, or work per second as ratios to the fastest peer. */
-import type { Rate } from "./benchmark";
+import type { Rate } from "./contender";
 import type { Measurement, WorkReport } from "./measure";
 
 export interface Table extends WorkReport<object> {

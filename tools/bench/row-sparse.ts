@@ -1,8 +1,7 @@
 /** Steps of AdamW on a large table by gradients of some of its rows: of these alone, and of all. */
 import { AdamW } from "@opt/adam-amsgrad";
 import { init, parameter, rowSparse, tensor, tidy } from "@opt/core";
-import type { Benchmark } from "./benchmark";
-import { type Contender, timed } from "./contender";
+import { type Benchmark, type Contender, timed } from "./contender";
 import { gradients as values } from "./optimizer-work";
 
 /** A table [rows, width]; each gradient has `present` rows. */

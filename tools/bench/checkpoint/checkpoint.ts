@@ -14,23 +14,21 @@
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { boxesOf, planTensor } from "@opt/checkpoint/plan";
 import { build } from "esbuild";
 import { machine } from "../machine";
 import { median } from "../measure";
 import { type Talk, talkTo } from "../process-session";
-import { planningSeconds } from "./checkpoint-plan";
 
 const HELP = `OPT_TORCH_PYTHON=<python with torch> tsx --conditions=@opt/source tools/bench/checkpoint/checkpoint.ts [options]
   --mib <n>       size of the checkpoint (default 512: 128 tensors of 1024 x 1024 f32)
   --rounds <n>    interleaved rounds (default 7)
-  --few <n>       rounds of 100,000 small tensors on 4 ranks (default 3)
   --only <regex>  time only works whose names it matches (all are run once, to be compared)
   --device <name> where tensors are loaded to (default: the best there is)
-  --folder <dir>  where to write (default runs/bench)
   --out <file>    JSON report (default runs/bench/checkpoint.json)
 safetensors takes part when that Python has it.`;
 
@@ -38,10 +36,8 @@ const { values: options } = parseArgs({
   options: {
     mib: { type: "string", default: "512" },
     rounds: { type: "string", default: "7" },
-    few: { type: "string", default: "3" },
     only: { type: "string", default: "" },
     device: { type: "string" },
-    folder: { type: "string", default: "runs/bench" },
     out: { type: "string", default: "runs/bench/checkpoint.json" },
     help: { type: "boolean", default: false },
   },
@@ -109,12 +105,11 @@ async function warm(who: Who, names: readonly string[]): Promise<void> {
   }
 }
 
-mkdirSync(options.folder, { recursive: true });
-const folder = mkdtempSync(join(resolve(options.folder), "checkpoint-"));
 // Where the device's package is found: without it the session would take another device, and no test would say so.
-const workspace = fileURLToPath(new URL("../../../runs/", import.meta.url));
+const workspace = fileURLToPath(new URL("../../../runs/bench/", import.meta.url));
 mkdirSync(workspace, { recursive: true });
-const program = join(mkdtempSync(join(workspace, "session-")), "session.mjs");
+const folder = mkdtempSync(join(workspace, "checkpoint-"));
+const program = join(folder, "session.mjs");
 await build({
   entryPoints: [fileURLToPath(new URL("./checkpoint-session.ts", import.meta.url))],
   ...{ bundle: true, platform: "node", format: "esm", logLevel: "error" },
@@ -126,6 +121,7 @@ await build({
 });
 
 const SMALL = "100,000 tensors";
+const FEW_ROUNDS = 3;
 /** In the order of a round: who writes what another work reads comes first. */
 const OURS = [
   ...["raw write + fsync", "save", "save, 4 ranks", "raw read"],
@@ -189,7 +185,7 @@ async function measureAll(): Promise<string> {
     await runNew("ours");
     if (reusing) await runNew("theirs");
   }
-  for (let round = 0; round < Number(options.few); round++) for (const name of OURS_SMALL) await run(ours, name);
+  for (let round = 0; round < FEW_ROUNDS; round++) for (const name of OURS_SMALL) await run(ours, name);
   await ours.close();
   for (const { kind, env } of KINDS) {
     const { who } = await openSession("ours", { source: join(folder, "one") }, env);
@@ -201,6 +197,20 @@ async function measureAll(): Promise<string> {
     await who.close();
   }
   return `${mib} MiB, ${rounds} rounds, Node ${process.version}, device ${about.device}, PyTorch ${theirs.about.torch}, ${machine()}`;
+}
+
+/** Planning alone: 4096 ranks to 3072, 2,000 tensors of 2,000 different shapes, every box of every rank. */
+function planningSeconds(): number {
+  const from = { mesh: { shape: [64, 64], axes: ["data", "model"] }, tensors: { "*": ["data", "model"] } };
+  const to = { mesh: { shape: [48, 64], axes: ["data", "model"] }, tensors: { "*": ["data", "model"] } };
+  const start = performance.now();
+  let copies = 0;
+  for (let i = 0; i < 2000; i++) {
+    const tensor = { name: `tensor.${i}`, shape: [4096 + i, 8192] };
+    for (const sources of planTensor(tensor, boxesOf(from, tensor), boxesOf(to, tensor))) copies += sources.length;
+  }
+  if (copies < 2000 * 3072) throw new Error("[bench] the plan is incomplete");
+  return (performance.now() - start) / 1000;
 }
 
 const of = (name: string, what: "milliseconds" | "cpu" | "peak" = "milliseconds") =>
@@ -263,5 +273,5 @@ try {
   report(await measureAll());
 } finally {
   await Promise.all(opened.map((who) => who.close()));
-  for (const one of [folder, dirname(program)]) rmSync(one, { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true });
 }

@@ -1,8 +1,7 @@
 /** Layers forward and backward, in sizes that models have; and products of matrices. */
 import { avgPool2d, init, maxPool2d, noGrad, type Tensor, tensor } from "@opt/core";
 import { BatchNorm2d, crossEntropy, GRU, LayerNorm, LSTM, type Module, scaledDotProductAttention } from "@opt/nn";
-import type { Benchmark, Rate } from "../benchmark";
-import { type Contender, timed } from "../contender";
+import { type Benchmark, type Contender, type Rate, timed } from "../contender";
 import { openTorch } from "../python/process";
 import { values } from "./values";
 

@@ -1,9 +1,123 @@
 /** Training steps of whole models: forward, backward and the optimizer, with the same weights and batches everywhere. The first losses are compared. */
-import type { Benchmark } from "../benchmark";
-import type { Contender } from "../contender";
-import { openJax, openTorch } from "../python/process";
-import { missingVariant, type TorchVariant } from "../python/torch-steps";
-import { optTraining, TOLERANCE, type TrainingWork } from "./training-opt";
+import { compile, init, noGrad, type Tensor, tensor, tidy } from "@opt/core";
+import { Conv2d, crossEntropy, Flatten, Linear, MaxPool2d, type Module, ReLU, Sequential } from "@opt/nn";
+import { digitNetwork, HIDDEN, optimizers, PIXELS } from "@opt-e2e/mnist";
+import { Gpt } from "@opt-e2e/tiny-gpt";
+import { type Benchmark, type Contender, timed } from "../contender";
+import { missingVariant, openJax, openTorch, type TorchVariant } from "../python/process";
+import { integers, values } from "./values";
+
+interface TrainingWork {
+  readonly model: "mlp" | "cnn" | "gpt";
+  readonly optimizer: "AdamW" | "NAdam";
+  readonly batch: number;
+  readonly lr: number;
+}
+
+/** Orders of summation differ. */
+const TOLERANCE = 1e-4;
+
+interface Task {
+  readonly model: Module & { forward(x: Tensor): Tensor };
+  /** The input and the labels of a batch. */
+  batch(index: number): [Tensor, Tensor];
+}
+
+const BATCHES = 8;
+const [TOKENS, LENGTH] = [64, 48];
+
+const TASKS: Readonly<Record<TrainingWork["model"], (batch: number) => Task>> = {
+  mlp: (batch) => ({
+    model: digitNetwork(HIDDEN),
+    batch: (index) => [
+      tensor(values(batch * PIXELS, 104_729 + 2 * index), { shape: [batch, PIXELS] }),
+      tensor(integers(batch, 1299 + 2 * index, 10), { shape: [batch] }),
+    ],
+  }),
+  cnn: (batch) => ({
+    model: new Sequential(
+      new Conv2d(1, 16, 3, { padding: 1 }),
+      new ReLU(),
+      new MaxPool2d(2),
+      new Conv2d(16, 32, 3, { padding: 1 }),
+      new ReLU(),
+      new MaxPool2d(2),
+      new Flatten(),
+      new Linear(32 * 7 * 7, 10),
+    ),
+    batch: (index) => [
+      tensor(values(batch * 28 * 28, 104_729 + 2 * index), { shape: [batch, 1, 28, 28] }),
+      tensor(integers(batch, 1299 + 2 * index, 10), { shape: [batch] }),
+    ],
+  }),
+  gpt: (batch) => ({
+    model: new Gpt({ tokens: TOKENS, width: 64, length: LENGTH, blocks: 2, heads: 4 }),
+    batch: (index) => [
+      tensor(integers(batch * LENGTH, 104_729 + 2 * index, TOKENS), { shape: [batch, LENGTH] }),
+      tensor(integers(batch * LENGTH, 1299 + 2 * index, TOKENS), { shape: [batch, LENGTH] }),
+    ],
+  }),
+};
+
+/** Matrices of about the size that layers begin with, one for what layer norms multiply by and small biases. */
+function setFirstWeights(model: Module): void {
+  let index = 0;
+  noGrad(() => {
+    for (const [name, parameter] of model.namedParameters()) {
+      const { shape } = parameter;
+      const inputs = shape.slice(1).reduce((product, extent) => product * extent, 1);
+      const drawn = values(parameter.size, 7919 + 2 * index++);
+      const isScale = shape.length === 1 && name.endsWith("weight");
+      parameter.set(drawn.map((x) => (shape.length > 1 ? (2 * x) / Math.sqrt(inputs) : isScale ? 1 : x / 8)));
+    }
+  });
+}
+
+/** Eager or compiled. */
+function optTraining(name: string, isCompiled: boolean): Contender<TrainingWork> {
+  return {
+    name: `opt ${name}${isCompiled ? " compiled" : ""}`,
+    tolerance: TOLERANCE,
+    async open({ model: kind, optimizer: optimizerName, batch, lr }) {
+      if (name === "js") return "too slow to be of interest";
+      const device = await init(name).catch((error: Error) => error.message);
+      if (typeof device === "string") return device;
+      const { model, batch: makeBatch } = TASKS[kind](batch);
+      setFirstWeights(model);
+      const optimizer = optimizers[optimizerName](model.namedParameters(), lr);
+      const batches = Array.from({ length: BATCHES }, (_, index) => makeBatch(index));
+      const losses: number[] = [];
+      let done = 0;
+      const train = (input: Tensor, labels: Tensor) => {
+        const loss = crossEntropy(model.forward(input), labels);
+        loss.backward();
+        optimizer.step();
+        optimizer.zeroGrad();
+        return loss.detach();
+      };
+      const compiled = compile(train);
+      const next = isCompiled ? compiled : (input: Tensor, labels: Tensor) => tidy(() => train(input, labels));
+      const step = async () => {
+        const loss = next(...batches[done % BATCHES]!);
+        losses.push(await loss.item());
+        loss.dispose();
+        done++;
+      };
+      return {
+        async run(steps) {
+          await init(name);
+          return timed(steps, step);
+        },
+        result: async (count) => losses.slice(0, count),
+        async close() {
+          compiled.dispose();
+          optimizer.dispose();
+          for (const made of [...batches.flat(), ...model.parameters()]) made.dispose();
+        },
+      };
+    },
+  };
+}
 
 const torch = (variant: TorchVariant): Contender<TrainingWork> => ({
   name: `PyTorch ${variant}`,
