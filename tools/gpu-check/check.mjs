@@ -11,7 +11,7 @@ import { parseArgs } from "node:util";
 const folder = fileURLToPath(new URL("../..", import.meta.url));
 
 /** @typedef {{ check: string, result: string, ok: boolean }} Row */
-/** @typedef {{ ok: boolean, stdout: string, problem: string }} Outcome */
+/** @typedef {{ ok: boolean, stdout: string, stderr: string, problem: string }} Outcome */
 
 /**
  * What can be checked alone, in the order of its worth when time is short.
@@ -60,7 +60,7 @@ function start(seconds, program, args, env = {}) {
   });
   const said = (stderr?.trim() || stdout?.trim() || "it does not start").split("\n").slice(-12).join("\n");
   const problem = signal === "SIGKILL" ? "ended: its time was over" : said;
-  return { ok: status === 0, stdout: stdout ?? "", problem };
+  return { ok: status === 0, stdout: stdout ?? "", stderr: stderr ?? "", problem };
 }
 
 const typescript = ["--import", "tsx", "--conditions=@opt/source"];
@@ -72,8 +72,8 @@ function suite(check, file, seconds) {
   rmSync(summary, { force: true });
   const reporters = ["--reporter=default", "--reporter=./tools/vitest.reporter.mjs"];
   const args = [...vitest, ...reporters, `packages/kernels-cuda/src/${file}`];
-  const { ok, stdout, problem } = start(seconds, process.execPath, args, { OPT_TEST_SUMMARY: summary });
-  if (!ok) console.log(stdout);
+  const { ok, stdout, stderr, problem } = start(seconds, process.execPath, args, { OPT_TEST_SUMMARY: summary });
+  if (!ok) console.log(stdout + stderr);
   if (!existsSync(summary)) return [{ check, ok: false, result: problem }];
   const { passed, failures, skipped } = JSON.parse(readFileSync(summary, "utf8"));
   const result = `${passed} passed, ${failures.length} failed, ${skipped.length} skipped`;
@@ -92,10 +92,12 @@ function bench(seconds) {
   return ok ? rows : [...rows, { check: "bench", result: problem, ok }];
 }
 
+/** Random programs for most of the time that there is. @param {number} seconds */
+const programArgs = (seconds) => [...typescript, "tools/gpu-check/programs.ts", String(0.75 * seconds)];
+
 /** @param {number} seconds @returns {Row[]} */
 function programs(seconds) {
-  const args = [...typescript, "tools/gpu-check/programs.ts", String(0.75 * seconds)];
-  const { ok, stdout, problem } = start(seconds, process.execPath, args);
+  const { ok, stdout, problem } = start(seconds, process.execPath, programArgs(seconds));
   return [{ check: "random programs", result: ok ? stdout.trim() : problem, ok }];
 }
 
@@ -103,7 +105,7 @@ function programs(seconds) {
 function sanitizer(seconds) {
   const check = "compute-sanitizer";
   if (!start(seconds, check, ["--version"]).ok) return [{ check, result: "skipped: it is not here", ok: true }];
-  const program = [process.execPath, ...typescript, "tools/gpu-check/touch.ts"];
+  const program = [process.execPath, ...programArgs(seconds)];
   const { ok, stdout, problem } = start(seconds, check, ["--error-exitcode", "9", ...program]);
   return [{ check, result: stdout.match(/ERROR SUMMARY: .*/)?.[0] ?? problem, ok }];
 }

@@ -12,25 +12,23 @@ export const typescripts = VERSIONS.map((version) => `typescript-${version}@npm:
 /** Their hosts' own declarations are not strict: with these, only what we declare is checked. */
 const ADAPTERS = ["@opt/jax-js", "@opt/tfjs"];
 
-const ESM = { file: "program.mts", from: 5.4, to: 99, options: { module: "nodenext" } };
-/** CommonJS that requires ES modules is known to TypeScript since 5.8, and under its old resolution to all before 6. */
+const NODE = { module: "nodenext" };
+/**
+ * CommonJS that requires ES modules is known to TypeScript since 5.8, and under its old resolution to all before 6.
+ * @type {{ form: string, options: Record<string, unknown>, file?: string, from?: number, to?: number }[]}
+ */
 const FORMS = [
-  { ...ESM, form: "bundler", options: { module: "esnext", moduleResolution: "bundler" } },
-  { ...ESM, form: "nodenext, ESM" },
-  { ...ESM, form: "nodenext, CommonJS", file: "program.cts", from: 5.8 },
+  { form: "bundler", options: { module: "esnext", moduleResolution: "bundler" } },
+  { form: "nodenext, ESM", options: NODE },
+  { form: "nodenext, CommonJS", options: NODE, file: "program.cts", from: 5.8 },
   {
     form: "commonjs, node10",
-    file: "program.ts",
     options: { module: "commonjs", moduleResolution: "node10" },
-    from: 5.4,
+    file: "program.ts",
     to: 5.9,
   },
-  {
-    ...ESM,
-    form: "nodenext, without the DOM",
-    options: { module: "nodenext", lib: ["es2022", "esnext.disposable"], types: ["node"] },
-  },
-  { ...ESM, form: "adapters", options: { module: "nodenext", skipLibCheck: true }, from: 5.9 },
+  { form: "nodenext, without the DOM", options: { ...NODE, lib: ["es2022", "esnext.disposable"] } },
+  { form: "adapters", options: { ...NODE, skipLibCheck: true }, from: 5.9 },
 ];
 
 /** What the browser hands out is taken as it is. */
@@ -63,21 +61,19 @@ export function typeRows(folder, tools) {
   const lib = ["es2023", "dom", "esnext.disposable"];
   const strict = { target: "es2022", lib, strict: true, noEmit: true, skipLibCheck: false, ...types };
   return VERSIONS.flatMap((version) =>
-    FORMS.filter(({ from, to }) => Number(version) >= from && Number(version) <= to).map(({ form, file, options }) => ({
-      name: `TypeScript ${version}, ${form}`,
-      run: async () => {
-        const project = join(folder, "types", `${version}-${form}`.replace(/\W+/g, "-"));
+    FORMS.flatMap(({ form, options, file = "program.mts", from = 0, to = 99 }) => {
+      if (Number(version) < from || Number(version) > to) return [];
+      const project = join(folder, "types", `${version}-${form}`.replace(/\W+/g, "-"));
+      const run = async () => {
         mkdirSync(project, { recursive: true });
         writeFileSync(join(project, file), program(!("lib" in options), "skipLibCheck" in options));
         const config = { compilerOptions: { ...strict, ...options }, files: [file] };
         writeFileSync(join(project, "tsconfig.json"), JSON.stringify(config));
-        const compiler = join(tools, `node_modules/typescript-${version}/bin/tsc`);
-        const { ok, stdout, stderr } = await start(process.execPath, [compiler, "-p", project], {
-          quiet: true,
-          cwd: folder,
-        });
+        const args = [join(tools, `node_modules/typescript-${version}/bin/tsc`), "-p", project];
+        const { ok, stdout, stderr } = await start(process.execPath, args, { quiet: true, cwd: folder });
         return { verdict: ok ? "compiles" : undefined, line: `${stdout}${stderr}`.trim() };
-      },
-    })),
+      };
+      return { name: `TypeScript ${version}, ${form}`, run };
+    }),
   );
 }
