@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { sample } from "@opt/testkit";
 import { executablePath, launchBrowser, openPage, violationsOf } from "@opt/testkit/browser";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -116,12 +117,15 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
     "demos/",
     "demos/spirals",
   ];
-  it.each(["", ...plainPages])("/%s fits a phone, and is accessible there and on a dark desktop", async (path) => {
-    const page = await open(path, 390);
-    if (path === "" || path === "demos/spirals") await page.getByRole("button", { name: "Stop" }).click();
-    await expectAccessible(page);
-    await page.close();
-  });
+  it.each(["", ...sample(plainPages, 2)])(
+    "/%s fits a phone, and is accessible there and on a dark desktop",
+    async (path) => {
+      const page = await open(path, 390);
+      if (path === "" || path === "demos/spirals") await page.getByRole("button", { name: "Stop" }).click();
+      await expectAccessible(page);
+      await page.close();
+    },
+  );
 
   async function expectAccessible(page: Page): Promise<void> {
     for (const [colorScheme, width] of [
@@ -190,7 +194,7 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
     expect(longestAnswer).toBeLessThan(50);
   }
 
-  it.each(DEMOS)("$path is used by keys, is accessible, and never holds the page up", async (demo) => {
+  it.each(sample(DEMOS, 2))("$path is used by keys, is accessible, and never holds the page up", async (demo) => {
     const { path, reached, meanwhile, after, stop } = demo;
     const page = await open(path);
     const start = page.getByRole("button", { name: START, disabled: false });
@@ -210,7 +214,7 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
   const samples = findExamples().filter(({ isWhole }) => isWhole);
   const pages = [...new Set(samples.map(({ place }) => place.split(":")[0]!))];
   let reader: Page;
-  it.each(pages)("every Run of %s prints what the page says", async (file) => {
+  it.each(sample(pages))("every Run of %s prints what the page says", async (file) => {
     reader ??= await open("");
     const page = reader;
     await page.goto(site.address + file.replace(/^docs\/(.*?)(index)?\.md$/, "$1"));
