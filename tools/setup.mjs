@@ -124,8 +124,11 @@ export async function setupToRun() {
   return (await buildNative("thisProcessor")).binary;
 }
 
-/** CUDA's kernels are compiled where a driver would run them, or where all is asked for. @param {boolean} all */
-const cudaOptions = (all) => (all || existsSync("/dev/nvidiactl") ? [] : ["--emulated"]);
+/** CUDA's kernels are compiled where a driver runs them, where they were compiled before, and where all is asked for. @param {boolean} all */
+function cudaOptions(all) {
+  const compiled = join(root, "native/cuda/npm/linux-x64/kernels/rules.fatbin");
+  return all || [compiled, "/dev/nvidiactl"].some((file) => existsSync(file)) ? [] : ["--emulated"];
+}
 
 /** Each by a process of its own: what it needs may have been installed a moment ago. Returns what was left out and why. */
 export const nativeBuilds = (all = false) => [

@@ -58,14 +58,19 @@ export default defineConfig({
         extends: true,
         test: {
           name: "system",
-          include: [
-            ALONE,
-            "packages/!(core|nn|data|optimizers|checkpoint|jax-js|tfjs|train)/src/**/*.test.ts",
-            "{e2e,tools}/**/*.test.ts",
-          ],
+          include: [ALONE, "packages/{collectives-mpi,optim}/src/**/*.test.ts", "{e2e,tools}/**/*.test.ts"],
           exclude: [...exclude, FULL],
         },
       },
+      ...["kernels-cpu", "kernels-wasm", "kernels-webgpu", "kernels-cuda", "parallel", "testkit"].map((name) => ({
+        extends: true as const,
+        test: {
+          name,
+          isolate: false,
+          include: [`packages/${name}/src/**/*.test.ts`],
+          exclude: [...exclude, FULL, ALONE],
+        },
+      })),
       { extends: true, test: { name: "full", include: [FULL], exclude } },
     ],
   },
