@@ -187,40 +187,27 @@ describe("state of others is rejected", () => {
   it("by the first step, where it could not be told before", () => {
     const { optimizer } = stepped([1, 2], "w");
     const saved = optimizer.stateDict();
-    for (const [values, name] of [[[1, 2, 3], "w2"]] as const) {
-      const w = variable([...values], name);
-      const next = new TfOptimizer(NAdam);
-      next.loadStateDict(saved);
-      expectCode("BAD_STATE", () => next.minimize(() => squares(w), false, [w]));
-      expect([...w.dataSync()]).toEqual([...values]);
-    }
+    const w = variable([1, 2, 3], "w2");
+    const longer = new TfOptimizer(NAdam);
+    longer.loadStateDict(saved);
+    expectCode("BAD_STATE", () => longer.minimize(() => squares(w), false, [w]));
+    expect([...w.dataSync()]).toEqual([1, 2, 3]);
     const [a, b] = [variable([1, 2], "a"), variable([1, 2], "b")];
     const next = new TfOptimizer(NAdam);
     next.loadStateDict(saved);
     expectCode("BAD_STATE", () => next.minimize(() => tf.add(squares(a), squares(b)), false, [a, b]));
   });
 
+  const trained = (optimizer: tf.Optimizer) => {
+    const w = variable([1, 2], "w");
+    optimizer.minimize(() => squares(w));
+    return optimizer.getWeights();
+  };
   it.each<[string, () => Promise<unknown>]>([
     ["nothing", async () => undefined],
     ["an empty list", async () => []],
-    [
-      "TF.js' Adam's",
-      async () => {
-        const adam = tf.train.adam();
-        const w = variable([1, 2], "w");
-        adam.minimize(() => squares(w));
-        return adam.getWeights();
-      },
-    ],
-    [
-      "another algorithm's",
-      async () => {
-        const sgd = new TfOptimizer(SGD, { momentum: 0.9 });
-        const w = variable([1, 2], "w");
-        sgd.minimize(() => squares(w));
-        return sgd.getWeights();
-      },
-    ],
+    ["TF.js' Adam's", () => trained(tf.train.adam())],
+    ["another algorithm's", () => trained(new TfOptimizer(SGD, { momentum: 0.9 }))],
   ])("by setWeights: %s", async (_, weights) => {
     const given = ((await weights()) as tf.NamedTensorMap[] | undefined)?.map?.((each) => ({
       ...each,

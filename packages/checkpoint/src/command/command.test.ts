@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { bundled } from "@opt/testkit/bundled";
 import { beforeEach, describe, expect, it } from "vitest";
 import { loadCheckpoint } from "../operations";
 import { saveCheckpoint } from "../save/save";
@@ -209,8 +210,8 @@ describe("opt-checkpoint", () => {
   });
 
   it("ends in silence where nobody reads on", async () => {
-    const program = new URL("./cli.ts", import.meta.url).pathname;
-    const child = spawn(process.execPath, ["--conditions=@opt/source", "--import", "tsx", program, "--help"]);
+    const [program] = await bundled(new URL("./cli.ts", import.meta.url).pathname);
+    const child = spawn(process.execPath, [program, "--help"]);
     child.stdout.destroy();
     let error = "";
     child.stderr.on("data", (text) => {

@@ -44,25 +44,23 @@ const RANKS: Files = {
 };
 
 describe("every format, made here", () => {
-  it.each<[string, Files, string, string, Record<string, number[]>, Record<string, Json>]>([
+  it.each<[string, string, Files, Record<string, number[]>, Record<string, Json>?, path?: string]>([
     [
       "PyTorch zip",
-      { "a.pt": made.torchZip(STATE, STORAGES) },
-      "a.pt",
       "PyTorch",
+      { "a.pt": made.torchZip(STATE, STORAGES) },
       { "model.fc.bias": [7, 8], "optimizer.state.1.exp_avg": [15, 16] },
       { "optimizer.param_groups.0.lr": 0.5 },
     ],
     [
       "PyTorch before 1.6",
-      { "a.pth": made.legacyTorch(STATE, STORAGES) },
-      "a.pth",
       "PyTorch",
+      { "a.pth": made.legacyTorch(STATE, STORAGES) },
       { "model.fc.weight": [1, 2, 3, 4, 5, 6] },
-      {},
     ],
     [
       "PyTorch before 1.6, storages that are parts of another",
+      "PyTorch",
       {
         "a.pth": made.legacyTorch(
           {
@@ -73,22 +71,18 @@ describe("every format, made here", () => {
           { 0: STORAGES[0] },
         ),
       },
-      "a.pth",
-      "PyTorch",
       { all: [1, 2, 3, 4, 5, 6], part: [4, 5], inside: [5] },
-      {},
     ],
     [
       "a transposed view",
-      { "a.pt": made.torchZip({ t: torchTensorCall("0", [3, 2], { stride: [1, 3], count: 6 }) }, STORAGES) },
-      "a.pt",
       "PyTorch",
+      { "a.pt": made.torchZip({ t: torchTensorCall("0", [3, 2], { stride: [1, 3], count: 6 }) }, STORAGES) },
       { t: [1, 4, 2, 5, 3, 6] },
-      {},
     ],
-    ["DCP", made.dcpFolder(), "", "PyTorch DCP", { w: [0, 1, 2, 3, 4, 5, 6, 7] }, { epoch: 3 }],
+    ["DCP", "PyTorch DCP", made.dcpFolder(), { w: [0, 1, 2, 3, 4, 5, 6, 7] }, { epoch: 3 }, ""],
     [
       "MindSpore with a checksum and a split tensor",
+      "MindSpore ckpt",
       {
         "a.ckpt": made.mindsporeFile(
           [
@@ -99,16 +93,13 @@ describe("every format, made here", () => {
           { crc: true },
         ),
       },
-      "a.ckpt",
-      "MindSpore ckpt",
       { w: [1, 2, 3, 4] },
       { note: "hi" },
     ],
     [
       "MindSpore ranks, the newest step of each",
-      RANKS,
-      "",
       "MindSpore ranks",
+      RANKS,
       {
         rows: [0, 1, 2, 3],
         both: [0, 1, 2, 3],
@@ -117,9 +108,11 @@ describe("every format, made here", () => {
         alone: [3],
       },
       {},
+      "",
     ],
     [
       "Paddle, columns first and cut into parts",
+      "Paddle",
       {
         "a.pdparams": pickleOf({
           "fc.w": numpyCall([2, 2], floats(1, 2, 3, 4), { columnMajor: true }),
@@ -129,59 +122,54 @@ describe("every format, made here", () => {
           "StructuredToParameterName@@": { "fc.w": "linear_0.w_0" },
         }),
       },
-      "a.pdparams",
-      "Paddle",
       { "fc.w": [1, 3, 2, 4], big: [1, 2, 3, 4] },
       { "StructuredToParameterName@@": { "fc.w": "linear_0.w_0" } },
     ],
     [
       "Paddle of protocol 2, whose long arrays are text",
+      "Paddle",
       {
         "a.pdopt": pickleOf(
           { w: numpyCall([20000], floats(...Array.from({ length: 20000 }, (_, i) => i)), { asText: true }) },
           2,
         ),
       },
-      "a.pdopt",
-      "Paddle",
       { w: Array.from({ length: 20000 }, (_, i) => i) },
-      {},
     ],
-    ["TF.js", made.tfjsFolder(), "model.json", "TF.js", { "dense/kernel/m": [5, 6, 7, 8] }, { format: "layers-model" }],
-    ["TF.js by its folder", made.tfjsFolder(), "", "TF.js", { "dense/kernel": [1, 2, 3, 4] }, {}],
+    ["TF.js", "TF.js", made.tfjsFolder(), { "dense/kernel/m": [5, 6, 7, 8] }, { format: "layers-model" }, "model.json"],
+    ["TF.js by its folder", "TF.js", made.tfjsFolder(), { "dense/kernel": [1, 2, 3, 4] }, {}, ""],
     [
       "safetensors",
-      { "a.bin": made.safetensorsFile([{ name: "w", shape: [2], data: floats(1, 2) }], { by: "me" }) },
-      "a.bin",
       "safetensors",
+      { "a.bin": made.safetensorsFile([{ name: "w", shape: [2], data: floats(1, 2) }], { by: "me" }) },
       { w: [1, 2] },
       { by: "me" },
     ],
     [
       "a Hugging Face set",
+      "sharded safetensors",
       {
         "model.safetensors.index.json": index("part.safetensors"),
         "part.safetensors": made.safetensorsFile([{ name: "w", shape: [1], data: floats(5) }]),
       },
-      "",
-      "sharded safetensors",
       { w: [5] },
       {},
+      "",
     ],
     [
       "safetensors shards of PyTorch, replicas once",
+      "safetensors shards",
       {
         "a.safetensors": shard("w", [0, 0], [1, 2], 1, 2),
         "b.safetensors": shard("w", [1, 0], [1, 2], 3, 4),
         "c.safetensors": shard("w", [1, 0], [1, 2], 3, 4),
       },
-      "",
-      "safetensors shards",
       { w: [1, 2, 3, 4] },
       {},
+      "",
     ],
-  ])("reads %s", async (_, files, name, format, tensors, values) => {
-    const source = await openFiles(files, name);
+  ])("reads %s", async (_, format, files, tensors, values = {}, path) => {
+    const source = await openFiles(files, path);
     expect(source.format).toBe(format);
     for (const [key, expected] of Object.entries(tensors))
       expect([key, await readFloats(source, key)]).toEqual([key, expected]);

@@ -151,17 +151,8 @@ describe("a layout", () => {
     axis: fc.array(fc.nat(3), { minLength: 3, maxLength: 3 }),
     rule: fc.constantFrom("balanced" as const, "ceil" as const),
   });
-  const layoutOf = ({
-    shape,
-    mesh,
-    axis,
-    rule,
-  }: {
-    shape: number[];
-    mesh: number[];
-    axis: number[];
-    rule: "balanced" | "ceil";
-  }): Layout => {
+  type Case = typeof cases extends fc.Arbitrary<infer T> ? T : never;
+  const layoutOf = ({ shape, mesh, axis, rule }: Case): Layout => {
     const axes = mesh.map((_, i) => `axis${i}`);
     const used = new Set<string>();
     const split = shape.map((_, d) => {

@@ -4,10 +4,12 @@ import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { AdamW } from "@opt/adam-amsgrad";
 import { init, type Tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
+import { bundled } from "@opt/testkit/bundled";
 import { afterAll, beforeEach, expect, it } from "vitest";
 import { fit } from "../fit/fit";
 import { begin, optionsOf } from "../testing/runs";
@@ -15,8 +17,8 @@ import { start } from "./start";
 
 beforeEach(() => init("js"));
 
-const program = new URL("../testing/training-worker.mjs", import.meta.url);
-const begun = () => new Worker(program, { execArgv: ["--conditions=@opt/source"] });
+const [program] = await bundled(fileURLToPath(new URL("../testing/training-worker.ts", import.meta.url)));
+const begun = () => new Worker(program, { execArgv: [] });
 const worker = begun();
 afterAll(() => worker.terminate());
 

@@ -82,17 +82,11 @@ it("of ranks all are told what rank 0 lacks, and a step whose value is not known
   const keep = { best: { value: "loss" } };
   const save = (step: number, values: { [name: string]: unknown }) =>
     Promise.allSettled(
-      localCommunicators(2).map((communicator) =>
-        saveCheckpoint(
-          "/r",
-          {
-            step,
-            tensors: { w: { ...w, shape: [1 - communicator.rank], data: new Uint8Array(1 - communicator.rank) } },
-            values,
-          },
-          { fileSystem, communicator, keep },
-        ),
-      ),
+      localCommunicators(2).map((communicator) => {
+        const length = 1 - communicator.rank;
+        const tensors = { w: { ...w, shape: [length], data: new Uint8Array(length) } };
+        return saveCheckpoint("/r", { step, tensors, values }, { fileSystem, communicator, keep });
+      }),
     );
   for (const result of await save(0, { lss: 1 }))
     expect(result).toMatchObject({ reason: { code: "BAD_ARGUMENT", message: expect.stringContaining('["lss"]') } });

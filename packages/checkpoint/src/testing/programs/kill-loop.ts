@@ -1,6 +1,7 @@
 /** Real processes killed (SIGKILL) at random moments of real saves. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
+import { bundled } from "@opt/testkit/bundled";
 import { expect } from "vitest";
 import { readManifest } from "../../format/manifest";
 import { listSteps } from "../../format/steps";
@@ -10,18 +11,21 @@ import { verifyCheckpoint } from "../../read/verify";
 import { Rendezvous } from "../../save/ranks/communicator";
 import { saveCheckpoint } from "../../save/save";
 import { random } from "../random";
-import { buildProgram } from "./build-program";
 
 /** A process that runs the program, once it has begun save number `saves`. */
-async function start(code: string, args: readonly string[], saves: number, point?: Rendezvous): Promise<ChildProcess> {
-  const stdio = ["pipe", "pipe", "inherit", "ipc"] as const;
-  const child = spawn(process.execPath, ["--input-type=module", "-", ...args], { stdio: [...stdio] });
+async function start(
+  program: string,
+  args: readonly string[],
+  saves: number,
+  point?: Rendezvous,
+): Promise<ChildProcess> {
+  const stdio = ["ignore", "pipe", "inherit", "ipc"] as const;
+  const child = spawn(process.execPath, [program, ...args], { stdio: [...stdio] });
   // Ranks exchange their messages through this process.
   child.on("message", async ({ rank, value }: { rank: number; value: unknown }) => {
     const all = await point!.exchange(rank, value);
     if (child.connected) child.send(all as never, () => {});
   });
-  child.stdin!.end(code);
   let begun = 0;
   for await (const text of child.stdout!.iterator({ destroyOnReturn: false })) {
     begun += String(text).split("saving").length - 1;
@@ -95,17 +99,17 @@ export type SaveMode = "sync" | "async" | "overwrite" | "large";
 
 /** One process that saves as `mode` says. */
 export async function killOneProcess(folder: string, kills: number, mode: SaveMode): Promise<Killed> {
-  const code = await buildProgram("./endless-saves.ts");
+  const [program] = await bundled(new URL("./endless-saves.ts", import.meta.url).pathname);
   const run = join(folder, mode);
-  return killLoop(run, kills, async (life, saves) => [await start(code, [run, String(life), mode], saves)]);
+  return killLoop(run, kills, async (life, saves) => [await start(program, [run, String(life), mode], saves)]);
 }
 
 /** Three processes that save together. */
 export async function killRanks(folder: string, kills: number): Promise<Killed> {
-  const code = await buildProgram("./endless-ranks.ts");
+  const [program] = await bundled(new URL("./endless-ranks.ts", import.meta.url).pathname);
   const run = join(folder, "ranks");
   return killLoop(run, kills, (life, saves) => {
     const point = new Rendezvous(3);
-    return Promise.all([0, 1, 2].map((rank) => start(code, [run, String(rank), String(life)], saves, point)));
+    return Promise.all([0, 1, 2].map((rank) => start(program, [run, String(rank), String(life)], saves, point)));
   });
 }

@@ -1,9 +1,9 @@
 /** How much memory merging takes, measured in a process of its own. */
 import { spawnSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
+import { bundled } from "@opt/testkit/bundled";
 import { saveCheckpoint } from "../../save/save";
 import { randomBytes } from "../random";
-import { buildProgram } from "./build-program";
 
 export interface MemoryUse {
   readonly base: number;
@@ -21,8 +21,8 @@ export async function measureMemory(folder: string, mib: number, cap: number): P
   );
   const layout = { mesh: { shape: [2, 4], axes: ["a", "b"] }, tensors: { "*": ["a", "b"] } };
   await saveCheckpoint(`${folder}/run`, { step: 0, tensors }, { layout });
-  writeFileSync(`${folder}/merge-memory.mjs`, await buildProgram("./merge-memory.ts"));
-  const ran = spawnSync(process.execPath, [`${folder}/merge-memory.mjs`, `${folder}/run`, String(cap), folder], {
+  const [program] = await bundled(new URL("./merge-memory.ts", import.meta.url).pathname);
+  const ran = spawnSync(process.execPath, [program, `${folder}/run`, String(cap), folder], {
     encoding: "utf8",
     timeout: 240_000,
   });
@@ -39,9 +39,9 @@ export async function measureOldGrowth(folder: string, tensors: number): Promise
   const weight = { dtype: "F32", shape: [8, 4], data: new Uint8Array(128) };
   const all = Array.from({ length: tensors }, (_, i) => [`layer.${i}.weight`, weight] as const);
   await saveCheckpoint(`${folder}/small`, { step: 1, tensors: all }, { world: 4 });
-  writeFileSync(`${folder}/reshard-heap.mjs`, await buildProgram("./reshard-heap.ts"));
+  const [program] = await bundled(new URL("./reshard-heap.ts", import.meta.url).pathname);
   const flags = ["--max-semi-space-size=8", "--single-threaded"];
-  const args = [`${folder}/reshard-heap.mjs`, `${folder}/small`, `${folder}/small3`];
+  const args = [program, `${folder}/small`, `${folder}/small3`];
   const ran = spawnSync(process.execPath, [...flags, ...args], { encoding: "utf8", timeout: 240_000 });
   if (ran.status !== 0) throw new Error(ran.stderr);
   return Number(ran.stdout);
