@@ -1,4 +1,4 @@
-/** Every optimizer, on 3 ranks, whole and divided, beside one process that takes the same batches: every bit. */
+/** Every optimizer, on 2 ranks, whole and divided, beside one process that takes the same batches: every bit. */
 import { it } from "vitest";
 import { checkTraining } from "../testing/check-training";
 import { ALGORITHMS, type Run } from "../testing/training";
@@ -13,4 +13,4 @@ const divided = whole
   .filter(({ algorithm }) => !STAGED.includes(algorithm))
   .map((run): Run => ({ ...run, sharded: true }));
 
-it(`3 ranks train with ${NAMES.join(", ")}`, () => checkTraining(3, [...whole, ...divided], { imports: IMPORTS }));
+it(`2 ranks train with ${NAMES.join(", ")}`, () => checkTraining(2, [...whole, ...divided], { imports: IMPORTS }));
