@@ -43,7 +43,7 @@ export async function measure<Work>(
   }
   for (let round = 0; round < rounds; round++) {
     for (const { session, steps, times } of open) {
-      await pause(20); // other runtimes' threads spin for a while after their work
+      await new Promise((resolve) => setTimeout(resolve, 20)); // other runtimes' threads spin for a while after their work
       times.push((await session.run(steps)) / steps);
     }
   }
@@ -81,9 +81,3 @@ const summary = (name: string, times: readonly number[]): Measurement => ({
   median: median(times),
   quartiles: [quantile(times, 0.25), quantile(times, 0.75)],
 });
-
-function pause(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, milliseconds);
-  });
-}

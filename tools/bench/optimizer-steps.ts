@@ -9,14 +9,8 @@ import { optOneThread, optProcess } from "./opt-process";
 import { OPTIMIZER_NAMES, type OptimizerWork } from "./optimizer-work";
 import { torch } from "./python/process";
 
-const SHAPES: readonly Omit<OptimizerWork, "optimizer">[] = [
-  { tensors: 1, size: 65_536 },
-  { tensors: 1, size: 1_048_576 },
-  { tensors: 1, size: 33_554_432 },
-  { tensors: 1000, size: 1000 },
-];
-/** Adafactor is for these. */
-const MATRICES: typeof SHAPES = [
+/** With the rows of the matrices that Adafactor is for. */
+const SHAPES = [
   { tensors: 1, size: 65_536, rows: 256 },
   { tensors: 1, size: 1_048_576, rows: 1024 },
   { tensors: 1, size: 33_554_432, rows: 4096 },
@@ -44,12 +38,12 @@ export function optimizerSteps(devices: readonly string[]): Benchmark<OptimizerW
     ...torchs,
   ];
   return OPTIMIZER_NAMES.flatMap((optimizer) =>
-    (optimizer === "Adafactor" ? MATRICES : SHAPES).map(({ tensors, size, rows }) => {
+    SHAPES.map(({ tensors, size, rows }) => {
       const elements = (tensors * size).toLocaleString("en-US");
       return {
         title: `${optimizer}, ${tensors === 1 ? elements : `${tensors} tensors x ${size}`} parameters`,
         words: ["optimizers", optimizer, String(size), `${tensors}x${size}`],
-        work: { optimizer, tensors, size, ...(rows !== undefined && { rows }) },
+        work: { optimizer, tensors, size, ...(optimizer === "Adafactor" && { rows }) },
         contenders,
       };
     }),

@@ -89,14 +89,12 @@ for (let round = 0; round < ROUNDS; round++) {
     times[i]!.push((user + system) / 3000);
   }
 }
-const plain = median(times[0]!);
-console.log(
-  `${ROWS * COLUMNS} parameters on ${device.name}: bytes of each, milliseconds of processor time, beside f32`,
-);
-for (const [i, { name, bytes }] of runs.entries()) {
-  const time = median(times[i]!);
-  const each = (bytes / (ROWS * COLUMNS)).toFixed(2);
-  console.log(
-    `${name.padEnd(36)} ${each.padStart(6)} ${time.toFixed(2).padStart(8)} ${(time / plain).toFixed(2).padStart(6)}`,
-  );
-}
+const [plain = Number.NaN, ...others] = times.map(median);
+console.log(`${ROWS * COLUMNS} parameters on ${device.name}, milliseconds of processor time:`);
+const rows = [plain, ...others].map((time, i) => ({
+  step: runs[i]!.name,
+  "bytes of each": (runs[i]!.bytes / (ROWS * COLUMNS)).toFixed(2),
+  milliseconds: time.toFixed(2),
+  "times f32": (time / plain).toFixed(2),
+}));
+console.table(rows);

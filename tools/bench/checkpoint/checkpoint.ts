@@ -13,8 +13,8 @@
  * disk has nothing left to write, of what was removed either.
  */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -29,7 +29,6 @@ const HELP = `OPT_TORCH_PYTHON=<python with torch> tsx --conditions=@opt/source 
   --rounds <n>    interleaved rounds (default 7)
   --only <regex>  time only works whose names it matches (all are run once, to be compared)
   --device <name> where tensors are loaded to (default: the best there is)
-  --out <file>    JSON report (default runs/bench/checkpoint.json)
 safetensors takes part when that Python has it.`;
 
 const { values: options } = parseArgs({
@@ -38,7 +37,6 @@ const { values: options } = parseArgs({
     rounds: { type: "string", default: "7" },
     only: { type: "string", default: "" },
     device: { type: "string" },
-    out: { type: "string", default: "runs/bench/checkpoint.json" },
     help: { type: "boolean", default: false },
   },
 });
@@ -70,20 +68,10 @@ memory = mmap.mmap(-1, ${3 * mib * 2 ** 20}, flags=mmap.MAP_PRIVATE | mmap.MAP_A
 memory.madvise(mmap.MADV_HUGEPAGE)
 for at in range(0, len(memory), 4096): memory[at] = 1`;
 
-/** MiB that may still wait to be written: other programs write, too. */
-const SETTLED = 16;
-
-function unwritten(): number {
-  const memory = readFileSync("/proc/meminfo", "utf8");
-  const kib = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+)`, "m").exec(memory)![1]);
-  return (kib("Dirty") + kib("Writeback")) / 1024;
-}
-
 /** The disk rests. */
 async function settle(): Promise<void> {
   spawnSync("sync", { stdio: "inherit" });
-  for (let i = 0; i < 20 && unwritten() > SETTLED; i++) await setTimeout(100);
-  await setTimeout(200); // blocks of removed files are discarded after the journal says so
+  await setTimeout(300); // blocks of removed files are discarded after the journal says so
 }
 
 const results = new Map<string, Answer[]>();
@@ -236,14 +224,6 @@ const RATIOS: readonly (readonly [ours: string, theirs: string, limit?: number])
 ];
 
 function report(title: string): void {
-  const table = [...results.keys()].map((name) => ({
-    name,
-    seconds: of(name) / 1000,
-    // Other programs only ever lengthen a run.
-    least: Math.min(...results.get(name)!.map(({ milliseconds }) => milliseconds)) / 1000,
-    cpu: of(name, "cpu") / 1000,
-    peakMiB: of(name, "peak"),
-  }));
   const rows: (readonly [title: string, value: number, limit?: number])[] = [
     ...RATIOS.flatMap(([a, b, limit]) => [
       [`${a} / ${b}`, of(a) / of(b), limit] as const,
@@ -255,14 +235,13 @@ function report(title: string): void {
     [`${OURS_SMALL[2]}, seconds`, of(OURS_SMALL[2]!) / 1000, 10],
     ["planning 4096 to 3072 ranks, 2,000 tensors, seconds", planningSeconds(), 5],
   ];
-  mkdirSync(dirname(options.out), { recursive: true });
-  writeFileSync(options.out, `${JSON.stringify({ title, table, rows }, null, 1)}\n`);
   console.log(`${title}\n`);
-  for (const { name, seconds, least, cpu, peakMiB } of table) {
-    const times = [seconds, least, cpu].map((time) => time.toFixed(3));
-    console.log(
-      `${name.padEnd(50)} ${times[0]} s (least ${times[1]} s), processors ${times[2]} s, peak +${peakMiB.toFixed(0)} MiB`,
-    );
+  for (const [name, runs] of results) {
+    // Other programs only ever lengthen a run.
+    const least = Math.min(...runs.map(({ milliseconds }) => milliseconds));
+    const times = [of(name), least, of(name, "cpu")].map((time) => `${(time / 1000).toFixed(3)} s`);
+    const peak = `peak +${of(name, "peak").toFixed(0)} MiB`;
+    console.log(`${name.padEnd(50)} ${times[0]} (least ${times[1]}), processors ${times[2]}, ${peak}`);
   }
   console.log();
   for (const [name, value, limit] of rows.filter(([, value]) => !Number.isNaN(value)))

@@ -24,7 +24,8 @@ function contender<State>(
   return {
     name: `${name} ${device}`,
     tolerance,
-    async open({ optimizer, tensors, size }) {
+    async open({ optimizer, tensors, size, rows }) {
+      if (rows !== undefined) return "written for vectors";
       if (tensors * size > LARGEST || tensors > 100) return "too slow to be of interest at this size";
       const stepper = make(optimizer);
       if (typeof stepper === "string") return stepper;

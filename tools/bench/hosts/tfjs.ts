@@ -35,6 +35,7 @@ export function optInTfjs(deviceName: string): Contender<OptimizerWork> {
     name: `TF.js wasm, opt ${deviceName}`,
     tolerance: 0,
     async open(work) {
+      if (work.rows !== undefined) return "written for vectors";
       if (work.tensors * work.size > 2 ** 24) return "TF.js is not of interest at this size";
       const device = await init(deviceName).catch((error: Error) => error.message);
       if (typeof device === "string") return device;

@@ -2,11 +2,33 @@
  * The memory limit of this machine, measured in the same run by a compiled loop over all cores: it reads parameters, gradients and state,
  * writes all but the gradients, and does next to nothing with them. State is two arrays, with AMSGrad three.
  */
-import { availableParallelism } from "node:os";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { Contender } from "../contender";
 import type { OptimizerWork } from "../optimizer-work";
 import { openProcess } from "../process-session";
-import { compileLoop } from "./program";
+
+const sourceOf = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+const OPTIONS = ["-std=c++20", "-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"];
+const programs = new Map<string, string>();
+
+/** loop.cc around a rule that a header has: the program, or "" where it cannot be built. */
+export function compileLoop(header: string, options: readonly string[] = []): string {
+  const key = [...options, header].join("\n");
+  const known = programs.get(key);
+  if (known !== undefined) return known;
+  const folder = mkdtempSync(join(tmpdir(), "opt-bench-"));
+  const [target, rule] = [join(folder, "loop"), join(folder, "rule.h")];
+  writeFileSync(rule, header);
+  const places = ["-I", sourceOf("../../../native/cpu/src"), "-include", rule, "-o", target, sourceOf("./loop.cc")];
+  const { status, error } = spawnSync("g++", [...OPTIONS, ...options, ...places], { stdio: "inherit" });
+  const program = status === 0 && error === undefined ? target : "";
+  programs.set(key, program);
+  return program;
+}
 
 const headerOf = (buffers: number) => `
 static void touch(float* const* arrays, const float*, long long begin, long long end) {

@@ -6,10 +6,7 @@ import { writeRule } from "../../../packages/kernels-cpu/src/generate/write-rule
 import type { Contender } from "../contender";
 import type { OptimizerName, OptimizerWork } from "../optimizer-work";
 import { openProcess } from "../process-session";
-import { compileLoop } from "./program";
-
-/** Bits of a vector. */
-type Width = 128 | 256 | 512;
+import { compileLoop } from "./memory-limit";
 
 const RULES: { readonly [Name in OptimizerName]?: Rule } = {
   AdamW: adamRule({ amsgrad: false, decay: "decoupled", smallBeta1: false }),
@@ -41,7 +38,8 @@ constexpr int BUFFERS = ${rule.buffers.length};
 constexpr float SCALARS[] = {${rule.scalars.map((scalar) => SCALARS[scalar])}};
 `;
 
-export function nativeLoop(width: Width, threads = 1): Contender<OptimizerWork> {
+/** @param width bits of a vector */
+export function nativeLoop(width: 128 | 512, threads = 1): Contender<OptimizerWork> {
   return {
     name: `C++ loop, ${width} bits, ${threads === 1 ? "one thread" : `${threads} threads`}`,
     tolerance: null,
