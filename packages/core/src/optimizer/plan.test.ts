@@ -1,7 +1,6 @@
 // Which parameters a step moves, together with which others, and by which numbers.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it, vi } from "vitest";
-import { compile } from "../compile/compile";
 import { parameter, tensor } from "../create";
 import type { ErrorCode } from "../errors/errors";
 import type { Tensor } from "../tensor/tensor";
@@ -204,18 +203,6 @@ describe("penalties", () => {
       return first([w])[0];
     });
     expect(values).toEqual([4, 3, 2.75, 2.25, 2.25, 2.25]);
-  });
-
-  it.each(["eager", "compiled"])("by function are asked for every parameter before each step, %s", (how) => {
-    const params = [f64(8), f64(8)];
-    const coefficients = [0.5, 0.5];
-    const optimizer = new Momentum(params, { lr: 1, momentum: 0, regularizer: (name) => l2(coefficients[+name]!) });
-    for (const param of params) param.grad = tensor([0], { dtype: "f64" });
-    const step = how === "eager" ? () => optimizer.step() : compile(() => optimizer.step());
-    for (let i = 0; i < 4; i++) step();
-    coefficients[1] = 0.25;
-    step();
-    expect(first(params)).toEqual([0.25, 0.375]);
   });
 
   it("fit rules that compute the same by other names of scalars", () => {

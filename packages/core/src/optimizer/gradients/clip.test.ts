@@ -234,15 +234,6 @@ describe("clipGradValue", () => {
     clipGradValue(list, 1);
     expect(gradients(list)).toEqual([0.1, -1]);
   });
-
-  it("is one launch", () => {
-    const device = new FakeDevice();
-    const list = [1, 2, 3].map((value) => parameter([value], { device }));
-    for (const param of list) param.grad = tensor([5], { device });
-    device.launches.length = 0;
-    clipGradValue(list, 1);
-    expect(device.launches).toEqual(["rule"]);
-  });
 });
 
 it("a limit of 0 clips everything to 0", () => {
@@ -257,12 +248,6 @@ describe("clipping rejects", () => {
   it.each([-1, Number.NaN, "1"])("the limit %s", (limit) => {
     for (const clip of [clipGradNorm, clipGradNormEach, clipGradValue]) {
       expectCode("BAD_ARGUMENT", () => clip(params(), limit as number));
-    }
-  });
-
-  it.each([5, null, undefined, "ab", {}, () => [], [null], [5]])("%j in the place of parameters", (params) => {
-    for (const clip of [clipGradNorm, clipGradNormEach, clipGradValue]) {
-      expectCode("BAD_ARGUMENT", () => clip(params as never, 1));
     }
   });
 

@@ -1,5 +1,5 @@
 // Accuracy and special values of the functions of float32, as their definitions are interpreted and as they are generated.
-import { SPECIALS } from "@opt/testkit";
+import { SPECIALS, triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { functionOf } from "../../js/generated";
 import { evaluateFunction, evaluateOp } from "../interpret";
@@ -45,8 +45,9 @@ describe("functions of float32", () => {
     ["cos", 1],
     ["log1p", -1],
     ["expm1", -2],
-  ] as const)("%s is within 0.55 ulp of every number of one exponent (%d)", (name, exponent) => {
-    expect(worst(name, wordsFrom(exponent), wordsFrom(exponent + 1), 1)).toBeLessThan(0.55);
+  ] as const)("%s is within 0.55 ulp of the numbers of one exponent (%d)", (name, exponent) => {
+    const step = triesAll ? 1 : 7;
+    expect(worst(name, wordsFrom(exponent), wordsFrom(exponent + 1), step)).toBeLessThan(0.55);
   });
 
   it.each(UNARY)("%s is within 0.55 ulp at numbers of all signs and exponents", (name) => {
