@@ -1,7 +1,6 @@
 // The option `stateDType`: averages kept in 16 bits, updated from their values and rounded once a step.
 import { expectCode } from "@opt/testkit";
-import { describe, expect, it, vi } from "vitest";
-import { compile } from "../../compile/compile";
+import { expect, it, vi } from "vitest";
 import { parameter, tensor } from "../../create";
 import type { Tensor } from "../../tensor/tensor";
 import { FakeDevice } from "../../testing/fake-backend";
@@ -41,34 +40,6 @@ it("rounds the state after each step, and steps by what it was before", () => {
   });
   expect(velocity().dtype).toBe("bf16");
   expect([...w.dataSync()].map((p, i) => [p, velocity().dataSync()[i]])).toEqual(expected);
-});
-
-describe.each<DType>(["f32", "bf16", "f16"])("of %s parameters", (dtype) => {
-  it("is one launch, saved and resumed in its bits", () => {
-    const [whole, resumed] = [parts(dtype), parts(dtype)];
-    whole.train(4);
-    resumed.optimizer.loadStateDict(whole.optimizer.stateDict());
-    resumed.w.set(whole.w.dataSync());
-    for (const each of [whole, resumed]) each.train(3);
-    expect([...resumed.w.dataSync(), ...resumed.velocity().dataSync()]).toEqual([
-      ...whole.w.dataSync(),
-      ...whole.velocity().dataSync(),
-    ]);
-    whole.device.launches.length = 0;
-    whole.optimizer.step();
-    expect(whole.device.launches).toEqual(["rule"]);
-  });
-
-  it("is the same in compiled steps", () => {
-    const [eager, compiled] = [parts(dtype), parts(dtype)];
-    for (const each of [eager, compiled]) each.train(1);
-    const step = compile(() => compiled.optimizer.step());
-    for (let i = 0; i < 3; i++) {
-      step();
-      eager.optimizer.step();
-    }
-    expect([...compiled.w.dataSync()]).toEqual([...eager.w.dataSync()]);
-  });
 });
 
 it("is float64 for float64 parameters", () => {
