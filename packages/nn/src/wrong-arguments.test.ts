@@ -8,24 +8,15 @@ const rows = () => zeros([2, 3]);
 const narrow = () => ({ dimFeedforward: 2, ...seeded() });
 const seeded = () => ({ generator: new Generator(1) });
 
+/** The same for each of several names. */
+const each = <Args>(names: string, args: Args) => Object.fromEntries(names.split(" ").map((name) => [name, args]));
+
 /** Valid arguments of constructors, and of forward. A name that is missing here fails the test. */
 const LAYERS: Readonly<Record<string, [() => unknown[], () => unknown[]]>> = {
-  ...Object.fromEntries(
-    [
-      "ReLU",
-      "GELU",
-      "Tanh",
-      "Sigmoid",
-      "SiLU",
-      "Flatten",
-      "Identity",
-      "SELU",
-      "ReLU6",
-      "Hardswish",
-      "Mish",
-      "LogSigmoid",
-    ].map((name) => [name, [() => [], () => [rows()]]]),
-  ),
+  ...each("ReLU GELU Tanh Sigmoid SiLU Flatten Identity SELU ReLU6 Hardswish Mish LogSigmoid", [
+    () => [],
+    () => [rows()],
+  ]),
   ELU: [() => [1], () => [rows()]],
   Hardtanh: [() => [-1, 1], () => [rows()]],
   Softmax: [() => [1], () => [rows()]],
@@ -111,12 +102,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   uniform: () => [rows(), 0, 1, seeded()],
   normal: () => [rows(), 0, 1, seeded()],
   truncatedNormal: () => [rows(), 0, 1, -2, 2, seeded()],
-  ...Object.fromEntries(
-    ["kaimingUniform", "kaimingNormal", "xavierUniform", "xavierNormal"].map((name) => [
-      name,
-      () => [rows(), seeded()],
-    ]),
-  ),
+  ...each("kaimingUniform kaimingNormal xavierUniform xavierNormal", () => [rows(), seeded()]),
 };
 
 // biome-ignore lint/suspicious/noExplicitAny: any arguments are the point

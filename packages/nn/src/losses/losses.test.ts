@@ -1,5 +1,5 @@
-import { Generator, parameter, randn, tensor, zeros } from "@opt/core";
-import { expectCode, gradCheck } from "@opt/testkit";
+import { parameter, tensor, zeros } from "@opt/core";
+import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { type CrossEntropyOptions, crossEntropy, mseLoss } from "../index";
 
@@ -36,10 +36,6 @@ describe("crossEntropy", () => {
     for (const given of [labels, Int32Array.from(labels), tensor(labels, { dtype: "i32" })]) {
       expect(await crossEntropy(logits, given, options).data()).toAgreeWith(Float64Array.from(expected), close);
     }
-  });
-
-  it.each(cases)("%s has the gradient of finite differences", async (_, options) => {
-    await gradCheck((logits) => crossEntropy(logits, labels, options), [tensor(rows, f64)]);
   });
 
   it("has PyTorch's gradient in the mean", async () => {
@@ -146,11 +142,6 @@ describe("mseLoss", () => {
     expect(await mseLoss(input, target).item()).toBeCloseTo(3.0416666666666665, 14);
     expect(await mseLoss(input, target, { reduction: "sum" }).item()).toBe(18.25);
     expect([...(await mseLoss(input, target, { reduction: "none" }).data())]).toEqual([0, 1, 4, 0.25, 9, 4]);
-  });
-
-  it.each(["mean", "sum", "none"] as const)("%s has the gradient of finite differences", async (reduction) => {
-    const other = randn([2, 3], { ...f64, generator: new Generator(1) });
-    await gradCheck((a, b) => mseLoss(a!, b!, { reduction }), [input, other]);
   });
 
   it("will not broadcast, and other reductions", () => {
