@@ -38,7 +38,16 @@ async function publish(releases) {
   );
 }
 
+/** Whether npm would let us publish to where `@opt` is. The registry of a rehearsal, on this machine, asks nobody. */
+function mayPublish() {
+  const own = run("npm", ["config", "get", "@opt:registry"], { quiet: true }).stdout.trim();
+  if (/^http:\/\/(localhost|127\.)/.test(own)) return true;
+  return run("npm", ["whoami", ...(own === "undefined" ? [] : ["--registry", own])], { quiet: true }).ok;
+}
+
 if (isTrusted && repository === undefined) throw new Error("[release] provenance needs `repository` in package.json.");
+if (!isTrusted && !isDry && !mayPublish())
+  throw new Error("[release] npm does not know you. Run `npm login`, or set a token.");
 checkManifests();
 const platforms = await unpublished(platformPackages());
 const unbuilt = platforms.filter(({ missing }) => missing.length > 0).map(({ name }) => name);
