@@ -1,5 +1,6 @@
 // The page as its reader uses it, in real Chromium.
 import { readFile } from "node:fs/promises";
+import { triesAll } from "@opt/testkit";
 import { executablePath, launchBrowser, openPage, violationsOf } from "@opt/testkit/browser";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import type { PreviewServer } from "vite";
@@ -13,6 +14,9 @@ const LOOKS = [
   ["light", 820, 1180],
   ["light", 1440, 900],
 ] as const;
+
+/** Of what takes long. */
+const later = triesAll ? "" : " (skipped: npm run test:full tries it)";
 
 describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (skipped: ${reason})`}`, () => {
   let server: PreviewServer;
@@ -133,7 +137,7 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
     await page.close();
   });
 
-  it("overlays runs that differ in dash and mark, measured on all test digits", async () => {
+  it.skipIf(!triesAll)(`overlays runs that differ in dash and mark, measured on all test digits${later}`, async () => {
     const page = await open();
     await train(page, 100);
     await page.selectOption("#optimizer", "AdamW");
@@ -284,7 +288,7 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
     await page.close();
   });
 
-  it("trains on WebGPU where that is chosen", async () => {
+  it.skipIf(!triesAll)(`trains on WebGPU where that is chosen${later}`, async () => {
     const page = await open("");
     expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
     await page.selectOption("#device", "webgpu");
