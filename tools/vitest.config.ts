@@ -32,6 +32,7 @@ export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
+    globalSetup: ["tools/vitest.folder.ts"],
     setupFiles: ["tools/vitest.setup.ts"],
     pool: "forks",
     // By itself vitest leaves one core free.

@@ -1,0 +1,15 @@
+/** A folder for what the tests of a run write, deleted at its end: a worker that is stopped deletes nothing. */
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export default function setup() {
+  const before = tmpdir();
+  const folder = mkdtempSync(join(before, "opt-tests-"));
+  chmodSync(folder, 0o755); // for tests that give up root's rights
+  process.env.TMPDIR = folder;
+  return () => {
+    process.env.TMPDIR = before;
+    rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  };
+}
