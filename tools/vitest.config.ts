@@ -35,8 +35,8 @@ export default defineConfig({
     globalSetup: ["tools/vitest.folder.ts"],
     setupFiles: ["tools/vitest.setup.ts"],
     pool: "forks",
-    // One more than processors: tests wait for browsers and ranks.
-    maxWorkers: Math.min(availableParallelism() + 1, 4),
+    // By itself vitest leaves one core free.
+    maxWorkers: Math.min(availableParallelism(), 4),
     sequence: { sequencer: LongestFirst },
     // Against what hangs, not against what is slow: a busy or virtual machine may stand still for minutes.
     testTimeout: 300_000,
