@@ -20,7 +20,10 @@ const SHARED = "packages/{core,nn,data,optimizers/*}/src/**/*.test.ts";
 /** These, too; but they register devices, which those must not see. */
 const SHARED_WITH_DEVICES = "packages/{checkpoint,jax-js,tfjs,train}/src/**/*.test.ts";
 
-/** A file that registers a device, replaces a module or looks at its first state has a process of its own. */
+/** Each with its own devices. */
+const SHARED_BY_PACKAGE = ["kernels-cpu", "kernels-wasm", "kernels-webgpu", "kernels-cuda", "parallel", "testkit"];
+
+/** A file that registers a device of its own, replaces a module or looks at its first state has a process to itself. */
 const ALONE = "packages/**/*.alone.test.ts";
 
 /** The long ones, for `npm run test:full`. */
@@ -63,7 +66,7 @@ export default defineConfig({
           exclude: [...exclude, FULL],
         },
       },
-      ...["kernels-cpu", "kernels-wasm", "kernels-webgpu", "kernels-cuda", "parallel", "testkit"].map((name) => ({
+      ...SHARED_BY_PACKAGE.map((name) => ({
         extends: true as const,
         test: {
           name,

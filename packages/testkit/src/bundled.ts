@@ -56,5 +56,5 @@ export async function bundled<const Programs extends readonly string[]>(
   return programs.map((path) => join(outdir, basename(path).replace(/\.[jt]s$/, ".mjs"))) as never;
 }
 
-/** The path of a module as tests name it: `@opt/parallel/src/local/cli.ts`, the launcher of ranks. */
+/** `opt-run`, which starts ranks. */
 export const optRun = join(ROOT, "packages/parallel/src/local/cli.ts");
