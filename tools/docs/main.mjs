@@ -2,7 +2,6 @@
 import { join } from "node:path";
 import { root } from "../run.mjs";
 import { installNpmPackages } from "../setup.mjs";
-import { serve } from "./serve.mjs";
 
 const [command, outDir = join(root, "runs/docs")] = process.argv.slice(2);
 
@@ -15,6 +14,7 @@ await buildSite(outDir);
 if (command === "build") {
   console.log(`docs: built into ${outDir}`);
 } else {
+  const { serve } = await import("./serve.mjs");
   const { address } = await serve(outDir, Number(process.env.PORT ?? 4173));
   console.log(`docs: ${address} (Ctrl+C ends it)`);
 }
