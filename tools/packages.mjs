@@ -21,7 +21,7 @@ export function workspaceFolders() {
 /**
  * @typedef {Record<string, string>} Versions
  * @typedef {{ name: string, version: string, private?: boolean, folder: string, description?: string, keywords?: string[], type?: string,
- *   opt?: object, dependencies?: Versions, exports?: Record<string, unknown>, peerDependencies?: Versions, optionalDependencies?: Versions }} Package
+ *   opt?: object, dependencies?: Versions, exports?: import("./build.mjs").Conditions, imports?: import("./build.mjs").Conditions, peerDependencies?: Versions, optionalDependencies?: Versions }} Package
  * @returns {Package[]}
  */
 export function publicPackages() {
@@ -99,16 +99,6 @@ export async function withStage(body) {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-/** Builds what changed since the last build. */
-export async function build() {
-  const { ok, stdout, stderr } = await start(
-    "nx",
-    ["run-many", "-t", "build", "--exclude", "@opt-e2e/*", "--parallel=2"],
-    { quiet: true },
-  );
-  if (!ok) throw new Error(`[build] a package does not build.\n${stdout}${stderr}`);
 }
 
 /**

@@ -1,4 +1,4 @@
-/** Child processes as the tools use them: local binaries first on the PATH, no daemon, no prompt, an end, the exit code as a value. */
+/** Child processes as the tools use them: local binaries first on the PATH, no prompt, an end, the exit code as a value. */
 import { spawn, spawnSync } from "node:child_process";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -20,7 +20,7 @@ function settings({ quiet = false, cwd = root, env = {}, minutes }) {
   const output = /** @type {"pipe" | "inherit"} */ (quiet ? "pipe" : "inherit");
   return {
     cwd,
-    env: { ...inherited, ...colour, PATH: path, NX_DAEMON: "false", NX_TUI: "false", ...env },
+    env: { ...inherited, ...colour, PATH: path, ...env },
     stdio: /** @type {["ignore", "pipe" | "inherit", "pipe" | "inherit"]} */ (["ignore", output, output]),
     shell: process.platform === "win32",
     timeout: minutes && minutes * 60_000,

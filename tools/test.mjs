@@ -9,7 +9,7 @@ import { delimiter, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { packageChecks, sourceChecks } from "./checks.mjs";
 import { mustRun, mustRunOnLater, notRun } from "./must-run.mjs";
-import { build, nodeOf, pack } from "./packages.mjs";
+import { nodeOf, pack } from "./packages.mjs";
 import { root, start } from "./run.mjs";
 import { excusedTools, install, installNpmPackages, nativeBuilds } from "./setup.mjs";
 import { report } from "./test-report.mjs";
@@ -109,7 +109,7 @@ async function runEverything() {
     runChecks(nativeBuilds(values.full)),
     runChecks([
       ...sourceChecks,
-      { name: "build", check: build },
+      { name: "build", check: async () => (await import("./build.mjs")).build() },
       { name: "pack", check: () => pack(tarballs) },
       ...packageChecks(tarballs),
     ]),

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { build, pack, publicPackages, tarballOf } from "../../tools/packages.mjs";
+import { build } from "../../tools/build.mjs";
+import { pack, publicPackages, tarballOf } from "../../tools/packages.mjs";
 import { run } from "../../tools/run.mjs";
 import { readmeExample } from "./readme";
 

@@ -1,4 +1,4 @@
-/** Every project declares what it imports: Nx's graph, npm's tree and a package's users know nothing else. */
+/** Every project declares what it imports: npm's tree and a package's users know nothing else. */
 import { readdirSync, readFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { join } from "node:path";

@@ -2,8 +2,9 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { build } from "../build.mjs";
 import { buildNative } from "../build-native.mjs";
-import { build, installIn, pack, publicPackages, tarballOf } from "../packages.mjs";
+import { installIn, pack, publicPackages, tarballOf } from "../packages.mjs";
 import { platformPackages } from "../release/platforms.mjs";
 import { bundlerRows } from "./bundlers.mjs";
 import { files } from "./programs.mjs";

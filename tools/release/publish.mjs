@@ -5,8 +5,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { build } from "../build.mjs";
 import { checkManifests } from "../manifests.mjs";
-import { build, publicPackages, stage, withStage } from "../packages.mjs";
+import { publicPackages, stage, withStage } from "../packages.mjs";
 import { root, run, start } from "../run.mjs";
 import { isPublished, platformPackages } from "./platforms.mjs";
 

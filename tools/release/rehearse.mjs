@@ -35,7 +35,6 @@ function writeUserConfig(npmrc) {
 async function inWorkspace(script) {
   const env = {
     PATH: `${join(workspace, "node_modules/.bin")}:${process.env.PATH}`,
-    NX_CACHE_DIRECTORY: join(root, ".nx/cache"),
     npm_config_userconfig: userConfig,
   };
   const { ok, stdout, stderr } = await start("npm", ["run", script], { quiet: true, cwd: workspace, env });

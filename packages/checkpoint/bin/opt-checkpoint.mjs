@@ -1,3 +1,3 @@
 #!/usr/bin/env node
 // A file that is there before the package is built: npm links only commands that exist.
-await import("../dist/cli.js");
+await import("#cli");

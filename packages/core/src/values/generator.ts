@@ -77,7 +77,7 @@ export class Generator {
     return order;
   }
 
-  /** For console.log in Node. */
+  /** @internal For console.log in Node. */
   [inspectSymbol](): string {
     return `Generator(key=[${this.#key.join(", ")}], counter=${this.#counter})`;
   }

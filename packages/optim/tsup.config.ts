@@ -1,3 +1,0 @@
-import { buildOf } from "../../tools/tsup";
-
-export default buildOf(["src/index.ts"]);
