@@ -1,7 +1,8 @@
 /** Every project declares what it imports: npm's tree and a package's users know nothing else. */
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { build } from "esbuild";
 import ts from "typescript";
 import { expect, it } from "vitest";
 import { workspaceFolders } from "../packages.mjs";
@@ -17,13 +18,22 @@ const shared = Object.keys(JSON.parse(read("package.json")).devDependencies);
 const notShipped = /\.(test|soak|config)\.ts$|^(src\/)?(testing|generate|tools)\//;
 const projects = workspaceFolders();
 
-/** The packages that a file names in imports of any kind. */
-function imported(file: string): string[] {
-  return ts
-    .preProcessFile(read(file), true, true)
-    .importedFiles.map(({ fileName }) => fileName)
-    .filter((name) => /^[@a-z]/.test(name) && !isBuiltin(name))
-    .map((name) => name.split("/", name.startsWith("@") ? 2 : 1).join("/"));
+/** The packages that a file names in imports of any kind; for a project of ours also those of files outside of it. */
+function imported(file: string, project?: string, seen = new Set<string>()): string[] {
+  if (seen.has(file)) return [];
+  seen.add(file);
+  const names = ts.preProcessFile(read(file), true, true).importedFiles.map(({ fileName }) => fileName);
+  const packages = names.filter((name) => /^[@a-z]/.test(name) && !isBuiltin(name));
+  const elsewhere = (project ? names : [])
+    .filter((name) => name.startsWith("."))
+    .map((name) => join(dirname(file), name))
+    .filter((path) => !path.startsWith(`${project}/`))
+    .flatMap((path) => [path, `${path}.ts`, `${path}/index.ts`].filter((each) => /\.m?ts$|\.mjs$/.test(each)))
+    .filter((path) => existsSync(join(root, path)));
+  return [
+    ...packages.map((name) => name.split("/", name.startsWith("@") ? 2 : 1).join("/")),
+    ...elsewhere.flatMap((path) => imported(path, project, seen)),
+  ];
 }
 
 it.each(projects)("%s declares what it imports", (project) => {
@@ -35,7 +45,25 @@ it.each(projects)("%s declares what it imports", (project) => {
     .filter((file) => /\.tsx?$/.test(file) && !/(^|\/)(node_modules|dist|build)\//.test(file))
     .flatMap((file) => {
       const known = manifest.private || notShipped.test(file) ? forUs : forUsers;
-      return imported(`${project}/${file}`).flatMap((name) => (known.includes(name) ? [] : `${file}: ${name}`));
+      return imported(`${project}/${file}`, manifest.private ? project : undefined).flatMap((name) =>
+        known.includes(name) ? [] : `${file}: ${name}`,
+      );
     });
   expect(undeclared).toEqual([]);
 });
+
+it.each(["start", "test", "setup", "docs/main"])(
+  "tools/%s.mjs begins where no npm package is installed",
+  async (name) => {
+    const entry = `tools/${name}.mjs`;
+    const options = { bundle: true, write: false, metafile: true, packages: "external", absWorkingDir: root } as const;
+    const { metafile } = await build({ ...options, entryPoints: [entry], format: "esm", platform: "node" });
+    const files = [entry];
+    const needed: string[] = [];
+    // A list that grows while it is walked: what each file loads before its own first line.
+    for (const file of files)
+      for (const { path, kind, external } of metafile.inputs[file]?.imports ?? [])
+        if (kind === "import-statement") (external ? needed : files).push(path);
+    expect(needed.filter((each) => !isBuiltin(each))).toEqual([]);
+  },
+);
