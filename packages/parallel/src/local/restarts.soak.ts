@@ -1,6 +1,6 @@
 /**
  * Kills ranks at random moments, in training, saving and loading, and compares the words at the end with those of a run that nobody
- * killed. `npx vitest run --config tools/vitest.soak.config.ts packages/parallel/src/local` (KILLS: how many, default 100).
+ * killed. `npm run soak -- packages/parallel/src/local` (KILLS: how many, default 100).
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

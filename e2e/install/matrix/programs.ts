@@ -76,12 +76,11 @@ async function train() {
 }
 ${SHOW}`;
 
-/** The training with every device of a kind: those that are not here must not stand in the way. @param {readonly string[]} kernels */
-const moduleWith = (...kernels) =>
+/** The training with every device of a kind: those that are not here must not stand in the way. */
+const moduleWith = (...kernels: string[]) =>
   ["kernels-wasm", ...kernels].map((name) => `import "@opt/${name}";\n`).join("") + imports.join("") + TRAINING;
 
-/** @type {Record<string, string>} */
-export const files = {
+export const files: Readonly<Record<string, string>> = {
   "train.mjs": `${moduleWith("kernels-webgpu")}\nexport { train };\n`,
   "node.mjs": `${moduleWith("kernels-cpu", "kernels-cuda", "kernels-webgpu")}\nconsole.log(await train());\n`,
   "wasm.mjs": 'import { train } from "./train.mjs";\nconsole.log(await train("wasm"));\n',

@@ -1,23 +1,31 @@
 /** The rows of types: a program over every entry of every package, with the declarations themselves checked (`skipLibCheck: false`). */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { publicPackages } from "../packages.mjs";
-import { start } from "../run.mjs";
+import { publicPackages } from "../../../tools/packages.mjs";
+import { start } from "../../../tools/run.mjs";
+import type { Place } from "./runtimes";
 
 const VERSIONS = ["5.4", "5.5", "5.6", "5.7", "5.8", "5.9", "6", "7"];
 
 /** What npm installs them as, side by side. */
-export const typescripts = VERSIONS.map((version) => `typescript-${version}@npm:typescript@${version}`);
+export const TYPESCRIPTS = VERSIONS.map((version) => `typescript-${version}@npm:typescript@${version}`);
 
 /** Their hosts' own declarations are not strict: with these, only what we declare is checked. */
 const ADAPTERS = ["@opt/jax-js", "@opt/tfjs"];
 
+interface Form {
+  readonly form: string;
+  readonly options: Record<string, unknown>;
+  readonly file?: string;
+  readonly from?: number;
+  readonly to?: number;
+}
+
 const NODE = { module: "nodenext" };
 /**
  * CommonJS that requires ES modules is known to TypeScript since 5.8, and under its old resolution to all before 6.
- * @type {{ form: string, options: Record<string, unknown>, file?: string, from?: number, to?: number }[]}
  */
-const FORMS = [
+const FORMS: readonly Form[] = [
   { form: "bundler", options: { module: "esnext", moduleResolution: "bundler" } },
   { form: "nodenext, ESM", options: NODE },
   { form: "nodenext, CommonJS", options: NODE, file: "program.cts", from: 5.8 },
@@ -36,8 +44,7 @@ const PICKED = `import { blobFileSystem, opfsFileSystem } from "@opt/checkpoint"
 export const picked = (folder: FileSystemDirectoryHandle, files: File[]) => [opfsFileSystem(folder), blobFileSystem(files)];
 `;
 
-/** @param {boolean} hasDom @param {boolean} hasAdapters */
-function program(hasDom, hasAdapters) {
+function program(hasDom: boolean, hasAdapters: boolean): string {
   const entries = publicPackages()
     .filter(({ name }) => hasAdapters || !ADAPTERS.includes(name))
     .flatMap(({ name, exports = {} }) => Object.keys(exports).map((entry) => name + entry.slice(1)))
@@ -55,25 +62,25 @@ export async function main(): Promise<Float32Array> {
 ${hasDom ? PICKED : ""}`;
 }
 
-/** @param {string} folder with the packages installed @param {string} tools where the compilers are @returns {import("./runtimes.mjs").Row[]} */
-export function typeRows(folder, tools) {
-  const types = { types: ["node"], typeRoots: [join(tools, "node_modules/@types")] };
+const rowsOf = (version: string) =>
+  FORMS.filter(({ from = 0, to = 99 }) => from <= Number(version) && Number(version) <= to).map((form) => ({
+    ...{ name: `TypeScript ${version}, ${form.form}`, version },
+    ...{ file: form.file ?? "program.mts", options: form.options },
+  }));
+export const typeRows = VERSIONS.flatMap(rowsOf);
+
+/** What the compiler says. */
+export async function compile({ name, version, file, options }: (typeof typeRows)[number], place: Place) {
+  const modules = join(place.tools, "node_modules");
+  const types = { types: ["node"], typeRoots: [join(modules, "@types")] };
   const lib = ["es2023", "dom", "esnext.disposable"];
   const strict = { target: "es2022", lib, strict: true, noEmit: true, skipLibCheck: false, ...types };
-  return VERSIONS.flatMap((version) =>
-    FORMS.flatMap(({ form, options, file = "program.mts", from = 0, to = 99 }) => {
-      if (Number(version) < from || Number(version) > to) return [];
-      const project = join(folder, "types", `${version}-${form}`.replace(/\W+/g, "-"));
-      const run = async () => {
-        mkdirSync(project, { recursive: true });
-        writeFileSync(join(project, file), program(!("lib" in options), "skipLibCheck" in options));
-        const config = { compilerOptions: { ...strict, ...options }, files: [file] };
-        writeFileSync(join(project, "tsconfig.json"), JSON.stringify(config));
-        const args = [join(tools, `node_modules/typescript-${version}/bin/tsc`), "-p", project];
-        const { ok, stdout, stderr } = await start(process.execPath, args, { quiet: true, cwd: folder });
-        return { verdict: ok ? "compiles" : undefined, line: `${stdout}${stderr}`.trim() };
-      };
-      return { name: `TypeScript ${version}, ${form}`, run };
-    }),
-  );
+  const project = join(place.folder, "types", name.replace(/\W+/g, "-"));
+  mkdirSync(project, { recursive: true });
+  writeFileSync(join(project, file), program(!("lib" in options), "skipLibCheck" in options));
+  const config = { compilerOptions: { ...strict, ...options }, files: [file] };
+  writeFileSync(join(project, "tsconfig.json"), JSON.stringify(config));
+  const args = [join(modules, `typescript-${version}/bin/tsc`), "-p", project];
+  const { stdout, stderr } = await start(process.execPath, args, { quiet: true, cwd: place.folder });
+  return `${stdout}${stderr}`.trim();
 }

@@ -3,10 +3,17 @@ import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { installIn } from "../packages.mjs";
+import { installIn } from "../../tools/packages.mjs";
 
-/** Packages of @opt alone, from nowhere else. @param {string} folder */
-const configuration = (folder) => `storage: ${folder}/storage
+export interface Registry {
+  readonly address: string;
+  /** With it, npm, pnpm and yarn take the packages of @opt from there. */
+  readonly npmrc: string;
+  stop(): void;
+}
+
+/** Packages of @opt alone, from nowhere else. */
+const configuration = (folder: string) => `storage: ${folder}/storage
 uplinks: {}
 packages:
   "@opt/*": { access: $all, publish: $all, unpublish: $all }
@@ -15,11 +22,8 @@ log: { type: file, path: ${folder}/log.txt, level: warn }
 server: { keepAliveTimeout: 5 }
 `;
 
-/**
- * @param {string} folder an empty one, for all that it needs and keeps
- * @returns {Promise<{ address: string, npmrc: string, stop(): void }>} when it answers; with `npmrc`, npm, pnpm and yarn take @opt's packages from it
- */
-export async function startRegistry(folder) {
+/** Starts it in an empty folder, for all that it needs and keeps, and waits until it answers. */
+export async function startRegistry(folder: string): Promise<Registry> {
   // It asks for node-fetch by a tag that mirrors of npm's registry may lack.
   await installIn(folder, ["verdaccio@6.2"], { overrides: { "node-fetch": "2.7.0" } });
   const file = join(folder, "config.yaml");

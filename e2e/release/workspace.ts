@@ -1,11 +1,10 @@
 /** A clone of the workspace for a rehearsal, with its packages installed and the binaries that are built here. */
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
-import { root, run, start } from "../run.mjs";
-import { platformPackages } from "./platforms.mjs";
+import { platformPackages } from "../../tools/release/platforms.mjs";
+import { root, run, start } from "../../tools/run.mjs";
 
-/** @param {string} destination */
-export async function cloneWorkspace(destination) {
+export async function cloneWorkspace(destination: string): Promise<void> {
   const cloned = run("git", ["clone", "-q", root, destination], { quiet: true });
   if (!cloned.ok) throw new Error(`[rehearse] git cannot clone: ${cloned.stderr}`);
   const options = ["--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"];
@@ -22,8 +21,7 @@ export async function cloneWorkspace(destination) {
   }
 }
 
-/** @param {string} folder @param {string} message */
-export function commit(folder, message) {
+export function commit(folder: string, message: string): void {
   const author = ["-c", "user.name=rehearsal", "-c", "user.email=rehearsal@localhost", "-c", "commit.gpgsign=false"];
   const options = ["commit", "-q", "--all", "--no-verify", "-m", message];
   run("git", ["add", "-A"], { cwd: folder, quiet: true });
