@@ -1,5 +1,5 @@
 import { mergeConfig } from "vitest/config";
-import base from "./vitest.config";
+import base from "./vitest.config.ts";
 
 /** What takes minutes, and runs alone and only when asked for, by the name of its project: `npm run soak`, `npm run matrix`, `npm run rehearse`. */
 const onDemand = mergeConfig(base, {

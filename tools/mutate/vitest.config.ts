@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
 import { mergeConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
-import base from "../vitest.config";
+import base from "../vitest.config.ts";
 import { area } from "./areas.mjs";
 
 // The tests that judge an area. They run in a copy of the workspace, where the links of node_modules still lead to the
