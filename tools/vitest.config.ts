@@ -20,11 +20,14 @@ const SHARED = "packages/{core,nn,data,optimizers/*}/src/**/*.test.ts";
 /** These, too; but they register devices, which those must not see. */
 const SHARED_WITH_DEVICES = "packages/{checkpoint,jax-js,tfjs,train}/src/**/*.test.ts";
 
+/** Programs of several packages. They name the devices they use, whatever else is registered. */
+const PROGRAMS = "custom-optimizer|fine-tune|goldens|mnist|tiny-gpt";
+
 /** Each with its own devices. */
 const SHARED_BY_PACKAGE = ["kernels-cpu", "kernels-wasm", "kernels-webgpu", "kernels-cuda", "parallel", "testkit"];
 
-/** A file that registers a device of its own, replaces a module or looks at its first state has a process to itself. */
-const ALONE = "packages/**/*.alone.test.ts";
+/** A file that registers a device of its own, replaces a module, looks at its first state or counts memory has a process to itself. */
+const ALONE = "{e2e,packages}/**/*.alone.test.ts";
 
 /** The long ones, for `npm run test:full`. */
 const FULL = "**/*.full.test.ts";
@@ -62,8 +65,21 @@ export default defineConfig({
         extends: true,
         test: {
           name: "system",
-          include: [ALONE, "packages/{collectives-mpi,optim}/src/**/*.test.ts", "{e2e,tools}/**/*.test.ts"],
+          include: [
+            ALONE,
+            "packages/{collectives-mpi,optim}/src/**/*.test.ts",
+            `{e2e/!(${PROGRAMS}),tools}/**/*.test.ts`,
+          ],
           exclude: [...exclude, FULL],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "programs",
+          isolate: false,
+          include: [`e2e/@(${PROGRAMS})/**/*.test.ts`],
+          exclude: [...exclude, FULL, ALONE],
         },
       },
       ...SHARED_BY_PACKAGE.map((name) => ({

@@ -2,11 +2,12 @@
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { init, listDevices } from "@opt/core";
-import { goldenSuite } from "@opt/testkit";
+import { EXACT_DEVICES, goldenSuite } from "@opt/testkit";
 import { optimizerClasses } from "@opt/testkit/optimizers";
 import { describe, it } from "vitest";
 
-for (const { name, available, reason } of (await listDevices()).filter((device) => device.name !== "js")) {
+for (const { name, available, reason } of await listDevices()) {
+  if (name === "js" || !EXACT_DEVICES.includes(name)) continue;
   if (available) goldenSuite({ name, optimizers: await optimizerClasses(), device: () => init(name) });
   else describe(`goldens on ${name} (skipped: ${reason})`, () => it("keeps to PyTorch's numbers", ({ skip }) => skip(reason)));
 }

@@ -2,7 +2,7 @@
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { type Device, Generator, noGrad, parameter, rand, type Tensor, zeros } from "@opt/core";
-import { eachDevice, expectCode } from "@opt/testkit";
+import { EXACT_DEVICES, eachDevice, expectCode } from "@opt/testkit";
 import { it } from "vitest";
 import { BatchNorm1d, LSTM, scaledDotProductAttention } from "@opt/nn";
 
@@ -31,4 +31,4 @@ await eachDevice((device) => {
     noGrad(() => overwritten.set(zeros(overwritten.shape, { device })));
     expectCode("CHANGED", () => loss.backward());
   });
-});
+}, EXACT_DEVICES);

@@ -17,7 +17,7 @@ import {
 import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
 import { SGD } from "@opt/sgd";
-import { eachDevice, expectCode } from "@opt/testkit";
+import { EXACT_DEVICES, eachDevice, expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
 
 const js = await init("js");
@@ -137,4 +137,4 @@ await eachDevice((device) => {
       expectCode("DISPOSED", () => stepArrays(optimizer, [other], [grad]));
     },
   );
-});
+}, EXACT_DEVICES);

@@ -4,7 +4,7 @@ import "./numbers/matcher";
 export type { ContractTolerances } from "./contract/context";
 export { type ContractRow, contractSuite, rulesSuite, whyUnavailable } from "./contract/suite";
 export { DIFFERENTIABLE_OPS, inputsOf } from "./differentiable-ops";
-export { eachDevice } from "./each-device";
+export { EXACT_DEVICES, eachDevice } from "./each-device";
 export { expectCode } from "./expect-code";
 export { type AdafactorGolden, adafactorGoldens } from "./golden/adafactor";
 export { readGoldenJson } from "./golden/files";

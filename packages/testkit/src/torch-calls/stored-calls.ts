@@ -3,25 +3,28 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { it } from "vitest";
-import { eachDevice } from "../each-device";
+import { EXACT_DEVICES, eachDevice } from "../each-device";
 import { sample } from "../sample";
 import { torchPython } from "./python";
 import { askTorch, expectAnswer, type TorchAnswer, type TorchCall } from "./torch-calls";
 
-/** Registers each call as a test on every device that is registered: eager, and without second gradients compiled. */
+/** Registers each call as a test on every device that answers at once: eager, and without second gradients compiled. */
 export async function storedSuite(file: URL, calls: readonly TorchCall[]): Promise<void> {
   const path = fileURLToPath(file);
   if (process.env.OPT_WRITE_GOLDENS === "1" && torchPython !== undefined) store(path, calls);
   const answers = JSON.parse(readFileSync(path, "utf8")) as Record<string, TorchAnswer>;
-  await eachDevice((device) => {
-    for (const compiled of [false, true]) {
-      it.each((compiled ? sample(calls, 2) : calls).map((call) => [call.name, call] as const))(
-        `%s${compiled ? ", compiled" : ""}`,
-        (name, call) =>
-          expectAnswer(compiled ? { ...call, second: false } : call, answers[name]!, { device, compiled }),
-      );
-    }
-  });
+  await eachDevice(
+    (device) => {
+      for (const compiled of [false, true]) {
+        it.each((compiled ? sample(calls, 2) : calls).map((call) => [call.name, call] as const))(
+          `%s${compiled ? ", compiled" : ""}`,
+          (name, call) =>
+            expectAnswer(compiled ? { ...call, second: false } : call, answers[name]!, { device, compiled }),
+        );
+      }
+    },
+    [...EXACT_DEVICES, "cuda"],
+  );
 }
 
 function store(path: string, calls: readonly TorchCall[]): void {
