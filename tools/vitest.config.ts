@@ -78,6 +78,7 @@ export default defineConfig({
         test: {
           name: "programs",
           isolate: false,
+          setupFiles: ["tools/vitest.js-first.ts"],
           include: [`e2e/@(${PROGRAMS})/**/*.test.ts`],
           exclude: [...exclude, FULL, ALONE],
         },

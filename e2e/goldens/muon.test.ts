@@ -8,7 +8,7 @@ import "@opt/kernels-wasm";
 import "@opt/kernels-webgpu";
 import { init, listDevices } from "@opt/core";
 import { Muon } from "@opt/muon";
-import { muonGoldens, type OptimizerOptions, runOptimizer, seededArray, type TorchEnd, torchPython, torchRuns, useSoftwareVulkan, withoutTorch } from "@opt/testkit";
+import { muonGoldens, type OptimizerOptions, runOptimizer, sample, seededArray, type TorchEnd, torchPython, torchRuns, useSoftwareVulkan, withoutTorch } from "@opt/testkit";
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 
@@ -69,7 +69,7 @@ describe.each(["js", "wasm", "cpu", "webgpu"].filter((name) => available.include
 
   it("keeps to the goldens", async () => {
     const device = await init(on);
-    for (const { shape, options, param, momentum, ...run } of muonGoldens()) {
+    for (const { shape, options, param, momentum, ...run } of on === "webgpu" ? sample(muonGoldens()) : muonGoldens()) {
       const { trace, state } = await runOptimizer(Muon, { ...run, shape, options, device });
       const bits = on === "webgpu" ? { absolute: 1e-6, relative: 0 } : "bits";
       expect(state.get("momentum_buffer")).toAgreeWith(momentum, bits);

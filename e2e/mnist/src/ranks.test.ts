@@ -18,10 +18,10 @@ const RUNS: readonly [number, RanksOptions["optimizer"], string][] = [
 const [launcher, program] = await bundled(optRun, fileURLToPath(new URL("ranks.ts", import.meta.url)));
 
 describe.each(sample(RUNS))("%d ranks, %s on %s", (ranks, optimizer, name) => {
-  it("50 steps, bit for bit", async ({ skip }) => {
+  it("20 steps, bit for bit", async ({ skip }) => {
     const { available, reason } = devices.get(name)!;
     if (!available) skip(reason);
-    const options = { optimizer, steps: 50, batchSize: 8, seed: 1 };
+    const options = { optimizer, steps: 20, batchSize: 8, seed: 1 };
     const args = [launcher, "-n", String(ranks), program, ...argumentsOf(name, options)];
     const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 120_000 });
     expect(stderr).toBe("");
