@@ -46,6 +46,7 @@ export const DIFFERENTIABLE_ALGEBRA: readonly OpCase[] = [
   },
   { name: "inverse", shapes: [[3, 3]], run: (x) => F.tidy(() => F.inverse(definite(x!)).to(x!.dtype)) },
   { name: "slogdet", shapes: [[2, 3, 3]], run: (x) => F.tidy(() => F.slogdet(definite(x!)).logabsdet.to(x!.dtype)) },
+  { name: "logdet", shapes: [[3, 3]], run: (x) => F.tidy(() => F.logdet(definite(x!)).to(x!.dtype)) },
   { name: "det", shapes: [[3, 3]], run: (x) => F.tidy(() => F.det(definite(x!)).to(x!.dtype)) },
 ];
 

@@ -47,6 +47,13 @@ const UNARY: [string, (x: Tensor) => Tensor, "positive"?][] = [
   ["silu", F.silu],
   ["leakyRelu", (x) => F.leakyRelu(x, 0.2)],
   ["softplus", (x) => F.softplus(x, 2, 1)],
+  ["elu", (x) => F.elu(x, 0.8)],
+  ["selu", F.selu],
+  ["mish", F.mish],
+  ["logsigmoid", F.logsigmoid],
+  ["relu6", F.relu6],
+  ["hardtanh", (x) => F.hardtanh(x, -0.61, 0.83)],
+  ["hardswish", F.hardswish],
 ];
 
 const BINARY: [string, (a: Tensor | number, b: Tensor | number) => Tensor][] = [
@@ -279,6 +286,37 @@ export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
   },
   { name: "split", shapes: [[2, 5]], run: (x) => F.tidy(() => F.split(x!, 2, 1)[2]!.mul(F.split(x!, [1, 4], 1)[0]!)) },
   { name: "pad", shapes: [[2, 3]], run: (x) => F.pad(x!, [1, -1, 0, 2], { value: 3 }) },
+  { name: "prelu", shapes: [[2, 3], [3]], run: (x, slope) => F.prelu(x!, slope!) },
+  { name: "flip", shapes: [[2, 3, 2]], run: (x) => F.flip(x!, [0, 2]) },
+  { name: "roll", shapes: [[3, 4]], run: (x) => F.roll(x!, [1, -2], [0, 1]) },
+  { name: "repeat", shapes: [[2, 3]], run: (x) => F.repeat(x!, [2, 1, 3]) },
+  { name: "select", shapes: [[2, 3, 2]], run: (x) => F.select(x!, 1, -1) },
+  { name: "chunk", shapes: [[2, 5]], run: (x) => F.tidy(() => F.chunk(x!, 3, 1)[2]!.clone()) },
+  { name: "sort", shapes: [[3, 4]], run: (x) => F.tidy(() => F.sort(x!, 0, { descending: true }).values) },
+  {
+    name: "scatter",
+    shapes: [
+      [3, 2],
+      [2, 2],
+    ],
+    run: (x, source) => F.tidy(() => F.scatter(x!, 0, rows(x!), source!)),
+  },
+  {
+    name: "scatterAdd",
+    shapes: [
+      [3, 2],
+      [2, 2],
+    ],
+    run: (x, source) => F.tidy(() => F.scatterAdd(x!, 0, rows(x!), source!)),
+  },
+  {
+    name: "indexAdd",
+    shapes: [
+      [3, 2],
+      [4, 2],
+    ],
+    run: (x, source) => F.tidy(() => F.indexAdd(x!, 0, rows(x!).reshape([4]), source!, { alpha: 0.7 })),
+  },
   { name: "tril", shapes: [[2, 3, 3]], run: (x) => F.tril(x!, 1) },
   { name: "triu", shapes: [[3, 4]], run: (x) => F.triu(x!, -1) },
   ...[0, 1, -1].map(

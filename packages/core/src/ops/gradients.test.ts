@@ -3,12 +3,24 @@ import { DIFFERENTIABLE_OPS, gradCheck, inputsOf } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "../create";
 import { less, maximum, where } from "../functions";
+import * as ops from "./index";
 
 describe("the gradient of", () => {
   it.each(DIFFERENTIABLE_OPS)("$name", async (op) => {
     const inputs = inputsOf(op).map(({ values, shape }) => tensor(values, { shape }));
     await gradCheck(op.run, inputs);
   });
+});
+
+/** Parts of others, and what has no gradient or is listed by the names that tensors give it. */
+const NOT_LISTED = `addInto all any applyRule applyRuleInPlace argmax argmin argsort at binaryCrossEntropyTerms cast ceil checkAnyTensor
+  checkTensor combine copyInto elementwise fill fillInPlace flatten floor isfinite isnan logAddExp3 logicalAnd logicalNot logicalOr maskedSelect
+  maxOver minOver move needing nonzero oneHot overwrite owned resample round sign variance withGradient`;
+
+it("every op is listed there", () => {
+  const listed = new Set(DIFFERENTIABLE_OPS.map(({ name }) => /\w+/.exec(name)![0]));
+  const others = Object.keys(ops).filter((name) => !listed.has(name));
+  expect(others.sort()).toEqual(NOT_LISTED.split(/\s+/).sort());
 });
 
 describe("the gradient is PyTorch's", () => {

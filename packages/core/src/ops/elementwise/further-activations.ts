@@ -1,5 +1,6 @@
 /** The less common activations: each is one launch, and so is its gradient. */
 
+import { tidy } from "../../device/scope";
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import type { Expression } from "../../rule/expression";
@@ -178,6 +179,6 @@ export function prelu(x: Tensor, weight: Tensor): Tensor {
     "One slope for all, or one per channel of axis 1.",
   );
   const along = x.shape.slice(2).map(() => 1);
-  const slope = reshape(weight, weight.size === 1 ? [] : [weight.size, ...along]);
-  return elementwise(extended("prelu", PRELU), [x, slope]);
+  const shape = weight.size === 1 ? [] : [weight.size, ...along];
+  return tidy(() => elementwise(extended("prelu", PRELU), [x, reshape(weight, shape)]));
 }
