@@ -5,7 +5,7 @@ import { openPage } from "@opt/testkit/browser";
 import gifenc from "gifenc";
 import type { Browser, Page } from "playwright-core";
 import { PNG } from "pngjs";
-import { serve } from "../../e2e/browser-mnist/server";
+import { serve } from "../../browser-mnist/server";
 
 const [WIDTH, HEIGHT] = [1440, 900];
 /** Frames are half the size of the page, so that the file stays under 1 MB. */

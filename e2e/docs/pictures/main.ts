@@ -1,13 +1,13 @@
 /** The part of `npm run pictures` that opens pages: the digits, the site's demos, and what the course's samples draw. */
 import { fileURLToPath } from "node:url";
 import { executablePath, launchBrowser } from "@opt/testkit/browser";
-import { buildSite } from "../docs/build.mjs";
-import { serve } from "../docs/serve.mjs";
+import { buildSite } from "../../../tools/docs/build.mjs";
+import { serve } from "../../../tools/docs/serve.mjs";
 import { photographCourse } from "./course";
 import { photographDemos } from "./demos";
 import { filmDigits } from "./digits";
 
-const inRoot = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+const inRoot = (path: string) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
 if (executablePath === undefined) throw new Error("[pictures] Chromium is missing. Install it, or set OPT_CHROMIUM.");
 const [site, folder] = [inRoot("runs/pictures/site"), inRoot("docs/pictures")];
 await buildSite(site);

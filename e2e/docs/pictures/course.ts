@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { openPage } from "@opt/testkit/browser";
 import type { Browser } from "playwright-core";
-import { addressOf } from "../../docs/.vitepress/theme/address";
+import { addressOf } from "../../../docs/.vitepress/theme/address";
 
 const WEBGPU_STEPS = 40;
 const SIZE = { width: 520, height: 900 };
