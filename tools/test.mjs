@@ -104,9 +104,9 @@ async function runEverything() {
   // Not before: apt-get works as a user who must not look into it.
   process.env.TMPDIR = scratch;
   mkdirSync(tarballs, { recursive: true });
-  // Two lines of work, one beside the other: what tests need, and what they do not wait for.
+  // Side by side: some of it keeps one processor busy, some of it more.
   await Promise.all([
-    runChecks(nativeBuilds(values.full)),
+    ...nativeBuilds(values.full).map((each) => runChecks([each])),
     runChecks([
       ...sourceChecks,
       { name: "build", check: async () => (await import("./build.mjs")).build() },
