@@ -10,6 +10,7 @@ import type { FileSystem } from "../stores/file-system";
 import { expectCode } from "../testing/expect-code";
 import { randomBytes, sampleTensors } from "../testing/fixtures";
 import { type Fate, type S3Request, s3TestServer } from "../testing/s3/s3-server";
+import { shortWaits } from "../testing/short-waits";
 import { s3FileSystem } from "./s3";
 
 const held = s3TestServer();
@@ -61,6 +62,8 @@ it("large files go in parts, and come back bit for bit", async () => {
 });
 
 describe("when the network fails", () => {
+  shortWaits();
+
   /** Of requests that `test` names, the first `count` meet `fate`. */
   const first = (count: number, fate: Fate, test: (request: S3Request) => boolean) => {
     let left = count;

@@ -10,9 +10,11 @@ import { verifyCheckpoint } from "../read/verify";
 import { saveCheckpoint } from "../save/save";
 import { expectCode } from "../testing/expect-code";
 import { sampleTensors, scratchFolder } from "../testing/fixtures";
+import { shortWaits } from "../testing/short-waits";
 import { httpFileSystem } from "./http";
 
 const folder = scratchFolder();
+shortWaits();
 const STEP = "step-00000007";
 let server: Server;
 let base: string;

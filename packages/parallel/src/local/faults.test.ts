@@ -18,7 +18,7 @@ const [cli] = await bundled(optRun);
 const runCli = (...args: string[]) => spawnSync(process.execPath, [cli, ...args], { encoding: "utf8" });
 
 /** What ranks do, what is said of it, and the exit code, a shell's. */
-const FAULTS: readonly [fault: string, program: string, message: string | RegExp, code: number, options?: string][] = [
+const FAULTS: readonly [fault: string, program: string, message: string | RegExp, code: number][] = [
   ["a rank throws", `if (rank === 1) throw new Error("no more")`, "rank 1 of 2 ended with exit code 1", 1],
   [
     "a rank is killed in a sum",
@@ -54,13 +54,6 @@ const FAULTS: readonly [fault: string, program: string, message: string | RegExp
     1,
   ],
   [
-    "a rank does not come",
-    `if (rank === 1) await sleep(1e5)`,
-    /\[barrier\] rank \d of "world" waited 3 s for rank \d/,
-    1,
-    "{ timeout: 3000 }",
-  ],
-  [
     "the launcher gets SIGTERM",
     `if (rank === 1) process.kill(process.ppid, "SIGTERM"); await communicator.barrier(); await sleep(1e5)`,
     /^$/,
@@ -68,9 +61,49 @@ const FAULTS: readonly [fault: string, program: string, message: string | RegExp
   ],
 ];
 
-describe("a job ends", () => {
-  it.each(FAULTS)("where %s", async (_, fault, message, expected, options = "") => {
-    const connect = `const communicator = await connect(${options}); const { rank } = communicator;`;
+it.each([
+  [100, 1024, undefined],
+  [256, 1024, undefined],
+  [480, 1024, undefined],
+  [
+    481,
+    1024,
+    "481 ranks need 1026 open files in each process, the limit is 1024; 480 ranks fit, or raise it: ulimit -n 1026",
+  ],
+  [8, 64, "8 ranks need 80 open files in each process, the limit is 64; 0 ranks fit, or raise it: ulimit -n 80"],
+])("%d ranks with a limit of %d open files", (size, limit, problem) => expect(tooMany(size, limit)).toBe(problem));
+
+it("prints a syntax error once", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "opt-syntax-"));
+  const program = join(folder, "train.mjs");
+  writeFileSync(program, "const const = 1;");
+  const { status, stderr } = runCli("-n", "3", program);
+  expect([status, stderr.split("SyntaxError").length - 1]).toEqual([1, 1]);
+  rmSync(folder, { recursive: true });
+});
+
+it("gives each line in a terminal the number of its rank", async () => {
+  const stream = new PassThrough();
+  const lines: string[] = [];
+  prefixLines(stream, "[3] ", (text) => lines.push(text));
+  for (const text of ["a\nb", "c\n", "\nend"]) stream.write(text);
+  stream.end();
+  await once(stream, "end");
+  expect(lines).toEqual(["[3] a\n", "[3] bc\n", "[3] \n", "[3] end\n"]);
+});
+
+it("a job ends where a rank does not come", async () => {
+  const connect = "const communicator = await connect({ timeout: 3000 });";
+  const body = "if (communicator.rank === 1) await sleep(1e5); await communicator.barrier();";
+  const { code, error } = await runJob(2, body, { connect, imports });
+  expect(error).toMatch(/\[barrier\] rank \d of "world" waited 3 s for rank \d/);
+  expect(code).toBe(1);
+});
+
+// Side by side, for they mostly wait.
+describe.concurrent("a job ends", () => {
+  it.each(FAULTS)("where %s", async (_, fault, message, expected) => {
+    const connect = "const communicator = await connect(); const { rank } = communicator;";
     const { code, error } = await runJob(2, `${fault}\nawait communicator.barrier();`, { connect, imports });
     expect(error).toMatch(message);
     expect(error).not.toMatch(/cannot end.*cannot end/); // each line says it once
@@ -83,7 +116,7 @@ describe("a job ends", () => {
   });
 });
 
-it("begins again from the newest step after a rank died, as often as it may", async () => {
+it.concurrent("begins again from the newest step after a rank died, as often as it may", async () => {
   const folder = mkdtempSync(join(tmpdir(), "opt-lives-"));
   // Each life is killed at another step; the last one ends.
   const body = `const { rank, size } = communicator;
@@ -124,44 +157,13 @@ it("begins again from the newest step after a rank died, as often as it may", as
   }
 });
 
-it.each([
-  [100, 1024, undefined],
-  [256, 1024, undefined],
-  [480, 1024, undefined],
-  [
-    481,
-    1024,
-    "481 ranks need 1026 open files in each process, the limit is 1024; 480 ranks fit, or raise it: ulimit -n 1026",
-  ],
-  [8, 64, "8 ranks need 80 open files in each process, the limit is 64; 0 ranks fit, or raise it: ulimit -n 80"],
-])("%d ranks with a limit of %d open files", (size, limit, problem) => expect(tooMany(size, limit)).toBe(problem));
-
-it("says which rank ended before it connected", async () => {
+it.concurrent("says which rank ended before it connected", async () => {
   const connect = `if (process.env.OPT_RUN_RANK === "1") process.exit(0); const communicator = await connect();`;
   const { error } = await runJob(2, "", { connect, imports });
   expect(error).toMatch(/\[connect\] rank 1 has ended before it connected\. .*all ranks call connect\(\)/);
 });
 
-it("prints a syntax error once", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "opt-syntax-"));
-  const program = join(folder, "train.mjs");
-  writeFileSync(program, "const const = 1;");
-  const { status, stderr } = runCli("-n", "3", program);
-  expect([status, stderr.split("SyntaxError").length - 1]).toEqual([1, 1]);
-  rmSync(folder, { recursive: true });
-});
-
-it("gives each line in a terminal the number of its rank", async () => {
-  const stream = new PassThrough();
-  const lines: string[] = [];
-  prefixLines(stream, "[3] ", (text) => lines.push(text));
-  for (const text of ["a\nb", "c\n", "\nend"]) stream.write(text);
-  stream.end();
-  await once(stream, "end");
-  expect(lines).toEqual(["[3] a\n", "[3] bc\n", "[3] \n", "[3] end\n"]);
-});
-
-it.each([
+it.concurrent.each([
   ["without close", "await communicator.barrier(); communicator.close = async () => {};"],
   [
     "with messages that nobody receives",
