@@ -146,7 +146,7 @@ it.each([
   writeFileSync(join(folder, "consumer.ts"), [...imports, program].join("\n"));
   const compilerOptions = { noEmit: true, strict: true, target: "es2022", ...options };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["consumer.ts"] }));
-  const tsc = join(modules, "typescript/bin/tsc");
+  const tsc = join(modules, "typescript-7/bin/tsc");
   expect(run(process.execPath, [tsc, "-p", folder], { quiet: true }).stdout).toBe("");
 });
 
