@@ -60,7 +60,7 @@ describe.concurrent.each(launchers)("$name: a job ends well", (own) => {
 });
 
 /** With the library of the other launcher each rank finds itself alone. */
-it.concurrent.skipIf(openMpi.missing ?? mpich.missing)(
+it.skipIf(openMpi.missing ?? mpich.missing).concurrent(
   "a library of another launcher is rejected by name",
   async () => {
     const launcher: typeof mpich.launcher = (size, args) => ({
@@ -73,7 +73,7 @@ it.concurrent.skipIf(openMpi.missing ?? mpich.missing)(
   },
 );
 
-it.concurrent.skipIf(openMpi.missing)("an invalid library is rejected by name", async () => {
+it.skipIf(openMpi.missing).concurrent("an invalid library is rejected by name", async () => {
   const launcher: typeof openMpi.launcher = (size, args) => ({
     ...openMpi.launcher(size, args),
     env: { OPT_MPI_LIBRARY: "libdl.so.2" },
