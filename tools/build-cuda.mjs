@@ -91,32 +91,34 @@ async function buildEmulator() {
   const compiler = process.env.CXX ?? "c++";
   const kernelSources = [...filesIn(join(source, "kernels"), ".cu"), ...filesIn(generated, ".cu")];
   mkdirSync(out, { recursive: true });
-  const options = ["-std=c++20", "-O2", "-mfma", "-fPIC", "-ffp-contract=off", "-fvisibility=hidden", "-w"];
+  const options = ["-std=c++20", "-mfma", "-fPIC", "-ffp-contract=off", "-fvisibility=hidden", "-w"];
   const flags = [...options, `-I${folder}`, `-I${join(source, "kernels")}`, `-I${generated}`];
   const compile = async (/** @type {string[]} */ args) => {
     const compiled = await start(compiler, [...flags, ...args], { quiet: true });
     if (!compiled.ok) throw new Error(`[build-cuda] the emulator does not compile:\n${compiled.stderr}`);
     return compiled.stdout;
   };
-  /** @type {string[]} */
-  const objects = [];
-  for (const file of kernelSources) {
-    const wrapper = join(out, `${basename(file)}.cc`);
-    const object = `${wrapper}.o`;
-    const print = fingerprint(`${flags}`, [file, ...headersOf(file), join(folder, "cuda.h")]);
-    await cached(object, stampOf(object), print, async () => {
-      const expanded = await compile(["-E", "-P", "-x", "c++", "-include", "cuda.h", file]);
-      const names = [...expanded.matchAll(/extern "C"\s+void\s+(\w+)\s*\(/g)].map(([, name]) => name);
-      const rows = names.map((name) => `static Registration of_${name}("${name}", Packed<${name}>::call);`);
-      writeFileSync(wrapper, [`#include "cuda.h"`, `#include "${file}"`, ...rows, ""].join("\n"));
-      await compile(["-c", "-o", object, wrapper]);
-      writeFileSync(join(out, basename(file).replace(/\.cu$/, ".fatbin")), "the kernels are in libcuda.so");
-    });
-    objects.push(object);
-  }
+  const objects = await Promise.all(
+    kernelSources.map(async (file) => {
+      const wrapper = join(out, `${basename(file)}.cc`);
+      const object = `${wrapper}.o`;
+      // Rules are hundreds of kernels, each of a few steps: no optimization gives back the time that it takes.
+      const level = file.endsWith("rules.cu") ? "-Og" : "-O2";
+      const print = fingerprint(`${flags} ${level}`, [file, ...headersOf(file), join(folder, "cuda.h")]);
+      await cached(object, stampOf(object), print, async () => {
+        const expanded = await compile(["-E", "-P", "-x", "c++", "-include", "cuda.h", file]);
+        const names = [...expanded.matchAll(/extern "C"\s+void\s+(\w+)\s*\(/g)].map(([, name]) => name);
+        const rows = names.map((name) => `static Registration of_${name}("${name}", Packed<${name}>::call);`);
+        writeFileSync(wrapper, [`#include "cuda.h"`, `#include "${file}"`, ...rows, ""].join("\n"));
+        await compile([level, "-c", "-o", object, wrapper]);
+        writeFileSync(join(out, basename(file).replace(/\.cu$/, ".fatbin")), "the kernels are in libcuda.so");
+      });
+      return object;
+    }),
+  );
   const print = fingerprint(`${flags}`, [...objects, ...filesIn(folder)]);
   await cached(target, stampOf(target), print, async () => {
-    await compile(["-shared", "-o", target, ...filesIn(folder, ".cc"), ...objects, "-ldl"]);
+    await compile(["-O2", "-shared", "-o", target, ...filesIn(folder, ".cc"), ...objects, "-ldl"]);
   });
   copyElements(out);
 }

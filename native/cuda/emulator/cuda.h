@@ -1,10 +1,11 @@
 // The part of CUDA C++ that our kernels use, for a C++ compiler: threads of a block are fibers that take turns at __syncthreads.
 #pragma once
-#include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <tuple>
-#include <utility>
+// C's own: what libstdc++ adds to it takes longer to read than a kernel.
+#define _GLIBCXX_INCLUDE_NEXT_C_HEADERS
+#include <math.h>
+#undef _GLIBCXX_INCLUDE_NEXT_C_HEADERS
 
 #define __global__
 #define __device__
@@ -21,30 +22,31 @@ OPT_SHARED extern Dimensions threadIdx, blockIdx, blockDim, gridDim;
 OPT_SHARED void __syncthreads();
 [[noreturn]] OPT_SHARED void badLaunch(const char* problem);
 
-/** All threads of a block come here together, as our kernels do; those past the last lane keep their own. */
+/**
+ * All threads of a block come here together, as our kernels do; those past the last lane keep their own. They go on in their order:
+ * when one writes its next value, the lane that reads this one has gone on.
+ */
 template <typename T>
 T __shfl_down_sync(unsigned mask, T value, unsigned by) {
   static T values[1024];
   if (mask != 0xffffffffu || blockDim.x % 32 != 0) badLaunch("lanes are missing in a shuffle");
   values[threadIdx.x] = value;
   __syncthreads();
-  const T ahead = threadIdx.x % 32 + by < 32 ? values[threadIdx.x + by] : value;
-  __syncthreads();
-  return ahead;
+  return threadIdx.x % 32 + by < 32 ? values[threadIdx.x + by] : value;
 }
 
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
-inline float __fsqrt_rn(float a) { return std::sqrt(a); }
-inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+inline float __fsqrt_rn(float a) { return sqrtf(a); }
+inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 inline double __dadd_rn(double a, double b) { return a + b; }
 inline double __dsub_rn(double a, double b) { return a - b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
 inline double __ddiv_rn(double a, double b) { return a / b; }
-inline double __dsqrt_rn(double a) { return std::sqrt(a); }
-inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
+inline double __dsqrt_rn(double a) { return sqrt(a); }
+inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 inline float __double2float_rn(double a) { return static_cast<float>(a); }
 
 template <typename To, typename From>
@@ -71,17 +73,20 @@ struct Packed;
 
 template <typename... Types, void (*KERNEL)(Types...)>
 struct Packed<KERNEL> {
+  struct Call {
+    Call(Types... arguments) { KERNEL(arguments...); }
+  };
+
   static void call(const unsigned char* arguments, size_t bytes) {
     if (bytes != (sizeof(Types) + ... + 0)) badLaunch("the arguments are not of the kernel's size");
-    size_t offset = 0;
-    const auto next = [&]<typename T>(std::type_identity<T>) {
+    const auto next = [&]<typename T>() {
       static_assert(sizeof(T) % 8 == 0);
       T value;
-      std::memcpy(&value, arguments + offset, sizeof value);
-      offset += sizeof value;
+      std::memcpy(&value, arguments, sizeof value);
+      arguments += sizeof value;
       return value;
     };
-    std::tuple<Types...> unpacked{next(std::type_identity<Types>{})...};
-    std::apply(KERNEL, unpacked);
+    // Braces: one after the other.
+    Call{next.template operator()<Types>()...};
   }
 };

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "cuda.h"
@@ -36,9 +37,12 @@ namespace {
 constexpr size_t STACK = 1 << 16;
 
 struct Fiber {
-  void* stack = std::aligned_alloc(64, STACK);
+  /** Stacks end at different lines of the cache: 256 of them at one place would push each other out. */
+  void** top;
   void* at = nullptr;
   bool done = true;
+
+  explicit Fiber(size_t number) : top(reinterpret_cast<void**>(static_cast<char*>(std::aligned_alloc(64, STACK)) + STACK - number % 64 * 192)) {}
 };
 
 std::vector<Fiber> fibers;
@@ -52,15 +56,20 @@ void enter() {
   switchStacks(&own.at, scheduler);
 }
 
-/** Stacks start at different lines of the cache: 256 of them at one place would push each other out. */
-void start(Fiber& fiber, unsigned thread) {
-  auto* top = reinterpret_cast<void**>(static_cast<char*>(fiber.stack) + STACK - thread % 64 * 192);
+void start(Fiber& fiber) {
+  void** top = fiber.top;
   // Below a return address of its own the stack is as a call leaves it: 8 past a multiple of 16.
   *--top = nullptr;
   *--top = reinterpret_cast<void*>(enter);
   for (int saved = 0; saved < 6; saved++) *--top = nullptr;
   fiber.at = top;
   fiber.done = false;
+}
+
+/** Until the next barrier, or the end. */
+void go(unsigned thread) {
+  threadIdx.x = thread;
+  switchStacks(&scheduler, fibers[thread].at);
 }
 
 }  // namespace
@@ -71,21 +80,22 @@ void __syncthreads() {
 }
 
 void runBlock(unsigned threads, const std::function<void()>& body) {
-  while (fibers.size() < threads) fibers.emplace_back();
+  while (fibers.size() < threads) fibers.emplace_back(fibers.size());
   blockDim.x = threads;
   current = &body;
-  for (unsigned t = 0; t < threads; t++) start(fibers[t], t);
-  for (bool running = true; running;) {
-    running = false;
-    unsigned finished = 0;
+  unsigned finished = 0;
+  for (unsigned t = 0; t < threads; t++) {
+    // A thread without a barrier leaves its stack, which the cache holds, to the next one.
+    if (t > 0 && fibers[t - 1].done) std::swap(fibers[t - 1].top, fibers[t].top);
+    start(fibers[t]);
+    go(t);
+    finished += fibers[t].done ? 1 : 0;
+  }
+  while (finished < threads) {
+    if (finished > 0) badLaunch("some threads ended while others wait at a barrier");
     for (unsigned t = 0; t < threads; t++) {
-      if (!fibers[t].done) {
-        threadIdx.x = t;
-        switchStacks(&scheduler, fibers[t].at);
-        running = true;
-      }
+      go(t);
       finished += fibers[t].done ? 1 : 0;
     }
-    if (finished > 0 && finished < threads) badLaunch("some threads ended while others wait at a barrier");
   }
 }
