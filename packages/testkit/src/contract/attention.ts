@@ -2,7 +2,6 @@
 import { type AttentionSizes, denseHeads, headShapes } from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
 import * as reference from "../reference/attention";
-import { sample } from "../sample";
 import type { ContractContext } from "./context";
 import "../numbers/matcher";
 import type { Slices } from "./guarded-launch";
@@ -25,7 +24,7 @@ const SIZES: readonly (readonly [number, number, number, number, number])[] = [
 
 export function attentionContract(context: ContractContext): void {
   const { dtype } = context;
-  const hasWords = context.portable && dtype === "f32";
+  const hasWords = context.hasPortableWords;
 
   describe.each([false, true])("attention, causal: %s", (causal) => {
     const sized = ([batch, queries, keys, width, columns]: (typeof SIZES)[number]): AttentionSizes => ({
@@ -38,7 +37,7 @@ export function attentionContract(context: ContractContext): void {
       value: context.seeded(batch * keys * columns, 3),
     });
 
-    it.each(sample(SIZES))("of %d x %d by %d, %d and %d wide", async (...extents) => {
+    it.each(context.sample(SIZES))("of %d x %d by %d, %d and %d wide", async (...extents) => {
       const sizes = sized(extents);
       const { batch, queries, columns } = sizes;
       const input = inputsOf(sizes);
@@ -51,7 +50,7 @@ export function attentionContract(context: ContractContext): void {
       if (hasWords) await context.checkWords({ kind: "attention", dtype }, regions, launch);
     });
 
-    it.each(sample(SIZES))("gradient of %d x %d by %d, %d and %d wide", async (...extents) => {
+    it.each(context.sample(SIZES))("gradient of %d x %d by %d, %d and %d wide", async (...extents) => {
       const sizes = sized(extents);
       const { batch, queries, keys, width, columns } = sizes;
       const given = inputsOf(sizes);

@@ -15,7 +15,7 @@ import { expect, it } from "vitest";
 import type { Tolerance } from "../numbers/compare";
 import { type SeededOptions, seededArray } from "../numbers/seeded";
 import "../numbers/matcher";
-import { triesAll } from "../sample";
+import { sample, triesAll } from "../sample";
 import { guardedLaunch, LAYOUTS, type Layout, type Regions, type Results, type Slices } from "./guarded-launch";
 
 export interface ContractTolerances {
@@ -53,6 +53,7 @@ export const SIZES = [0, 1, 3, 5, 17, 1027] as const;
 
 /** More than 65,535, the limit of 16-bit counters and of one dimension of a GPU grid. */
 export const LARGE = 66_003;
+const IS_LARGE = new RegExp(`\\b${LARGE}\\b`);
 
 export class ContractContext {
   private readonly kernels = new Map<string, Kernel>();
@@ -60,6 +61,7 @@ export class ContractContext {
   private launches = 0;
 
   constructor(
+    private readonly name: string,
     readonly dtype: ComputeDType,
     readonly rules: readonly Rule[],
     /** Whether NaN, infinities, -0, subnormals and extreme magnitudes are part of the contract here. */
@@ -76,9 +78,32 @@ export class ContractContext {
     return this.opened;
   }
 
+  /** Whether sums are those of js to the bit. js need not be compared with itself. */
+  get hasWords(): boolean {
+    return this.specials && this.name !== "js";
+  }
+
+  /** Whether products, and rows in float32, are. */
+  get hasPortableWords(): boolean {
+    return this.portable && this.dtype === "f32" && this.name !== "js";
+  }
+
   use(backend: Backend): void {
     this.opened = backend;
     this.kernels.clear();
+  }
+
+  /** Of a table, what is tried in this dtype: numbers of elements beyond 16 bits are counted alike in both, so float32 tries them. */
+  cases<Case>(table: readonly Case[]): readonly Case[] {
+    if (triesAll || this.dtype === "f32") return table;
+    return table.filter((each) => !JSON.stringify(each).match(IS_LARGE));
+  }
+
+  /** Of a large table, what this run tries: in float64 half as much, and other cases, because most of a kernel is of no dtype. */
+  sample<Case>(table: readonly Case[]): readonly Case[] {
+    if (triesAll || this.dtype === "f32") return sample(table);
+    const cases = this.cases(table);
+    return cases.filter((_, i) => i % 8 === Math.min(4, cases.length - 1));
   }
 
   /** A test of special values: skipped where they are no part of the contract. */

@@ -1,7 +1,6 @@
 /** Epilogues and sums of matrix products: the bits of a map or a reduction that is launched after the product. */
 import type { Node, Op, Program, Slice, TypedArray } from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
-import { sample } from "../sample";
 import { type ContractContext, LARGE } from "./context";
 import { guardedLaunch } from "./guarded-launch";
 import "../numbers/matcher";
@@ -170,7 +169,8 @@ export function epilogueContract(context: ContractContext): void {
   it.each([
     [43, 50, 300],
     [7, 1, 2],
-    [130, 64, 1100],
+    // In three pieces.
+    [130, 64, dtype === "f32" ? 1100 : 550],
     [3, 2, 0],
   ] as const)("matmul with the sums of %d rows, times %d columns, over %d", async (m, n, k) => {
     const a = context.seeded(m * k, 1, { specials: context.specials });
@@ -203,8 +203,8 @@ export function epilogueContract(context: ContractContext): void {
   });
 
   describe.each(CASES)("matmul with the epilogue: $name", (epilogue) => {
-    it.each(sample(SHAPES))("%d x [%d, %d] over %d", (...shape) => checkEpilogue(epilogue, shape));
-    it.each(sample(TRANSPOSES))("transposeA $transposeA, transposeB $transposeB", async (transposes) => {
+    it.each(context.sample(SHAPES))("%d x [%d, %d] over %d", (...shape) => checkEpilogue(epilogue, shape));
+    it.each(context.sample(TRANSPOSES))("transposeA $transposeA, transposeB $transposeB", async (transposes) => {
       for (const shape of [
         [2, 43, 50, 300],
         [5, 7, 9, 11],

@@ -2,7 +2,6 @@
 import { openJsBackend, type SequenceSizes } from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
 import * as reference from "../reference/lstm";
-import { sample } from "../sample";
 import type { ContractContext } from "./context";
 import { guardedLaunch } from "./guarded-launch";
 import "../numbers/matcher";
@@ -20,7 +19,7 @@ const SIZES: readonly (readonly [number, number, number])[] = [
 
 export function lstmContract(context: ContractContext): void {
   const { dtype } = context;
-  const hasWords = context.portable && dtype === "f32";
+  const hasWords = context.hasPortableWords;
 
   describe.each([false, true])("lstm, reverse: %s", (reverse) => {
     // The widest costs most, and its products are the same in both directions.
@@ -43,7 +42,7 @@ export function lstmContract(context: ContractContext): void {
       return copy;
     };
 
-    it.each(sample(directed))("of %d x %d, %d wide", async (...extents) => {
+    it.each(context.sample(directed))("of %d x %d, %d wide", async (...extents) => {
       const { sizes, all, input, forward } = of(extents);
       const output = { results: context.empty(all), cells: context.empty(all), gates: context.empty(4 * all) };
       const js = openJsBackend();
@@ -65,7 +64,7 @@ export function lstmContract(context: ContractContext): void {
       );
     });
 
-    it.each(sample(directed))("gradient of %d x %d, %d wide", async (...extents) => {
+    it.each(context.sample(directed))("gradient of %d x %d, %d wide", async (...extents) => {
       const { sizes, state, all, input, forward } = of(extents);
       const { weight, cell } = input;
       const [gradient, cellGradient] = [context.seeded(all, 6), context.seeded(state, 7)];

@@ -2,7 +2,6 @@
 import type { ComputeDType } from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
 import { matmul } from "../reference/matmul";
-import { sample } from "../sample";
 import { type ContractContext, LARGE } from "./context";
 import "../numbers/matcher";
 import { Random } from "../numbers/random";
@@ -97,14 +96,14 @@ export function matmulContract(context: ContractContext): void {
   describe.each(TRANSPOSES)("matmul, transposeA $transposeA, transposeB $transposeB", (transposes) => {
     // How many blocks a launch may have does not depend on the transposes.
     const isTransposed = transposes.transposeA || transposes.transposeB;
-    it.each(sample(isTransposed ? SHAPES.filter((shape) => !shape.includes(LARGE)) : SHAPES))(
+    it.each(context.sample(isTransposed ? SHAPES.filter((shape) => !shape.includes(LARGE)) : SHAPES))(
       "%d x [%d, %d] over %d",
       (...shape) => checkProduct(shape, transposes),
     );
     it("of a batch that shares A", () => checkProduct([5, 7, 9, 11], transposes, { sharedA: true }));
     it("of a batch that shares B", () => checkProduct([5, 7, 9, 11], transposes, { sharedB: true }));
     it("of random shapes", async () => {
-      for (const shape of sample(randomShapes(transposes.transposeA ? 5 : 6, 12)))
+      for (const shape of context.sample(randomShapes(transposes.transposeA ? 5 : 6, 12)))
         await checkProduct(shape, transposes);
     });
     it("of a shared B and more than one piece of k", () =>

@@ -66,7 +66,7 @@ export function reduceContract(context: ContractContext): void {
 
   describe("reduce", () => {
     describe.each(["sum", "mean"] as const)("%s", (op) => {
-      it.each(SHAPES)("over [%d, %d, %d]", async (outer, length, inner) => {
+      it.each(context.cases(SHAPES))("over [%d, %d, %d]", async (outer, length, inner) => {
         const shape = [outer, length, inner] as const;
         const input = context.seeded(outer * length * inner, length, {});
         salt(input, shape);
@@ -87,7 +87,7 @@ export function reduceContract(context: ContractContext): void {
     });
 
     describe.each(["max", "argmax"] as const)("%s", (op) => {
-      it.each(SHAPES)("over [%d, %d, %d]", async (outer, length, inner) => {
+      it.each(context.cases(SHAPES))("over [%d, %d, %d]", async (outer, length, inner) => {
         const input = context.seeded(outer * length * inner, length + 50, { specials });
         const lines = linesOf(input, [outer, length, inner]);
         const best = lines.map(({ values }) => argmax(values));
@@ -160,7 +160,9 @@ export function reduceContract(context: ContractContext): void {
       );
     }
 
-    it.each([...SIZES, LARGE])("of one tensor of %d", (size) => checkSquares([context.seeded(size, size)]));
+    it.each(context.cases([...SIZES, LARGE]))("of one tensor of %d", (size) =>
+      checkSquares([context.seeded(size, size)]),
+    );
 
     it("of a list of tensors of different sizes", () => {
       return checkSquares([...SIZES, 256, 0, 64].map((size, t) => context.seeded(size, 600 + t)));

@@ -18,7 +18,6 @@ import { describe, expect, it } from "vitest";
 import { seededIndices } from "../numbers/seeded";
 import * as reference from "../reference/rows";
 import { temperedRows } from "../row-programs/tempered";
-import { sample } from "../sample";
 import { type ContractContext, LARGE } from "./context";
 import { guardedLaunch } from "./guarded-launch";
 import "../numbers/matcher";
@@ -72,7 +71,7 @@ export function rowsContract(context: ContractContext): void {
     });
     const spec = { kind: "rows", program, dtype } as const;
     const js = openJsBackend();
-    const hasWords = context.portable && dtype === "f32";
+    const hasWords = context.hasPortableWords;
     const expected = hasWords ? await guardedLaunch(js, js.kernel(spec), regions, "apart", launch) : {};
     await context.check(spec, regions, launch, (results, label) => {
       verify(results as Readonly<Record<Output, TypedArray>>, label);
@@ -89,7 +88,7 @@ export function rowsContract(context: ContractContext): void {
       );
     }
 
-    it.each(sample(SHAPES))("of [%d, %d]", (rows, length) =>
+    it.each(context.sample(SHAPES))("of [%d, %d]", (rows, length) =>
       checkSoftmax(rows, length, context.seeded(rows * length, 1)),
     );
 
@@ -105,7 +104,7 @@ export function rowsContract(context: ContractContext): void {
       await checkSoftmax(4, 3, input);
     });
 
-    it.each(sample(SHAPES))("gradient of [%d, %d]", async (rows, length) => {
+    it.each(context.sample(SHAPES))("gradient of [%d, %d]", async (rows, length) => {
       const forward = context.empty(rows * length);
       forward.set(reference.softmax(context.seeded(rows * length, 2), rows, length, log));
       const gradient = context.seeded(rows * length, 3);
@@ -128,7 +127,7 @@ export function rowsContract(context: ContractContext): void {
   describe("layerNorm", () => {
     const shapes = SHAPES.filter(([, length]) => length > 1);
 
-    it.each(sample(shapes))("of [%d, %d]", async (rows, length) => {
+    it.each(context.sample(shapes))("of [%d, %d]", async (rows, length) => {
       const input = context.seeded(rows * length, 4);
       const weight = context.seeded(length, 5);
       const bias = context.seeded(length, 6);
@@ -153,7 +152,7 @@ export function rowsContract(context: ContractContext): void {
       );
     });
 
-    it.each(sample(shapes))("gradient of [%d, %d]", async (rows, length) => {
+    it.each(context.sample(shapes))("gradient of [%d, %d]", async (rows, length) => {
       const input = context.seeded(rows * length, 8);
       const weight = context.seeded(length, 9);
       const gradient = context.seeded(rows * length, 10);
@@ -202,7 +201,7 @@ export function rowsContract(context: ContractContext): void {
       return labels;
     }
 
-    it.each(sample(SHAPES))("of [%d, %d]", async (rows, classes) => {
+    it.each(context.sample(SHAPES))("of [%d, %d]", async (rows, classes) => {
       const logits = context.seeded(rows * classes, 12);
       const labels = labelsFor(rows, classes);
       const expected = reference.crossEntropy(logits, labels, rows, classes, IGNORE);
@@ -212,7 +211,7 @@ export function rowsContract(context: ContractContext): void {
       );
     });
 
-    it.each(sample(SHAPES))("gradient of [%d, %d]", async (rows, classes) => {
+    it.each(context.sample(SHAPES))("gradient of [%d, %d]", async (rows, classes) => {
       const logits = context.seeded(rows * classes, 13);
       const labels = labelsFor(rows, classes);
       const gradient = context.seeded(rows, 14);
@@ -245,7 +244,7 @@ export function rowsContract(context: ContractContext): void {
     });
   });
 
-  it.each(sample(SHAPES))("a program of no op of core's, of [%d, %d]", async (rows, length) => {
+  it.each(context.sample(SHAPES))("a program of no op of core's, of [%d, %d]", async (rows, length) => {
     const x = context.seeded(rows * length, 16);
     const scaledDown = x.map((value) => value * 0.25);
     const expected = reference.softmax(scaledDown, rows, length, true);

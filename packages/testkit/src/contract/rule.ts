@@ -23,7 +23,6 @@ import { Random } from "../numbers/random";
 import { type SeededOptions, seededArray, seededBuffers, seededScalars } from "../numbers/seeded";
 import { SPECIALS } from "../numbers/specials";
 import { narrowFloatBits, narrowFloatValue } from "../reference/narrow-floats";
-import { sample } from "../sample";
 import { type ContractContext, LARGE, SIZES } from "./context";
 import type { Regions } from "./guarded-launch";
 import { BUILTIN_RULES } from "./rules";
@@ -131,15 +130,15 @@ export function ruleContract(context: ContractContext): void {
       (slot) => (["f16r", "f32"] as const)[slot] ?? "uq8",
     ];
     if (hasMirror) {
-      it.each(sample(drawn).map((mix) => rule.buffers.map((_, slot) => mix(slot))))(
+      it.each(context.sample(drawn).map((mix) => rule.buffers.map((_, slot) => mix(slot))))(
         "rounded at random as %s, %s, %s, %s, ...",
         async (...stored) => checkRule(rule, [...SIZES, 1, 64, 0, 259], seededScalars(rule, 90), 100, stored),
       );
     }
     it.each(
-      sample(mixes).map((mix) =>
-        Array.from({ length: rule.buffers.length + (hasMirror ? 1 : 0) }, (_, slot) => mix(slot)),
-      ),
+      context
+        .sample(mixes)
+        .map((mix) => Array.from({ length: rule.buffers.length + (hasMirror ? 1 : 0) }, (_, slot) => mix(slot))),
     )("stored as %s, %s, %s, %s, ...", async (...stored) => {
       await checkRule(rule, [...SIZES, 1, 64, 0, 259], seededScalars(rule, 90), 100, stored);
       if (hasMirror) await checkRule(rule, [31], seededScalars(rule, 91), 130, stored.slice(0, -1));
@@ -213,7 +212,7 @@ export function ruleContract(context: ContractContext): void {
   /** What is done to the gradient before, by numbers and by what the device has. */
   function checkRewrites(rule: Rule): void {
     const own = seededScalars(rule, 140);
-    it.each(sample(REWRITES))("after %j", async ({ rewrites, by }) => {
+    it.each(context.sample(REWRITES))("after %j", async ({ rewrites, by }) => {
       const made = rewritten(rule, rewrites);
       const scalars = [...own, ...by];
       const device = [...scalars.keys()];
@@ -279,12 +278,16 @@ export function ruleContract(context: ContractContext): void {
   it.each(dtype === "f32" ? (["bf16r", "f16r"] as const) : [])("rules draw for each element of %s", checkDraws);
 
   describe.each(BUILTIN_RULES)("rule $name", (rule) => {
-    it.each(sample(SIZES))("of one tensor of %d", (size) => checkRule(rule, [size], seededScalars(rule, 1), 10));
+    it.each(context.sample(SIZES))("of one tensor of %d", (size) =>
+      checkRule(rule, [size], seededScalars(rule, 1), 10),
+    );
     it("of many tensors of different sizes in one launch", async () => {
       await checkRule(rule, [...SIZES, 1, 64, 0, 256], seededScalars(rule, 2), 20);
     });
-    if (sample(BUILTIN_RULES).includes(rule))
-      it("of more than 65,535 elements", () => checkRule(rule, [3, LARGE, 1], seededScalars(rule, 3), 40));
+    if (context.sample(BUILTIN_RULES).includes(rule))
+      it.each(context.cases([LARGE]))("of more than 65,535 elements", (size) =>
+        checkRule(rule, [3, size, 1], seededScalars(rule, 3), 40),
+      );
     it("of no tensors", () => checkRule(rule, [], seededScalars(rule, 4), 50));
     checkScalarsOfAllKinds(rule);
     checkFormats(rule);
@@ -292,7 +295,7 @@ export function ruleContract(context: ContractContext): void {
     if (rule.name === "lion") checkRowsOfAllWidths(rule);
   });
 
-  describe.each(sample(rules))("rule $name", (rule) => {
+  describe.each(context.sample(rules))("rule $name", (rule) => {
     it("of tensors of all sizes in one launch", async () => {
       await checkRule(rule, [...SIZES, 1, 64, 0, 256], seededScalars(rule, 70), 80);
     });

@@ -93,7 +93,7 @@ function inEachDtype(row: ContractRow, register: (context: ContractContext) => v
       continue;
     }
     const tolerances = { ...defaultTolerances(dtype, exact), ...row.tolerances };
-    const context = new ContractContext(dtype, rules, exact, tolerances, edge, portable);
+    const context = new ContractContext(name, dtype, rules, exact, tolerances, edge, portable);
     describe(`${name} ${dtype}`, () => {
       beforeAll(async () => context.use(await row.open()));
       afterAll(() => context.backend.close());

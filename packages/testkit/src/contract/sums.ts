@@ -41,12 +41,12 @@ export function cancelling(x: TypedArray, outer: number, length: number, inner: 
 
 export function sumsContract(context: ContractContext): void {
   const { dtype } = context;
-  if (!context.specials) return;
+  if (!context.hasWords) return;
   const word = (size: number, seed: number) => context.seeded(size, seed);
 
   /** Lines 1 to 4 hold a NaN, an infinity, zeros of both signs, and nothing but -0. */
-  function salted(outer: number, size: number, seed: number): TypedArray {
-    const x = word(outer * size, seed);
+  function salted(outer: number, size: number): TypedArray {
+    const x = word(outer * size, 1);
     if (outer < 5 || size === 0) return x;
     x[size + (size >> 1)] = Number.NaN;
     x[3 * size - 1] = Number.NEGATIVE_INFINITY;
@@ -56,9 +56,9 @@ export function sumsContract(context: ContractContext): void {
 
   describe("words of sums", () => {
     it.each(["sum", "mean", "max"] as const)("%s over an axis", async (op) => {
-      for (const [outer, length, inner] of SHAPES) {
+      for (const [outer, length, inner] of op === "sum" ? SHAPES : context.sample(SHAPES)) {
         if (op === "max" && length === 0) continue;
-        const input = cancelling(salted(outer, length * inner, length), outer, length, inner);
+        const input = cancelling(salted(outer, length * inner), outer, length, inner);
         await context.checkWords(
           { kind: "reduce", op, dtype },
           { input: { input }, output: { output: context.empty(outer * inner) } },

@@ -2,7 +2,6 @@
 import type { Window2d } from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
 import * as reference from "../reference/windows";
-import { sample } from "../sample";
 import type { ContractContext } from "./context";
 import "../numbers/matcher";
 
@@ -56,7 +55,7 @@ const dot = (a: ArrayLike<number>, b: ArrayLike<number>) => Array.from(a).reduce
 export function windowsContract(context: ContractContext): void {
   const { dtype, specials, tolerances } = context;
 
-  describe.each(sample(WINDOWS))("windows: $name", ({ window }) => {
+  describe.each(context.sample(WINDOWS))("windows: $name", ({ window }) => {
     const { planes, taps, plane, outPlane } = reference.windowSizes(window);
 
     it("unfold", async () => {

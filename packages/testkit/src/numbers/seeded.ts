@@ -12,8 +12,15 @@ export interface SeededOptions {
   readonly nonNegative?: boolean;
 }
 
-/** The longest array that was made of each stream of numbers: a shorter one is its beginning. */
-const longest = new Map<string, TypedArray>();
+interface Stream {
+  readonly random: Random;
+  values: Float64Array;
+  /** Where in the list of special values an element is, in (0, 1); 0 of ordinary ones. */
+  picked: Float64Array;
+}
+
+/** As far as they were asked for: a shorter array is the beginning of a longer one, and those of all dtypes are of the same numbers. */
+const streams = new Map<string, Stream>();
 
 /** `size` stored elements of a dtype (f16 and bf16 as bit patterns). Without specials they lie in about [-8, 8]. */
 export function seededArray(dtype: "f32", size: number, options: SeededOptions): Float32Array;
@@ -21,30 +28,41 @@ export function seededArray(dtype: "f64", size: number, options: SeededOptions):
 export function seededArray(dtype: DType, size: number, options: SeededOptions): TypedArray;
 export function seededArray(dtype: DType, size: number, options: SeededOptions): TypedArray {
   const { seed, specials = false, nonNegative = false } = options;
-  const stream = `${dtype} ${seed} ${specials} ${nonNegative}`;
-  const known = longest.get(stream);
-  if (known !== undefined && known.length >= size) return known.slice(0, size);
-  const array = makeArray(dtype, size, { seed, specials, nonNegative });
-  longest.set(stream, array);
-  return array.slice();
+  const { values, picked } = streamOf(seed, specials, size);
+  const store = STORE[dtype];
+  const special = SPECIALS[dtype];
+  const stored = new Float64Array(size);
+  for (let i = 0; i < size; i++) {
+    const place = picked[i]!;
+    stored[i] =
+      place > 0 ? special[Math.floor(place * special.length)]! : store(nonNegative ? Math.abs(values[i]!) : values[i]!);
+  }
+  const array = viewElements(new ArrayBuffer(size * byteSize(dtype)), 0, size, dtype);
+  array.set(stored);
+  return array;
 }
 
-function makeArray(dtype: DType, size: number, { seed, specials, nonNegative }: Required<SeededOptions>): TypedArray {
-  const random = new Random(seed);
-  const array = viewElements(new ArrayBuffer(size * byteSize(dtype)), 0, size, dtype);
-  const store = STORE[dtype];
-  for (let i = 0; i < size; i++) {
-    const special = random.below(8) === 0;
-    const value = ordinary(random);
-    if (special && specials) array[i] = random.pick(SPECIALS[dtype]);
-    else array[i] = store(nonNegative ? Math.abs(value) : value);
+function streamOf(seed: number, specials: boolean, size: number): Stream {
+  const key = `${seed} ${specials}`;
+  const empty = new Float64Array(0);
+  const stream = streams.get(key) ?? { random: new Random(seed), values: empty, picked: empty };
+  streams.set(key, stream);
+  const begun = stream.values.length;
+  if (begun >= size) return stream;
+  const [values, picked] = [new Float64Array(size), new Float64Array(size)];
+  values.set(stream.values);
+  picked.set(stream.picked);
+  for (let i = begun; i < size; i++) {
+    const isSpecial = stream.random.below(8) === 0;
+    values[i] = ordinary(stream.random);
+    if (isSpecial && specials) picked[i] = stream.random.word() / 2 ** 32;
   }
-  return array;
+  return Object.assign(stream, { values, picked });
 }
 
 /** Three in four are near 1 in magnitude, the others spread over 2^-10 .. 1. */
 function ordinary(random: Random): number {
-  const spread = random.below(4) === 0 ? 2 ** -random.below(11) : 1;
+  const spread = random.below(4) === 0 ? 1 / (1 << random.below(11)) : 1;
   return random.normal() * spread;
 }
 

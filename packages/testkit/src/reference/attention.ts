@@ -4,18 +4,20 @@ import { softmax, softmaxGrad } from "./rows";
 
 type Numbers = ArrayLike<number>;
 
+type Elements = (i: number, j: number) => number;
+
+function filled(rows: number, columns: number, of: Elements): Float64Array {
+  const all = new Float64Array(rows * columns);
+  for (let i = 0; i < rows; i++) for (let j = 0; j < columns; j++) all[i * columns + j] = of(i, j);
+  return all;
+}
+
 /** C = A B of row-major matrices given by what their elements are. */
-function product(
-  m: number,
-  n: number,
-  k: number,
-  a: (i: number, j: number) => number,
-  b: (i: number, j: number) => number,
-) {
-  return Float64Array.from({ length: m * n }, (_, at) => {
-    const [i, j] = [Math.floor(at / n), at % n];
+function product(m: number, n: number, k: number, a: Elements, b: Elements): Float64Array {
+  const [rows, columns] = [filled(m, k, a), filled(n, k, (j, step) => b(step, j))];
+  return filled(m, n, (i, j) => {
     let sum = 0;
-    for (let step = 0; step < k; step++) sum += a(i, step) * b(step, j);
+    for (let step = 0; step < k; step++) sum += rows[i * k + step]! * columns[j * k + step]!;
     return sum;
   });
 }

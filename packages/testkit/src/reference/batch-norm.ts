@@ -11,8 +11,10 @@ export interface Channels {
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
 function placesOf({ outer, channels, inner }: Channels, channel: number): number[] {
-  const images = Array.from({ length: outer }, (_, image) => (image * channels + channel) * inner);
-  return images.flatMap((first) => Array.from({ length: inner }, (_, i) => first + i));
+  const places: number[] = [];
+  for (let image = 0; image < outer; image++)
+    for (let i = 0; i < inner; i++) places.push((image * channels + channel) * inner + i);
+  return places;
 }
 
 export function batchNorm(x: Numbers, weight: Numbers, bias: Numbers, of: Channels) {

@@ -15,13 +15,15 @@ function logSumExp(values: readonly number[]): number {
 }
 
 export function softmax(x: ArrayLike<number>, rows: number, length: number, log: boolean): Float64Array {
-  const result: number[] = [];
+  const result = new Float64Array(rows * length);
   for (let row = 0; row < rows; row++) {
     const values = rowOf(x, row, length);
     const shift = logSumExp(values);
-    for (const value of values) result.push(log ? value - shift : Math.exp(value - shift));
+    values.forEach((value, i) => {
+      result[row * length + i] = log ? value - shift : Math.exp(value - shift);
+    });
   }
-  return Float64Array.from(result);
+  return result;
 }
 
 /** From the forward output y and the gradient g: y (g - sum(g y)), or g - exp(y) sum(g) for the logarithm. */
@@ -32,16 +34,16 @@ export function softmaxGrad(
   length: number,
   log: boolean,
 ): Float64Array {
-  const result: number[] = [];
+  const result = new Float64Array(rows * length);
   for (let row = 0; row < rows; row++) {
     const y = rowOf(forward, row, length);
     const g = rowOf(gradient, row, length);
     const total = sum(log ? g : g.map((value, i) => value * y[i]!));
     y.forEach((value, i) => {
-      result.push(log ? g[i]! - Math.exp(value) * total : value * (g[i]! - total));
+      result[row * length + i] = log ? g[i]! - Math.exp(value) * total : value * (g[i]! - total);
     });
   }
-  return Float64Array.from(result);
+  return result;
 }
 
 export function layerNorm(

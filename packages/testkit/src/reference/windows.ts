@@ -19,7 +19,7 @@ export function windowSizes(window: Window2d) {
 /** [batch, channels, H, W] to [batch, channels * taps, outH * outW]. */
 export function unfold(image: ArrayLike<number>, window: Window2d): Float64Array {
   const { planes, taps, plane, outPlane } = windowSizes(window);
-  return Float64Array.from({ length: planes * taps * outPlane }, (_, i) => {
+  return new Float64Array(planes * taps * outPlane).map((_, i) => {
     const at = i % outPlane;
     const tap = Math.floor(i / outPlane) % taps;
     const pixel = pixelOf(window, tap, at);
@@ -45,10 +45,15 @@ export function maxPool2d(image: ArrayLike<number>, window: Window2d) {
   const indices = new Int32Array(planes * outPlane);
   for (let i = 0; i < output.length; i++) {
     const start = Math.floor(i / outPlane) * plane;
-    const pixels = Array.from({ length: taps }, (_, tap) => pixelOf(window, tap, i % outPlane)).filter((p) => p >= 0);
-    const nan = pixels.findLast((pixel) => Number.isNaN(image[start + pixel]!));
-    indices[i] = nan ?? pixels.reduce((best, pixel) => (image[start + pixel]! > image[start + best]! ? pixel : best));
-    output[i] = image[start + indices[i]!]!;
+    let best = -1;
+    for (let tap = 0; tap < taps; tap++) {
+      const pixel = pixelOf(window, tap, i % outPlane);
+      if (pixel < 0) continue;
+      const value = image[start + pixel]!;
+      if (best < 0 || Number.isNaN(value) || value > image[start + best]!) best = pixel;
+    }
+    indices[i] = best;
+    output[i] = image[start + best]!;
   }
   return { output, indices };
 }
