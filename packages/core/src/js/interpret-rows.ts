@@ -30,16 +30,13 @@ export function interpretRows(program: RowProgram, dtype: ComputeDType, launch: 
     const { op, args, value, each, wide } = nodes[n]!;
     if (!each) return numbers[n]!;
     if (op === "input") return launch.inputs[value]![inputs[value]!.kind === "matrix" ? row * length + i : i]!;
-    return compute(
-      op,
-      wide,
-      args.map((arg) => elementOf(arg, i)),
-    );
+    const at = (slot: number) => (slot < args.length ? elementOf(args[slot]!, i) : 0);
+    return compute(op, wide, at(0), at(1), at(2));
   };
-  const compute = (op: string, wide: boolean, [a, b, c]: readonly number[]): number => {
-    if (op === "weight" || op === "log") return call(op, a!);
-    if (op === "widen" || op === "columns") return a!;
-    return op === "narrow" ? round(a!) : evaluateOp(op as Op, wide ? "f64" : dtype, a!, b, c);
+  const compute = (op: string, wide: boolean, a: number, b: number, c: number): number => {
+    if (op === "weight" || op === "log") return call(op, a);
+    if (op === "widen" || op === "columns") return a;
+    return op === "narrow" ? round(a) : evaluateOp(op as Op, wide ? "f64" : dtype, a, b, c);
   };
   const call = (name: "weight" | "log", x: number) =>
     dtype === "f32" ? evaluateFunction(name, x) : name === "log" ? Math.log(x) : Math.exp(x);
@@ -60,11 +57,8 @@ export function interpretRows(program: RowProgram, dtype: ComputeDType, launch: 
     if (op === "sum") return sumOf(length, (i) => elementOf(args[0]!, i));
     if (op === "largest") return largest(args[0]!);
     if (op === "atLabel") return elementOf(args[0]!, labels![row]!);
-    return compute(
-      op,
-      wide,
-      args.map((arg) => numbers[arg]!),
-    );
+    const at = (slot: number) => numbers[args[slot]!] ?? 0;
+    return compute(op, wide, at(0), at(1), at(2));
   };
 
   for (; row < rows; row++) {
@@ -85,9 +79,10 @@ export function interpretRows(program: RowProgram, dtype: ComputeDType, launch: 
   }
   program.outputs.forEach(({ kind, node }, slot) => {
     if (kind !== "columns") return;
+    const needed = neededFor(nodes, [node]).filter((n) => !nodes[n]!.each);
     const sums = sumColumns(rows, length, (at, i) => {
       row = at;
-      for (const n of neededFor(nodes, [node])) if (!nodes[n]!.each) numbers[n] = numberOf(n);
+      for (const n of needed) numbers[n] = numberOf(n);
       return elementOf(node, i);
     });
     outputs[slot]!.set(sums);

@@ -12,13 +12,16 @@ import type { Compiler } from "../compiler";
 export const library = fileURLToPath(new URL("../../../../native/cuda/build/emulator/libcuda.so", import.meta.url));
 const headers = fileURLToPath(new URL("../../../../native/cuda/emulator", import.meta.url));
 
+/** By source, for all devices of a process. */
+const images = new Map<string, Uint8Array>();
+
 /** In NVRTC's place: the machine's C++ compiler. The image is the path of a library. */
 function hostCompiler(): Compiler {
-  const folder = mkdtempSync(join(tmpdir(), "opt-cuda-"));
-  let number = 0;
   return {
     compile(source) {
-      const file = join(folder, `kernel${number++}`);
+      const known = images.get(source);
+      if (known !== undefined) return known;
+      const file = join(mkdtempSync(join(tmpdir(), "opt-cuda-")), "kernel");
       const [, name] = /__launch_bounds__\(THREADS, 1\) (\w+)\(/.exec(source)!;
       const registration = `static Registration own("${name}", Packed<${name}>::call);`;
       writeFileSync(`${file}.cc`, ['#include "cuda.h"', source, registration, ""].join("\n"));
@@ -28,7 +31,9 @@ function hostCompiler(): Compiler {
         timeout: 240_000,
       });
       if (compiled.status !== 0) throw new Error(compiled.stderr);
-      return Buffer.from(`${file}.so\0`);
+      const image = Buffer.from(`${file}.so\0`);
+      images.set(source, image);
+      return image;
     },
   };
 }

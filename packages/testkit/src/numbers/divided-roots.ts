@@ -23,7 +23,7 @@ export const FAR_DIVISORS = [2 ** -40, 2, 3, 2 ** 127, 2 ** -41, 2 ** -149, 0, -
 
 /** Numbers whose roots are all 2^23 floats of [1, 2): rounding a square halves its error, so that the root rounds back. */
 export function squaresOfAllMantissas(): Float32Array {
-  return Float32Array.from({ length: 2 ** 23 }, (_, i) => (1 + i * 2 ** -23) ** 2);
+  return new Float32Array(2 ** 23).map((_, i) => (1 + i * 2 ** -23) ** 2);
 }
 
 /** Special values, the least and largest numbers, and any words. */
