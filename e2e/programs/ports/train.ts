@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { compile, type DType, manualSeed, type Tensor, tidy } from "@opt/core";
 import { PORTS } from "./table";
 
-const STEPS = 30;
+export const STEPS = 30;
 /** They take turns. */
 const BATCHES = 2;
 const eager = ((f: unknown) => f) as typeof compile;
@@ -20,13 +20,13 @@ async function setUp(name: string, dtype: DType, compiled: typeof compile) {
 }
 
 /** The loss of each step. */
-export async function losses(name: string, dtype: DType, isCompiled: boolean): Promise<number[]> {
+export async function losses(name: string, dtype: DType, isCompiled: boolean, steps: number): Promise<number[]> {
   const { step, endEpoch, isAsync, batches } = await setUp(name, dtype, isCompiled ? compile : eager);
   const run = step as (...batch: Tensor[]) => Tensor | Promise<Tensor>;
   const tidied = (...batch: Tensor[]) => tidy(() => run(...batch));
   const once = isAsync === true ? run : isCompiled ? compile(run as (...batch: Tensor[]) => Tensor) : tidied;
   const values: number[] = [];
-  for (let i = 0; i < STEPS; i++) {
+  for (let i = 0; i < steps; i++) {
     const loss = await once(...batches[i % BATCHES]!);
     values.push(loss.dataSync()[0]!);
     endEpoch?.();

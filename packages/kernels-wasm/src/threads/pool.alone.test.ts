@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { expectCode } from "@opt/testkit";
+import { bundled } from "@opt/testkit/bundled";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { i32, ModuleBuilder, type Operand, type Value } from "../assembler";
 import { push } from "../assembler/value";
@@ -165,17 +166,18 @@ it("waits on for a worker that is at work when the process has been stopped for 
   two.close();
 });
 
+const [backend] = await bundled(fileURLToPath(new URL("../backend.ts", import.meta.url)));
+
 /** A program of its own, with the ways in which Node must be able to run it. */
 function runProgram(program: string, ...flags: string[]) {
-  const source = ["--import", "tsx", "--conditions=@opt/source", "--input-type=module", "--eval", program];
-  const cwd = fileURLToPath(new URL("../..", import.meta.url));
+  const source = ["--input-type=module", "--eval", program];
   // Numbers are printed as text, which no wish for colour changes.
   const env = { ...process.env, FORCE_COLOR: "1", NO_COLOR: undefined };
-  return spawnSync(process.execPath, [...flags, ...source], { cwd, env, encoding: "utf8", timeout: 240_000 });
+  return spawnSync(process.execPath, [...flags, ...source], { env, encoding: "utf8", timeout: 240_000 });
 }
 
 const open = `
-  import { openWasmBackend } from "./src/backend.ts";
+  import { openWasmBackend } from "${pathToFileURL(backend)}";
   const backend = await openWasmBackend({ threads: 2 });
   const length = 1 << 20;
   const memory = backend.allocate(4 * length);

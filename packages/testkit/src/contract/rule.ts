@@ -95,7 +95,7 @@ export function ruleContract(context: ContractContext): void {
             if (result === undefined) return;
             const format = stored?.[slot] ?? dtype;
             const words = [result, array].map((each) => numbers(each, format, sizes[t]!)) as [TypedArray, TypedArray];
-            if (isPacked(format) && tolerances.rule === "bits") expect(result).toEqual(array);
+            if (isPacked(format) && tolerances.rule === "bits") expect(result).toAgreeWith(array);
             expect(words[0], `${key(t, slot)} (${array.length}), ${label}`).toAgreeWith(words[1], toleranceOf(format));
           });
         });
@@ -193,7 +193,7 @@ export function ruleContract(context: ContractContext): void {
         { kind: "rule", rule: ruleNamed("unpack"), dtype: "f32", stored: [format, "f32"] },
         { input: { state }, update: { value } },
         (slices) => ({ tensors: [[{ ...slices.value!, place }, slices.state!]], scalars: KEYS }),
-        (results, label) => expect(results.value, `at ${place}, ${label}`).toEqual(expected),
+        (results, label) => expect(results.value, `at ${place}, ${label}`).toAgreeWith(expected),
       );
     }
   }
