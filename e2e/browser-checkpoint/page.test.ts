@@ -1,11 +1,8 @@
 // A run that is saved, left and resumed in real Chromium: through the browser's own files and through a downloaded file.
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadCheckpoint } from "@opt/checkpoint";
-import { executablePath, launchBrowser, PATIENCE } from "@opt/testkit/browser";
+import { executablePath, launchBrowser, PATIENCE, type ServedProgram, serveProgram } from "@opt/testkit/browser";
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { createServer, type ViteDevServer } from "vite";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Actions } from "./page";
 import { Training } from "./training";
@@ -13,25 +10,17 @@ import { Training } from "./training";
 const reason = executablePath === undefined ? "no Chromium is installed" : undefined;
 
 describe.skipIf(reason !== undefined)(`checkpoints${reason === undefined ? "" : ` (skipped: ${reason})`}`, () => {
-  let server: ViteDevServer;
+  let server: ServedProgram;
   let browser: Browser;
   let context: BrowserContext;
 
   beforeAll(async () => {
-    server = await createServer({
-      root: import.meta.dirname,
-      configFile: false,
-      cacheDir: mkdtempSync(join(tmpdir(), "opt-vite-")),
-      logLevel: "error",
-      resolve: { conditions: ["@opt/source", "module", "browser", "development|production"] },
-      server: { port: 0 },
-    });
-    await server.listen();
+    server = await serveProgram(join(import.meta.dirname, "page.ts"));
     browser = await launchBrowser({ webgpu: false });
   });
   afterAll(async () => {
     await browser?.close();
-    await server?.close();
+    server?.close();
   });
   // Files of a page's own last as long as its context.
   beforeEach(async () => {
@@ -43,7 +32,7 @@ describe.skipIf(reason !== undefined)(`checkpoints${reason === undefined ? "" : 
   async function open(): Promise<Page> {
     const page = await context.newPage();
     page.on("pageerror", (error) => console.error(error));
-    await page.goto(server.resolvedUrls!.local[0]!);
+    await page.goto(server.url);
     await page.waitForFunction(() => "actions" in globalThis);
     return page;
   }

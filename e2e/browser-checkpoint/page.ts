@@ -11,6 +11,8 @@ import {
 import { Training } from "./training";
 
 const RUN = "runs/page";
+const input = Object.assign(document.createElement("input"), { type: "file", id: "file" });
+document.body.append(input);
 let training = new Training(1);
 
 /** A step that takes long to write. */
@@ -33,7 +35,7 @@ const actions = {
     return training.bits;
   },
   async resumeFromFile(): Promise<string> {
-    const [file] = (document.getElementById("file") as HTMLInputElement).files!;
+    const [file] = input.files!;
     training = new Training(2);
     training.resume(await loadCheckpoint(file!));
     return training.bits;

@@ -3,6 +3,9 @@ import type { Kernel, Launch, Memory, Spec } from "@opt/core/backend";
 import { openWebGpuBackend } from "@opt/kernels-webgpu";
 import { decode, type Message } from "./messages";
 
+// A device loads the kernels of the ops that its program has: here of all.
+export * from "@opt/core";
+
 const backend = await openWebGpuBackend();
 const memories = new Map<number, Memory>();
 const kernels = new Map<number, Kernel>();

@@ -1,27 +1,27 @@
 // The contract suite and the goldens on the WebGPU of real Chromium: calls travel from Node into the page.
 // `packages/kernels-webgpu` tries all cases of the same kernels in Node.
+
+import { join } from "node:path";
 import { init, registerBackend } from "@opt/core";
 import { contractSuite, goldenSuite } from "@opt/testkit";
-import { executablePath, launchBrowser, openPage } from "@opt/testkit/browser";
+import { executablePath, launchBrowser, openPage, type ServedProgram, serveProgram } from "@opt/testkit/browser";
 import { optimizerClasses } from "@opt/testkit/optimizers";
 import type { Browser } from "playwright-core";
-import type { ViteDevServer } from "vite";
 import { afterAll } from "vitest";
 import { RemoteBackend } from "./remote-backend";
-import { serve } from "./server";
 
-let server: ViteDevServer | undefined;
+let server: ServedProgram | undefined;
 let browser: Browser | undefined;
 afterAll(async () => {
   await browser?.close();
-  await server?.close();
+  server?.close();
 });
 
 async function open(): Promise<RemoteBackend> {
-  server ??= await serve();
+  server ??= await serveProgram(join(import.meta.dirname, "contract-page.ts"));
   browser ??= await launchBrowser();
   const page = await openPage(browser);
-  await page.goto(`${server.resolvedUrls!.local[0]}contract.html`);
+  await page.goto(server.url);
   await page.waitForFunction(() => "performMessages" in globalThis);
   return new RemoteBackend(page);
 }

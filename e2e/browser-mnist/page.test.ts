@@ -1,11 +1,13 @@
 // The page as its reader uses it, in real Chromium.
 import { readFile } from "node:fs/promises";
-import { triesAll } from "@opt/testkit";
 import { executablePath, launchBrowser, openPage, violationsOf } from "@opt/testkit/browser";
+import { triesAll } from "@opt/testkit/sample";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import type { PreviewServer } from "vite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { serveBuilt } from "./server";
+import { serve } from "./server";
+import type { Seen } from "./worker-page";
+import type { Settings } from "./worker-training";
 
 const reason = executablePath === undefined ? "no Chromium is installed" : undefined;
 /** A phone, a tablet and a desktop. The site's test looks at a light phone and a dark desktop. */
@@ -25,9 +27,9 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
   const problems: string[] = [];
 
   beforeAll(async () => {
-    server = await serveBuilt();
+    server = await serve();
     address = server.resolvedUrls!.local[0]!;
-    browser = await launchBrowser();
+    browser = await launchBrowser({ webgpu: false });
   });
   afterAll(async () => {
     await browser?.close();
@@ -35,8 +37,8 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
     expect(problems).toEqual([]);
   });
 
-  async function open(query = "?device=wasm", options: BrowserContextOptions = {}): Promise<Page> {
-    const page = await openPage(browser, { viewport: { width: 1440, height: 900 }, ...options });
+  async function open(query = "?device=wasm", options: BrowserContextOptions = {}, inside = browser): Promise<Page> {
+    const page = await openPage(inside, { viewport: { width: 1440, height: 900 }, ...options });
     page.on("pageerror", (error) => problems.push(String(error)));
     page.on("console", (message) => {
       if (message.type() === "error" || message.text().includes("WebGPU")) problems.push(message.text());
@@ -289,8 +291,8 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
   });
 
   it.skipIf(!triesAll)(`trains on WebGPU where that is chosen${later}`, async () => {
-    const page = await open("");
-    expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
+    const withGpu = await launchBrowser();
+    const page = await open("", {}, withGpu);
     await page.selectOption("#device", "webgpu");
     await says(page, "Run 1 is ready: NAdam, rate 0.002, on WebGPU.");
     expect(await text(page, "note")).toMatch(/WebGPU: .*swiftshader/i);
@@ -300,15 +302,33 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
     await says(page, /on WebAssembly\.$/);
     await train(page, 10);
     expect(await page.locator("#runs").textContent()).toMatch(/WebGPU[\s\S]*WebAssembly/);
-    await page.close();
+    await withGpu.close();
   });
 
   it("falls back to WebAssembly with a sentence saying why", async () => {
-    const plain = await launchBrowser({ webgpu: false });
-    const page = await openPage(plain);
+    const page = await openPage(browser);
     await page.goto(address);
+    expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
     await says(page, "Ready to train on WebAssembly.");
     expect(await text(page, "note")).toMatch(/WebGPU does not open here: \[webgpu\] /);
-    await plain.close();
+    await page.close();
+  });
+
+  it("loses nothing with a worker that is killed: another one goes on from the checkpoint to the same words", async () => {
+    const page = await openPage(browser);
+    await page.goto(`${address}worker.html`);
+    await page.waitForFunction(() => "trainInWorker" in globalThis);
+    const train = (settings: Settings, killAfter?: number): Promise<Seen> =>
+      page.evaluate(([given, saves]) => globalThis.trainInWorker(given, saves), [settings, killAfter] as const);
+    const settings = { images: 1600, epochs: 2 };
+    const whole = await train(settings);
+    const folder = "runs/killed";
+    const killed = await train({ ...settings, folder }, 2);
+    expect([killed.error, killed.losses]).toEqual(["DEVICE_LOST", []]);
+    const again = await train({ ...settings, folder });
+    expect([again.digest, again.losses, again.error]).toEqual([whole.digest, whole.losses, ""]);
+    expect(whole.losses).toHaveLength(50);
+    expect(whole.accuracy).toBeGreaterThan(0.7);
+    await page.close();
   });
 });

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { loadCheckpoint } from "@opt/checkpoint";
 import { init, type Tensor } from "@opt/core";
-import "@opt/testkit";
+import "@opt/testkit/matcher";
 import { encode, FineTuning, loadGpt2 } from "@opt-e2e/fine-tune";
 import type { Locator, Page } from "playwright-core";
 import { expect } from "vitest";

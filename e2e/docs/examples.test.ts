@@ -34,12 +34,13 @@ async function prelude(code: string): Promise<string> {
   for (const [, pattern] of code.matchAll(/(?:const|let|class|function)\s+(\{[^}]*\}|\[[^\]]*\]|\w+)/g)) {
     for (const name of pattern!.match(/\w+/g) ?? []) known.add(name);
   }
+  const words = new Set([...code.matchAll(/(?<![.\w"'])\w+\b(?!:)/g)].map(([word]) => word));
   const lines: string[] = [];
   for (const name of PACKAGES) {
     const exported = Object.keys(
       name.startsWith(".") ? await import("./fixtures") : await import(/* @vite-ignore */ name),
     );
-    const used = exported.filter((word) => !known.has(word) && new RegExp(`(?<![.\\w"'])${word}\\b(?!:)`).test(code));
+    const used = exported.filter((word) => !known.has(word) && words.has(word));
     for (const word of used) known.add(word);
     if (used.length > 0) lines.push(`import { ${used.join(", ")} } from "${name}";`);
   }
