@@ -75,16 +75,18 @@ export class Training {
 
   private async follow(active: StartedRun<Answers["train"]>): Promise<void> {
     const { run } = this;
+    let [shown, since] = [run.losses.length, performance.now()];
     for await (const { type, step, losses, logs } of active) {
-      const begin = performance.now();
-      const before = run.losses.length;
-      if (type === "trainBegin") run.losses.length = step; // after a failure it goes on from the last pause
+      if (type === "trainBegin") run.losses.length = shown = step; // after a failure it goes on from the last pause
       run.losses.push(...losses);
       if (type === "evaluate") run.measured.push({ step, accuracy: logs.val_accuracy! });
+      if (type !== "stepEnd") continue; // the next step shows it
+      const begin = performance.now();
+      this.speed = ((run.losses.length - shown) * 1000) / (begin - since);
+      [shown, since] = [run.losses.length, begin];
       await this.watcher.looked();
       // While this event is held, the worker tells of no step.
       await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY - (performance.now() - begin)));
-      this.speed = ((run.losses.length - before) * 1000) / (performance.now() - begin);
     }
     run.measured.splice(0, run.measured.length, ...(await active.result));
     this.active = undefined;
