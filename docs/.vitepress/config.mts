@@ -56,6 +56,13 @@ export default defineConfig({
   },
   vite: {
     build: { chunkSizeWarningLimit: 2000 },
+    // What renders the pages here is not sent to readers.
+    plugins: [
+      {
+        name: "opt:shake-for-readers",
+        config: (_, { isSsrBuild }) => ({ build: { rollupOptions: { treeshake: !isSsrBuild } } }),
+      },
+    ],
     resolve: {
       alias: [{ find: /^.*\/VPHome\.vue$/, replacement: fileURLToPath(new URL("theme/Home.vue", import.meta.url)) }],
     },

@@ -10,18 +10,9 @@ const backend = await openWebGpuBackend();
 const memories = new Map<number, Memory>();
 const kernels = new Map<number, Kernel>();
 
-function bytesOf(base64: string): Uint8Array {
-  const text = atob(base64);
-  const bytes = new Uint8Array(text.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
-  return bytes;
-}
-
-function textOf(bytes: Uint8Array): string {
-  let text = "";
-  for (let at = 0; at < bytes.length; at += 32_768) text += String.fromCharCode(...bytes.subarray(at, at + 32_768));
-  return btoa(text);
-}
+// TypeScript does not know these yet.
+const { fromBase64 } = Uint8Array as unknown as { fromBase64(text: string): Uint8Array };
+const textOf = (bytes: Uint8Array) => (bytes as Uint8Array & { toBase64(): string }).toBase64();
 
 /** Carries out messages in order; what the last one reads comes back as base64. */
 async function perform(text: string): Promise<string> {
@@ -31,7 +22,7 @@ async function perform(text: string): Promise<string> {
     if (message.ask === "allocate") memories.set(message.id, backend.allocate(message.bytes));
     else if (message.ask === "free") backend.free(memories.get(message.id)!);
     else if (message.ask === "write")
-      backend.write(memories.get(message.id)!, message.byteOffset, bytesOf(message.base64));
+      backend.write(memories.get(message.id)!, message.byteOffset, fromBase64(message.base64));
     else if (message.ask === "kernel") kernels.set(message.id, backend.kernel(message.spec as Spec));
     else if (message.ask === "launch") backend.launch(resolved(message.launch) as Launch);
     else if (message.ask === "sync") await backend.sync();
