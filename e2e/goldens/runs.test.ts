@@ -1,12 +1,19 @@
 /** What every optimizer's run must bear: compiled, saved and resumed, in 16 bits, with frozen and with empty parameters. */
 import { compile, init, type OptimizerState, parameter, Tensor, tensor } from "@opt/core";
-import "@opt/testkit";
+import { triesAll } from "@opt/testkit";
 import { optimizerRuns } from "@opt/testkit/optimizers";
 import { describe, expect, it } from "vitest";
 
 const device = await init("js");
 
-describe.each(await optimizerRuns({ lr: 0.1 }))("$title", ({ Optimizer, options }) => {
+const DTYPES = ["f32", "f64", "bf16"] as const;
+const runs = (await optimizerRuns({ lr: 0.1 })).map((run, i) => ({
+  ...run,
+  // Most algorithms have three runs: one dtype for each.
+  dtypes: triesAll ? DTYPES : [DTYPES[i % 3]!],
+}));
+
+describe.each(runs)("$title", ({ Optimizer, options, dtypes }) => {
   function start(dtype: "f32" | "f64" | "bf16" = "f32") {
     const a = parameter([[0.5, -1, 2]], { name: "a", dtype });
     const b = parameter([[3]], { name: "b", dtype });
@@ -24,7 +31,7 @@ describe.each(await optimizerRuns({ lr: 0.1 }))("$title", ({ Optimizer, options 
     return { a, b, frozen, empty, optimizer, body, words };
   }
 
-  it.each(["f32", "f64", "bf16"] as const)("compiled in %s has the bits of eager steps", (dtype) => {
+  it.each(dtypes)("compiled in %s has the bits of eager steps", (dtype) => {
     const [eager, other] = [start(dtype), start(dtype)];
     for (let i = 0; i < 8; i++) eager.body();
     const step = compile(other.body);
@@ -32,7 +39,7 @@ describe.each(await optimizerRuns({ lr: 0.1 }))("$title", ({ Optimizer, options 
     expect(other.words()).toEqual(eager.words());
   });
 
-  it.each(["f32", "f64", "bf16"] as const)("saved and resumed in %s goes on, bit for bit", (dtype) => {
+  it.each(dtypes)("saved and resumed in %s goes on, bit for bit", (dtype) => {
     const [straight, saved] = [start(dtype), start(dtype)];
     for (let i = 0; i < 3; i++) for (const { body } of [straight, saved]) body();
     const copied = copyOf(saved.optimizer.stateDict());

@@ -82,7 +82,7 @@ const INTEGERS: [string, (device: Device) => Tensor, number[]][] = [
 
 await eachDevice((device) => {
   describe("ops and their gradients", () => {
-    it.each(sample(DIFFERENTIABLE_OPS, 2))("$name", async (op) => {
+    it.each(sample(DIFFERENTIABLE_OPS, device.portable ? 2 : 4))("$name", async (op) => {
       const expected = await computed(op, "js", "f64");
       expect(await computed(op, device, "f32")).toAgreeWith(expected, close);
     });

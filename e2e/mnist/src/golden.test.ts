@@ -45,7 +45,7 @@ describe.each(devices)("784-32-10 on $name", ({ name, available, reason }) => {
     async (optimizer, { skip }) => {
       if (!available) skip(reason);
       await init(name);
-      const expected = golden.losses[optimizer].slice(0, isSlow && !triesAll ? 30 : undefined);
+      const expected = golden.losses[optimizer].slice(0, isSlow && !triesAll ? 15 : undefined);
       expect(await train(optimizer, expected.length)).toAgreeWith(expected, { absolute: 0, relative: RELATIVE[name]! });
     },
   );

@@ -4,7 +4,7 @@ import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { clipGradNorm, init, listDevices, type Tensor, tensor, tidy } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { crossEntropy } from "@opt/nn";
-import { sample, type TrainedBy, trainingGolden } from "@opt/testkit";
+import { sample, type TrainedBy, trainingGolden, triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { Gpt } from "./model";
 
@@ -16,15 +16,15 @@ const optimizers: Record<TrainedBy, (params: Iterable<[string, Tensor]>) => NAda
   AdamW: (params) => new AdamW(params),
 };
 
-/** The loss of every step, with PyTorch's first weights and batches. */
-async function train(trainedBy: TrainedBy): Promise<number[]> {
+/** The loss of the first steps, with PyTorch's first weights and batches. */
+async function train(trainedBy: TrainedBy, steps: number): Promise<number[]> {
   const model = new Gpt({ tokens: 64, width: 32, length: 16, blocks: 2, heads: 2 });
   model.loadStateDict(
     Object.fromEntries([...golden.parameters].map(([name, { data, shape }]) => [name, tensor(data, { shape })])),
   );
   const optimizer = optimizers[trainedBy](model.namedParameters());
   const losses: number[] = [];
-  for (const batch of golden.tokens) {
+  for (const batch of golden.tokens.slice(0, steps)) {
     const loss = tidy(() => {
       const input = tensor(
         batch.map((row) => row.slice(0, -1)),
@@ -53,6 +53,7 @@ describe.each(devices)("tiny GPT on $name", ({ name, available, reason }) => {
   it.for(name === "js" ? sample(names) : names)("%s: every loss is PyTorch's", async (trainedBy, { skip }) => {
     if (!available) skip(reason);
     await init(name);
-    expect(await train(trainedBy)).toAgreeWith(golden.losses[trainedBy], { absolute: 0, relative: 1e-5 });
+    const expected = golden.losses[trainedBy].slice(0, name === "js" && !triesAll ? 15 : undefined);
+    expect(await train(trainedBy, expected.length)).toAgreeWith(expected, { absolute: 0, relative: 1e-5 });
   });
 });
