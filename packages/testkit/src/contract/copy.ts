@@ -86,7 +86,7 @@ export function copyContract(context: ContractContext): void {
   const shown = pairs.filter(({ from, to }) => belongsTo(compute, from, to));
 
   describe("copy", () => {
-    it.each(shown)("casts $from to $to", async ({ from, to }) => {
+    it.each(context.cases(shown))("casts $from to $to", async ({ from, to }) => {
       for (const size of SIZES) {
         const source = seededArray(from, size, { seed: size, specials });
         confine(source, from, to);
@@ -104,7 +104,7 @@ export function copyContract(context: ContractContext): void {
     });
 
     describe.each(strideDtypes(compute))("of $from to $to", ({ from, to }) => {
-      it.each(from === compute ? context.cases([...WALKS, ...LARGE_WALKS]) : WALKS)(
+      it.each(context.cases(from === compute ? [...WALKS, ...LARGE_WALKS] : WALKS))(
         "$name",
         async ({ shape, sourceStrides, targetStrides, sourceStart = 0, targetStart = 0 }) => {
           const sourceAt = offsets(shape, sourceStrides, sourceStart);

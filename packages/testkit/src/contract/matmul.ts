@@ -93,7 +93,7 @@ export function matmulContract(context: ContractContext): void {
     );
   }
 
-  describe.each(TRANSPOSES)("matmul, transposeA $transposeA, transposeB $transposeB", (transposes) => {
+  describe.each(context.cases(TRANSPOSES))("matmul, transposeA $transposeA, transposeB $transposeB", (transposes) => {
     // How many blocks a launch may have does not depend on the transposes.
     const isTransposed = transposes.transposeA || transposes.transposeB;
     it.each(context.sample(isTransposed ? SHAPES.filter((shape) => !shape.includes(LARGE)) : SHAPES))(

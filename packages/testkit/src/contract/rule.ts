@@ -277,7 +277,7 @@ export function ruleContract(context: ContractContext): void {
   }
   it.each(dtype === "f32" ? (["bf16r", "f16r"] as const) : [])("rules draw for each element of %s", checkDraws);
 
-  describe.each(BUILTIN_RULES)("rule $name", (rule) => {
+  describe.each(context.cases(BUILTIN_RULES))("rule $name", (rule) => {
     it.each(context.sample(SIZES))("of one tensor of %d", (size) =>
       checkRule(rule, [size], seededScalars(rule, 1), 10),
     );

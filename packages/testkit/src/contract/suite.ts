@@ -42,6 +42,8 @@ export interface ContractRow {
   readonly epilogues?: boolean;
   /** Matrix products, and rows in float32, have the words of js. By default what `exact` is. */
   readonly portable?: boolean;
+  /** One of five cases of each table, for kernels that another row tries whole. By default false. */
+  readonly sampled?: boolean;
   /** Why the device is not here. */
   readonly skip?: string | undefined;
 }
@@ -82,7 +84,7 @@ export function rulesSuite(row: ContractRow): void {
 }
 
 function inEachDtype(row: ContractRow, register: (context: ContractContext) => void): void {
-  const { name, skip, exact = true, portable = exact, rules = [], edge = false } = row;
+  const { name, skip, exact = true, portable = exact, rules = [], edge = false, sampled = false } = row;
   if (skip !== undefined) {
     skipped(name, skip);
     return;
@@ -93,7 +95,7 @@ function inEachDtype(row: ContractRow, register: (context: ContractContext) => v
       continue;
     }
     const tolerances = { ...defaultTolerances(dtype, exact), ...row.tolerances };
-    const context = new ContractContext(name, dtype, rules, exact, tolerances, edge, portable);
+    const context = new ContractContext(name, dtype, rules, exact, tolerances, edge, portable, sampled);
     describe(`${name} ${dtype}`, () => {
       beforeAll(async () => context.use(await row.open()));
       afterAll(() => context.backend.close());
