@@ -1,6 +1,7 @@
-import { availableParallelism } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { transformedIn } from "./vitest.folder.ts";
 
 // Every @opt package is resolved to its src, so that tests need no build.
 const conditions = ["@opt/source", "module", "node", "development|production", "import"];
@@ -41,6 +42,8 @@ export default defineConfig({
     globalSetup: ["tools/vitest.folder.ts"],
     setupFiles: ["tools/vitest.setup.ts"],
     pool: "forks",
+    // Each project would transform the same modules for itself.
+    experimental: { fsModuleCache: true, fsModuleCachePath: transformedIn(tmpdir()) },
     // By itself vitest leaves one core free.
     maxWorkers: Math.min(availableParallelism(), 4),
     sequence: { sequencer: LongestFirst },

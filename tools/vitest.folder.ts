@@ -3,6 +3,9 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+/** For what all projects of a run share. */
+export const transformedIn = (folder: string) => join(folder, `opt-transformed-${process.pid}`);
+
 export default function setup() {
   const before = tmpdir();
   if (before.includes("opt-tests-")) return undefined; // each project calls this: the first one's holds for all
@@ -11,6 +14,6 @@ export default function setup() {
   process.env.TMPDIR = folder;
   return () => {
     process.env.TMPDIR = before;
-    rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+    for (const each of [folder, transformedIn(before)]) rmSync(each, { recursive: true, force: true, maxRetries: 3 });
   };
 }
