@@ -16,23 +16,21 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/** The tests of a package share a process for each worker where they leave nothing behind that another file would see. */
-const SHARED = "packages/{core,nn,data,optimizers/*}/src/**/*.test.ts";
-/** These, too; but they register devices, which those must not see. */
-const SHARED_WITH_DEVICES = "packages/{checkpoint,jax-js,tfjs,train}/src/**/*.test.ts";
-
-/** Programs of several packages. They name the devices they use, whatever else is registered. */
-const PROGRAMS = "custom-optimizer|fine-tune|goldens|mnist|tiny-gpt";
-
-/** Each with its own devices. */
-const SHARED_BY_PACKAGE = ["kernels-cpu", "kernels-wasm", "kernels-webgpu", "kernels-cuda", "parallel", "testkit"];
-
 /** A file that registers a device of its own, replaces a module, looks at its first state or counts memory has a process to itself. */
 const ALONE = "{e2e,packages}/**/*.alone.test.ts";
 
 /** The long ones, for `npm run test:full`. */
 const FULL = "**/*.full.test.ts";
-const exclude = ["**/node_modules/**", "**/dist/**"];
+const exclude = ["**/node_modules/**", "**/dist/**", FULL];
+
+/** Tests that share a process for each worker: none leaves behind what another would see. */
+const sharing = (name: string, include = `packages/${name}/src/**/*.test.ts`, setupFiles: string[] = []) => ({
+  extends: true as const,
+  test: { name, isolate: false, setupFiles, include: [include], exclude: [...exclude, ALONE] },
+});
+
+/** Those of several packages. */
+const PROGRAMS = "custom-optimizer|fine-tune|goldens|mnist|tiny-gpt";
 
 export default defineConfig({
   root: new URL("..", import.meta.url).pathname,
@@ -51,19 +49,14 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     projects: [
-      {
-        extends: true,
-        test: { name: "unit", isolate: false, include: [SHARED], exclude: [...exclude, FULL, ALONE] },
-      },
-      {
-        extends: true,
-        test: {
-          name: "devices",
-          isolate: false,
-          include: [SHARED_WITH_DEVICES],
-          exclude: [...exclude, FULL, ALONE],
-        },
-      },
+      sharing("unit", "packages/{core,nn,data,optimizers/*}/src/**/*.test.ts"),
+      // These register devices, which those must not see.
+      sharing("devices", "packages/{checkpoint,jax-js,tfjs,train}/src/**/*.test.ts"),
+      ...["kernels-cpu", "kernels-wasm", "kernels-webgpu", "kernels-cuda", "parallel", "testkit"].map((name) =>
+        sharing(name),
+      ),
+      // These name the devices they use, whatever else is registered.
+      sharing("programs", `e2e/@(${PROGRAMS})/**/*.test.ts`, ["tools/vitest.js-first.ts"]),
       {
         extends: true,
         test: {
@@ -73,29 +66,10 @@ export default defineConfig({
             "packages/{collectives-mpi,optim}/src/**/*.test.ts",
             `{e2e/!(${PROGRAMS}),tools}/**/*.test.ts`,
           ],
-          exclude: [...exclude, FULL],
+          exclude,
         },
       },
-      {
-        extends: true,
-        test: {
-          name: "programs",
-          isolate: false,
-          setupFiles: ["tools/vitest.js-first.ts"],
-          include: [`e2e/@(${PROGRAMS})/**/*.test.ts`],
-          exclude: [...exclude, FULL, ALONE],
-        },
-      },
-      ...SHARED_BY_PACKAGE.map((name) => ({
-        extends: true as const,
-        test: {
-          name,
-          isolate: false,
-          include: [`packages/${name}/src/**/*.test.ts`],
-          exclude: [...exclude, FULL, ALONE],
-        },
-      })),
-      { extends: true, test: { name: "full", include: [FULL], exclude } },
+      { extends: true, test: { name: "full", include: [FULL], exclude: exclude.filter((each) => each !== FULL) } },
     ],
   },
 });
