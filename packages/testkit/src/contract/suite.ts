@@ -1,6 +1,7 @@
 /**
  * The contract suite: every spec, on every device, in every dtype. A device is one row: one call of `contractSuite`.
- * `npm run test:full` tries all cases of the largest tables in each memory layout, others one of four, in the layouts by turns.
+ * `npm run test:full` tries all cases of the largest tables in each memory layout. Others try one of four (one of eight in float64),
+ * in the layouts by turns.
  */
 
 import { OptError } from "@opt/core";
