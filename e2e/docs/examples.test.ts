@@ -42,12 +42,30 @@ async function prelude(code: string): Promise<string> {
     );
     const used = exported.filter((word) => !known.has(word) && words.has(word));
     for (const word of used) known.add(word);
-    if (used.length > 0) lines.push(`import { ${used.join(", ")} } from "${name}";`);
+    if (used.length > 0) lines.push(`const { ${used.join(", ")} } = await import("${name}");`);
   }
   return lines.join("\n");
 }
 
+/** The body of a function that does what the code does as a module. */
+const bodyOf = (code: string) =>
+  code.replace(/^(\s*)import (?:(?:\* as (\w+)|(\{[^}]*\})) from )?("[^"]*");/gm, (_, space, all, some, name) => {
+    const names = all ?? some?.replace(/\btype (?=\w)/g, "").replaceAll(" as ", ": ");
+    return `${space}${names ? `const ${names} = ` : ""}await import(${name});`;
+  });
+
+const examples = findExamples();
+const FILE = `${BUILD}examples.ts`;
+let runs: Readonly<Record<string, () => Promise<void>>>;
+
 beforeAll(async () => {
+  mkdirSync(BUILD, { recursive: true });
+  const functions = examples.map(async ({ place, code, isWhole }) => {
+    return `"${place}": async () => {\n${isWhole ? "" : await prelude(code)}\n${bodyOf(code)}\n},\n`;
+  });
+  // One file for all: what takes long is not to run them but to load as many modules.
+  writeFileSync(FILE, `export const runs = {\n${(await Promise.all(functions)).join("")}};\n`);
+  ({ runs } = await import(/* @vite-ignore */ FILE));
   process.chdir(mkdtempSync(join(tmpdir(), "opt-docs-"))); // examples write and read runs/a here
   await saveCheckpoint("runs/a", { step: 1, tensors: { w: tensor([1, 2, 3]) } });
 });
@@ -55,7 +73,6 @@ beforeEach(() => init("js"));
 vi.stubGlobal("plot", () => {}); // which pages draw
 
 describe("examples of the documentation", () => {
-  const examples = findExamples();
   it("are found", () => expect(examples.length).toBeGreaterThan(20));
 
   it("on pages import what they use", () => {
@@ -63,12 +80,9 @@ describe("examples of the documentation", () => {
     expect(bare.map(({ place }) => place)).toEqual([]);
   });
 
-  mkdirSync(BUILD, { recursive: true });
-  it.each(examples)("$place runs", async ({ place, code, isWhole, output }) => {
-    const file = `${BUILD}${place.replace(/\W+/g, "-")}.ts`;
-    writeFileSync(file, `${isWhole ? "" : await prelude(code)}\n${code}\nexport {};\n`);
+  it.each(examples)("$place runs", async ({ place, output }) => {
     const log = vi.spyOn(console, "log");
-    await import(/* @vite-ignore */ file);
+    await runs[place]!();
     const printed = log.mock.calls.map((values) => `${values.map(show).join(" ")}\n`).join("");
     log.mockRestore();
     if (output !== undefined) expect(printed).toBe(output);
