@@ -55,7 +55,11 @@ export interface Reading {
 export function readExports(entries: readonly Entry[]): Reading {
   const { config } = ts.readConfigFile(`${ROOT}tools/tsconfig.json`, ts.sys.readFile);
   const { options } = ts.parseJsonConfigFileContent(config, ts.sys, `${ROOT}tools`);
-  const program = ts.createProgram({ rootNames: entries.map(({ file }) => file), options });
+  // Only names of ours are looked for.
+  const program = ts.createProgram(
+    entries.map(({ file }) => file),
+    { ...options, noLib: true, types: [] },
+  );
   const checker = program.getTypeChecker();
   const behind = (symbol: ts.Symbol) =>
     symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;

@@ -234,7 +234,7 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
   it("search finds the page of a task first", async () => {
     const page = await open("guides/devices");
     await page.getByRole("button", { name: "Search" }).first().click();
-    for (const [words, expected] of QUESTIONS) {
+    for (const [words, expected] of sample(QUESTIONS, 2)) {
       await page.locator("#localsearch-input").fill(words);
       const first = page.locator(".results a").first();
       await expect.poll(() => first.getAttribute("href"), { message: words, timeout: 20_000 }).toContain(expected);
