@@ -189,7 +189,10 @@ const METHODS: Readonly<Record<string, () => unknown[]>> = {
   var: () => [1, { correction: 0, keepDim: true }],
 };
 
-afterEach(() => void core.manualSeed(0));
+afterEach(() => {
+  core.manualSeed(0);
+  core.traceAllocations(false); // files that share the process would take three times as long
+});
 
 describe("functions", () => {
   const exported = Object.entries(core).filter(([name, value]) => typeof value === "function" && !/^[A-Z]/.test(name));
