@@ -254,7 +254,8 @@ describe("clipping rejects", () => {
   it("other norms, other things than tensors, and gradients on two devices", () => {
     for (const normType of [0, -1, Number.NaN])
       expectCode("BAD_ARGUMENT", () => clipGradNorm(params(), 1, { normType }));
-    expectCode("BAD_ARGUMENT", () => clipGradNorm([[1]] as never, 1));
+    for (const clip of [clipGradNorm, clipGradNormEach, clipGradValue])
+      expect(() => clip([[1]] as never, 1)).toThrow(`[${clip.name}] params must be tensors`);
     const device = new FakeDevice();
     const other = parameter([1], { device });
     other.grad = tensor([1], { device });
