@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** For what all projects of a run share. */
+/** Where all projects of a run find the modules that one has transformed. */
 export const transformedIn = (folder: string) => join(folder, `opt-transformed-${process.pid}`);
 
 export default function setup() {

@@ -90,7 +90,7 @@ it("after a change in one algorithm, that one gets a new version", async () => {
   commit(workspace, "second release");
 });
 
-it("and is published alone, and installs beside what was there", async () => {
+it("that one is published alone, and installs beside the others", async () => {
   await inWorkspace("release");
   const second = versions();
   for (const [name, version] of Object.entries(first)) {

@@ -191,7 +191,7 @@ const METHODS: Readonly<Record<string, () => unknown[]>> = {
 
 afterEach(() => {
   core.manualSeed(0);
-  core.traceAllocations(false); // files that share the process would take three times as long
+  core.traceAllocations(false); // later files of the process would take up to ten times as long
 });
 
 describe("functions", () => {

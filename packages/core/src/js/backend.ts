@@ -55,7 +55,7 @@ const RUN: { readonly [K in Exclude<Kind, CarriedKind>]: (launch: Launch<K>) => 
   rows: (launch) => runRows((launch.kernel as RowsKernel).run, launch),
 };
 
-const MOST_BYTES = 2 ** 40;
+const TOO_MANY_BYTES = 2 ** 40;
 const REUSED_BYTES = 1024;
 const REUSED_BLOCKS = 64;
 
@@ -77,8 +77,8 @@ class JsBackend implements Backend {
     const reused = this.freed.get(bytes)?.pop();
     if (reused !== undefined) return reused;
     try {
-      // V8 would look for garbage four times before it failed.
-      if (bytes >= MOST_BYTES) throw new RangeError("no machine has as much memory");
+      // V8 would collect garbage four times before it failed.
+      if (bytes >= TOO_MANY_BYTES) throw new RangeError("no typed array is as long");
       return new JsMemory(new ArrayBuffer(bytes), bytes);
     } catch (cause) {
       throw new OptError(

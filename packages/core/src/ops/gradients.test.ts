@@ -17,7 +17,7 @@ const NOT_LISTED = `addInto all any applyRule applyRuleInPlace argmax argmin arg
   checkTensor combine copyInto elementwise fill fillInPlace flatten floor isfinite isnan logAddExp3 logicalAnd logicalNot logicalOr maskedSelect
   maxOver minOver move needing nonzero oneHot overwrite owned resample round sign variance withGradient`;
 
-it("every op is listed there", () => {
+it("every op with a gradient has a case", () => {
   const listed = new Set(DIFFERENTIABLE_OPS.map(({ name }) => /\w+/.exec(name)![0]));
   const others = Object.keys(ops).filter((name) => !listed.has(name));
   expect(others.sort()).toEqual(NOT_LISTED.split(/\s+/).sort());

@@ -16,7 +16,7 @@ export async function storedSuite(file: URL, calls: readonly TorchCall[], device
   const path = fileURLToPath(file);
   if (process.env.OPT_WRITE_GOLDENS === "1" && torchPython !== undefined) store(path, calls);
   const answers = JSON.parse(readFileSync(path, "utf8")) as Record<string, TorchAnswer>;
-  // Calls of one dtype often have even numbers: pairs of both go each way.
+  // By pairs, because calls often alternate between two dtypes.
   const half = (compiled: boolean) => calls.filter((_, i) => triesAll || ((i + (i >> 1)) % 2 === 1) === compiled);
   await eachDevice((device) => {
     for (const compiled of [false, true]) {

@@ -119,8 +119,8 @@ void updatePacked(const float* given, const double* addresses, const Slices& sli
 template <auto UPDATE, auto WHERE, int SCALARS, bool... SIGNED>
 constexpr PackedRule PACKED_RULE = {isPackedAs<WHERE, SIGNED...>, updatePacked<UPDATE, SCALARS, SIGNED...>};
 
-// More than half of the time that rules take to compile goes to these loops: a build for a first look, and x86 processors of before
-// 2013, do without, to the same bits.
+// More than half of the time that rules take to compile goes to these loops: a build for a first look, and x86 processors older
+// than 2013, do without, to the same bits.
 #if defined(OPT_QUICK) || (defined(__x86_64__) && !defined(__AVX2__))
 #define OPT_PACKED_RULE(...) {}
 #else
