@@ -26,7 +26,7 @@ export const START = /^(Start|Train|Run|Take the sample)$/;
 export const DEMOS: readonly Demo[] = [
   { path: "demos/optimizer-race", reached: /^Step [1-9]\d* of \d+\. Lowest: \w/, stop: /^Stop$/ },
   { path: "demos/same-run", reached: /^20 steps on wasm, all equal to Node's$/ },
-  { path: "demos/gpt", reached: /^After [1-9]\d* steps?$/, stop: /^Stop$/ },
+  { path: "demos/gpt", reached: /^After [1-9]\d* steps?$/, stop: /^Stop$/, after: writeLongWord },
   {
     ...{ path: "demos/digits/", reached: /^It reads a \d \([\d.]+\u00a0%\)\.$/, stop: /^Pause$/ },
     meanwhile: drawOne,
@@ -52,6 +52,16 @@ async function drawOne(page: Page): Promise<void> {
   await tabTo(page, page.getByLabel("Drawing pad"));
   await page.keyboard.press("Space");
   for (let i = 0; i < 9; i++) await page.keyboard.press("ArrowDown");
+}
+
+/** A model that has learned little may write one: the page must still fit a phone. */
+async function writeLongWord(page: Page): Promise<void> {
+  await page
+    .locator(".gpt pre")
+    .first()
+    .evaluate((pre) => {
+      pre.textContent = "w".repeat(200);
+    });
 }
 
 async function stopSoon(page: Page): Promise<void> {

@@ -3,7 +3,8 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { LedgerLine } from "@opt/checkpoint";
-import { triesAll } from "@opt/testkit";
+import { openCpuBackend } from "@opt/kernels-cpu";
+import { triesAll, whyUnavailable } from "@opt/testkit";
 import { bundled, optRun } from "@opt/testkit/bundled";
 import { describe, it } from "vitest";
 import type { RunOptions } from "./run";
@@ -29,23 +30,29 @@ async function spawned(options: RunOptions, device: string, env: Record<string, 
     .map((line) => JSON.parse(line) as LedgerLine);
 }
 
-const ways: [string, Record<string, string>][] = [
-  ["sse2, one thread", { OPT_CPU_ISA: "sse2", OPT_NUM_THREADS: "1" }],
-  ["avx2, two threads", { OPT_CPU_ISA: "avx2", OPT_NUM_THREADS: "2" }],
-  ["avx512, three threads", { OPT_CPU_ISA: "avx512", OPT_NUM_THREADS: "3" }],
-];
+/** Instruction sets, each with a number of threads. */
+const SETS = process.arch === "arm64" ? ["neon"] : ["sse2", "avx2", "avx512"];
+const ways = await Promise.all(
+  SETS.map(async (instructionSet, i) => ({
+    instructionSet,
+    threads: i + 1,
+    missing: await whyUnavailable(async () => openCpuBackend({ instructionSet })),
+  })),
+);
 
 const reason = await whyNot("cpu");
 
 describe.skipIf(reason !== null)(`in native code${reason === null ? "" : ` (skipped: ${reason})`}`, () => {
   // By turns: each way has two models, without OPT_TEST_ALL.
-  const cases = ways.flatMap(([way, env], w) =>
-    models.filter((_, m) => triesAll || (w + m) % 2 === 0).map((model) => [way, model, env] as const),
-  );
-  it.each(cases)("with %s: %s", async (_, model, env) => {
-    const options = optionsOf(model);
-    await expectSame(options, () => spawned(options, "cpu", env));
-  });
+  for (const [w, { instructionSet, threads, missing }] of ways.entries()) {
+    const tried = models.filter((_, m) => triesAll || (w + m) % 2 === 0);
+    it.for(tried)(`with ${instructionSet}, threads: ${threads}, %s`, async (model, { skip }) => {
+      skip(missing !== undefined, missing);
+      const options = optionsOf(model);
+      const env = { OPT_CPU_ISA: instructionSet, OPT_NUM_THREADS: `${threads}` };
+      await expectSame(options, () => spawned(options, "cpu", env));
+    });
+  }
 
   // Batch norm has statistics of each rank's own half.
   it.each(["mlp", "gpt", "lstm"] as const)("on two ranks: %s", async (model) => {

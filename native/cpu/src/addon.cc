@@ -13,8 +13,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string>
 
 #include "crc32.h"
 #include "files.h"
@@ -31,6 +33,12 @@ const char* const ROW_HASHES[] = {
 #include "row-hashes.inc"
 };
 
+/** Whether OPT_CPU_HIDE, a list like "avx512,avx2", names it: tests then see an older processor. */
+bool isHidden(const char* name) {
+  const char* hidden = std::getenv("OPT_CPU_HIDE");
+  return hidden != nullptr && ("," + std::string(hidden) + ",").find("," + std::string(name) + ",") != std::string::npos;
+}
+
 struct InstructionSet {
   const char* name;
   opt::Run run;
@@ -40,23 +48,24 @@ struct InstructionSet {
 // Those that it was built with (OPT_HAS_...), best last.
 const InstructionSet INSTRUCTION_SETS[] = {
 #ifdef OPT_HAS_neon
-    {"neon", opt::neon::run, true},
+    {"neon", opt::neon::run, !isHidden("neon")},
 #endif
 #ifdef OPT_HAS_sse2
-    {"sse2", opt::sse2::run, true},
+    {"sse2", opt::sse2::run, !isHidden("sse2")},
 #endif
 #ifdef OPT_HAS_avx2
-    {"avx2", opt::avx2::run, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")},
+    {"avx2", opt::avx2::run,
+     !isHidden("avx2") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")},
 #endif
 #ifdef OPT_HAS_avx512
     {"avx512", opt::avx512::run,
-     __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+     !isHidden("avx512") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")},
 #endif
 };
 constexpr uint32_t INSTRUCTION_SET_COUNT = sizeof INSTRUCTION_SETS / sizeof INSTRUCTION_SETS[0];
 
-/** instructionSets(): every set's name, or null in the place of one that this processor lacks. */
+/** instructionSets(): every set's name, or null in the place of one that this processor lacks or OPT_CPU_HIDE hides. */
 Napi::Value instructionSets(const Napi::CallbackInfo& info) {
   Napi::Array names = Napi::Array::New(info.Env(), INSTRUCTION_SET_COUNT);
   for (uint32_t i = 0; i < INSTRUCTION_SET_COUNT; i++) {
@@ -158,7 +167,7 @@ Napi::Value release(const Napi::CallbackInfo& info) {
 opt::Crc32 bestCrc32() {
 #if defined(__x86_64__)
   if (!__builtin_cpu_supports("sse4.1") || !__builtin_cpu_supports("pclmul")) return nullptr;
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq") ? opt::crc32Wide : opt::crc32;
+  return !isHidden("avx512") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq") ? opt::crc32Wide : opt::crc32;
 #elif defined(__linux__)
   return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0 ? opt::crc32 : nullptr;
 #else

@@ -3,7 +3,7 @@ import type { TypedArray } from "@opt/core/backend";
 
 /** Functions of native/cpu/src/addon.cc. */
 export interface Addon {
-  /** Names of the instruction sets that the binary holds, best last; null where this processor lacks one. */
+  /** Names of the instruction sets that the binary holds, best last; null where this processor lacks one or `OPT_CPU_HIDE` hides it. */
   instructionSets(): (string | null)[];
   /** The format of the commands that it reads. */
   commandFormat(): number;

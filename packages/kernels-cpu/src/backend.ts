@@ -134,8 +134,8 @@ function failure(kind: Kind | "list", status: number): OptError {
 /**
  * Opens the device.
  *
- * @throws OptError DEVICE_UNAVAILABLE if there is no binary for this platform or the processor lacks the instruction set;
- * BAD_ARGUMENT if the instruction set or the number of threads is invalid
+ * @throws OptError DEVICE_UNAVAILABLE if there is no binary for this platform, or the processor lacks the instruction set or
+ * `OPT_CPU_HIDE` hides it; BAD_ARGUMENT if the number of threads, or a name in `OPT_CPU_HIDE`, is invalid
  */
 export function openCpuBackend({
   instructionSet = environmentVariable("OPT_CPU_ISA"),
@@ -161,16 +161,29 @@ export function checkThreads(threads = defaultThreads()): number {
   );
 }
 
+const INSTRUCTION_SETS = ["sse2", "avx2", "avx512", "neon"];
+
 /** The number of the wanted set, or of the best one. */
 function chooseInstructionSet(sets: readonly (string | null)[], wanted: string | undefined): number {
-  if (!wanted) return sets.findLastIndex((name) => name !== null);
-  const number = sets.indexOf(wanted);
+  const hidden = environmentVariable("OPT_CPU_HIDE");
+  const unknown = hidden?.split(",").find((name) => !INSTRUCTION_SETS.includes(name));
+  if (unknown !== undefined) {
+    throw new OptError(
+      "BAD_ARGUMENT",
+      "cpu",
+      `OPT_CPU_HIDE must be a list of ${INSTRUCTION_SETS.join(", ")}, got "${hidden}".`,
+      "Separate names by commas: OPT_CPU_HIDE=avx512,avx2.",
+    );
+  }
+  const number = wanted ? sets.indexOf(wanted) : sets.findLastIndex((name) => name !== null);
   if (number >= 0) return number;
   const here = sets.filter((name) => name !== null).join(", ");
   throw new OptError(
     "DEVICE_UNAVAILABLE",
     "cpu",
-    `the instruction set must be one of ${here} here, got "${wanted}".`,
-    "Unset OPT_CPU_ISA.",
+    here === ""
+      ? `an instruction set must be left, got OPT_CPU_HIDE=${hidden}.`
+      : `the instruction set must be one of ${here} here, got "${wanted}".`,
+    here === "" || hidden?.split(",").includes(wanted ?? "") ? "Unset OPT_CPU_HIDE." : "Unset OPT_CPU_ISA.",
   );
 }

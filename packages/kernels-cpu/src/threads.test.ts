@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { bundled } from "@opt/testkit/bundled";
 import { describe, expect, it } from "vitest";
+import { loadAddon } from "./load-addon";
 import { missingDevice } from "./testing/missing-device";
 
 const run = promisify(execFile);
@@ -58,5 +59,19 @@ describe.skipIf(missingDevice)(`cpu threads${missingDevice ?? ""}`, () => {
     await expect(output("idle-pool.ts", signal, { OPT_CPU_ISA: "mmx" })).rejects.toThrow(
       /instruction set must be one of/,
     );
+  });
+
+  it("follow OPT_CPU_HIDE, and reject what it cannot be", async ({ signal }) => {
+    const best = loadAddon()
+      .instructionSets()
+      .findLast((name) => name !== null)!;
+    const hidden = (env: Record<string, string>) => output("idle-pool.ts", signal, env);
+    await expect(hidden({ OPT_CPU_HIDE: best, OPT_CPU_ISA: best })).rejects.toThrow(
+      new RegExp(`must be .*left|must be one of .* got "${best}"\\. Unset OPT_CPU_HIDE`),
+    );
+    await expect(hidden({ OPT_CPU_HIDE: "sse2,avx2,avx512,neon" })).rejects.toThrow(
+      /an instruction set must be left, got OPT_CPU_HIDE=sse2,avx2,avx512,neon\. Unset OPT_CPU_HIDE/,
+    );
+    await expect(hidden({ OPT_CPU_HIDE: "avx1024" })).rejects.toThrow(/OPT_CPU_HIDE must be a list of sse2, .*avx1024/);
   });
 });
