@@ -7,7 +7,7 @@ import { saveCheckpoint } from "@opt/checkpoint";
 import { init, tensor } from "@opt/core";
 import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { show } from "../../docs/.vitepress/show";
-import { optimizerPackages } from "../../tools/packages.mjs";
+import { optimizerPackages } from "../../tools/workspace/packages.mjs";
 import { findExamples } from "./examples";
 
 const PACKAGES = [

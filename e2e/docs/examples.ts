@@ -1,7 +1,7 @@
 /** Finds the examples of the documentation: js and ts blocks of READMEs and pages, and @example parts of doc comments. */
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { workspaceFolders } from "../../tools/packages.mjs";
+import { workspaceFolders } from "../../tools/workspace/packages.mjs";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import ts from "typescript";
-import { publicPackages } from "../../tools/packages.mjs";
+import { publicPackages } from "../../tools/workspace/packages.mjs";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const HEADING = "## What it exports";

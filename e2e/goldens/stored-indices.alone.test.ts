@@ -3,7 +3,7 @@ import "@opt/kernels-cpu";
 import "@opt/kernels-cuda";
 import "@opt/kernels-wasm";
 import { storedSuite } from "@opt/testkit";
-import { indexCalls } from "../../packages/core/src/testing/index-calls";
+import { indexCalls } from "../../packages/core/testing/index-calls";
 
-const file = new URL("../../packages/core/src/testing/goldens/indices.json", import.meta.url);
+const file = new URL("../../packages/core/testing/goldens/indices.json", import.meta.url);
 await storedSuite(file, indexCalls(5, 4), ["wasm", "cpu", "cuda"]);

@@ -3,9 +3,9 @@ import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { storedSuite } from "@opt/testkit";
 import { describe } from "vitest";
-import { STORED } from "../../packages/nn/src/testing/stored-calls";
+import { STORED } from "../../packages/nn/testing/stored-calls";
 
 for (const [subject, calls] of Object.entries(STORED)) {
-  const file = new URL(`../../packages/nn/src/testing/goldens/${subject}.json`, import.meta.url);
+  const file = new URL(`../../packages/nn/testing/goldens/${subject}.json`, import.meta.url);
   describe(subject, () => storedSuite(file, calls, ["wasm", "cpu"]));
 }

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { build } from "../../tools/build.mjs";
-import { pack, publicPackages, tarballOf } from "../../tools/packages.mjs";
-import { run } from "../../tools/run.mjs";
+import { build } from "../../tools/workspace/build.mjs";
+import { pack, publicPackages, tarballOf } from "../../tools/workspace/packages.mjs";
+import { run } from "../../tools/workspace/run.mjs";
 import { readmeExample } from "./readme";
 
 const folder = mkdtempSync(join(tmpdir(), "opt-install-"));

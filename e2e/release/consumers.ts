@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { start } from "../../tools/run.mjs";
+import { start } from "../../tools/workspace/run.mjs";
 import { readmeExample } from "../install/readme";
 
 const managers: Record<string, string> = {

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { installIn } from "../../tools/packages.mjs";
+import { installIn } from "../../tools/workspace/packages.mjs";
 
 export interface Registry {
   readonly address: string;

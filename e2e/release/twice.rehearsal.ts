@@ -6,8 +6,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { publicPackages } from "../../tools/packages.mjs";
-import { root, run, start } from "../../tools/run.mjs";
+import { publicPackages } from "../../tools/workspace/packages.mjs";
+import { root, run, start } from "../../tools/workspace/run.mjs";
 import { managerNames, tryPackages } from "./consumers";
 import { type Registry, startRegistry } from "./registry";
 import { cloneWorkspace, commit } from "./workspace";

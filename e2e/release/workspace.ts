@@ -2,7 +2,7 @@
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { platformPackages } from "../../tools/release/platforms.mjs";
-import { root, run, start } from "../../tools/run.mjs";
+import { root, run, start } from "../../tools/workspace/run.mjs";
 
 export async function cloneWorkspace(destination: string): Promise<void> {
   const cloned = run("git", ["clone", "-q", root, destination], { quiet: true });

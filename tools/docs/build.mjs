@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { build as buildPage } from "vite";
 import { build } from "vitepress";
 import { writeSmallDigits } from "../../e2e/browser-mnist/small-digits.mjs";
-import { root, start } from "../run.mjs";
+import { root, start } from "../workspace/run.mjs";
 import { bundlePackages } from "./bundle.mjs";
 
 const docs = join(root, "docs");

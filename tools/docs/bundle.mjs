@@ -1,7 +1,7 @@
 /** Bundles the packages and the workers of samples and demos, straight from source: the site asks no other server. */
 import { build } from "esbuild";
-import { publicPackages } from "../packages.mjs";
-import { root } from "../run.mjs";
+import { publicPackages } from "../workspace/packages.mjs";
+import { root } from "../workspace/run.mjs";
 
 /** Packages that no page can use. */
 const NOT_IN_PAGES = /^@opt\/(kernels-cpu|kernels-cuda|collectives-mpi|parallel|tfjs|jax-js)$/;

@@ -1,7 +1,7 @@
 /** `npm run docs`: installs what the site needs, builds it into runs/docs and serves it. `build [folder]` only builds. */
 import { join } from "node:path";
-import { root } from "../run.mjs";
-import { installNpmPackages } from "../setup.mjs";
+import { root } from "../workspace/run.mjs";
+import { installNpmPackages } from "../workspace/setup.mjs";
 
 const [command, outDir = join(root, "runs/docs")] = process.argv.slice(2);
 

@@ -64,13 +64,13 @@ function start(seconds, program, args, env = {}) {
 }
 
 const typescript = ["--import", "tsx", "--conditions=@opt/source"];
-const vitest = ["node_modules/vitest/vitest.mjs", "run", "--config", "tools/vitest.config.ts"];
+const vitest = ["node_modules/vitest/vitest.mjs", "run", "--config", "tools/test/vitest.config.ts"];
 
 /** @param {string} check @param {string} file @param {number} seconds @returns {Row[]} */
 function suite(check, file, seconds) {
   const summary = join(folder, "summary.json");
   rmSync(summary, { force: true });
-  const reporters = ["--reporter=default", "--reporter=./tools/vitest.reporter.mjs"];
+  const reporters = ["--reporter=default", "--reporter=./tools/test/vitest.reporter.mjs"];
   const args = [...vitest, ...reporters, `packages/kernels-cuda/src/${file}`];
   const { ok, stdout, stderr, problem } = start(seconds, process.execPath, args, { OPT_TEST_SUMMARY: summary });
   if (!ok) console.log(stdout + stderr);

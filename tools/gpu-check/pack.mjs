@@ -6,9 +6,9 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { buildCuda } from "../build-cuda.mjs";
-import { optimizerPackages } from "../packages.mjs";
-import { root, run } from "../run.mjs";
+import { buildCuda } from "../native/build-cuda.mjs";
+import { optimizerPackages } from "../workspace/packages.mjs";
+import { root, run } from "../workspace/run.mjs";
 
 /** With the optimizers: kernels are built for the rules of each. */
 const PACKAGES = [

@@ -6,7 +6,7 @@
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { root, start } from "../run.mjs";
+import { root, start } from "../workspace/run.mjs";
 
 const devices = [
   { name: "cpu", consumer: "kernels-cpu", binaries: ["opt_cpu.node"] },
@@ -44,7 +44,7 @@ export async function isPublished(name, version) {
 
 /**
  * Every platform package, and of its binaries those that were not built.
- * @returns {(import("../packages.mjs").Package & { missing: string[] })[]}
+ * @returns {(import("../workspace/packages.mjs").Package & { missing: string[] })[]}
  */
 export function platformPackages() {
   return devices.flatMap(({ folders, binaries }) =>

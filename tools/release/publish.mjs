@@ -5,10 +5,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { build } from "../build.mjs";
-import { checkManifests } from "../manifests.mjs";
-import { publicPackages, stage, withStage } from "../packages.mjs";
-import { root, run, start } from "../run.mjs";
+import { build } from "../workspace/build.mjs";
+import { checkManifests } from "../workspace/manifests.mjs";
+import { publicPackages, stage, withStage } from "../workspace/packages.mjs";
+import { root, run, start } from "../workspace/run.mjs";
 import { isPublished, platformPackages } from "./platforms.mjs";
 
 const { values } = parseArgs({ options: { "dry-run": { type: "boolean", default: false } } });
@@ -16,7 +16,7 @@ const isDry = values["dry-run"];
 const { repository } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const isTrusted = process.env.NPM_CONFIG_PROVENANCE === "true";
 
-/** @typedef {import("../packages.mjs").Package} Package */
+/** @typedef {import("../workspace/packages.mjs").Package} Package */
 
 /** Those that npm lacks. @template {Package} R @param {readonly R[]} packages @returns {Promise<R[]>} */
 async function unpublished(packages) {

@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import getReleasePlan from "@changesets/get-release-plan";
 import semver from "semver";
-import { publicPackages } from "../packages.mjs";
-import { root, run } from "../run.mjs";
+import { publicPackages } from "../workspace/packages.mjs";
+import { root, run } from "../workspace/run.mjs";
 import { versionPlatforms } from "./platforms.mjs";
 
 /** @param {string} command @param {...string} args */

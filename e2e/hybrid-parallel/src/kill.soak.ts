@@ -1,7 +1,7 @@
 /** 50 kills at random moments, of the ranks of every launcher. */
 import { it } from "vitest";
-import { mpich, openMpi } from "../../../packages/collectives-mpi/src/testing/launchers";
-import { localLauncher } from "../../../packages/parallel/src/testing/job";
+import { mpich, openMpi } from "../../../packages/collectives-mpi/testing/launchers";
+import { localLauncher } from "../../../packages/parallel/testing/job";
 import { killRanks } from "./kills";
 
 it("opt-run", async () => {

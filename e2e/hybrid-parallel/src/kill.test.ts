@@ -1,7 +1,7 @@
 /** A run whose ranks are killed now and then is the run that never was. */
 import { existsSync } from "node:fs";
 import { expect, it } from "vitest";
-import { localLauncher } from "../../../packages/parallel/src/testing/job";
+import { localLauncher } from "../../../packages/parallel/testing/job";
 import { killRanks } from "./kills";
 
 it.skipIf(!existsSync("/proc/self/task"))("3 kills of opt-run's ranks", async () => {

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { diffCheckpoints, verifyCheckpoint } from "@opt/checkpoint";
 import { Generator } from "@opt/core";
 import { bundled, optRun } from "@opt/testkit/bundled";
-import type { Launcher } from "../../../packages/parallel/src/testing/job";
+import type { Launcher } from "../../../packages/parallel/testing/job";
 
 const PHASE = fileURLToPath(new URL("phase.ts", import.meta.url));
 const RANKS = 2;

@@ -3,8 +3,8 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "nod
 import { delimiter, join } from "node:path";
 import { executablePath, launchBrowser } from "@opt/testkit/browser";
 import { serve } from "../../../tools/docs/serve.mjs";
-import { installIn } from "../../../tools/packages.mjs";
-import { start } from "../../../tools/run.mjs";
+import { installIn } from "../../../tools/workspace/packages.mjs";
+import { start } from "../../../tools/workspace/run.mjs";
 import type { Place, Row } from "./runtimes";
 
 const PATIENCE_MS = 60_000;

@@ -1,8 +1,8 @@
 /** The rows that need no browser: Node in several versions, Bun, Deno and workerd as npm brings them. */
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { nodeOf } from "../../../tools/packages.mjs";
-import { start } from "../../../tools/run.mjs";
+import { nodeOf } from "../../../tools/workspace/packages.mjs";
+import { start } from "../../../tools/workspace/run.mjs";
 
 /** `folder` has the packages and the programs, `tools` the runtimes and bundlers. */
 export interface Place {

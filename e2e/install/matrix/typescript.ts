@@ -1,8 +1,8 @@
 /** The rows of types: a program over every entry of every package, with the declarations themselves checked (`skipLibCheck: false`). */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { publicPackages } from "../../../tools/packages.mjs";
-import { start } from "../../../tools/run.mjs";
+import { publicPackages } from "../../../tools/workspace/packages.mjs";
+import { start } from "../../../tools/workspace/run.mjs";
 import type { Place } from "./runtimes";
 
 const VERSIONS = ["5.4", "5.5", "5.6", "5.7", "5.8", "5.9", "6", "7"];

@@ -23,7 +23,7 @@ const ROOMS = [
 ];
 
 const files = readdirSync(SRC, { recursive: true, encoding: "utf8" }).filter(
-  (name) => name.endsWith(".ts") && !/\.(test|soak)\.ts$/.test(name) && !name.startsWith("testing"),
+  (name) => name.endsWith(".ts") && !/\.(test|soak)\.ts$/.test(name),
 );
 
 function importsOf(file: string): string[] {

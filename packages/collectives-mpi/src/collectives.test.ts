@@ -1,9 +1,9 @@
 /** Every collective among real processes, through both libraries from one binary: what the local engine's ranks hold, too. */
 import { triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { checkCollectives } from "../../parallel/src/testing/collectives";
-import { jobOf, runJob } from "../../parallel/src/testing/job";
-import { IMPORTS, launchers, shareOf } from "./testing/launchers";
+import { checkCollectives } from "../../parallel/testing/collectives";
+import { jobOf, runJob } from "../../parallel/testing/job";
+import { IMPORTS, launchers, shareOf } from "../testing/launchers";
 
 const imports = `${IMPORTS}
 import { allReduceByEngine } from "${new URL("../../parallel/src/communicator/reduce.ts", import.meta.url).pathname}";`;

@@ -1,7 +1,7 @@
 /** What a job of MPI does when something goes wrong in one of its ranks: it ends soon, and says which. */
 import { describe, expect, it } from "vitest";
-import { runJob } from "../../parallel/src/testing/job";
-import { IMPORTS, launchers, mpich, openMpi, shareOf } from "./testing/launchers";
+import { runJob } from "../../parallel/testing/job";
+import { IMPORTS, launchers, mpich, openMpi, shareOf } from "../testing/launchers";
 
 const imports = IMPORTS;
 /** Open MPI names the rank itself, Hydra the process alone. */

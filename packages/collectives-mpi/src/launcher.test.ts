@@ -55,7 +55,7 @@ it("without a launcher there is no engine", () =>
 
 it.each([
   ["that is not installed", "linux-vax", undefined],
-  ["of another version", "linux-x64", new URL("testing/other-version.cjs", import.meta.url).pathname],
+  ["of another version", "linux-x64", new URL("../testing/other-version.cjs", import.meta.url).pathname],
 ])("a binary %s is rejected by name", (_, platform, binary) => {
   expect(() => loadAddon(platform, binary)).toThrow(expect.objectContaining({ code: "DEVICE_UNAVAILABLE" }));
 });

@@ -1,7 +1,7 @@
 /** Messages longer than a count of MPI are cut. Pieces of 1000 bytes show it as those of a gigabyte do. */
 import { describe, expect, it } from "vitest";
-import { runJob } from "../../parallel/src/testing/job";
-import { launchers } from "./testing/launchers";
+import { runJob } from "../../parallel/testing/job";
+import { launchers } from "../testing/launchers";
 
 const from = (file: string) => `from "${new URL(file, import.meta.url).pathname}";`;
 const imports = `

@@ -4,15 +4,15 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { checkCollectives } from "../../parallel/src/testing/collectives";
-import { runJob } from "../../parallel/src/testing/job";
-import { IMPORTS, openMpi } from "./testing/launchers";
+import { checkCollectives } from "../../parallel/testing/collectives";
+import { runJob } from "../../parallel/testing/job";
+import { IMPORTS, openMpi } from "../testing/launchers";
 
 const folder = mkdtempSync(join(tmpdir(), "opt-abi-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const library = join(folder, "libmpi_abi.so");
-const source = new URL("testing/standard_abi.c", import.meta.url).pathname;
+const source = new URL("../testing/standard_abi.c", import.meta.url).pathname;
 const compiled = spawnSync(process.env.CC ?? "cc", ["-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"]);
 const missing = compiled.status === 0 ? openMpi.missing : " (no C compiler)";
 const launcher: typeof openMpi.launcher = (size, program) => ({

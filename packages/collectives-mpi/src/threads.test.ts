@@ -1,7 +1,7 @@
 /** How many threads a rank takes, of how many cores. */
 import { describe, expect, it } from "vitest";
-import { runJob } from "../../parallel/src/testing/job";
-import { IMPORTS, mpich } from "./testing/launchers";
+import { runJob } from "../../parallel/testing/job";
+import { IMPORTS, mpich } from "../testing/launchers";
 import { threadsOf } from "./threads";
 
 describe("threads of a rank on 8 cores", () => {

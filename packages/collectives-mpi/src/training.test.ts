@@ -1,11 +1,11 @@
 /** Training over MPI has the bits of one process that takes the same batches, whichever library carries the gradients. */
 import { triesAll } from "@opt/testkit";
 import { describe, it } from "vitest";
-import { checkTraining } from "../../parallel/src/testing/check-training";
-import type { Run } from "../../parallel/src/testing/training";
-import { IMPORTS, launchers } from "./testing/launchers";
+import { checkTraining } from "../../parallel/testing/check-training";
+import type { Run } from "../../parallel/testing/training";
+import { IMPORTS, launchers } from "../testing/launchers";
 
-const TRAINING = new URL("../../parallel/src/testing/training.ts", import.meta.url).pathname;
+const TRAINING = new URL("../../parallel/testing/training.ts", import.meta.url).pathname;
 const imports = `${IMPORTS}\nimport { trainOnRanks } from "${TRAINING}";`;
 
 const RUNS: readonly Run[] = [

@@ -1,10 +1,10 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../testing/fake-backend";
 import { compile } from "./compile/compile";
 import { tensor } from "./create";
 import { bernoulli, multinomial, randint, randperm } from "./draws";
 import type { Tensor } from "./tensor/tensor";
-import { FakeDevice } from "./testing/fake-backend";
 import { Generator } from "./values/generator";
 
 const seeded = (seed = 5) => ({ generator: new Generator(seed) });

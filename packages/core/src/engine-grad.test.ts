@@ -1,6 +1,7 @@
 // grad(), and what backward can be told: the graph kept, the graph of gradients, as PyTorch's.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { Momentum } from "../testing/momentum";
 import { compile } from "./compile/compile";
 import { parameter, tensor } from "./create";
 import { init } from "./device/registry";
@@ -10,7 +11,6 @@ import { maxPool2d } from "./ops";
 import { clipGradNorm } from "./optimizer/gradients/clip";
 import { noGrad } from "./tensor/tape";
 import type { Tensor } from "./tensor/tensor";
-import { Momentum } from "./testing/momentum";
 
 const device = await init("js");
 const numbers = (x: Tensor) => [...x.dataSync()];

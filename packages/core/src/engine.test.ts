@@ -1,11 +1,11 @@
 import { expectCode, Random } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../testing/fake-backend";
 import { full, parameter, tensor, zeros } from "./create";
 import { tidy } from "./device/scope";
 import { where } from "./functions";
 import { enableGrad, noGrad } from "./tensor/tape";
 import type { Tensor } from "./tensor/tensor";
-import { FakeDevice } from "./testing/fake-backend";
 
 const gradient = (x: Tensor) => [...x.grad!.dataSync()];
 

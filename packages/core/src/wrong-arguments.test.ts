@@ -1,9 +1,9 @@
 // Everything public is called with arguments of the wrong kind: what comes out is an OptError, never a raw TypeError.
 import { rawErrors } from "@opt/testkit";
 import { afterEach, describe, expect, it } from "vitest";
+import { Momentum } from "../testing/momentum";
 import * as core from "./index";
 import { installedMethods } from "./tensor-methods";
-import { Momentum } from "./testing/momentum";
 
 const x = () => core.tensor([[1, 2]]);
 const labels = () => core.tensor([0], { dtype: "i32" });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { executablePath, launchBrowser, openPage, type ServedProgram, serveProgram } from "@opt/testkit/browser";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Seen } from "./testing/page";
+import type { Seen } from "../testing/page";
 
 const reason = executablePath === undefined ? "no Chromium is installed" : undefined;
 
@@ -13,7 +13,7 @@ describe.skipIf(reason !== undefined)(`in Chromium${reason === undefined ? "" : 
   let page: Page;
 
   beforeAll(async () => {
-    server = await serveProgram(join(import.meta.dirname, "testing/page.ts"), { isolated: true });
+    server = await serveProgram(join(import.meta.dirname, "../testing/page.ts"), { isolated: true });
     browser = await launchBrowser();
     page = await openPage(browser);
     await page.goto(server.url);

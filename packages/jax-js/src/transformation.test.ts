@@ -15,9 +15,9 @@ import { SGD } from "@opt/sgd";
 import { sample, triesAll } from "@opt/testkit";
 import { optimizerRuns } from "@opt/testkit/optimizers";
 import { describe, expect, it } from "vitest";
+import { watchSlots } from "../testing/live-slots";
 import type { Tree } from "./leaves";
 import { fromTensors, toTensors } from "./tensors";
-import { watchSlots } from "./testing/live-slots";
 import { applyUpdates, type GradientTransformation, gradientTransformation, type State } from "./transformation";
 
 await init("cpu", "wasm");

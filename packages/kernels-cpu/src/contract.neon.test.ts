@@ -1,3 +1,3 @@
-import { cpuContract } from "./testing/contract";
+import { cpuContract } from "../testing/contract";
 
 await cpuContract("neon");

@@ -1,4 +1,4 @@
-import { cpuContract } from "./testing/contract";
+import { cpuContract } from "../testing/contract";
 
 /** The instruction set that users of this machine get. */
 await cpuContract();

@@ -2,7 +2,7 @@
 import { hostIo } from "@opt/core";
 import { expect, it } from "vitest";
 import "./index";
-import { missingDevice } from "./testing/missing-device";
+import { missingDevice } from "../testing/missing-device";
 
 it.skipIf(missingDevice)(
   `copies every byte and no other, whatever the length, to shared memory too${missingDevice ?? ""}`,

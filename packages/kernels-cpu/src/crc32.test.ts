@@ -3,9 +3,9 @@ import { crc32 } from "node:zlib";
 import { hostIo } from "@opt/core";
 import { describe, expect, it } from "vitest";
 import "./index";
+import { missingDevice } from "../testing/missing-device";
+import { someBytes } from "../testing/some-bytes";
 import { loadAddon } from "./load-addon";
-import { missingDevice } from "./testing/missing-device";
-import { someBytes } from "./testing/some-bytes";
 
 const missing =
   missingDevice ?? (loadAddon().crc32 ? undefined : " (skipped: the processor has no instruction for them)");

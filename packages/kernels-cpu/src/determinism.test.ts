@@ -2,9 +2,9 @@
 import { type Backend, denseHeads } from "@opt/core/backend";
 import { Random } from "@opt/testkit";
 import { afterAll, describe, expect, it } from "vitest";
+import { missingDevice } from "../testing/missing-device";
 import { openCpuBackend } from "./backend";
 import { loadAddon } from "./load-addon";
-import { missingDevice } from "./testing/missing-device";
 
 type Run = (backend: Backend, input: Float32Array) => Float32Array;
 

@@ -2,9 +2,9 @@
 import { divisors, FAR_DIVISORS, squaresOfAllKinds, squaresOfAllMantissas, wrongQuotients } from "@opt/testkit";
 import { dividedRoots } from "@opt/testkit/built-rules";
 import { describe, expect, it } from "vitest";
+import { missingDevice } from "../testing/missing-device";
 import { openCpuBackend } from "./backend";
 import { loadAddon } from "./load-addon";
-import { missingDevice } from "./testing/missing-device";
 
 const sets = missingDevice
   ? []

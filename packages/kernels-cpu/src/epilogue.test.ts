@@ -1,8 +1,8 @@
 /** Products with epilogues in prepared launches: their operands are memory of the launch like any other. */
 import type { Program, Slice } from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
+import { missingDevice } from "../testing/missing-device";
 import { openCpuBackend } from "./backend";
-import { missingDevice } from "./testing/missing-device";
 
 const buffer = (slot: number) => ({ op: "buffer", args: [], value: slot, uniform: false }) as const;
 const sum: Program = {

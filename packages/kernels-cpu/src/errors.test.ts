@@ -4,9 +4,9 @@ import type { Slice, TypedArray } from "@opt/core/backend";
 import { expectCode } from "@opt/testkit";
 import { everyOp, unbuilt } from "@opt/testkit/built-rules";
 import { afterAll, describe, expect, it } from "vitest";
+import { missingDevice } from "../testing/missing-device";
 import { openCpuBackend } from "./backend";
 import { loadAddon } from "./load-addon";
-import { missingDevice } from "./testing/missing-device";
 
 describe.skipIf(missingDevice)(`cpu rejections${missingDevice ?? ""}`, () => {
   const backend = missingDevice ? undefined! : openCpuBackend({ threads: 2 });

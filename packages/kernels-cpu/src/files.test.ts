@@ -10,9 +10,9 @@ import { hostIo, init } from "@opt/core";
 import { platformName } from "@opt/core/backend";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import "./index";
+import { missingDevice } from "../testing/missing-device";
+import { someBytes } from "../testing/some-bytes";
 import { loadAddon } from "./load-addon";
-import { missingDevice } from "./testing/missing-device";
-import { someBytes } from "./testing/some-bytes";
 
 const missing = missingDevice ?? (loadAddon().readFile ? undefined : " (skipped: the system has no such calls)");
 const binary = () =>

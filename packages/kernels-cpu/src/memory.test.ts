@@ -2,10 +2,10 @@
 import { expectCode } from "@opt/testkit";
 import { everyOp } from "@opt/testkit/built-rules";
 import { describe, expect, it } from "vitest";
+import { missingDevice } from "../testing/missing-device";
 import { openCpuBackend } from "./backend";
 import { loadAddon } from "./load-addon";
 import { Allocator, newPages } from "./memory";
-import { missingDevice } from "./testing/missing-device";
 
 describe.skipIf(missingDevice)(`cpu memory${missingDevice ?? ""}`, () => {
   it("is aligned to cache lines, whatever its size", () => {

@@ -1,8 +1,8 @@
 /** The binaries' packages: one a platform, of the very version that @opt/kernels-cpu asks for. */
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { missingDevice } from "../testing/missing-device";
 import { loadAddon } from "./load-addon";
-import { missingDevice } from "./testing/missing-device";
 
 const npm = new URL("../../../native/cpu/npm/", import.meta.url);
 const read = (url: URL) => JSON.parse(readFileSync(url, "utf8"));

@@ -12,9 +12,9 @@ import {
 import { nadamRule } from "@opt/nadam/rules";
 import { Random } from "@opt/testkit";
 import { afterAll, describe, expect, it } from "vitest";
+import { missingDevice } from "../testing/missing-device";
 import { openCpuBackend } from "./backend";
 import { loadAddon } from "./load-addon";
-import { missingDevice } from "./testing/missing-device";
 
 /** Shorter than what is under way at once, with and without a block that is cut short, and parts of several threads. */
 const SIZES = [256, 600, 768, 1300, 9300];

@@ -2,8 +2,8 @@
 import type { Backend, Launch, Scalar, Slice } from "@opt/core/backend";
 import { everyOp, unbuilt } from "@opt/testkit/built-rules";
 import { describe, expect, it } from "vitest";
+import { missingDevice } from "../testing/missing-device";
 import { openCpuBackend } from "./backend";
-import { missingDevice } from "./testing/missing-device";
 
 const SIZE = 37;
 

@@ -6,9 +6,9 @@ import { type Backend, type ComputeDType, interpretRule, type Rule, type TypedAr
 import { seededBuffers, seededScalars, triesAll } from "@opt/testkit";
 import { builtRules, unbuilt } from "@opt/testkit/built-rules";
 import { afterAll, describe, expect, it, vi } from "vitest";
+import { missingDevice } from "../testing/missing-device";
 import { openCpuBackend } from "./backend";
 import { loadAddon } from "./load-addon";
-import { missingDevice } from "./testing/missing-device";
 
 /** 2 * 8192 + 5 elements: more parts than two threads, and a tail; the others are tails alone. */
 const SIZES = [1, 16_389, 0, 17, 64];

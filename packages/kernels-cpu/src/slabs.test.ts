@@ -1,9 +1,9 @@
 /** Small blocks lie in rows, share no byte, and are given back with the last of their slab. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { missingDevice } from "../testing/missing-device";
 import { loadAddon } from "./load-addon";
 import { Allocator, type CpuMemory } from "./memory";
-import { missingDevice } from "./testing/missing-device";
 
 describe.skipIf(missingDevice)(`small blocks${missingDevice ?? ""}`, () => {
   it("of a size lie one behind the other, in the order of asking, whatever comes between", () => {

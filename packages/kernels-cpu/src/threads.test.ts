@@ -5,11 +5,11 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { bundled } from "@opt/testkit/bundled";
 import { describe, expect, it } from "vitest";
+import { missingDevice } from "../testing/missing-device";
 import { loadAddon } from "./load-addon";
-import { missingDevice } from "./testing/missing-device";
 
 const run = promisify(execFile);
-const script = (name: string) => fileURLToPath(new URL(`./testing/${name}`, import.meta.url));
+const script = (name: string) => fileURLToPath(new URL(`../testing/${name}`, import.meta.url));
 
 /** Runs a script in a process of its own, which must end by itself within the test's time, and returns what it printed. */
 async function output(name: string, signal: AbortSignal, env: Record<string, string> = {}): Promise<string> {

@@ -6,7 +6,7 @@ import type { Slice } from "@opt/core/backend";
 import { expectCode } from "@opt/testkit";
 import { everyOp } from "@opt/testkit/built-rules";
 import { expect, it } from "vitest";
-import { fakeDriver, openFake } from "./testing/fake-driver";
+import { fakeDriver, openFake } from "../testing/fake-driver";
 
 const ILLEGAL_ADDRESS = 700;
 const INVALID_VALUE = 1;

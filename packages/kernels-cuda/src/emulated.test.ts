@@ -2,8 +2,8 @@
 import { type Device, init, registerBackend } from "@opt/core";
 import { goldenSuite, whyUnavailable } from "@opt/testkit";
 import { optimizerClasses } from "@opt/testkit/optimizers";
-import { deviceSuite, orderSuite } from "./testing/device-suite";
-import { openEmulated } from "./testing/emulator";
+import { deviceSuite, orderSuite } from "../testing/device-suite";
+import { openEmulated } from "../testing/emulator";
 
 const reason = await whyUnavailable(async () => openEmulated());
 deviceSuite({ name: "emulated cuda", open: openEmulated, reason });

@@ -3,7 +3,7 @@ import { AdamW } from "@opt/adam-amsgrad";
 import { compile, gatherSparse, init, parameter, registerBackend, type Tensor, tensor, tidy } from "@opt/core";
 import { whyUnavailable } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { openEmulated } from "./testing/emulator";
+import { openEmulated } from "../testing/emulator";
 
 const why = await whyUnavailable(async () => openEmulated());
 

@@ -4,7 +4,7 @@ import * as nn from "@opt/nn";
 import { campaign, type LayerClasses, triesAll, whyUnavailable } from "@opt/testkit";
 import { optimizerClasses } from "@opt/testkit/optimizers";
 import { expect, it } from "vitest";
-import { openEmulated } from "./testing/emulator";
+import { openEmulated } from "../testing/emulator";
 
 const reason = await whyUnavailable(async () => openEmulated());
 const programs = Number(process.env.OPT_PROGRAMS ?? (triesAll ? 10 : 3));

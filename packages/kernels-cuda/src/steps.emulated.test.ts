@@ -12,7 +12,7 @@ import {
 } from "@opt/core";
 import { whyUnavailable } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { openEmulated } from "./testing/emulator";
+import { openEmulated } from "../testing/emulator";
 
 const SIZE = 300;
 const STEPS = 12;

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { whyUnavailable } from "@opt/testkit";
 import { expect, it } from "vitest";
+import { library, openEmulated } from "../testing/emulator";
 import { binaryFolder, loadAddon, openDriver } from "./addon";
-import { library, openEmulated } from "./testing/emulator";
 
 const why = await whyUnavailable(async () => openEmulated());
 

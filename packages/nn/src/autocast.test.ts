@@ -39,7 +39,7 @@ const auto =
     autocast("bf16", () => run(...xs));
 const python = (line: string) => `with torch.autocast('cpu', dtype=torch.bfloat16): y = ${line};;y`;
 
-await storedSuite(new URL("testing/goldens/autocast.json", import.meta.url), [
+await storedSuite(new URL("../testing/goldens/autocast.json", import.meta.url), [
   {
     name: "a product, an activation and a loss",
     inputs: [given(4, 6), given(5, 6), given(3, 5)],

@@ -1,5 +1,5 @@
 """Writes PyTorch's runs of optimizers (CPU, single tensor). Without arguments: of SGD, RMSprop, Adamax and RAdam, in torch-optimizers.json
-beside it. `python torch_optimizers.py packages/optimizers/adagrad`: with the options of that package.json, in its src/testing/torch.json.
+beside it. `python torch_optimizers.py packages/optimizers/adagrad`: with the options of that package.json, in its testing/torch.json.
 
 `float32`: end states after 25 steps, as PyTorch computes them (`torch`) and with a correctly rounded square root (`exact`);
 arrays are base64, little-endian float32. `float64`: every step of a few elements, and two groups with absent gradients.
@@ -139,7 +139,7 @@ def float64_cases():
 
 
 lines = lambda cases: ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
-target = FOLDER / "src/testing/torch.json" if FOLDER else pathlib.Path(__file__).with_name("torch-optimizers.json")
+target = FOLDER / "testing/torch.json" if FOLDER else pathlib.Path(__file__).with_name("torch-optimizers.json")
 target.parent.mkdir(exist_ok=True)
 target.write_text(
     f'{{"torch":"{torch.__version__}","float32":[\n{lines(float32_cases())}\n],"float64":[\n{lines(float64_cases())}\n]}}\n'

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { executablePath, launchBrowser, openPage, type ServedProgram, serveProgram } from "@opt/testkit/browser";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Seen } from "./testing/page";
+import type { Seen } from "../testing/page";
 
 const reason = executablePath === undefined ? "no Chromium is installed" : undefined;
 const wasm = join(dirname(createRequire(import.meta.url).resolve("@tensorflow/tfjs-backend-wasm")));
@@ -15,7 +15,7 @@ describe.skipIf(reason !== undefined)(`in Chromium${reason === undefined ? "" : 
   let page: Page;
 
   beforeAll(async () => {
-    const entry = join(import.meta.dirname, "testing/page.ts");
+    const entry = join(import.meta.dirname, "../testing/page.ts");
     server = await serveProgram(entry, { isolated: true, folders: { wasm } });
     browser = await launchBrowser();
     page = await openPage(browser);

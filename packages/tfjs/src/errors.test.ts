@@ -8,9 +8,9 @@ import { expectCode } from "@opt/testkit";
 import { MathBackendCPU } from "@tensorflow/tfjs-backend-cpu";
 import * as tf from "@tensorflow/tfjs-core";
 import { afterEach, describe, expect, it } from "vitest";
+import { useBackend } from "../testing/backends";
+import { squares } from "../testing/single";
 import { registerOptimizers } from "./registered";
-import { useBackend } from "./testing/backends";
-import { squares } from "./testing/single";
 import { TfOptimizer } from "./tf-optimizer";
 
 await useBackend("cpu");

@@ -5,7 +5,7 @@ import { NAdam } from "@opt/nadam";
 import * as tf from "@tensorflow/tfjs-core";
 import { layers, sequential } from "@tensorflow/tfjs-layers";
 import { afterEach, expect, it } from "vitest";
-import { useBackend } from "./testing/backends";
+import { useBackend } from "../testing/backends";
 import { TfOptimizer } from "./tf-optimizer";
 
 const [js, cpu] = [await init("js"), await init("cpu")];

@@ -6,8 +6,8 @@ import { enableQ8, init } from "@opt/core";
 import { expectCode, triesAll } from "@opt/testkit";
 import * as tf from "@tensorflow/tfjs-core";
 import { expect, it } from "vitest";
-import { useBackend } from "./testing/backends";
-import { squares } from "./testing/single";
+import { useBackend } from "../testing/backends";
+import { squares } from "../testing/single";
 import { TfOptimizer } from "./tf-optimizer";
 
 enableQ8();

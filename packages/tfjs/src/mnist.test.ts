@@ -10,8 +10,8 @@ import { sample } from "@opt/testkit";
 import * as tf from "@tensorflow/tfjs-core";
 import { initializers, layers, sequential } from "@tensorflow/tfjs-layers";
 import { expect, it } from "vitest";
-import { useBackend } from "./testing/backends";
-import { type AnyOptimizer, OPTIMIZERS } from "./testing/optimizers";
+import { useBackend } from "../testing/backends";
+import { type AnyOptimizer, OPTIMIZERS } from "../testing/optimizers";
 import { TfOptimizer } from "./tf-optimizer";
 
 const [STEPS, BATCH, HIDDEN, LR] = [60, 64, 32, 1e-3];

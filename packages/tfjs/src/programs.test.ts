@@ -7,8 +7,8 @@ import { SGD } from "@opt/sgd";
 import * as tf from "@tensorflow/tfjs-core";
 import { layers, sequential } from "@tensorflow/tfjs-layers";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import { useBackend } from "./testing/backends";
-import { gradientOfSquares, squares } from "./testing/single";
+import { useBackend } from "../testing/backends";
+import { gradientOfSquares, squares } from "../testing/single";
 import { TfOptimizer } from "./tf-optimizer";
 
 beforeAll(() => useBackend("cpu"));

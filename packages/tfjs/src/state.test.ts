@@ -10,9 +10,9 @@ import { NAdam } from "@opt/nadam";
 import * as tf from "@tensorflow/tfjs-core";
 import { type LayersModel, layers, loadLayersModel, sequential } from "@tensorflow/tfjs-layers";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { BACKENDS, useBackend } from "./testing/backends";
-import { OPTIMIZERS } from "./testing/optimizers";
-import { squares } from "./testing/single";
+import { BACKENDS, useBackend } from "../testing/backends";
+import { OPTIMIZERS } from "../testing/optimizers";
+import { squares } from "../testing/single";
 import { TfOptimizer } from "./tf-optimizer";
 
 enableQ8();

@@ -6,8 +6,8 @@ import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
 import * as tf from "@tensorflow/tfjs-core";
 import { afterEach, expect, it } from "vitest";
-import { BACKENDS, useBackend } from "./testing/backends";
-import { type AnyOptimizer, OPTIMIZERS } from "./testing/optimizers";
+import { BACKENDS, useBackend } from "../testing/backends";
+import { type AnyOptimizer, OPTIMIZERS } from "../testing/optimizers";
 import { TfOptimizer } from "./tf-optimizer";
 
 const devices = await Promise.all(["js", "wasm", "cpu"].map((name) => init(name)));

@@ -5,8 +5,8 @@ import { init } from "@opt/core";
 import { SGD } from "@opt/sgd";
 import * as tf from "@tensorflow/tfjs-core";
 import { afterAll, describe, expect, it, vi } from "vitest";
-import { BACKENDS, useBackend } from "./testing/backends";
-import { squares } from "./testing/single";
+import { BACKENDS, useBackend } from "../testing/backends";
+import { squares } from "../testing/single";
 import { TfOptimizer } from "./tf-optimizer";
 
 const devices = await Promise.all(["js", "wasm", "cpu"].map((name) => init(name)));

@@ -8,8 +8,8 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { mpich, openMpi } from "../../../packages/collectives-mpi/src/testing/launchers";
-import type { JobOptions } from "../../../packages/parallel/src/testing/job";
+import { mpich, openMpi } from "../../../packages/collectives-mpi/testing/launchers";
+import type { JobOptions } from "../../../packages/parallel/testing/job";
 import { median } from "../measure";
 import { jobOf, overOpenMpi, slowest, source, type Time } from "./job";
 

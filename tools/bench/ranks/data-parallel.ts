@@ -3,7 +3,7 @@
  * communication, and the same buckets without those. `npx tsx --conditions=@opt/source tools/bench/ranks/data-parallel.ts`; the three take turns
  * within one job, and jobs do, too. The slower rank counts. A rank has one thread: its share of two cores.
  */
-import { openMpi } from "../../../packages/collectives-mpi/src/testing/launchers";
+import { openMpi } from "../../../packages/collectives-mpi/testing/launchers";
 import { median } from "../measure";
 import { jobOf, overOpenMpi, slowest, source, type Time } from "./job";
 

@@ -1,7 +1,7 @@
 /** What the benchmarks of ranks share: jobs of our packages from source, and their slowest rank. */
 import { fileURLToPath } from "node:url";
-import { IMPORTS, openMpi } from "../../../packages/collectives-mpi/src/testing/launchers";
-import { type JobOptions, runJob } from "../../../packages/parallel/src/testing/job";
+import { IMPORTS, openMpi } from "../../../packages/collectives-mpi/testing/launchers";
+import { type JobOptions, runJob } from "../../../packages/parallel/testing/job";
 
 /** Milliseconds by the clock, and of processors. */
 export type Time = readonly [clock: number, processor: number];

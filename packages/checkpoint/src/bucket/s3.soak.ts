@@ -3,10 +3,10 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { bundled } from "@opt/testkit/bundled";
 import { expect, it } from "vitest";
+import { randomBytes, scratchFolder } from "../../testing/fixtures";
+import { s3TestServer } from "../../testing/s3/s3-server";
 import { diffCheckpoints } from "../read/diff";
 import { saveCheckpoint } from "../save/save";
-import { randomBytes, scratchFolder } from "../testing/fixtures";
-import { s3TestServer } from "../testing/s3/s3-server";
 
 const MIB = 1 << 20;
 const scratch = scratchFolder();
@@ -17,7 +17,7 @@ it("128 MiB from 4 ranks under 64 MiB", async () => {
   const data = randomBytes(64 * MIB, 1);
   const tensors = { a: { dtype: "F32", shape: [64, 262144], data }, b: { dtype: "F32", shape: [64, 262144], data } };
   await saveCheckpoint("run", { step: 1, tensors }, { fileSystem, world: 4 });
-  const [program] = await bundled(new URL("../testing/programs/s3-memory.ts", import.meta.url).pathname);
+  const [program] = await bundled(new URL("../../testing/programs/s3-memory.ts", import.meta.url).pathname);
   const out = `${scratch.path}/memory.json`;
   const child = spawn(process.execPath, [program, held.server.url, `${64 * MIB}`, out], { stdio: "inherit" });
   expect(await new Promise((resolve) => child.on("exit", resolve))).toBe(0);

@@ -1,16 +1,16 @@
 import { inspect } from "node:util";
 import { sample } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { expectCode } from "../../testing/expect-code";
+import { randomBytes, sampleTensors } from "../../testing/fixtures";
+import { type Fate, type S3Request, s3TestServer } from "../../testing/s3/s3-server";
+import { shortWaits } from "../../testing/short-waits";
 import { listSteps } from "../format/steps";
 import { loadCheckpoint } from "../operations";
 import { verifyCheckpoint } from "../read/verify";
 import { saveCheckpoint } from "../save/save";
 import { cleanCheckpoints } from "../save/step/clean";
 import type { FileSystem } from "../stores/file-system";
-import { expectCode } from "../testing/expect-code";
-import { randomBytes, sampleTensors } from "../testing/fixtures";
-import { type Fate, type S3Request, s3TestServer } from "../testing/s3/s3-server";
-import { shortWaits } from "../testing/short-waits";
 import { s3FileSystem } from "./s3";
 
 const held = s3TestServer();

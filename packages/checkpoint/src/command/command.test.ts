@@ -4,11 +4,11 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { bundled } from "@opt/testkit/bundled";
 import { beforeEach, describe, expect, it } from "vitest";
+import { floats, mindsporeFile } from "../../testing/files/made-files";
+import { sampleTensors, scratchFolder } from "../../testing/fixtures";
+import { run } from "../../testing/run-command";
 import { loadCheckpoint } from "../operations";
 import { saveCheckpoint } from "../save/save";
-import { floats, mindsporeFile } from "../testing/files/made-files";
-import { sampleTensors, scratchFolder } from "../testing/fixtures";
-import { run } from "../testing/run-command";
 import { runCommand } from "./command";
 import { formatBytes, parseBytes, table } from "./output";
 

@@ -2,11 +2,11 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, it, vi } from "vitest";
+import { sampleTensors, scratchFolder } from "../../testing/fixtures";
+import { run } from "../../testing/run-command";
+import { s3TestServer } from "../../testing/s3/s3-server";
 import { loadCheckpoint } from "../operations";
 import { saveCheckpoint } from "../save/save";
-import { sampleTensors, scratchFolder } from "../testing/fixtures";
-import { run } from "../testing/run-command";
-import { s3TestServer } from "../testing/s3/s3-server";
 
 const scratch = scratchFolder();
 const held = s3TestServer();

@@ -1,10 +1,10 @@
 import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
+import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
+import { randomBytes, sampleTensors } from "../../testing/fixtures";
 import { readManifest } from "../format/manifest";
 import { saveCheckpoint } from "../save/save";
-import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { randomBytes, sampleTensors } from "../testing/fixtures";
 import { crcText, joinCrc32 } from "./crc32";
 import { encodeManifest, type Manifest, parseManifest } from "./manifest";
 

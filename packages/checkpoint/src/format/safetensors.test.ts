@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { random } from "../testing/fixtures";
+import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
+import { random } from "../../testing/fixtures";
 import { parseSafetensorsHeader, readSafetensorsHeader } from "./safetensors";
 import { encodeSafetensorsHeader } from "./safetensors-writer";
 import { openRandomAccess } from "./source";

@@ -1,12 +1,12 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { expectCode } from "../../testing/expect-code";
+import { floats, mindsporeFile, numpyCall, torchTensorCall, torchZip } from "../../testing/files/made-files";
+import { pickleOf } from "../../testing/files/pickles";
+import { scratchFolder } from "../../testing/fixtures";
+import { readFloats } from "../../testing/read-tensor";
 import { openSource } from "../read/open";
-import { expectCode } from "../testing/expect-code";
-import { floats, mindsporeFile, numpyCall, torchTensorCall, torchZip } from "../testing/files/made-files";
-import { pickleOf } from "../testing/files/pickles";
-import { scratchFolder } from "../testing/fixtures";
-import { readFloats } from "../testing/read-tensor";
 import { type ConvertTarget, convertCheckpoint } from "./convert";
 
 const scratch = scratchFolder();

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { type FuzzSeed, fuzz, madeSeeds, seedsIn } from "../testing/fuzz";
+import { type FuzzSeed, fuzz, madeSeeds, seedsIn } from "../../testing/fuzz";
 
 const SAMPLES = join(fileURLToPath(new URL("../../../../..", import.meta.url)), "shared/samples");
 const MINUTE = 60_000;

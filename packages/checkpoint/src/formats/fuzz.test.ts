@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fuzz, madeSeeds } from "../testing/fuzz";
+import { fuzz, madeSeeds } from "../../testing/fuzz";
 
 describe("damaged checkpoints", async () => {
   const seeds = await madeSeeds();

@@ -1,9 +1,9 @@
 /** Small files that would be large: rejected before they fill the memory. */
 import { describe, expect, it } from "vitest";
+import { memoryFiles } from "../../testing/disks/memory-files";
+import { expectCode } from "../../testing/expect-code";
+import * as made from "../../testing/files/made-files";
 import type { TensorSource } from "../format/source";
-import { memoryFiles } from "../testing/disks/memory-files";
-import { expectCode } from "../testing/expect-code";
-import * as made from "../testing/files/made-files";
 import { openForeign } from "./registry";
 
 const open = (name: string, bytes: Uint8Array): Promise<TensorSource> =>

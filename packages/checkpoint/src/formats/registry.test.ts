@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
+import { memoryFiles } from "../../testing/disks/memory-files";
+import { expectCode } from "../../testing/expect-code";
+import * as made from "../../testing/files/made-files";
+import { Call, Name, pickleOf, Tuple } from "../../testing/files/pickles";
+import { STATE, STORAGES } from "../../testing/files/torch-state";
+import { zipOf } from "../../testing/files/zips";
+import { openFiles } from "../../testing/open-files";
+import { readFloats } from "../../testing/read-tensor";
 import type { Json } from "../format/source";
-import { memoryFiles } from "../testing/disks/memory-files";
-import { expectCode } from "../testing/expect-code";
-import * as made from "../testing/files/made-files";
-import { Call, Name, pickleOf, Tuple } from "../testing/files/pickles";
-import { STATE, STORAGES } from "../testing/files/torch-state";
-import { zipOf } from "../testing/files/zips";
-import { openFiles } from "../testing/open-files";
-import { readFloats } from "../testing/read-tensor";
 import { openForeign } from "./registry";
 
 const { floats, torchTensorCall, numpyCall } = made;

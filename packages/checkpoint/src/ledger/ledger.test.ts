@@ -3,9 +3,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { init, tensor } from "@opt/core";
 import { describe, expect, it } from "vitest";
+import { scratchFolder } from "../../testing/fixtures";
+import { run } from "../../testing/run-command";
 import { memoryFileSystem } from "../stores/memory";
-import { scratchFolder } from "../testing/fixtures";
-import { run } from "../testing/run-command";
 import { compareLedgers } from "./compare";
 import { ledger } from "./ledger";
 

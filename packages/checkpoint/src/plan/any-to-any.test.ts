@@ -1,6 +1,8 @@
 /** From any layout to any layout and back, bytes equal: uneven, strided, replicated and empty shards included. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
+import { random, randomBytes } from "../../testing/fixtures";
 import { bytesPerElement, type StoredDType } from "../format/dtype";
 import { type Box, elementsIn, subtract, wholeOf } from "../layout/box";
 import { type Layout, ranksOf, type TensorLayout } from "../layout/layout";
@@ -9,8 +11,6 @@ import { mergeCheckpoint } from "../read/merge";
 import { reshardCheckpoint } from "../read/reshard";
 import { verifyCheckpoint } from "../read/verify";
 import { saveCheckpoint } from "../save/save";
-import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { random, randomBytes } from "../testing/fixtures";
 
 interface Case {
   readonly tensors: readonly { shape: number[]; dtype: StoredDType; seed: number }[];

@@ -1,6 +1,6 @@
 /** What a save leaves to the next, and what it must not. */
 import { expect, it } from "vitest";
-import { randomBytes } from "../testing/fixtures";
+import { randomBytes } from "../../testing/fixtures";
 import { threadCopies } from "./node-copies";
 
 const LARGE = (1 << 20) + 5;

@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { registerHostIo } from "@opt/core";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
-import { randomBytes } from "../testing/fixtures";
+import { randomBytes } from "../../testing/fixtures";
 import { pages } from "./node-direct";
 import { nodeFileSystem } from "./node-file-system";
 

@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { randomBytes } from "../testing/fixtures";
+import { randomBytes } from "../../testing/fixtures";
 import { fetchRequest } from "./fetch-request";
 import { nodeRequest } from "./node-request";
 

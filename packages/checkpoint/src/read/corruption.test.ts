@@ -1,13 +1,13 @@
 /** Nothing that has changed since it was saved is ever loaded, and what changed is named. */
 import { triesAll } from "@opt/testkit";
 import { beforeAll, describe, expect, it } from "vitest";
+import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
+import { random, sampleTensors } from "../../testing/fixtures";
 import { MANIFEST_FILE, type Manifest, parseManifest } from "../format/manifest";
 import { shardName } from "../format/shard";
 import { loadCheckpoint } from "../operations";
 import { type Communicator, localCommunicators } from "../save/ranks/communicator";
 import { saveCheckpoint } from "../save/save";
-import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { random, sampleTensors } from "../testing/fixtures";
 import { mergeCheckpoint } from "./merge";
 import { reshardCheckpoint } from "./reshard";
 import { verifyCheckpoint } from "./verify";

@@ -1,11 +1,11 @@
 /** Integers of 64 bits, which PyTorch counts in, as Tensors: i32 where it holds the same numbers. */
 import { init, tensor, zeros } from "@opt/core";
 import { beforeEach, describe, expect, it } from "vitest";
+import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { convertCheckpoint } from "../formats/convert";
 import { openForeign } from "../formats/registry";
 import { loadCheckpoint } from "../operations";
 import { saveCheckpoint } from "../save/save";
-import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import type { LoadOptions } from "./load";
 
 const COUNTER = "bn.num_batches_tracked";

@@ -1,11 +1,11 @@
 /** What is rejected by name before anything happens: misspelt options, invalid paths, ranks of unknown worlds. */
 import { describe, expect, it } from "vitest";
+import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
+import { expectCode } from "../../testing/expect-code";
 import { convertCheckpoint } from "../formats/convert";
 import { loadCheckpoint } from "../operations";
 import { saveCheckpoint } from "../save/save";
 import { cleanCheckpoints } from "../save/step/clean";
-import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { expectCode } from "../testing/expect-code";
 import { diffCheckpoints } from "./diff";
 import { inspectCheckpoint } from "./inspect";
 import { mergeCheckpoint } from "./merge";

@@ -1,12 +1,12 @@
 /** Loading into what is there already: in place, all of it or nothing. */
 import { init, parameter, type Tensor, tensor, tensorFromBytes, zeros } from "@opt/core";
 import { beforeEach, describe, expect, it } from "vitest";
+import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
+import { randomBytes } from "../../testing/fixtures";
 import type { PlainTensor } from "../format/tensors";
 import type { Layout } from "../layout/layout";
 import { loadCheckpoint } from "../operations";
 import { saveCheckpoint } from "../save/save";
-import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { randomBytes } from "../testing/fixtures";
 import type { LoadOptions } from "./load";
 
 /** Longer than what is read at once, and its boxes are columns. */

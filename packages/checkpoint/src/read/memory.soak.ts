@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { scratchFolder } from "../testing/fixtures";
-import { measureMemory } from "../testing/programs/measure-memory";
+import { scratchFolder } from "../../testing/fixtures";
+import { measureMemory } from "../../testing/programs/measure-memory";
 
 const folder = scratchFolder();
 const MIB = 1 << 20;

@@ -1,7 +1,7 @@
 import { triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { scratchFolder } from "../testing/fixtures";
-import { measureMemory, measureOldGrowth } from "../testing/programs/measure-memory";
+import { scratchFolder } from "../../testing/fixtures";
+import { measureMemory, measureOldGrowth } from "../../testing/programs/measure-memory";
 
 const folder = scratchFolder();
 const MIB = 1 << 20;

@@ -1,9 +1,9 @@
 /** A merged file is a checkpoint: what it was made from can go on from it. */
 import { describe, expect, it } from "vitest";
+import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
+import { sampleTensors } from "../../testing/fixtures";
 import { loadCheckpoint } from "../operations";
 import { saveCheckpoint } from "../save/save";
-import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { sampleTensors } from "../testing/fixtures";
 import { inspectCheckpoint } from "./inspect";
 import { mergeCheckpoint } from "./merge";
 import { reshardCheckpoint } from "./reshard";

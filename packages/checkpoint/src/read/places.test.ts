@@ -1,13 +1,13 @@
 import { mkdirSync, renameSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { expectCode } from "../../testing/expect-code";
+import { sampleTensors, scratchFolder } from "../../testing/fixtures";
 import { loadCheckpoint } from "../operations";
 import { localFileSystem } from "../platform/local";
 import { saveCheckpoint } from "../save/save";
 import type { FileSystem } from "../stores/file-system";
 import { memoryFileSystem } from "../stores/memory";
-import { expectCode } from "../testing/expect-code";
-import { sampleTensors, scratchFolder } from "../testing/fixtures";
 import { mergeCheckpoint } from "./merge";
 
 const scratch = scratchFolder();

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { randomBytes } from "../../testing/fixtures";
 import { crc32 } from "../format/crc32";
 import { type SelectedTensor, type SourceBox, StoredBox } from "../format/source";
 import { Verification } from "../format/verification";
@@ -8,7 +9,6 @@ import { boxesOf } from "../layout/placements";
 import { copyRegion } from "../plan/runs";
 import type { StoredFile } from "../stores/file-system";
 import { Scratch } from "../stores/scratch";
-import { randomBytes } from "../testing/fixtures";
 import { PlannedSource, planReads, ReadRequest } from "./read-plan";
 import { ReadPool } from "./read-pool";
 

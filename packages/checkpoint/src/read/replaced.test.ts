@@ -1,14 +1,14 @@
 /** A step that is replaced while others read it, or replace it too. */
 import type { OptError } from "@opt/core";
 import { describe, expect, it } from "vitest";
+import { FaultyFileSystem } from "../../testing/disks/faulty-file-system";
+import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
+import { expectCode } from "../../testing/expect-code";
 import { loadCheckpoint } from "../operations";
 import { singleProcess } from "../save/ranks/communicator";
 import { saveCheckpoint } from "../save/save";
 import type { FileSystem } from "../stores/file-system";
 import { memoryFileSystem } from "../stores/memory";
-import { FaultyFileSystem } from "../testing/disks/faulty-file-system";
-import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { expectCode } from "../testing/expect-code";
 import { mergeCheckpoint } from "./merge";
 import { verifyCheckpoint } from "./verify";
 

@@ -13,6 +13,8 @@ import {
 } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { describe, expect, it } from "vitest";
+import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
+import { expectCode } from "../../testing/expect-code";
 import { optimizerContents, optimizerState } from "../format/optimizer-state";
 import { type Box, elementsIn, wholeOf } from "../layout/box";
 import { defaultLayout } from "../layout/layout";
@@ -21,8 +23,6 @@ import { loadCheckpoint } from "../operations";
 import { copyRegion } from "../plan/runs";
 import { localCommunicators } from "../save/ranks/communicator";
 import { saveCheckpoint } from "../save/save";
-import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { expectCode } from "../testing/expect-code";
 import { mergeCheckpoint } from "./merge";
 import { reshardCheckpoint } from "./reshard";
 

@@ -1,5 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
+import { random, randomBytes } from "../../testing/fixtures";
 import type { SourceBox } from "../format/source";
 import { type Box, elementsIn, wholeOf } from "../layout/box";
 import { boxesOf } from "../layout/placements";
@@ -7,8 +9,6 @@ import { loadCheckpoint } from "../operations";
 import { chunksOf } from "../plan/chunks";
 import { copyRegion } from "../plan/runs";
 import { saveCheckpoint } from "../save/save";
-import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { random, randomBytes } from "../testing/fixtures";
 import { streamTensors } from "./stream";
 
 describe("chunks", () => {

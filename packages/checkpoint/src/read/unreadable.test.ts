@@ -1,13 +1,13 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { expectCode } from "../../testing/expect-code";
+import { floats, torchTensorCall, torchZip } from "../../testing/files/made-files";
+import { Call } from "../../testing/files/pickles";
+import { torchFile } from "../../testing/files/torch-files";
+import { scratchFolder } from "../../testing/fixtures";
 import { convertCheckpoint } from "../formats/convert";
 import { loadCheckpoint } from "../operations";
-import { expectCode } from "../testing/expect-code";
-import { floats, torchTensorCall, torchZip } from "../testing/files/made-files";
-import { Call } from "../testing/files/pickles";
-import { torchFile } from "../testing/files/torch-files";
-import { scratchFolder } from "../testing/fixtures";
 import { inspectCheckpoint } from "./inspect";
 import { mergeCheckpoint } from "./merge";
 

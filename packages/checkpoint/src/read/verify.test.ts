@@ -1,13 +1,9 @@
 /** What verifying reads, counts and says, byte by byte; corruption.test.ts changes bytes at random. */
 import { describe, expect, it } from "vitest";
-import { encodeManifest, MANIFEST_FILE, type Manifest, parseManifest } from "../format/manifest";
-import { shardName } from "../format/shard";
-import { loadCheckpoint } from "../operations";
-import { saveCheckpoint } from "../save/save";
-import { FaultyFileSystem } from "../testing/disks/faulty-file-system";
-import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { memoryFiles } from "../testing/disks/memory-files";
-import { expectCode } from "../testing/expect-code";
+import { FaultyFileSystem } from "../../testing/disks/faulty-file-system";
+import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
+import { memoryFiles } from "../../testing/disks/memory-files";
+import { expectCode } from "../../testing/expect-code";
 import {
   floats,
   legacyTorch,
@@ -15,7 +11,11 @@ import {
   safetensorsFile,
   torchTensorCall,
   torchZip,
-} from "../testing/files/made-files";
+} from "../../testing/files/made-files";
+import { encodeManifest, MANIFEST_FILE, type Manifest, parseManifest } from "../format/manifest";
+import { shardName } from "../format/shard";
+import { loadCheckpoint } from "../operations";
+import { saveCheckpoint } from "../save/save";
 import { verifyCheckpoint } from "./verify";
 
 const [first, second] = [shardName(0), shardName(1)];

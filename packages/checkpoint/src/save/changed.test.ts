@@ -1,8 +1,8 @@
 /** A step is of one moment: tensors that are overwritten while they are saved. */
 import { init, tensor } from "@opt/core";
 import { expect, it } from "vitest";
+import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { loadCheckpoint } from "../operations";
-import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { localCommunicators } from "./ranks/communicator";
 import { type SaveOptions, saveCheckpoint } from "./save";
 

@@ -1,12 +1,12 @@
 /** A disk that rejects a call: the save says so, the latest step is whole, and older ones are as they were. */
 import { triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FaultyFileSystem } from "../../testing/disks/faulty-file-system";
+import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
+import { sampleTensors } from "../../testing/fixtures";
 import { loadCheckpoint } from "../operations";
 import { mergeCheckpoint } from "../read/merge";
 import { verifyCheckpoint } from "../read/verify";
-import { FaultyFileSystem } from "../testing/disks/faulty-file-system";
-import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { sampleTensors } from "../testing/fixtures";
 import { saveCheckpoint } from "./save";
 
 const RUN = "/runs/a";

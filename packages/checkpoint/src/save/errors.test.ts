@@ -1,9 +1,9 @@
 /** What a save rejects before it writes, and what it takes. */
 import { describe, expect, it } from "vitest";
+import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { readManifest } from "../format/manifest";
 import { listSteps } from "../format/steps";
 import type { Layout } from "../layout/layout";
-import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { singleProcess } from "./ranks/communicator";
 import { type CheckpointContents, type SaveOptions, saveCheckpoint } from "./save";
 

@@ -1,6 +1,6 @@
 import { describe, it } from "vitest";
-import { scratchFolder } from "../testing/fixtures";
-import { killOneProcess, killRanks } from "../testing/programs/kill-loop";
+import { scratchFolder } from "../../testing/fixtures";
+import { killOneProcess, killRanks } from "../../testing/programs/kill-loop";
 
 const folder = scratchFolder();
 

@@ -1,9 +1,9 @@
 // Saves into a store that renames nothing: the manifest, put last, is the commit.
 import { expect, it } from "vitest";
+import { sampleTensors } from "../../testing/fixtures";
 import { loadCheckpoint } from "../operations";
 import { memoryFileSystem } from "../stores/memory";
 import { fail, objectFileSystem } from "../stores/objects";
-import { sampleTensors } from "../testing/fixtures";
 import { saveCheckpoint } from "./save";
 import { cleanCheckpoints } from "./step/clean";
 import { newAttempt } from "./step/owner";

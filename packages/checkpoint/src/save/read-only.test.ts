@@ -2,9 +2,9 @@
 import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { expectCode } from "../../testing/expect-code";
+import { sampleTensors, scratchFolder } from "../../testing/fixtures";
 import { loadCheckpoint } from "../operations";
-import { expectCode } from "../testing/expect-code";
-import { sampleTensors, scratchFolder } from "../testing/fixtures";
 import { singleProcess } from "./ranks/communicator";
 import { saveCheckpoint } from "./save";
 

@@ -1,14 +1,14 @@
 import { hostBytes, Tensor, tensor } from "@opt/core";
 import { beforeEach, describe, expect, it } from "vitest";
+import { FaultyFileSystem } from "../../testing/disks/faulty-file-system";
+import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
+import { randomBytes, sampleTensors, scratchFolder } from "../../testing/fixtures";
+import { saveOnRanks } from "../../testing/save-on-ranks";
 import { readManifest } from "../format/manifest";
 import type { Layout } from "../layout/layout";
 import { loadCheckpoint } from "../operations";
 import { verifyCheckpoint } from "../read/verify";
 import type { OpenMode } from "../stores/file-system";
-import { FaultyFileSystem } from "../testing/disks/faulty-file-system";
-import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { randomBytes, sampleTensors, scratchFolder } from "../testing/fixtures";
-import { saveOnRanks } from "../testing/save-on-ranks";
 import { singleProcess } from "./ranks/communicator";
 import { type CheckpointContents, type SaveOptions, saveCheckpoint } from "./save";
 

@@ -1,5 +1,8 @@
 /** What every store holds after saves: a disk, one that renames nothing, and buckets with conditional puts and without. */
 import { describe, expect, it } from "vitest";
+import { expectCode } from "../../testing/expect-code";
+import { sampleTensors, scratchFolder } from "../../testing/fixtures";
+import { s3TestServer } from "../../testing/s3/s3-server";
 import { loadCheckpoint } from "../operations";
 import { localFileSystem } from "../platform/local";
 import { diffCheckpoints } from "../read/diff";
@@ -8,9 +11,6 @@ import { reshardCheckpoint } from "../read/reshard";
 import { verifyCheckpoint } from "../read/verify";
 import type { FileSystem } from "../stores/file-system";
 import { memoryFileSystem } from "../stores/memory";
-import { expectCode } from "../testing/expect-code";
-import { sampleTensors, scratchFolder } from "../testing/fixtures";
-import { s3TestServer } from "../testing/s3/s3-server";
 import { localCommunicators } from "./ranks/communicator";
 import { saveCheckpoint } from "./save";
 

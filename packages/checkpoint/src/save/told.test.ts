@@ -1,11 +1,11 @@
 /** What a save tells whoever waits for it: when tensors may be changed, how far it is, what could not be tidied up, how it ended. */
 import { describe, expect, it, vi } from "vitest";
+import { FaultyFileSystem } from "../../testing/disks/faulty-file-system";
+import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
+import { sampleTensors } from "../../testing/fixtures";
 import { readManifest } from "../format/manifest";
 import { verifyCheckpoint } from "../read/verify";
 import { memoryFileSystem } from "../stores/memory";
-import { FaultyFileSystem } from "../testing/disks/faulty-file-system";
-import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { sampleTensors } from "../testing/fixtures";
 import { localCommunicators, singleProcess } from "./ranks/communicator";
 import { saveCheckpoint } from "./save";
 

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
+import { expectCode } from "../../testing/expect-code";
+import { sampleTensors } from "../../testing/fixtures";
 import { loadCheckpoint } from "../operations";
 import { inspectCheckpoint } from "../read/inspect";
 import { checkpointBlob } from "../read/merge";
 import { saveCheckpoint } from "../save/save";
-import { expectCode } from "../testing/expect-code";
-import { sampleTensors } from "../testing/fixtures";
 import { blobFileSystem } from "./blob";
 import { memoryFileSystem } from "./memory";
 

@@ -3,14 +3,14 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { expectCode } from "../../testing/expect-code";
+import { sampleTensors, scratchFolder } from "../../testing/fixtures";
+import { shortWaits } from "../../testing/short-waits";
 import { loadCheckpoint } from "../operations";
 import { inspectCheckpoint } from "../read/inspect";
 import { mergeCheckpoint } from "../read/merge";
 import { verifyCheckpoint } from "../read/verify";
 import { saveCheckpoint } from "../save/save";
-import { expectCode } from "../testing/expect-code";
-import { sampleTensors, scratchFolder } from "../testing/fixtures";
-import { shortWaits } from "../testing/short-waits";
 import { httpFileSystem } from "./http";
 
 const folder = scratchFolder();

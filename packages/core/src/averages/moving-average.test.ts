@@ -1,11 +1,11 @@
 import { expectCode, seededArray } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { Momentum } from "../../testing/momentum";
 import { compile } from "../compile/compile";
 import { parameter, tensor } from "../create";
 import { init } from "../device/registry";
 import { tidy } from "../device/scope";
 import { fma64 } from "../rule/fma";
-import { Momentum } from "../testing/momentum";
 import { ExponentialMovingAverage, type MovingAverageState } from "./moving-average";
 
 const device = await init("js");

@@ -1,5 +1,6 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it, vi } from "vitest";
+import { FakeDevice } from "../../testing/fake-backend";
 import { afterEachRun, inEachRun } from "../device/host-code";
 import {
   type CompileOptions,
@@ -21,7 +22,6 @@ import {
   tidy,
   zeros,
 } from "../index";
-import { FakeDevice } from "../testing/fake-backend";
 
 await init("js"); // loads the passes
 

@@ -1,5 +1,8 @@
 // Programs around compiled functions: each call equals the function, word for word.
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../testing/fake-backend";
+import { Momentum } from "../../testing/momentum";
+import { type Parts, parts, train } from "../../testing/regression";
 import {
   type CompileOptions,
   clipGradNorm,
@@ -17,9 +20,6 @@ import {
   zeros,
 } from "../index";
 import { StepLR } from "../schedules";
-import { FakeDevice } from "../testing/fake-backend";
-import { Momentum } from "../testing/momentum";
-import { type Parts, parts, train } from "../testing/regression";
 
 await init("js"); // loads the passes
 

@@ -1,8 +1,8 @@
 // What a later call meets that the first one did not.
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
+import { FakeDevice } from "../../testing/fake-backend";
 import { compile, Generator, init, manualSeed, onGradient, parameter, tensor, zeros } from "../index";
-import { FakeDevice } from "../testing/fake-backend";
 
 await init("js"); // loads the passes
 

@@ -2,12 +2,12 @@
 import { setImmediate } from "node:timers/promises";
 import { expectCode } from "@opt/testkit";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { FakeDevice } from "../../testing/fake-backend";
+import { Momentum } from "../../testing/momentum";
 import type { Backend } from "../backend/backend";
 import type { Memory } from "../backend/memory";
 import { compile, OptError, parameter, type Tensor, tensor, tidy, traceAllocations, zeros } from "../index";
 import { openJsBackend } from "../js/backend";
-import { FakeDevice } from "../testing/fake-backend";
-import { Momentum } from "../testing/momentum";
 import { Device } from "./device";
 import { Registry } from "./registry";
 

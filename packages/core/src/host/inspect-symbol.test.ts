@@ -1,10 +1,10 @@
 import { inspect } from "node:util";
 import { expect, it } from "vitest";
+import { Momentum } from "../../testing/momentum";
 import { compile } from "../compile/compile";
 import { parameter, tensor } from "../create";
 import { l2 } from "../optimizer/gradients/regularizer";
 import { StepLR } from "../schedules";
-import { Momentum } from "../testing/momentum";
 import { Generator } from "../values/generator";
 
 it("the console shows what was asked for, not what is behind it", () => {

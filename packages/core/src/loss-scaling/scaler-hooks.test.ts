@@ -1,10 +1,10 @@
 /** GradScaler's steps with hooks: what these find is what they would without a scaler. */
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
+import { Momentum } from "../../testing/momentum";
 import { compile } from "../compile/compile";
 import { parameter, tensor } from "../create";
 import { clipGradNorm, clipGradValue } from "../optimizer/gradients/clip";
-import { Momentum } from "../testing/momentum";
 import type { DType } from "../values/dtype";
 import { GradScaler } from "./scaler";
 

@@ -1,13 +1,13 @@
 // GradScaler's order of calls, states and errors; its numbers stand against PyTorch's in e2e/goldens.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../testing/fake-backend";
+import { Momentum } from "../../testing/momentum";
 import { compile } from "../compile/compile";
 import { parameter, tensor } from "../create";
 import { tidy } from "../device/scope";
 import type { OptimizerState } from "../optimizer/state/state-dict";
 import type { Tensor } from "../tensor/tensor";
-import { FakeDevice } from "../testing/fake-backend";
-import { Momentum } from "../testing/momentum";
 import type { DType } from "../values/dtype";
 import { GradScaler } from "./scaler";
 

@@ -2,6 +2,7 @@
 import { inspect } from "node:util";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { Momentum } from "../../testing/momentum";
 import {
   clipGradNorm,
   clipGradValue,
@@ -30,7 +31,6 @@ import {
   where,
   zeros,
 } from "..";
-import { Momentum } from "../testing/momentum";
 
 const PARTS = [
   [3, 4],

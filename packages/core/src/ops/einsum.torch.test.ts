@@ -1,6 +1,7 @@
 // einsum against PyTorch.
+
+import { input, judge, random, table } from "../../testing/torch-table";
 import * as F from "../functions";
-import { input, judge, random, table } from "../testing/torch-table";
 
 const { calls, add } = table();
 const trained = { requiresGrad: true };
@@ -167,4 +168,4 @@ for (let i = 0; i < 200; i++) {
     i % 4 === 0,
   );
 }
-await judge(new URL("../testing/goldens/einsum.json", import.meta.url), calls);
+await judge(new URL("../../testing/goldens/einsum.json", import.meta.url), calls);

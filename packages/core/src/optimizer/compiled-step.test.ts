@@ -1,12 +1,12 @@
 // Steps in compiled functions: what they follow, when they are traced again, and what they reject.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../testing/fake-backend";
+import { Momentum } from "../../testing/momentum";
 import { compile } from "../compile/compile";
 import { parameter, tensor } from "../create";
 import { StepLR } from "../schedules";
 import type { Tensor } from "../tensor/tensor";
-import { FakeDevice } from "../testing/fake-backend";
-import { Momentum } from "../testing/momentum";
 import { l2 } from "./gradients/regularizer";
 
 interface Mixed {

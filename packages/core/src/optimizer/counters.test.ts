@@ -1,12 +1,12 @@
 // Rules of one's own, and the counters that their scalars come from.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { type Descent, descent, descentBy } from "../../testing/descent";
+import { FakeDevice } from "../../testing/fake-backend";
+import { f64, first, ones } from "../../testing/single";
 import { compile } from "../compile/compile";
 import { parameter } from "../create";
 import type { Tensor } from "../tensor/tensor";
-import { type Descent, descent, descentBy } from "../testing/descent";
-import { FakeDevice } from "../testing/fake-backend";
-import { f64, first, ones } from "../testing/single";
 import type { BaseOptions, Counters } from "./algorithm";
 
 describe("rules", () => {

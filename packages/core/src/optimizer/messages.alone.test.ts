@@ -1,8 +1,8 @@
 // Errors say what was given, and what helps.
 import { expect, it } from "vitest";
+import { Momentum } from "../../testing/momentum";
 import { parameter } from "../create";
 import { StepLR } from "../schedules";
-import { Momentum } from "../testing/momentum";
 
 const optimizer = (options = {}) => new Momentum([parameter([1])], options);
 const loosely = (given: unknown) => given as never;

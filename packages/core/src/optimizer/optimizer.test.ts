@@ -1,12 +1,12 @@
 import { inspect } from "node:util";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { descent, descentBy } from "../../testing/descent";
+import { FakeDevice } from "../../testing/fake-backend";
+import { Momentum } from "../../testing/momentum";
 import { parameter, tensor, zeros } from "../create";
 import type { ErrorCode } from "../errors/errors";
 import type { Tensor } from "../tensor/tensor";
-import { descent, descentBy } from "../testing/descent";
-import { FakeDevice } from "../testing/fake-backend";
-import { Momentum } from "../testing/momentum";
 import { l2 } from "./gradients/regularizer";
 
 const values = (x: Tensor) => [...x.dataSync()];

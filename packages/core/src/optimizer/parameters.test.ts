@@ -1,10 +1,10 @@
 // What JavaScript would let through in silence: iterators that are used up, options in another place or under another name.
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
+import { Momentum, type MomentumOptions } from "../../testing/momentum";
 import { parameter, tensor } from "../create";
 import { OptError } from "../errors/errors";
 import type { Tensor } from "../tensor/tensor";
-import { Momentum, type MomentumOptions } from "../testing/momentum";
 import { clipGradNorm, clipGradNormEach, clipGradValue } from "./gradients/clip";
 
 function* parameters(): Generator<Tensor> {

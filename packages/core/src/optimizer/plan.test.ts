@@ -1,13 +1,13 @@
 // Which parameters a step moves, together with which others, and by which numbers.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it, vi } from "vitest";
+import { descent, descentBy } from "../../testing/descent";
+import { FakeDevice } from "../../testing/fake-backend";
+import { Momentum } from "../../testing/momentum";
+import { f64, first, ones } from "../../testing/single";
 import { parameter, tensor } from "../create";
 import type { ErrorCode } from "../errors/errors";
 import type { Tensor } from "../tensor/tensor";
-import { descent, descentBy } from "../testing/descent";
-import { FakeDevice } from "../testing/fake-backend";
-import { Momentum } from "../testing/momentum";
-import { f64, first, ones } from "../testing/single";
 import { l1, l2 } from "./gradients/regularizer";
 
 describe("a step moves", () => {

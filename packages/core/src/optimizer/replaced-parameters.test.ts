@@ -1,10 +1,10 @@
 // Groups whose parameters somebody changed by hand: their state and launches are not those of the new ones.
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
+import { Momentum } from "../../testing/momentum";
 import { compile } from "../compile/compile";
 import { parameter } from "../create";
 import type { Tensor } from "../tensor/tensor";
-import { Momentum } from "../testing/momentum";
 
 it.each<[string, (groups: Momentum["groups"][number][], params: Tensor[]) => void]>([
   ["a group that others came before is left out", (groups) => groups.shift()],

@@ -1,5 +1,6 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../testing/fake-backend";
 import { compile } from "../compile/compile";
 import { parameter, tensor, zeros } from "../create";
 import { init } from "../device/registry";
@@ -10,7 +11,6 @@ import { rowSparse } from "../rows/row-sparse";
 import { defineRule, type Rule, type RuleDefinition } from "../rule/rule";
 import { add, fma, mul } from "../rule/symbols";
 import type { Tensor } from "../tensor/tensor";
-import { FakeDevice } from "../testing/fake-backend";
 import type { Algorithm, BaseOptions } from "./algorithm";
 import { clipGradNorm } from "./gradients/clip";
 import { l2 } from "./gradients/regularizer";

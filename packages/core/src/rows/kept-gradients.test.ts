@@ -1,13 +1,13 @@
 // Row-sparse gradients that stay from step to step, and what is done to them between: as dense ones.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../testing/fake-backend";
+import { Momentum } from "../../testing/momentum";
 import { compile } from "../compile/compile";
 import { parameter, tensor } from "../create";
 import { tidy } from "../device/scope";
 import { clipGradNorm, clipGradValue } from "../optimizer/gradients/clip";
 import type { Tensor } from "../tensor/tensor";
-import { FakeDevice } from "../testing/fake-backend";
-import { Momentum } from "../testing/momentum";
 import { gatherSparse } from "./gather-sparse";
 import { rowSparse } from "./row-sparse";
 

@@ -1,5 +1,7 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../testing/fake-backend";
+import { Momentum } from "../../testing/momentum";
 import { compile } from "../compile/compile";
 import { parameter, randn, tensor } from "../create";
 import type { Device } from "../device/device";
@@ -10,8 +12,6 @@ import { clipGradNorm, clipGradValue } from "../optimizer/gradients/clip";
 import { l2 } from "../optimizer/gradients/regularizer";
 import { functional } from "../stepping/functional";
 import type { Tensor } from "../tensor/tensor";
-import { FakeDevice } from "../testing/fake-backend";
-import { Momentum } from "../testing/momentum";
 import { Generator } from "../values/generator";
 import { gatherSparse } from "./gather-sparse";
 import { type RowSparse, rowSparse } from "./row-sparse";

@@ -1,10 +1,10 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../testing/fake-backend";
 import { parameter, tensor } from "../create";
 import { tidy } from "../device/scope";
 import { grad } from "../engine";
 import { gather } from "../ops";
-import { FakeDevice } from "../testing/fake-backend";
 import { gatherSparse } from "./gather-sparse";
 import { RowSparse, rowSparse } from "./row-sparse";
 

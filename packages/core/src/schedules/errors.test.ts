@@ -1,8 +1,8 @@
 // Options that JavaScript would let through: misspelt, out of range, of another kind, or in another place.
 import { describe, expect, it } from "vitest";
+import { make } from "../../testing/schedules/make";
 import { type ErrorCode, OptError } from "../errors/errors";
 import * as schedules from "./index";
-import { make } from "./testing/make";
 
 const { ChainedScheduler, ExponentialLR, LambdaLR, OneCycleLR, ReduceLROnPlateau, StepLR } = schedules;
 

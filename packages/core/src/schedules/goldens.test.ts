@@ -1,8 +1,8 @@
 // Learning rates of PyTorch 2.13 from the base lr 1; of what PyTorch lacks, of PaddlePaddle's documented formulas, worked out by hand.
 import { describe, expect, it } from "vitest";
+import { make } from "../../testing/schedules/make";
 import type { LRScheduler, ScheduledOptimizer } from "./index";
 import * as schedules from "./index";
-import { make } from "./testing/make";
 
 const E95 = [1, 0.95, 0.9025, 0.857375, 0.81450625, 0.7737809374999998, 0.7350918906249998, 0.6983372960937497];
 const E90 = [1, 0.9, 0.81, 0.729, 0.6561, 0.59049, 0.531441, 0.4782969, 0.43046721, 0.387420489];

@@ -3,8 +3,8 @@ import { execFileSync } from "node:child_process";
 import { torchPython, withoutTorch } from "@opt/testkit";
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
+import { make } from "../../testing/schedules/make";
 import type { LRScheduler, ScheduledOptimizer } from "./index";
-import { make } from "./testing/make";
 
 const STEPS = 1000;
 const CASES = 20;

@@ -1,7 +1,7 @@
 // Schedules that drive a real optimizer, to wherever rounding or several groups may lead it.
 import { describe, expect, it } from "vitest";
+import { Momentum } from "../../testing/momentum";
 import { parameter, tensor } from "../create";
-import { Momentum } from "../testing/momentum";
 import { ConstantLR, CyclicLR, LinearLR, LinearWarmupLR, OneCycleLR, StepLR } from "./index";
 
 const f64 = (value = 0) => parameter([value], { dtype: "f64" });

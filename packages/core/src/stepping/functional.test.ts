@@ -2,6 +2,8 @@
 
 import { expectCode, gradCheck } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../testing/fake-backend";
+import { Momentum } from "../../testing/momentum";
 import { compile } from "../compile/compile";
 import { parameter, tensor, zeros } from "../create";
 import { tidy } from "../device/scope";
@@ -14,8 +16,6 @@ import type { Expression } from "../rule/expression";
 import { defineRule } from "../rule/rule";
 import { noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
-import { FakeDevice } from "../testing/fake-backend";
-import { Momentum } from "../testing/momentum";
 import { functional } from "./functional";
 
 interface DecayedOptions extends BaseOptions {

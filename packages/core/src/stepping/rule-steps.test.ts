@@ -1,13 +1,13 @@
 // Steps as rules and scalars: computed element by element by anybody, they have the bits of the class.
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
+import { Momentum, type MomentumOptions } from "../../testing/momentum";
 import { parameter, tensor } from "../create";
 import type { Counters, GroupOptions } from "../optimizer/algorithm";
 import { l1 } from "../optimizer/gradients/regularizer";
 import type { OptimizerClass } from "../optimizer/optimizer-class";
 import { StagedOptimizer } from "../optimizer/staged";
 import { interpret } from "../rule/interpret";
-import { Momentum, type MomentumOptions } from "../testing/momentum";
 import { ruleSteps } from "./rule-steps";
 
 const OPTIONS: (Partial<MomentumOptions> & GroupOptions)[] = [

@@ -1,12 +1,12 @@
 // What `stepArrays` rejects before anything changes; its bits on every device stand in e2e/goldens.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../testing/fake-backend";
+import { Momentum } from "../../testing/momentum";
 import { compile } from "../compile/compile";
 import { parameter } from "../create";
 import { init } from "../device/registry";
 import type { ErrorCode } from "../errors/errors";
-import { FakeDevice } from "../testing/fake-backend";
-import { Momentum } from "../testing/momentum";
 import { type FloatArray, type PerParameter, stepArrays } from "./step-arrays";
 
 const js = await init("js");

@@ -1,14 +1,14 @@
 // Whatever is done with a tensor after dispose is rejected by code.
 import { DIFFERENTIABLE_OPS, expectCode, inputsOf } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../testing/fake-backend";
+import { Momentum } from "../../testing/momentum";
 import { parameter, tensor, zeros } from "../create";
 import { concat, crossEntropyRows } from "../ops";
 import { applyRule } from "../ops/apply-rule";
 import { clipGradNorm, clipGradValue } from "../optimizer/gradients/clip";
 import { defineRule } from "../rule/rule";
 import { add } from "../rule/symbols";
-import { FakeDevice } from "../testing/fake-backend";
-import { Momentum } from "../testing/momentum";
 import type { Tensor } from "./tensor";
 
 function disposed(shape: readonly number[] = [2, 2]): Tensor {

@@ -1,8 +1,8 @@
 import { inspect } from "node:util";
 import { expect, it, vi } from "vitest";
+import { FakeDevice } from "../../testing/fake-backend";
 import { compile } from "../compile/compile";
 import { tensor, zeros } from "../create";
-import { FakeDevice } from "../testing/fake-backend";
 
 it.each<[string, () => unknown, string]>([
   ["a vector", () => tensor([1, 2.5]), "Tensor f32 [2] on js [1.0000, 2.5000]"],

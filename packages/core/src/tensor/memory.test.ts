@@ -1,11 +1,11 @@
 // What is made is given back: live memory returns to its start.
 import { DIFFERENTIABLE_OPS, expectCode, inputsOf } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../testing/fake-backend";
+import { Momentum } from "../../testing/momentum";
 import { parameter, tensor, zeros } from "../create";
 import { keep, tidy } from "../device/scope";
 import { clipGradNorm } from "../optimizer/gradients/clip";
-import { FakeDevice } from "../testing/fake-backend";
-import { Momentum } from "../testing/momentum";
 import { noGrad } from "./tape";
 import type { Tensor } from "./tensor";
 

@@ -1,10 +1,10 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../testing/fake-backend";
 import { parameter, tensor, zeros } from "../create";
 import type { ErrorCode } from "../errors/errors";
 import { max, maximum, min, minimum } from "../functions";
 import { concat } from "../ops";
-import { FakeDevice } from "../testing/fake-backend";
 import type { Tensor } from "./tensor";
 
 describe("views", () => {

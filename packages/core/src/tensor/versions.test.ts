@@ -1,13 +1,13 @@
 // Whatever overwrites a tensor between forward and backward is rejected where a gradient needs the old elements, through every view.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../testing/fake-backend";
+import { Momentum } from "../../testing/momentum";
 import { compile } from "../compile/compile";
 import { parameter, tensor, zeros } from "../create";
 import { tidy } from "../device/scope";
 import { concat, conv2d, fusedAttention, gather, layerNorm, maxPool2d } from "../ops";
 import { clipGradNorm, clipGradNormEach, clipGradValue } from "../optimizer/gradients/clip";
-import { FakeDevice } from "../testing/fake-backend";
-import { Momentum } from "../testing/momentum";
 import { noGrad } from "./tape";
 import type { Tensor } from "./tensor";
 

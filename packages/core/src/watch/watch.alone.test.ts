@@ -1,6 +1,7 @@
 /** What is seen of launches while they run: times, and numbers that are not finite. */
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { Momentum } from "../../testing/momentum";
 import {
   compile,
   detectAnomaly,
@@ -15,7 +16,6 @@ import {
   tidy,
 } from "../index";
 import { openJsBackend } from "../js/backend";
-import { Momentum } from "../testing/momentum";
 
 function training() {
   const w = parameter([

@@ -16,7 +16,7 @@ interface Goldens {
   }[];
 }
 
-const folder = new URL("testing/", import.meta.url);
+const folder = new URL("../testing/", import.meta.url);
 const goldens: Goldens = JSON.parse(readFileSync(new URL("sparse-adam.json", folder), "utf8"));
 
 const value = (i: number) => ((i * i * 17 + i * 31) % 257) / 64 - 2;

@@ -96,7 +96,7 @@ async function expectRun(run: Run): Promise<void> {
   expect([memory!.func_evals, memory!.n_iter]).toEqual([run.evaluations, run.iterations]);
 }
 
-const stored: Run[] = JSON.parse(readFileSync(new URL("testing/runs.json", import.meta.url), "utf8"));
+const stored: Run[] = JSON.parse(readFileSync(new URL("../testing/runs.json", import.meta.url), "utf8"));
 it.each(stored)("PyTorch's steps: $objective $options", expectRun);
 
 describe.skipIf(torchPython === undefined)(`PyTorch itself${withoutTorch}`, () => {
@@ -114,7 +114,7 @@ describe.skipIf(torchPython === undefined)(`PyTorch itself${withoutTorch}`, () =
     return { objective: i % 2 ? "waves" : "rosenbrock", start, options };
   });
   it("takes the same steps from random starts", async () => {
-    const script = new URL("testing/runs.py", import.meta.url).pathname;
+    const script = new URL("../testing/runs.py", import.meta.url).pathname;
     const answer = execFileSync(torchPython!, [script], { input: JSON.stringify([...stored, ...cases]) });
     for (const run of JSON.parse(String(answer)) as Run[]) await expectRun(run);
   });

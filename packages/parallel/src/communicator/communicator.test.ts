@@ -5,7 +5,7 @@ import { triesAll } from "@opt/testkit";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { connect } from "../engine/connect";
 import "../index";
-import { checkCollectives } from "../testing/collectives";
+import { checkCollectives } from "../../testing/collectives";
 import type { Communicator } from "./communicator";
 
 describe.each(triesAll ? [1, 2, 3, 4] : [1, 3, 4])("%d ranks", (size) => {

@@ -1,6 +1,6 @@
 /** What one rank means and another does not is rejected by name on every rank, before it goes on. */
 import { expect, it } from "vitest";
-import { runJob } from "../testing/job";
+import { runJob } from "../../testing/job";
 import { difference, type Heading, written } from "./heading";
 
 const IMPORTS = `import { allReduceByEngine } from "${new URL("reduce.ts", import.meta.url).href}";`;

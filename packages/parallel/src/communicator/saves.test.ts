@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { runJob } from "../testing/job";
+import { runJob } from "../../testing/job";
 
 const at = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
 const imports = `import { loadCheckpoint, saveCheckpoint } from ${at("../../../checkpoint/src/index.ts")};`;

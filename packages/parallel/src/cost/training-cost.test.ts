@@ -1,7 +1,7 @@
 /** The model's figures are those that communicators count, and the guide's. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { runJob } from "../testing/job";
+import { runJob } from "../../testing/job";
 import { trainingCost } from "./training-cost";
 
 /** Together more than what travels whole. */

@@ -3,14 +3,14 @@ import { parameter, type Tensor, tensor, viewAsComplex } from "@opt/core";
 import { Linear } from "@opt/nn";
 import { triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { checkTraining } from "../../testing/check-training";
+import { jobOf } from "../../testing/job";
+import type { Run } from "../../testing/training";
 import { connect } from "../engine/connect";
-import { checkTraining } from "../testing/check-training";
-import { jobOf } from "../testing/job";
-import type { Run } from "../testing/training";
 import "../index";
 import { DataParallel } from "./data-parallel";
 
-const IMPORTS = `import { trainOnRanks, makeNet } from "${new URL("../testing/training.ts", import.meta.url).href}";
+const IMPORTS = `import { trainOnRanks, makeNet } from "${new URL("../../testing/training.ts", import.meta.url).href}";
 import { DataParallel } from "${new URL("data-parallel.ts", import.meta.url).href}";
 import { BatchNorm1d, Embedding, Linear } from "${new URL("../../../nn/src/index.ts", import.meta.url).href}";`;
 

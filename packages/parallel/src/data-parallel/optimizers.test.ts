@@ -1,9 +1,9 @@
 /** Every optimizer, on 2 ranks, whole and divided, beside one process that takes the same batches: every bit. */
 import { it } from "vitest";
-import { checkTraining } from "../testing/check-training";
-import { ALGORITHMS, type Run } from "../testing/training";
+import { checkTraining } from "../../testing/check-training";
+import { ALGORITHMS, type Run } from "../../testing/training";
 
-const IMPORTS = `import { trainOnRanks } from "${new URL("../testing/training.ts", import.meta.url).href}";`;
+const IMPORTS = `import { trainOnRanks } from "${new URL("../../testing/training.ts", import.meta.url).href}";`;
 const NAMES = Object.keys(ALGORITHMS) as Run["algorithm"][];
 
 const whole = NAMES.map((algorithm): Run => ({ algorithm, device: "cpu", steps: 6, clip: { norm: 0.5 } }));

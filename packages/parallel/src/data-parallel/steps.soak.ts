@@ -1,6 +1,6 @@
 /** 10,000 steps of 4 ranks: none waits for another forever, and no rank's memory grows. */
 import { expect, it } from "vitest";
-import { runJob } from "../testing/job";
+import { runJob } from "../../testing/job";
 
 const IMPORTS = `import { DataParallel } from "${new URL("data-parallel.ts", import.meta.url).href}";
 import { AdamW } from "${new URL("../../../optimizers/adam-amsgrad/src/index.ts", import.meta.url).href}";

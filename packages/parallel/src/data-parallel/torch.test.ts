@@ -7,9 +7,9 @@ import { fileURLToPath } from "node:url";
 import { Generator, randn } from "@opt/core";
 import { torchPython, withoutTorch } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { runJob } from "../testing/job";
+import { runJob } from "../../testing/job";
 
-const DDP = fileURLToPath(new URL("../testing/ddp.py", import.meta.url));
+const DDP = fileURLToPath(new URL("../../testing/ddp.py", import.meta.url));
 
 interface Ranked {
   readonly reduced: number[];

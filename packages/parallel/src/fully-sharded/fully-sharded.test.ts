@@ -10,13 +10,13 @@ import { triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { connect } from "../engine/connect";
 import "../index";
-import { checkTraining } from "../testing/check-training";
-import { jobOf, runJob } from "../testing/job";
-import { bitsOf, makeNet, optimizerOf, type Run, Tied } from "../testing/training";
+import { checkTraining } from "../../testing/check-training";
+import { jobOf, runJob } from "../../testing/job";
+import { bitsOf, makeNet, optimizerOf, type Run, Tied } from "../../testing/training";
 import { FullyShardedDataParallel } from "./fully-sharded";
 
 const source = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
-const IMPORTS = `import { bitsOf, makeNet, optimizerOf, Tied, trainOnRanks } from ${source("../testing/training.ts")};
+const IMPORTS = `import { bitsOf, makeNet, optimizerOf, Tied, trainOnRanks } from ${source("../../testing/training.ts")};
 import { FullyShardedDataParallel } from ${source("fully-sharded.ts")};
 import { ColumnParallelLinear } from ${source("../tensor-parallel/layers.ts")};
 import { layoutOf } from ${source("../tensor-parallel/layout-of.ts")};

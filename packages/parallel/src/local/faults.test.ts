@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { bundled, optRun } from "@opt/testkit/bundled";
 import { describe, expect, it } from "vitest";
-import { type Launcher, localLauncher, runJob } from "../testing/job";
+import { type Launcher, localLauncher, runJob } from "../../testing/job";
 import { tooMany } from "./launcher";
 import { prefixLines } from "./lines";
 

@@ -1,7 +1,7 @@
 /** Who is a rank under opt-run: the process that it started, and neither its threads nor what it starts; and which cores it takes. */
 import { availableParallelism } from "node:os";
 import { expect, it, vi } from "vitest";
-import { runJob } from "../testing/job";
+import { runJob } from "../../testing/job";
 
 it.each(["before", "after"])("threads and children %s connect are no ranks", async (when) => {
   const attempt = `await connect().catch(({ code, message }) => ({ code, message, close() {} }))`;

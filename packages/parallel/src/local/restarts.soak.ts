@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { type Launcher, localLauncher, runJob } from "../testing/job";
+import { type Launcher, localLauncher, runJob } from "../../testing/job";
 
 const KILLS = Number(process.env.KILLS ?? 100);
 const RANKS = 3;
@@ -14,7 +14,7 @@ const RANKS = 3;
 const STEPS = 8 * KILLS;
 const source = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
 const IMPORTS = `import { appendFileSync, existsSync, readFileSync } from "node:fs";
-import { bitsOf, makeNet, optimizerOf } from ${source("../testing/training.ts")};
+import { bitsOf, makeNet, optimizerOf } from ${source("../../testing/training.ts")};
 import { DataParallel } from ${source("../data-parallel/data-parallel.ts")};
 import { loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from ${source("../../../checkpoint/src/index.ts")};`;
 

@@ -20,14 +20,14 @@ import { Muon } from "@opt/muon";
 import type { Module } from "@opt/nn";
 import { triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { checkTraining } from "../../testing/check-training";
+import { jobOf, runJob } from "../../testing/job";
+import { bitsOf, makeNet, optimizerOf, type Run } from "../../testing/training";
 import { connect } from "../engine/connect";
-import { checkTraining } from "../testing/check-training";
-import { jobOf, runJob } from "../testing/job";
-import { bitsOf, makeNet, optimizerOf, type Run } from "../testing/training";
 import { ShardedOptimizer } from "./sharded-optimizer";
 import "../index";
 
-const IMPORTS = `import { bitsOf, makeNet, optimizerOf, shardedOf, trainOnRanks } from "${new URL("../testing/training.ts", import.meta.url).href}";
+const IMPORTS = `import { bitsOf, makeNet, optimizerOf, shardedOf, trainOnRanks } from "${new URL("../../testing/training.ts", import.meta.url).href}";
 import { ShardedOptimizer } from "${new URL("sharded-optimizer.ts", import.meta.url).href}";
 import { loadCheckpoint, optimizerState, saveCheckpoint } from "${new URL("../../../checkpoint/src/index.ts", import.meta.url).href}";
 import { AdamW } from "${new URL("../../../optimizers/adam-amsgrad/src/index.ts", import.meta.url).href}";

@@ -3,11 +3,11 @@ import { tensor } from "@opt/core";
 import { Sequential } from "@opt/nn";
 import { triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { runJob } from "../../testing/job";
 import { Communicator } from "../communicator/communicator";
 import { Group } from "../communicator/group";
 import type { Engine } from "../engine/engine";
 import { ColumnParallelLinear, connect, layoutOf, mesh, ParallelEmbedding, RowParallelLinear } from "../index";
-import { runJob } from "../testing/job";
 
 const IMPORTS = `import { ColumnParallelLinear, ParallelEmbedding, RowParallelLinear } from "${new URL("layers.ts", import.meta.url).href}";
 import { Embedding, Linear } from "${new URL("../../../nn/src/index.ts", import.meta.url).href}";

@@ -8,8 +8,8 @@ import { NAdam } from "@opt/nadam";
 import { crossEntropy, Linear, type Module, type Sequential } from "@opt/nn";
 import { expectCode } from "@opt/testkit";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { type Batch, type Begun, begin, dataset, type Extras, optionsOf, ROWS, words } from "../../testing/runs";
 import { accuracy } from "../metrics/metrics";
-import { type Batch, type Begun, begin, dataset, type Extras, optionsOf, ROWS, words } from "../testing/runs";
 import type { Callback, FitState } from "./events";
 import { fit } from "./fit";
 

@@ -11,7 +11,7 @@ import { connect, DataParallel } from "@opt/parallel";
 import { expectCode } from "@opt/testkit";
 import { bundled, optRun } from "@opt/testkit/bundled";
 import { expect, it } from "vitest";
-import { begin, optionsOf, words } from "../testing/runs";
+import { begin, optionsOf, words } from "../../testing/runs";
 import { evaluate } from "./evaluate";
 import { fit } from "./fit";
 
@@ -42,7 +42,10 @@ const STEPS = 6; // of 44 rows in batches of 8
 
 it("two ranks have the words of the loop by hand, and end together", async () => {
   const folder = await mkdtemp(join(tmpdir(), "opt-ranks-"));
-  const [launcher, program] = await bundled(optRun, fileURLToPath(new URL("../testing/ranks-run.ts", import.meta.url)));
+  const [launcher, program] = await bundled(
+    optRun,
+    fileURLToPath(new URL("../../testing/ranks-run.ts", import.meta.url)),
+  );
   const run = [launcher, "-n", String(RANKS), program, folder, "cpu"];
   const { stdout, stderr } = spawnSync(process.execPath, run, { encoding: "utf8", timeout: 120_000 });
   expect(stderr).toBe("");

@@ -13,11 +13,11 @@ import { SGD } from "@opt/sgd";
 import { expectCode } from "@opt/testkit";
 import { bundled } from "@opt/testkit/bundled";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { type Batch, begin, dataset, type Extras, optionsOf, words } from "../../testing/runs";
 import { checkpoints } from "../callbacks/checkpoints";
 import { earlyStopping } from "../callbacks/early-stopping";
 import { logger } from "../callbacks/logger";
 import { accuracy } from "../metrics/metrics";
-import { type Batch, begin, dataset, type Extras, optionsOf, words } from "../testing/runs";
 import type { Callback } from "./events";
 import { fit } from "./fit";
 
@@ -263,7 +263,7 @@ it.each<[string, object]>([
 
 it("killed by the system in the middle of steps: the same words", async () => {
   const folder = await mkdtemp(join(tmpdir(), "opt-killed-"));
-  const [program] = await bundled(fileURLToPath(new URL("../testing/killed-run.ts", import.meta.url)));
+  const [program] = await bundled(fileURLToPath(new URL("../../testing/killed-run.ts", import.meta.url)));
   /** Returns the last line; kills the program when it has told step `last`. */
   const life = (name: string, last?: number) =>
     new Promise<string>((resolve) => {

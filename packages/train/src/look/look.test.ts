@@ -21,7 +21,7 @@ import {
 import { SGD } from "@opt/sgd";
 import { expectCode } from "@opt/testkit";
 import { beforeEach, describe, expect, it } from "vitest";
-import { begin, optionsOf } from "../testing/runs";
+import { begin, optionsOf } from "../../testing/runs";
 import { findLearningRate } from "./find-learning-rate";
 import { plot } from "./plot";
 import { summary } from "./summary";

@@ -8,9 +8,9 @@ import { memoryFileSystem } from "@opt/checkpoint";
 import { init } from "@opt/core";
 import { expectCode, torchPython } from "@opt/testkit";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { begin, optionsOf } from "../../testing/runs";
 import { tensorBoard } from "../callbacks/tensor-board";
 import { fit } from "../fit/fit";
-import { begin, optionsOf } from "../testing/runs";
 import { maskedCrc32c } from "./protobuf";
 import { SummaryWriter } from "./summary-writer";
 

@@ -11,13 +11,13 @@ import { init, type Tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { bundled } from "@opt/testkit/bundled";
 import { afterAll, beforeEach, expect, it } from "vitest";
+import { begin, optionsOf } from "../../testing/runs";
 import { fit } from "../fit/fit";
-import { begin, optionsOf } from "../testing/runs";
 import { start } from "./start";
 
 beforeEach(() => init("js"));
 
-const [program] = await bundled(fileURLToPath(new URL("../testing/training-worker.ts", import.meta.url)));
+const [program] = await bundled(fileURLToPath(new URL("../../testing/training-worker.ts", import.meta.url)));
 const begun = () => new Worker(program, { execArgv: [] });
 const worker = begun();
 afterAll(() => worker.terminate());

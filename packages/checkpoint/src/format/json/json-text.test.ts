@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
-import { expectCode } from "../../testing/expect-code";
+import { MemoryFileSystem } from "../../../testing/disks/memory-file-system";
+import { expectCode } from "../../../testing/expect-code";
 import { parseSafetensorsHeader, readSafetensorsHeader } from "../safetensors";
 import { encodeSafetensorsHeader } from "../safetensors-writer";
 import { openRandomAccess } from "../source";

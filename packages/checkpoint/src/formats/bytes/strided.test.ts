@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { expectCode } from "../../../testing/expect-code";
 import { strides as stridesOf } from "../../plan/runs";
-import { expectCode } from "../../testing/expect-code";
 import { memorySource, readBytes } from "./source";
 import { stridedSource } from "./strided";
 

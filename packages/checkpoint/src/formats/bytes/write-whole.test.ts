@@ -1,11 +1,11 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { FaultyFileSystem } from "../../../testing/disks/faulty-file-system";
+import { expectCode } from "../../../testing/expect-code";
+import { scratchFolder } from "../../../testing/fixtures";
 import { localFileSystem } from "../../platform/local";
 import { endAttempt, newAttempt } from "../../save/step/owner";
-import { FaultyFileSystem } from "../../testing/disks/faulty-file-system";
-import { expectCode } from "../../testing/expect-code";
-import { scratchFolder } from "../../testing/fixtures";
 import { writeFolder } from "./write-whole";
 
 const scratch = scratchFolder();

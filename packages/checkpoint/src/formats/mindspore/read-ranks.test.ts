@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { memoryFiles } from "../../../testing/disks/memory-files";
+import { expectCode } from "../../../testing/expect-code";
+import { floats, type MadeLayout, mindsporeFile, strategyFile } from "../../../testing/files/made-files";
+import { readFloats } from "../../../testing/read-tensor";
 import type { ImportOptions, TensorSource } from "../../format/source";
 import { defaultLayout } from "../../layout/layout";
-import { memoryFiles } from "../../testing/disks/memory-files";
-import { expectCode } from "../../testing/expect-code";
-import { floats, type MadeLayout, mindsporeFile, strategyFile } from "../../testing/files/made-files";
-import { readFloats } from "../../testing/read-tensor";
 import { openForeign } from "../registry";
 
 type Held = Record<string, [shape: number[], ...values: number[]]>;

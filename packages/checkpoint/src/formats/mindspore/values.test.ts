@@ -1,6 +1,6 @@
 /** MindSpore's values, field by field: what newer versions add is passed over, what does not fit is rejected. */
 import { describe, expect, it } from "vitest";
-import { floats, mindsporeFile } from "../../testing/files/made-files";
+import { floats, mindsporeFile } from "../../../testing/files/made-files";
 import { memorySource, readBytes } from "../bytes/source";
 import { readMindsporeValues } from "./values";
 

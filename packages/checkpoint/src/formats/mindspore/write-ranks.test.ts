@@ -1,11 +1,11 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { expectCode } from "../../../testing/expect-code";
+import { randomBytes, scratchFolder } from "../../../testing/fixtures";
 import { loadCheckpoint } from "../../operations";
 import { openSource } from "../../read/open";
 import { saveCheckpoint } from "../../save/save";
-import { expectCode } from "../../testing/expect-code";
-import { randomBytes, scratchFolder } from "../../testing/fixtures";
 import { convertCheckpoint } from "../convert";
 import { ranksOfJob } from "./write-ranks";
 

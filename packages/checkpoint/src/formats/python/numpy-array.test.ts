@@ -1,9 +1,9 @@
 /** Arrays and scalars as NumPy 2.4 pickles them: the stored texts are its own pickles, in base64. */
 import type { ErrorCode } from "@opt/core";
 import { describe, expect, it } from "vitest";
-import { expectCode } from "../../testing/expect-code";
-import { floats } from "../../testing/files/made-files";
-import { Call, Name, pickleOf, Tuple } from "../../testing/files/pickles";
+import { expectCode } from "../../../testing/expect-code";
+import { floats } from "../../../testing/files/made-files";
+import { Call, Name, pickleOf, Tuple } from "../../../testing/files/pickles";
 import { memorySource, readBytes } from "../bytes/source";
 import { NUMPY_GLOBALS, numpyArray, numpyScalar } from "./numpy-array";
 import { readPickleOf } from "./pickle";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { expectCode } from "../../testing/expect-code";
-import { Call, Name, pickleOf, Tuple } from "../../testing/files/pickles";
+import { expectCode } from "../../../testing/expect-code";
+import { Call, Name, pickleOf, Tuple } from "../../../testing/files/pickles";
 import { memorySource } from "../bytes/source";
 import { readPickleOf } from "./pickle";
 import { PickleCall, PickleRange, PickleTuple } from "./pickle-objects";

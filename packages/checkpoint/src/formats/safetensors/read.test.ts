@@ -1,10 +1,10 @@
 /** Folders of safetensors: what an index and the parts of a tensor may say, and what is reported. */
 import { describe, expect, it } from "vitest";
+import { memoryFiles } from "../../../testing/disks/memory-files";
+import { expectCode } from "../../../testing/expect-code";
+import { floats, safetensorsFile } from "../../../testing/files/made-files";
+import { readFloats } from "../../../testing/read-tensor";
 import type { TensorSource } from "../../format/source";
-import { memoryFiles } from "../../testing/disks/memory-files";
-import { expectCode } from "../../testing/expect-code";
-import { floats, safetensorsFile } from "../../testing/files/made-files";
-import { readFloats } from "../../testing/read-tensor";
 import { openForeign } from "../registry";
 
 type Files = Record<string, Uint8Array>;

@@ -1,12 +1,12 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { expectCode } from "../../../testing/expect-code";
+import { floats, safetensorsFile, torchTensorCall, torchZip } from "../../../testing/files/made-files";
+import { scratchFolder } from "../../../testing/fixtures";
+import { readFloats } from "../../../testing/read-tensor";
 import { openSource } from "../../read/open";
 import { saveCheckpoint } from "../../save/save";
-import { expectCode } from "../../testing/expect-code";
-import { floats, safetensorsFile, torchTensorCall, torchZip } from "../../testing/files/made-files";
-import { scratchFolder } from "../../testing/fixtures";
-import { readFloats } from "../../testing/read-tensor";
 import { convertCheckpoint } from "../convert";
 
 const scratch = scratchFolder();

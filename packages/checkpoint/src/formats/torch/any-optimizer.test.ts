@@ -1,14 +1,14 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { floats, torchTensorCall, torchZip } from "../../../testing/files/made-files";
+import { Tuple } from "../../../testing/files/pickles";
+import { scratchFolder } from "../../../testing/fixtures";
+import { readFloats } from "../../../testing/read-tensor";
 import type { TensorSource } from "../../format/source";
 import { localFileSystem } from "../../platform/local";
 import { openSource } from "../../read/open";
 import { reshardCheckpoint } from "../../read/reshard";
-import { floats, torchTensorCall, torchZip } from "../../testing/files/made-files";
-import { Tuple } from "../../testing/files/pickles";
-import { scratchFolder } from "../../testing/fixtures";
-import { readFloats } from "../../testing/read-tensor";
 import { convertCheckpoint } from "../convert";
 import { openForeign } from "../registry";
 import { writeTorch } from "./write";

@@ -1,13 +1,13 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { memoryFiles } from "../../../testing/disks/memory-files";
+import { expectCode } from "../../../testing/expect-code";
+import { floats, safetensorsFile, torchTensorCall, torchZip } from "../../../testing/files/made-files";
+import { Tuple } from "../../../testing/files/pickles";
+import { EXPECTED, torchFile } from "../../../testing/files/torch-files";
+import { readFloats } from "../../../testing/read-tensor";
 import type { Json, TensorSource } from "../../format/source";
 import { localFileSystem } from "../../platform/local";
 import { withoutTensors } from "../../read/select";
-import { memoryFiles } from "../../testing/disks/memory-files";
-import { expectCode } from "../../testing/expect-code";
-import { floats, safetensorsFile, torchTensorCall, torchZip } from "../../testing/files/made-files";
-import { Tuple } from "../../testing/files/pickles";
-import { EXPECTED, torchFile } from "../../testing/files/torch-files";
-import { readFloats } from "../../testing/read-tensor";
 import { underOurNames } from "../names/names";
 import { openForeign } from "../registry";
 

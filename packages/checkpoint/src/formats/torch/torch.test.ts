@@ -1,10 +1,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { adamState } from "../../../testing/adam-state";
+import { python, runPython, torchFile, withTorch } from "../../../testing/files/torch-files";
+import { scratchFolder } from "../../../testing/fixtures";
 import { localCommunicators, mergeCheckpoint, optimizerContents, reshardCheckpoint, saveCheckpoint } from "../../index";
-import { adamState } from "../../testing/adam-state";
-import { python, runPython, torchFile, withTorch } from "../../testing/files/torch-files";
-import { scratchFolder } from "../../testing/fixtures";
 import { convertCheckpoint } from "../convert";
 
 const scratch = scratchFolder();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { expectCode } from "../../testing/expect-code";
-import { zipOf } from "../../testing/files/zips";
+import { expectCode } from "../../../testing/expect-code";
+import { zipOf } from "../../../testing/files/zips";
 import { memorySource, readBytes } from "../bytes/source";
 import { openZip } from "./read";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { expectCode } from "../../testing/expect-code";
+import { expectCode } from "../../../testing/expect-code";
 import { memorySource, readBytes } from "../bytes/source";
 import { openZip } from "./read";
 import { zipParts } from "./write";

@@ -1,11 +1,11 @@
 import type { ErrorCode } from "@opt/core";
 import { describe, expect, it } from "vitest";
+import { MemoryFileSystem } from "../../../testing/disks/memory-file-system";
+import { expectCode } from "../../../testing/expect-code";
 import { type Best, listSteps } from "../../format/steps";
 import { loadCheckpoint } from "../../operations";
 import { mergeCheckpoint } from "../../read/merge";
 import type { FileSystem } from "../../stores/file-system";
-import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
-import { expectCode } from "../../testing/expect-code";
 import { localCommunicators } from "../ranks/communicator";
 import { saveCheckpoint } from "../save";
 import { cleanCheckpoints } from "./clean";

@@ -1,8 +1,8 @@
 /** In which order a step's folder is made, filled, named and cleared: what a crash in between leaves follows from it. */
 import { describe, expect, it } from "vitest";
+import { MemoryFileSystem } from "../../../testing/disks/memory-file-system";
 import type { Manifest } from "../../format/manifest";
 import type { FileSystem, OpenMode } from "../../stores/file-system";
-import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { newAttempt } from "./owner";
 import { StepFolder } from "./step-folder";
 

@@ -1,10 +1,10 @@
 /** Two saves of one step at the same moment, and stores whose answers get lost: one whole step is there, and each save knows whether it is its own. */
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { MemoryFileSystem } from "../../../testing/disks/memory-file-system";
+import { expectCode } from "../../../testing/expect-code";
 import { MANIFEST_FILE, type Manifest, parseManifest } from "../../format/manifest";
 import type { FileSystem } from "../../stores/file-system";
 import { memoryFileSystem } from "../../stores/memory";
-import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
-import { expectCode } from "../../testing/expect-code";
 import { endAttempt, newAttempt } from "./owner";
 import { StepFolder } from "./step-folder";
 

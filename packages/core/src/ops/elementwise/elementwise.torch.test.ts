@@ -1,7 +1,8 @@
 // Elementwise ops against PyTorch.
+
+import { ALL, FLOATS, input, judge, random, randomShape, randomShapes, table } from "../../../testing/torch-table";
 import * as F from "../../functions";
 import type { Tensor } from "../../tensor/tensor";
-import { ALL, FLOATS, input, judge, random, randomShape, randomShapes, table } from "../../testing/torch-table";
 
 const { calls, add } = table();
 const far = [-Infinity, -1000, -1e-20, 0, 1e-20, 1000, Infinity];
@@ -61,4 +62,4 @@ for (let i = 0; i < 50; i++) {
   add.second("logaddexp", exact.slice(0, 2), "torch.logaddexp(a, b)", (x, y) => F.logaddexp(x!, y!));
   add.second("lerp", exact, "torch.lerp(a, b, c)", (x, y, z) => F.lerp(x!, y!, z!));
 }
-await judge(new URL("../../testing/goldens/elementwise.json", import.meta.url), calls);
+await judge(new URL("../../../testing/goldens/elementwise.json", import.meta.url), calls);

@@ -1,13 +1,13 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it, vi } from "vitest";
+import { FakeDevice } from "../../../testing/fake-backend";
+import { Momentum } from "../../../testing/momentum";
 import { compile } from "../../compile/compile";
 import { parameter, tensor, zeros } from "../../create";
 import { gatherSparse } from "../../rows/gather-sparse";
 import { rowSparse } from "../../rows/row-sparse";
 import { hostBytes } from "../../tensor/read";
 import type { Tensor } from "../../tensor/tensor";
-import { FakeDevice } from "../../testing/fake-backend";
-import { Momentum } from "../../testing/momentum";
 import { crossEntropyRows, gather, gatherAlong, oneHot, topk, tril } from "..";
 
 const indices = (values: number[], device?: FakeDevice) => tensor(values, { dtype: "i32", ...(device && { device }) });

@@ -1,13 +1,13 @@
 // What PyTorch does not judge: masks, devices that answer later, and what throws.
 import { expectCode, rawErrors } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../../testing/fake-backend";
 import { compile } from "../../compile/compile";
 import { parameter, tensor, zeros } from "../../create";
 import type { ErrorCode } from "../../errors/errors";
 import * as F from "../../functions";
 import { gatherSparse } from "../../rows/gather-sparse";
 import { rowSparse } from "../../rows/row-sparse";
-import { FakeDevice } from "../../testing/fake-backend";
 import { crossEntropyRows, gather } from "../index";
 
 const i32 = (values: number[]) => tensor(values, { dtype: "i32" });

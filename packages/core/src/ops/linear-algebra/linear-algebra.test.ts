@@ -1,11 +1,11 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../../testing/fake-backend";
 import { compile } from "../../compile/compile";
 import { tensor } from "../../create";
 import { cholesky, choleskySolve, det, einsum, inverse, prod, slogdet, solve } from "../../functions";
 import { eye } from "../../ranges";
 import type { Tensor } from "../../tensor/tensor";
-import { FakeDevice } from "../../testing/fake-backend";
 import { autocast } from "../autocast";
 
 describe("what has no result", () => {

@@ -1,9 +1,9 @@
 // Linear algebra against PyTorch.
 import type { CallInput } from "@opt/testkit";
+import { input, judge, random, table } from "../../../testing/torch-table";
 import * as F from "../../functions";
 import { eye } from "../../ranges";
 import type { Tensor } from "../../tensor/tensor";
-import { input, judge, random, table } from "../../testing/torch-table";
 
 const { calls, add } = table();
 const trained = { requiresGrad: true };
@@ -131,4 +131,4 @@ add("solve of 40", [large, input([40, 3], "f64", trained)], "torch.linalg.solve(
 add("cholesky of 40", [input([40, 40], "f64", trained)], `torch.linalg.cholesky(${definite("a")})`, (a) =>
   F.cholesky(positive(a!)),
 );
-await judge(new URL("../../testing/goldens/linear-algebra.json", import.meta.url), calls);
+await judge(new URL("../../../testing/goldens/linear-algebra.json", import.meta.url), calls);

@@ -1,6 +1,7 @@
 // Products, scans and sums of logarithms against PyTorch.
+
+import { FLOATS, input, judge, random, table } from "../../../testing/torch-table";
 import * as F from "../../functions";
-import { FLOATS, input, judge, random, table } from "../../testing/torch-table";
 
 const { calls, add } = table();
 const numbers = (values: number[], of: number[]) => ({ values, shape: of, dtype: "f64", requiresGrad: true }) as const;
@@ -44,4 +45,4 @@ for (let i = 0; i < 200; i++) {
   add.second("logcumsumexp", [above], `torch.logcumsumexp(a, ${axis})`, (a) => F.logcumsumexp(a!, axis));
 }
 
-await judge(new URL("../../testing/goldens/products.json", import.meta.url), calls);
+await judge(new URL("../../../testing/goldens/products.json", import.meta.url), calls);

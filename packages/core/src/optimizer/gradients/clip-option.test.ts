@@ -1,11 +1,11 @@
 // The option `clip`: the bits of clipping and then stepping, in the launch of the step.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../../testing/fake-backend";
+import { Momentum } from "../../../testing/momentum";
 import { compile } from "../../compile/compile";
 import { parameter, tensor } from "../../create";
 import type { Tensor } from "../../tensor/tensor";
-import { FakeDevice } from "../../testing/fake-backend";
-import { Momentum } from "../../testing/momentum";
 import type { DType } from "../../values/dtype";
 import type { ClipOptions } from "../algorithm";
 import { clipGradNorm, clipGradValue } from "./clip";

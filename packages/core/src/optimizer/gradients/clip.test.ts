@@ -1,9 +1,9 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it, vi } from "vitest";
+import { FakeDevice } from "../../../testing/fake-backend";
 import { parameter, tensor, zeros } from "../../create";
 import { viewAsComplex, viewAsReal } from "../../ops/complex";
 import type { Tensor } from "../../tensor/tensor";
-import { FakeDevice } from "../../testing/fake-backend";
 import type { DType } from "../../values/dtype";
 import { clipGradNorm, clipGradNormEach, clipGradValue } from "./clip";
 

@@ -1,12 +1,12 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../../testing/fake-backend";
+import { Momentum } from "../../../testing/momentum";
 import { compile } from "../../compile/compile";
 import { parameter } from "../../create";
 import { rewritten } from "../../rule/rewrite";
 import { defineRule } from "../../rule/rule";
 import type { Tensor } from "../../tensor/tensor";
-import { FakeDevice } from "../../testing/fake-backend";
-import { Momentum } from "../../testing/momentum";
 import { l1, l2, type Regularizer } from "./regularizer";
 
 const START = [1.5, -0.5, 0, 2];

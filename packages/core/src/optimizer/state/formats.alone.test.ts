@@ -1,9 +1,9 @@
 // Laws of parameters and state in every format: `stateDType` in 16 and 8 bits, and `stochasticRounding`.
 import { beforeAll, describe, expect, it } from "vitest";
+import { type TrainedOptions, trained } from "../../../testing/trained";
 import { compile } from "../../compile/compile";
 import { tensor } from "../../create";
 import { GradScaler } from "../../loss-scaling/scaler";
-import { type TrainedOptions, trained } from "../../testing/trained";
 import type { DType } from "../../values/dtype";
 import { clipGradNorm } from "../gradients/clip";
 import { enableQ8 } from "./packed-state";

@@ -1,9 +1,9 @@
 /** State that the present options do not ask for: what momentum and maxima were before they were switched off. */
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { Momentum } from "../../../testing/momentum";
 import { parameter, randn, tensor } from "../../create";
 import type { Tensor } from "../../tensor/tensor";
-import { Momentum } from "../../testing/momentum";
 import type { DType } from "../../values/dtype";
 import { Generator } from "../../values/generator";
 import type { GroupOptions } from "../algorithm";

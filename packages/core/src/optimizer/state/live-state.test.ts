@@ -1,10 +1,10 @@
 // What an optimizer hands out is live, and what happens to its parameters is noticed.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { Momentum } from "../../../testing/momentum";
 import { compile } from "../../compile/compile";
 import { parameter, tensor } from "../../create";
 import type { Tensor } from "../../tensor/tensor";
-import { Momentum } from "../../testing/momentum";
 
 const stepped = (optimizer: Momentum, w: Tensor, steps: number) => {
   for (let i = 0; i < steps; i++) {

@@ -1,11 +1,11 @@
 // The float32 master copies of 16-bit parameters: they follow whatever overwrites the parameter, and lose no bit of what was not changed.
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../../testing/fake-backend";
+import { Momentum } from "../../../testing/momentum";
 import { compile } from "../../compile/compile";
 import { parameter, tensor } from "../../create";
 import { noGrad } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
-import { FakeDevice } from "../../testing/fake-backend";
-import { Momentum } from "../../testing/momentum";
 
 type Half = "bf16" | "f16";
 

@@ -1,6 +1,9 @@
 // The option `stateDType: "q8"`: averages in codes of 8 bits, updated from their values and packed once a step.
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
+import { FakeDevice } from "../../../testing/fake-backend";
+import { Momentum } from "../../../testing/momentum";
+import { type TrainedOptions, trained } from "../../../testing/trained";
 import { parameter, randn, tensor } from "../../create";
 import { viewAsComplex } from "../../ops/complex";
 import { packedBytes } from "../../rule/codebook";
@@ -8,9 +11,6 @@ import type { Rule } from "../../rule/rule";
 import { functional } from "../../stepping/functional";
 import { span } from "../../tensor/span";
 import type { Tensor } from "../../tensor/tensor";
-import { FakeDevice } from "../../testing/fake-backend";
-import { Momentum } from "../../testing/momentum";
-import { type TrainedOptions, trained } from "../../testing/trained";
 import type { DType } from "../../values/dtype";
 import { Generator } from "../../values/generator";
 import { enableQ8 } from "./packed-state";

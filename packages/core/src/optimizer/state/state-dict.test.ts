@@ -1,10 +1,10 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../../testing/fake-backend";
+import { Momentum } from "../../../testing/momentum";
 import { parameter, tensor, zeros } from "../../create";
 import type { ErrorCode } from "../../errors/errors";
 import { Tensor } from "../../tensor/tensor";
-import { FakeDevice } from "../../testing/fake-backend";
-import { Momentum } from "../../testing/momentum";
 import type { DType } from "../../values/dtype";
 import type { GroupOptions } from "../algorithm";
 import { l1, l2 } from "../gradients/regularizer";

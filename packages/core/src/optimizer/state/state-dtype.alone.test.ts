@@ -1,10 +1,10 @@
 // The option `stateDType`: averages kept in 16 bits, updated from their values and rounded once a step.
 import { expectCode } from "@opt/testkit";
 import { expect, it, vi } from "vitest";
+import { FakeDevice } from "../../../testing/fake-backend";
+import { Momentum, type MomentumOptions } from "../../../testing/momentum";
 import { parameter, tensor } from "../../create";
 import type { Tensor } from "../../tensor/tensor";
-import { FakeDevice } from "../../testing/fake-backend";
-import { Momentum, type MomentumOptions } from "../../testing/momentum";
 import type { DType } from "../../values/dtype";
 import { toStored, widen } from "../../values/half";
 import type { GroupOptions } from "../algorithm";

@@ -1,15 +1,15 @@
 // The option `stochasticRounding`: 16-bit parameters without float32 copies, eager, compiled, resumed, in groups and parts.
 import { expectCode } from "@opt/testkit";
 import { beforeAll, describe, expect, it } from "vitest";
+import { FakeDevice } from "../../../testing/fake-backend";
+import { Momentum } from "../../../testing/momentum";
+import { type TrainedOptions, trained } from "../../../testing/trained";
 import { compile } from "../../compile/compile";
 import { parameter, randn, tensor } from "../../create";
 import { tidy } from "../../device/scope";
 import { gatherSparse } from "../../rows/gather-sparse";
 import { span } from "../../tensor/span";
 import type { Tensor } from "../../tensor/tensor";
-import { FakeDevice } from "../../testing/fake-backend";
-import { Momentum } from "../../testing/momentum";
-import { type TrainedOptions, trained } from "../../testing/trained";
 import type { DType } from "../../values/dtype";
 import { Generator } from "../../values/generator";
 import { enableQ8 } from "./packed-state";

@@ -1,6 +1,0 @@
-/** Why the cpu device is not here (": reason", for the names of tests), or undefined where it is. */
-import { whyUnavailable } from "@opt/testkit";
-import { openCpuBackend } from "../backend";
-
-const reason = await whyUnavailable(async () => openCpuBackend());
-export const missingDevice = reason === undefined ? undefined : ` (skipped: ${reason})`;

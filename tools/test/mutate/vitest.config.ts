@@ -1,0 +1,75 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { build } from "esbuild";
+import { mergeConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+import base from "../vitest.config.ts";
+import { area } from "./areas.mjs";
+
+// The tests that judge an area. They run in a copy of the workspace, where the links of node_modules still lead to the
+// original: our packages are found by their folder.
+const root = new URL("../../..", import.meta.url).pathname;
+const source = join(root, `packages/${area.package}/src`);
+const bundled = join(root, "runs/bundled", area.name);
+
+function sourceOf(id: string): string {
+  const [, name = "", ...entry] = id.split("/");
+  const folder = ["packages", "packages/optimizers"].map((room) => join(root, room, name)).find(existsSync) ?? "";
+  const { exports } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  const target = exports[[".", ...entry].join("/")];
+  return join(folder, target["@opt/source"] ?? target);
+}
+
+/** A test's place in the area's list; below 0: it is not of the area. */
+const rank = (path: string) =>
+  (area.tests as readonly string[]).findIndex((name) => path.startsWith(name.endsWith("/") ? name : `${name}.`));
+const tests = (readdirSync(source, { recursive: true }) as string[]).filter(
+  (path) => path.endsWith(".test.ts") && !path.endsWith("torch.test.ts") && rank(path) >= 0,
+);
+
+// Half of a run would be the loading of two hundred modules, one by one.
+await build({
+  entryPoints: tests.map((path) => join(source, path)),
+  outdir: bundled,
+  outbase: source,
+  bundle: true,
+  splitting: true,
+  format: "esm",
+  target: "node20",
+  platform: "node",
+  conditions: ["@opt/source"],
+  packages: "external",
+  ignoreAnnotations: true,
+  logLevel: "warning",
+  plugins: [
+    {
+      name: "own-packages",
+      setup(build) {
+        build.onResolve({ filter: /^@opt\// }, ({ path }) => ({ path: sourceOf(path) }));
+        build.onLoad({ filter: /\.ts$/ }, ({ path }) => ({
+          loader: "ts",
+          contents: readFileSync(path, "utf8").replaceAll("import.meta.url", `"${pathToFileURL(path)}"`),
+        }));
+      },
+    },
+  ],
+});
+
+/** In the order of the area's list. */
+class Listed extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const at = ({ moduleId }: TestSpecification) => rank(moduleId.slice(bundled.length + 1));
+    return [...files].sort((a, b) => at(a) - at(b));
+  }
+}
+
+const mutate = mergeConfig(base, {
+  root,
+  // One registry of modules for all files of a run.
+  test: { isolate: false, setupFiles: ["tools/test/mutate/leave-out.ts"], sequence: { sequencer: Listed } },
+});
+delete mutate.test.projects;
+mutate.test.include = [`runs/bundled/${area.name}/**/*.test.js`];
+
+export default mutate;

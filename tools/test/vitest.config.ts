@@ -1,0 +1,75 @@
+import { availableParallelism, tmpdir } from "node:os";
+import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { transformedIn } from "./vitest.folder.ts";
+
+// Every @opt package is resolved to its src, so that tests need no build.
+const conditions = ["@opt/source", "module", "node", "development|production", "import"];
+
+/** The files that take longest first, so that no worker is left with one of them when the others are done. */
+const LONGEST = [/site|contract\.emulated/, /e2e\/browser/, /contract|golden|install|crash|kill|memory|emulated/];
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification) => [...LONGEST, /./].findIndex((name) => name.test(moduleId));
+    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+  }
+}
+
+/** A file that registers a device of its own, replaces a module, looks at its first state or counts memory has a process to itself. */
+const ALONE = "{e2e,packages}/**/*.alone.test.ts";
+
+/** The long ones, for `npm run test:full`. */
+const FULL = "**/*.full.test.ts";
+const exclude = ["**/node_modules/**", "**/dist/**", FULL];
+
+/** Tests that share a process for each worker: none leaves behind what another would see. */
+const sharing = (name: string, include = `packages/${name}/{src,testing}/**/*.test.ts`, setupFiles: string[] = []) => ({
+  extends: true as const,
+  test: { name, isolate: false, setupFiles, include: [include], exclude: [...exclude, ALONE] },
+});
+
+/** Those of several packages. */
+const PROGRAMS = "custom-optimizer|fine-tune|goldens|mnist|tiny-gpt";
+
+export default defineConfig({
+  root: new URL("../..", import.meta.url).pathname,
+  resolve: { conditions },
+  ssr: { resolve: { conditions } },
+  test: {
+    globalSetup: ["tools/test/vitest.folder.ts"],
+    setupFiles: ["tools/test/vitest.setup.ts"],
+    pool: "forks",
+    // Each project would transform the same modules for itself.
+    experimental: { fsModuleCache: true, fsModuleCachePath: transformedIn(tmpdir()) },
+    // By itself vitest leaves one core free.
+    maxWorkers: Math.min(availableParallelism(), 4),
+    sequence: { sequencer: LongestFirst },
+    // Against what hangs, not against what is slow: a busy or virtual machine may stand still for minutes.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    projects: [
+      sharing("unit", "packages/{core,nn,data,optimizers/*}/{src,testing}/**/*.test.ts"),
+      // These register devices, which those must not see.
+      sharing("devices", "packages/{checkpoint,jax-js,tfjs,train}/{src,testing}/**/*.test.ts"),
+      ...["kernels-cpu", "kernels-wasm", "kernels-webgpu", "kernels-cuda", "parallel", "testkit"].map((name) =>
+        sharing(name),
+      ),
+      // These name the devices they use, whatever else is registered.
+      sharing("programs", `e2e/@(${PROGRAMS})/**/*.test.ts`, ["tools/test/vitest.js-first.ts"]),
+      {
+        extends: true,
+        test: {
+          name: "system",
+          include: [
+            ALONE,
+            "packages/{collectives-mpi,optim}/src/**/*.test.ts",
+            `{e2e/!(${PROGRAMS}),tools}/**/*.test.ts`,
+          ],
+          exclude,
+        },
+      },
+      { extends: true, test: { name: "full", include: [FULL], exclude: exclude.filter((each) => each !== FULL) } },
+    ],
+  },
+});
