@@ -63,3 +63,10 @@ it("side effects, exports and types in place are imports", () => {
     ["a", "b", "c"].map((file) => `low/a.ts imports high/${file}.ts`),
   );
 });
+
+it("names of the manifest are imports", () => {
+  const root = sources({ "src/low/a.ts": ["#platform"], "src/high/node.ts": [] });
+  const imports = { "#platform": { "@opt/source": "./src/high/node.ts", default: "./dist/node.js" } };
+  writeFileSync(new URL("package.json", root), JSON.stringify({ imports }));
+  expect(brokenRules(new URL("src/", root), ["low", "high"])).toEqual(["low/a.ts imports high/node.ts"]);
+});

@@ -57,21 +57,32 @@ export function brokenRules(folder: URL, rooms: Rooms): string[] {
   ];
 }
 
-const IMPORT = /\b(?:from|import)\s*\(?\s*"(\.[^"]*)"/g;
+const IMPORT = /\b(?:from|import)\s*\(?\s*"([.#][^"]*)"/g;
 
 /** By source file: the files beside it that it imports, with types. Tests are left out. */
 function importsIn(folder: URL): Map<string, readonly string[]> {
+  const named = namedImports(folder);
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" })
     .map((name) => name.replaceAll("\\", "/"))
     .filter((name) => name.endsWith(".ts") && !/\.(test|soak)\.ts$/.test(name))
     .sort();
-  const resolved = (file: string, path: string): string[] => {
+  const resolved = (file: string, path: string): readonly string[] => {
+    if (path.startsWith("#")) return named.get(path) ?? [];
     const target = posix.join(posix.dirname(file), path);
     return [`${target}.ts`, posix.join(target, "index.ts")].filter((name) => existsSync(new URL(name, folder)));
   };
   const importsOf = (file: string): string[] =>
     [...readFileSync(new URL(file, folder), "utf8").matchAll(IMPORT)].flatMap(([, path]) => resolved(file, path!));
   return new Map(files.map((file) => [file, importsOf(file)]));
+}
+
+/** The files behind each name such as `#platform` in the package's manifest. */
+function namedImports(folder: URL): Map<string, readonly string[]> {
+  const manifest = new URL("../package.json", folder);
+  const { imports = {} } = existsSync(manifest) ? JSON.parse(readFileSync(manifest, "utf8")) : {};
+  const filesOf = (conditions: unknown) =>
+    [...JSON.stringify(conditions).matchAll(/"\.\/src\/([^"]*)"/g)].map(([, file]) => file!);
+  return new Map(Object.entries(imports).map(([name, conditions]) => [name, filesOf(conditions)]));
 }
 
 /** Circles that `next` makes, each as `a -> b -> a`. There is one where there are any. */
