@@ -1,12 +1,12 @@
 /** `@opt/checkpoint`: sharded checkpoints that are saved, loaded, merged, re-sliced, verified, compared and converted. */
 
+export type { ConvertOptions, ConvertResult, ConvertTarget } from "./convert/convert";
+export type { Rename } from "./convert/rename";
 export type { StoredDType } from "./format/dtype";
 export { type OptimizerContents, optimizerContents, optimizerState } from "./format/optimizer-state";
 export type { Json, Role, SourceBox, SourceTensor, TensorSource } from "./format/source";
 export type { Best } from "./format/steps";
 export type { AnnotatedTensor, PartialTensor, PlainTensor, SavedTensor } from "./format/tensors";
-export type { ConvertOptions, ConvertResult, ConvertTarget } from "./formats/convert";
-export type { Rename } from "./formats/names/rename";
 export type { Box } from "./layout/box";
 export { defaultLayout, type Layout, type Mesh, type Split, type TensorLayout, type UnevenRule } from "./layout/layout";
 export { compareLedgers, type LedgerDifference, type LedgerLine } from "./ledger/compare";
@@ -28,12 +28,12 @@ export { localFileSystem } from "./platform/local";
 export type { Difference, DiffOptions, DiffResult } from "./read/diff";
 export type { InspectedTensor, Inspection } from "./read/inspect";
 export type { Loaded, LoadOptions } from "./read/load";
-export type { MergeOptions, MergeResult } from "./read/merge";
 export type { OpenOptions, Place } from "./read/open";
 export type { LoadedPlainTensor } from "./read/places";
-export type { ReshardOptions, ReshardResult } from "./read/reshard";
 export type { Selection, Slice } from "./read/select";
 export type { Problem, VerifyOptions, VerifyResult } from "./read/verify";
+export type { MergeOptions, MergeResult } from "./rewrite/merge";
+export type { ReshardOptions, ReshardResult } from "./rewrite/reshard";
 export {
   type Communicator,
   communicatorOver,

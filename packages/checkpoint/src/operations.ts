@@ -31,21 +31,21 @@ export async function loadCheckpoint(path: Place, options?: LoadOptions<"tensor"
  * const blob = await checkpointBlob({ step: 3, tensors: { weight: tensor([1, 2]) } });
  * const { step } = await loadCheckpoint(blob);
  */
-export const checkpointBlob: typeof import("./read/merge").checkpointBlob = async (...given) =>
-  (await import("./read/merge")).checkpointBlob(...given);
+export const checkpointBlob: typeof import("./rewrite/merge").checkpointBlob = async (...given) =>
+  (await import("./rewrite/merge")).checkpointBlob(...given);
 
 /**
  * Writes all tensors of a checkpoint, in any known format, whole into one safetensors file. `overwrite: true` replaces a file: readers see
  * the old one or the new one. Throws BAD_ARGUMENT where one is there without it, MISSING where a piece is missing, CORRUPT, UNSUPPORTED, IO: then there is no file.
  */
-export const mergeCheckpoint: typeof import("./read/merge").mergeCheckpoint = async (...given) =>
-  (await import("./read/merge")).mergeCheckpoint(...given);
+export const mergeCheckpoint: typeof import("./rewrite/merge").mergeCheckpoint = async (...given) =>
+  (await import("./rewrite/merge")).mergeCheckpoint(...given);
 
 /**
  * Writes a step for another number or layout of ranks. `source` is in any known format. Optimizer state follows its parameter. Throws MISSING, CORRUPT, BAD_ARGUMENT, BAD_SHAPE, DUPLICATE, IO: then there is no new step.
  */
-export const reshardCheckpoint: typeof import("./read/reshard").reshardCheckpoint = async (...given) =>
-  (await import("./read/reshard")).reshardCheckpoint(...given);
+export const reshardCheckpoint: typeof import("./rewrite/reshard").reshardCheckpoint = async (...given) =>
+  (await import("./rewrite/reshard")).reshardCheckpoint(...given);
 
 /** Reads all of a step (or of any known format). Throws only where there is nothing to verify: MISSING, UNSUPPORTED. */
 export const verifyCheckpoint: typeof import("./read/verify").verifyCheckpoint = async (...given) =>
@@ -72,8 +72,8 @@ export const cleanCheckpoints: typeof import("./save/step/clean").cleanCheckpoin
  * their names, and state is named `<parameter>.<state>`. Throws MISSING, CORRUPT, REFUSED, UNSUPPORTED, BAD_STATE (nothing proves whose a
  * state is), DUPLICATE (two names fall together), BAD_ARGUMENT, IO.
  */
-export const convertCheckpoint: typeof import("./formats/convert").convertCheckpoint = async (...given) =>
-  (await import("./formats/convert")).convertCheckpoint(...given);
+export const convertCheckpoint: typeof import("./convert/convert").convertCheckpoint = async (...given) =>
+  (await import("./convert/convert")).convertCheckpoint(...given);
 
 /**
  * Opens the ledger of a run: in a file, in the file `ledger.jsonl` of a folder, or without a path in memory.

@@ -53,18 +53,23 @@ export const areas = {
   },
   "checkpoint-names": {
     package: "checkpoint",
-    files: "formats/names/*.ts formats/*/names.ts formats/torch/optimizers.ts",
-    tests: "formats/ command/command read/resume",
+    files: "formats/names/*.ts formats/*/names.ts formats/torch/optimizers.ts convert/{names,rename}.ts",
+    tests: "convert/ formats/ command/command read/resume",
   },
   "checkpoint-pickle": {
     package: "checkpoint",
-    files: "formats/python/*.ts",
-    tests: "formats/python/ formats/registry formats/torch/",
+    files: "{formats,convert}/python/*.ts",
+    tests: "formats/python/ formats/registry formats/torch/ convert/torch/",
   },
   "checkpoint-formats": {
     package: "checkpoint",
     files: "formats/{bytes,zip,safetensors,mindspore,keras,paddle,tfjs,torch}/!(names|optimizers).ts formats/*.ts",
-    tests: "formats/",
+    tests: "formats/ convert/",
+  },
+  "checkpoint-convert": {
+    package: "checkpoint",
+    files: "convert/{files,zip,safetensors,mindspore,torch}/*.ts convert/convert.ts",
+    tests: "convert/ formats/",
   },
 };
 

@@ -2,13 +2,13 @@
 import { createRequire } from "node:module";
 import { check, OptError } from "@opt/core";
 import { Command, CommanderError, Option } from "commander";
-import { type ConvertOptions, type ConvertTarget, convertCheckpoint } from "../formats/convert";
+import { type ConvertOptions, type ConvertTarget, convertCheckpoint } from "../convert/convert";
 import { compareLedgers } from "../ledger/compare";
 import { type DiffOptions, diffCheckpoints } from "../read/diff";
 import { inspectCheckpoint } from "../read/inspect";
-import { mergeCheckpoint } from "../read/merge";
-import { reshardCheckpoint } from "../read/reshard";
 import { verifyCheckpoint } from "../read/verify";
+import { mergeCheckpoint } from "../rewrite/merge";
+import { reshardCheckpoint } from "../rewrite/reshard";
 import { type CleanOptions, cleanCheckpoints } from "../save/step/clean";
 import { colored, formatBytes, type Output, withBar } from "./output";
 import { parseCount, parseJob, parsePair, parseSize, parseTolerance, readJson } from "./parse";

@@ -1,9 +1,9 @@
 /** Files that belong together as one: their names, roles, counts and values, and what is rejected of them. */
 import { describe, expect, it } from "vitest";
-import { expectCode } from "../../../testing/expect-code";
-import { fileOf, type Numbers } from "../../../testing/files/file-of";
-import { readFloats } from "../../../testing/read-tensor";
-import type { Json, TensorSource } from "../../format/source";
+import { expectCode } from "../../testing/expect-code";
+import { fileOf, type Numbers } from "../../testing/files/file-of";
+import { readFloats } from "../../testing/read-tensor";
+import type { Json, TensorSource } from "../format/source";
 import { underOurNames } from "./names";
 
 const f32 = (...numbers: number[]) => Float32Array.from(numbers);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import * as made from "../../../testing/files/made-files";
-import { STATE, STORAGES } from "../../../testing/files/torch-state";
-import { openFiles } from "../../../testing/open-files";
-import { readFloats } from "../../../testing/read-tensor";
+import * as made from "../../testing/files/made-files";
+import { STATE, STORAGES } from "../../testing/files/torch-state";
+import { openFiles } from "../../testing/open-files";
+import { readFloats } from "../../testing/read-tensor";
 import { underOurNames } from "./names";
 
 const { floats, torchTensorCall } = made;

@@ -1,16 +1,16 @@
 /** Names as we give them: parameters keep theirs, an optimizer's state is called `<parameter>.<state>` with PyTorch's words for states. */
 import { OptError } from "@opt/core";
-import { type Json, redescribed, type SourceTensor, type TensorSource } from "../../format/source";
-import { withRole } from "../../format/tensors";
-import { matchesPattern } from "../../layout/layout";
-import { badState, missing } from "../bytes/errors";
-import { byName, renamed, scalarTensor } from "../bytes/foreign-tensor";
-import { kerasNames } from "../keras/names";
-import { type PythonTree, renameTensors } from "../python/tree";
-import { torchNames } from "../torch/names";
-import { type Naming, type NamingContext, type Renaming, STRUCTURE_KEY } from "./renaming";
-import { scalarOf } from "./scalars";
-import { prefixedNames, suffixedNames } from "./states";
+import { type Json, redescribed, type SourceTensor, type TensorSource } from "../format/source";
+import { withRole } from "../format/tensors";
+import { badState, missing } from "../formats/bytes/errors";
+import { byName, renamed, scalarTensor } from "../formats/bytes/foreign-tensor";
+import { kerasNames } from "../formats/keras/names";
+import { type Naming, type NamingContext, type Renaming, STRUCTURE_KEY } from "../formats/names/renaming";
+import { scalarOf } from "../formats/names/scalars";
+import { prefixedNames, suffixedNames } from "../formats/names/states";
+import { type PythonTree, renameTensors } from "../formats/python/tree";
+import { torchNames } from "../formats/torch/names";
+import { matchesPattern } from "../layout/layout";
 
 const RULES: Record<string, (context: NamingContext) => Renaming | Promise<Renaming>> = {
   PyTorch: torchNames,

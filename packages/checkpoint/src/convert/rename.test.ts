@@ -1,8 +1,8 @@
 /** Other names by pattern, and tensors left out: whatever speaks of a tensor speaks of it by its new name. */
 import { describe, expect, it } from "vitest";
-import { fileOf } from "../../../testing/files/file-of";
-import type { Json } from "../../format/source";
-import { withoutTensors } from "../../read/select";
+import { fileOf } from "../../testing/files/file-of";
+import type { Json } from "../format/source";
+import { withoutTensors } from "../read/select";
 import { renamePatterns } from "./rename";
 
 const one = Float32Array.of(1);

@@ -1,11 +1,11 @@
 /** Other names for a whole checkpoint: its tensors, what follows them, an optimizer's groups and PyTorch's nesting alike. */
-import type { Json, SourceTensor, TensorSource } from "../../format/source";
-import { matchesPattern } from "../../layout/layout";
-import { missing } from "../bytes/errors";
-import { renamed } from "../bytes/foreign-tensor";
-import { isObject } from "../bytes/json";
-import { renameTensors, treeFrom } from "../python/tree";
-import { STRUCTURE_KEY } from "./renaming";
+import type { Json, SourceTensor, TensorSource } from "../format/source";
+import { missing } from "../formats/bytes/errors";
+import { renamed } from "../formats/bytes/foreign-tensor";
+import { isObject } from "../formats/bytes/json";
+import { STRUCTURE_KEY } from "../formats/names/renaming";
+import { renameTensors, treeFrom } from "../formats/python/tree";
+import { matchesPattern } from "../layout/layout";
 
 /** New names by pattern; a `*` in the new name stands for what the pattern's first `*` matched. */
 export type Rename = { readonly [pattern: string]: string };

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { readTensor } from "../../testing/read-tensor";
+import { underOurNames } from "../convert/names";
 import type { TensorSource } from "../format/source";
 import { localFileSystem } from "../platform/local";
 import { memorySource } from "./bytes/source";
 import { mindsporePart, readMindsporeStrategy } from "./mindspore/strategy";
-import { underOurNames } from "./names/names";
 import { openForeign } from "./registry";
 
 // Checkpoints that other systems wrote, and what those systems read from them. They are no part of the project.

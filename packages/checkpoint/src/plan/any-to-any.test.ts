@@ -7,9 +7,9 @@ import { bytesPerElement, type StoredDType } from "../format/dtype";
 import { type Box, elementsIn, subtract, wholeOf } from "../layout/box";
 import { type Layout, ranksOf, type TensorLayout } from "../layout/layout";
 import { loadCheckpoint } from "../operations";
-import { mergeCheckpoint } from "../read/merge";
-import { reshardCheckpoint } from "../read/reshard";
 import { verifyCheckpoint } from "../read/verify";
+import { mergeCheckpoint } from "../rewrite/merge";
+import { reshardCheckpoint } from "../rewrite/reshard";
 import { saveCheckpoint } from "../save/save";
 
 interface Case {

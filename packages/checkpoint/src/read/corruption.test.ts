@@ -6,10 +6,10 @@ import { random, sampleTensors } from "../../testing/fixtures";
 import { MANIFEST_FILE, type Manifest, parseManifest } from "../format/manifest";
 import { shardName } from "../format/shard";
 import { loadCheckpoint } from "../operations";
+import { mergeCheckpoint } from "../rewrite/merge";
+import { reshardCheckpoint } from "../rewrite/reshard";
 import { type Communicator, localCommunicators } from "../save/ranks/communicator";
 import { saveCheckpoint } from "../save/save";
-import { mergeCheckpoint } from "./merge";
-import { reshardCheckpoint } from "./reshard";
 import { verifyCheckpoint } from "./verify";
 
 const STEP = "/runs/a/step-00000001";

@@ -2,7 +2,7 @@
 import { init, tensor, zeros } from "@opt/core";
 import { beforeEach, describe, expect, it } from "vitest";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
-import { convertCheckpoint } from "../formats/convert";
+import { convertCheckpoint } from "../convert/convert";
 import { openForeign } from "../formats/registry";
 import { loadCheckpoint } from "../operations";
 import { saveCheckpoint } from "../save/save";

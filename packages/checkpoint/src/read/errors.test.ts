@@ -2,14 +2,14 @@
 import { describe, expect, it } from "vitest";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { expectCode } from "../../testing/expect-code";
-import { convertCheckpoint } from "../formats/convert";
+import { convertCheckpoint } from "../convert/convert";
 import { loadCheckpoint } from "../operations";
+import { mergeCheckpoint } from "../rewrite/merge";
+import { reshardCheckpoint } from "../rewrite/reshard";
 import { saveCheckpoint } from "../save/save";
 import { cleanCheckpoints } from "../save/step/clean";
 import { diffCheckpoints } from "./diff";
 import { inspectCheckpoint } from "./inspect";
-import { mergeCheckpoint } from "./merge";
-import { reshardCheckpoint } from "./reshard";
 import { verifyCheckpoint } from "./verify";
 
 const saved = new MemoryFileSystem();

@@ -8,9 +8,9 @@ import { FaultyFileSystem } from "../../testing/disks/faulty-file-system";
 import { randomBytes, scratchFolder } from "../../testing/fixtures";
 import { loadCheckpoint } from "../operations";
 import { localFileSystem } from "../platform/local";
+import { mergeCheckpoint } from "../rewrite/merge";
+import { reshardCheckpoint } from "../rewrite/reshard";
 import { saveCheckpoint } from "../save/save";
-import { mergeCheckpoint } from "./merge";
-import { reshardCheckpoint } from "./reshard";
 import { verifyCheckpoint } from "./verify";
 
 const folder = scratchFolder();

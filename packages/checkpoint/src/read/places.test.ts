@@ -5,10 +5,10 @@ import { expectCode } from "../../testing/expect-code";
 import { sampleTensors, scratchFolder } from "../../testing/fixtures";
 import { loadCheckpoint } from "../operations";
 import { localFileSystem } from "../platform/local";
+import { mergeCheckpoint } from "../rewrite/merge";
 import { saveCheckpoint } from "../save/save";
 import type { FileSystem } from "../stores/file-system";
 import { memoryFileSystem } from "../stores/memory";
-import { mergeCheckpoint } from "./merge";
 
 const scratch = scratchFolder();
 const at = (...names: string[]) => join(scratch.path, ...names);

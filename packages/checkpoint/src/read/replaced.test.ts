@@ -5,11 +5,11 @@ import { FaultyFileSystem } from "../../testing/disks/faulty-file-system";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { expectCode } from "../../testing/expect-code";
 import { loadCheckpoint } from "../operations";
+import { mergeCheckpoint } from "../rewrite/merge";
 import { singleProcess } from "../save/ranks/communicator";
 import { saveCheckpoint } from "../save/save";
 import type { FileSystem } from "../stores/file-system";
 import { memoryFileSystem } from "../stores/memory";
-import { mergeCheckpoint } from "./merge";
 import { verifyCheckpoint } from "./verify";
 
 const contents = (value: number) => ({

@@ -21,10 +21,10 @@ import { defaultLayout } from "../layout/layout";
 import { boxesOfRank } from "../layout/placements";
 import { loadCheckpoint } from "../operations";
 import { copyRegion } from "../plan/runs";
+import { mergeCheckpoint } from "../rewrite/merge";
+import { reshardCheckpoint } from "../rewrite/reshard";
 import { localCommunicators } from "../save/ranks/communicator";
 import { saveCheckpoint } from "../save/save";
-import { mergeCheckpoint } from "./merge";
-import { reshardCheckpoint } from "./reshard";
 
 const SHAPES: Record<string, number[]> = { "fc.weight": [7, 5], "fc.bias": [7], scale: [] };
 type Make = (params: Parameters) => Optimizer<never>;

@@ -6,10 +6,10 @@ import { floats, torchTensorCall, torchZip } from "../../testing/files/made-file
 import { Call } from "../../testing/files/pickles";
 import { torchFile } from "../../testing/files/torch-files";
 import { scratchFolder } from "../../testing/fixtures";
-import { convertCheckpoint } from "../formats/convert";
+import { convertCheckpoint } from "../convert/convert";
 import { loadCheckpoint } from "../operations";
+import { mergeCheckpoint } from "../rewrite/merge";
 import { inspectCheckpoint } from "./inspect";
-import { mergeCheckpoint } from "./merge";
 
 const scratch = scratchFolder();
 const UNREADABLE = ["complex128", "quantized", "sparse"];

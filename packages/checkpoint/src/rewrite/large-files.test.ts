@@ -7,10 +7,10 @@ import { FaultyFileSystem } from "../../testing/disks/faulty-file-system";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { randomBytes, scratchFolder } from "../../testing/fixtures";
 import { localFileSystem } from "../platform/local";
+import { verifyCheckpoint } from "../read/verify";
 import { saveCheckpoint } from "../save/save";
 import { mergeCheckpoint } from "./merge";
 import { reshardCheckpoint } from "./reshard";
-import { verifyCheckpoint } from "./verify";
 
 const MIB = 1 << 20;
 const folder = scratchFolder();

@@ -10,14 +10,14 @@ import { Verification } from "../format/verification";
 import { elementsIn, wholeOf } from "../layout/box";
 import { checkedStep } from "../layout/counts";
 import { fileSystemOf } from "../platform/local";
+import { OPEN_OPTIONS, type OpenOptions, useSource } from "../read/open";
+import { SELECTION_OPTIONS, type Selection, selectTensors } from "../read/select";
 import type { CheckpointContents } from "../save/save";
 import { fileOrder } from "../save/shards/plan";
 import { replaceFile } from "../save/step/replace-file";
 import { checkedPath } from "../stores/file-system";
 import { memoryFileSystem } from "../stores/memory";
 import { basename, dirname } from "../stores/path";
-import { OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
-import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
 import { OUTPUT_OPTIONS, type OutputOptions, streamFiles } from "./stream-files";
 
 export interface MergeOptions extends Selection, OpenOptions, OutputOptions {

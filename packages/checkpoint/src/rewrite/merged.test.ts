@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { sampleTensors } from "../../testing/fixtures";
 import { loadCheckpoint } from "../operations";
+import { inspectCheckpoint } from "../read/inspect";
 import { saveCheckpoint } from "../save/save";
-import { inspectCheckpoint } from "./inspect";
 import { mergeCheckpoint } from "./merge";
 import { reshardCheckpoint } from "./reshard";
 

@@ -6,13 +6,13 @@ import { withRole } from "../format/tensors";
 import { Verification } from "../format/verification";
 import { defaultLayout, type Layout, layoutFor } from "../layout/layout";
 import { fileSystemOf } from "../platform/local";
+import { OPEN_OPTIONS, type OpenOptions, useSource } from "../read/open";
+import { SELECTION_OPTIONS, type Selection, selectTensors } from "../read/select";
 import { assembleManifest, type RankReport } from "../save/shards/assemble";
 import { planSave } from "../save/shards/plan";
 import { newAttempt } from "../save/step/owner";
 import { StepFolder } from "../save/step/step-folder";
 import { checkedPath, diskError } from "../stores/file-system";
-import { OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
-import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
 import { OUTPUT_OPTIONS, type OutputOptions, streamFiles } from "./stream-files";
 
 export interface ReshardOptions extends Selection, OpenOptions, OutputOptions {

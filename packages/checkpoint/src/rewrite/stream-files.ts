@@ -2,13 +2,19 @@
 import { byteLengthOf, type WrittenShard } from "../format/shard";
 import type { SourceTensor } from "../format/source";
 import type { Box } from "../layout/box";
+import {
+  DEFAULT_MAX_MEMORY,
+  StreamBuffers,
+  type StreamedTensor,
+  type StreamTarget,
+  streamTensors,
+} from "../read/stream";
 import { tensorOrder } from "../save/shards/plan";
 import { ShardWriter } from "../save/shards/shard-writer";
 import { FilePool } from "../stores/file-pool";
 import type { FileSystem } from "../stores/file-system";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { PAGE } from "../stores/scratch";
-import { DEFAULT_MAX_MEMORY, StreamBuffers, type StreamedTensor, type StreamTarget, streamTensors } from "./stream";
 
 export interface FileToWrite {
   readonly folder: string;

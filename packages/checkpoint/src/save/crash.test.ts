@@ -5,8 +5,8 @@ import { FaultyFileSystem } from "../../testing/disks/faulty-file-system";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { sampleTensors } from "../../testing/fixtures";
 import { loadCheckpoint } from "../operations";
-import { mergeCheckpoint } from "../read/merge";
 import { verifyCheckpoint } from "../read/verify";
+import { mergeCheckpoint } from "../rewrite/merge";
 import { saveCheckpoint } from "./save";
 
 const RUN = "/runs/a";

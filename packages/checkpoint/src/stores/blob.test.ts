@@ -3,7 +3,7 @@ import { expectCode } from "../../testing/expect-code";
 import { sampleTensors } from "../../testing/fixtures";
 import { loadCheckpoint } from "../operations";
 import { inspectCheckpoint } from "../read/inspect";
-import { checkpointBlob } from "../read/merge";
+import { checkpointBlob } from "../rewrite/merge";
 import { saveCheckpoint } from "../save/save";
 import { blobFileSystem } from "./blob";
 import { memoryFileSystem } from "./memory";

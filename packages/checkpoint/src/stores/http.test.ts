@@ -8,8 +8,8 @@ import { sampleTensors, scratchFolder } from "../../testing/fixtures";
 import { shortWaits } from "../../testing/short-waits";
 import { loadCheckpoint } from "../operations";
 import { inspectCheckpoint } from "../read/inspect";
-import { mergeCheckpoint } from "../read/merge";
 import { verifyCheckpoint } from "../read/verify";
+import { mergeCheckpoint } from "../rewrite/merge";
 import { saveCheckpoint } from "../save/save";
 import { httpFileSystem } from "./http";
 

@@ -1,10 +1,10 @@
 /** Saves, reads and writes anew a run of many ranks, for a process that may have few files open: `few-files <folder> <ranks>`. */
-import { convertCheckpoint } from "../../src/formats/convert";
+import { convertCheckpoint } from "../../src/convert/convert";
 import { loadCheckpoint } from "../../src/operations";
 import { diffCheckpoints } from "../../src/read/diff";
-import { mergeCheckpoint } from "../../src/read/merge";
-import { reshardCheckpoint } from "../../src/read/reshard";
 import { verifyCheckpoint } from "../../src/read/verify";
+import { mergeCheckpoint } from "../../src/rewrite/merge";
+import { reshardCheckpoint } from "../../src/rewrite/reshard";
 import { saveCheckpoint } from "../../src/save/save";
 
 const [, , folder, count] = process.argv;

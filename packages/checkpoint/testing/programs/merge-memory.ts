@@ -2,8 +2,8 @@
 
 import { writeFileSync } from "node:fs";
 import { loadCheckpoint } from "../../src/operations";
-import { mergeCheckpoint } from "../../src/read/merge";
-import { reshardCheckpoint } from "../../src/read/reshard";
+import { mergeCheckpoint } from "../../src/rewrite/merge";
+import { reshardCheckpoint } from "../../src/rewrite/reshard";
 import { saveCheckpoint } from "../../src/save/save";
 
 const [, , folder, cap, out] = process.argv;

@@ -1,6 +1,6 @@
 /** Re-slices a checkpoint for 3 ranks and prints by how many bytes the old heap grew: `reshard-heap <from> <to>`. */
 import { getHeapSpaceStatistics } from "node:v8";
-import { reshardCheckpoint } from "../../src/read/reshard";
+import { reshardCheckpoint } from "../../src/rewrite/reshard";
 
 /** What only slow collections free; how much of the young waits for a quick one differs from Node to Node. */
 function oldBytes(): number {

@@ -1,9 +1,9 @@
 /** A program that merges and re-slices a run in a bucket and writes the most memory it held: `s3-memory <endpoint> <cap> <out>`. */
 import { writeFileSync } from "node:fs";
 import { s3FileSystem } from "../../src/bucket/s3";
-import { mergeCheckpoint } from "../../src/read/merge";
-import { reshardCheckpoint } from "../../src/read/reshard";
 import { verifyCheckpoint } from "../../src/read/verify";
+import { mergeCheckpoint } from "../../src/rewrite/merge";
+import { reshardCheckpoint } from "../../src/rewrite/reshard";
 import { saveCheckpoint } from "../../src/save/save";
 
 const [, , endpoint, cap, out] = process.argv;

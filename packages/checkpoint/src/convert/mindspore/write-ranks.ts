@@ -2,16 +2,16 @@
 
 import { check } from "@opt/core";
 import type { SourceTensor, TensorSource } from "../../format/source";
+import { unsupported } from "../../formats/bytes/errors";
+import { type MindsporeLayout, mindsporeStrategy } from "../../formats/mindspore/strategy";
+import { mindsporeName } from "../../formats/names/states";
 import { entryFor, type Layout, layoutFor } from "../../layout/layout";
 import { boxesOfRank } from "../../layout/placements";
 import { fileSystemOf } from "../../platform/local";
 import { FilePool } from "../../stores/file-pool";
 import { type FileSystem, type OpenFile, writeBytes } from "../../stores/file-system";
 import { join } from "../../stores/path";
-import { unsupported } from "../bytes/errors";
-import { writeFolder } from "../bytes/write-whole";
-import { mindsporeName } from "../names/states";
-import { type MindsporeLayout, mindsporeStrategy } from "./strategy";
+import { writeFolder } from "../files/write-whole";
 import { type MindsporeOptions, mindsporeTypeOf, writeMindsporeFiles } from "./write";
 
 export interface MindsporeRanksOptions extends MindsporeOptions {

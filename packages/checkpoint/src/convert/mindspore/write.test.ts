@@ -6,9 +6,9 @@ import { describe, expect, it } from "vitest";
 import { expectCode } from "../../../testing/expect-code";
 import { scratchFolder } from "../../../testing/fixtures";
 import { sourceOf } from "../../../testing/source-of";
+import { openForeign } from "../../formats/registry";
 import { localFileSystem } from "../../platform/local";
-import { underOurNames } from "../names/names";
-import { openForeign } from "../registry";
+import { underOurNames } from "../names";
 import { writeMindspore } from "./write";
 
 const SAMPLES = join(fileURLToPath(new URL("../../../../../..", import.meta.url)), "shared/samples/mindspore");

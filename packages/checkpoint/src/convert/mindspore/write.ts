@@ -1,15 +1,15 @@
 /** Writes MindSpore `.ckpt` files, byte for byte as MindSpore does: a message for each tensor, large ones in several. */
 import { bytesPerElement } from "../../format/dtype";
 import type { SourceTensor, TensorSource } from "../../format/source";
+import { unsupported } from "../../formats/bytes/errors";
+import { LARGEST_PIECE, METADATA_TAG, MINDSPORE_TEXT, mindsporeType } from "../../formats/mindspore/format";
+import { mindsporeCrcTrailer, mindsporeValueHead } from "../../formats/mindspore/values";
+import { mindsporeName } from "../../formats/names/states";
 import { type Box, elementCount, wholeOf } from "../../layout/box";
 import { type StreamTarget, streamTensors } from "../../read/stream";
 import type { OpenFile } from "../../stores/file-system";
-import { unsupported } from "../bytes/errors";
-import { known, type Part, SequenceWriter } from "../bytes/write-sequence";
-import { type ExportOptions, writeWhole } from "../bytes/write-whole";
-import { mindsporeName } from "../names/states";
-import { LARGEST_PIECE, METADATA_TAG, MINDSPORE_TEXT, mindsporeType } from "./format";
-import { mindsporeCrcTrailer, mindsporeValueHead } from "./values";
+import { known, type Part, SequenceWriter } from "../files/write-sequence";
+import { type ExportOptions, writeWhole } from "../files/write-whole";
 
 export interface MindsporeOptions extends ExportOptions {
   /** End the file with a checksum (`crc_check` in MindSpore). Default false. */

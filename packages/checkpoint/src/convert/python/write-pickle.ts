@@ -1,6 +1,12 @@
 /** Writes pickles of protocol 2: plain values, and the names and calls that callers spell out. Source: CPython's pickletools. */
-import { OP } from "./pickle";
-import { PickleCall, PickleFloat, PickleGlobal, PicklePersistent, PickleTuple } from "./pickle-objects";
+import { OP } from "../../formats/python/pickle";
+import {
+  PickleCall,
+  PickleFloat,
+  PickleGlobal,
+  PicklePersistent,
+  PickleTuple,
+} from "../../formats/python/pickle-objects";
 
 /** The pickle of null, booleans, numbers, bigints, texts, lists, Maps and pickle objects. */
 export function writePickle(value: unknown): Uint8Array {

@@ -5,13 +5,13 @@ import { encodeMerged } from "../../format/merged";
 import type { SourceTensor, TensorSource } from "../../format/source";
 import { Verification } from "../../format/verification";
 import { wholeOf } from "../../layout/box";
-import type { MergeOptions } from "../../read/merge";
 import { selectTensors } from "../../read/select";
-import { streamFiles } from "../../read/stream-files";
+import type { MergeOptions } from "../../rewrite/merge";
+import { streamFiles } from "../../rewrite/stream-files";
 import { fileOrder } from "../../save/shards/plan";
 import { writeBytes } from "../../stores/file-system";
 import { join } from "../../stores/path";
-import { writeFolder } from "../bytes/write-whole";
+import { writeFolder } from "../files/write-whole";
 
 export interface HuggingFaceOptions extends MergeOptions {
   /** Most bytes of tensors in one file; a larger tensor has one of its own. */

@@ -6,11 +6,11 @@ import { Tuple } from "../../../testing/files/pickles";
 import { scratchFolder } from "../../../testing/fixtures";
 import { readFloats } from "../../../testing/read-tensor";
 import type { TensorSource } from "../../format/source";
+import { openForeign } from "../../formats/registry";
 import { localFileSystem } from "../../platform/local";
 import { openSource } from "../../read/open";
-import { reshardCheckpoint } from "../../read/reshard";
+import { reshardCheckpoint } from "../../rewrite/reshard";
 import { convertCheckpoint } from "../convert";
-import { openForeign } from "../registry";
 import { writeTorch } from "./write";
 
 const scratch = scratchFolder();

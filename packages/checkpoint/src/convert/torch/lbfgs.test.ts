@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { parameter, tensor } from "@opt/core";
 import { LBFGS } from "@opt/lbfgs";
 import { describe, expect, it } from "vitest";
-import { python, runPython, withTorch } from "../../testing/files/torch-files";
-import { scratchFolder } from "../../testing/fixtures";
-import { convertCheckpoint, loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from "../index";
+import { python, runPython, withTorch } from "../../../testing/files/torch-files";
+import { scratchFolder } from "../../../testing/fixtures";
+import { convertCheckpoint, loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from "../../index";
 
 const scratch = scratchFolder();
 const START = [-1.2, 1, 0.5, -0.3];

@@ -16,8 +16,8 @@ import { RMSprop } from "@opt/rmsprop";
 import { Rprop } from "@opt/rprop";
 import { SGD } from "@opt/sgd";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { python, runPython, withTorch } from "../../testing/files/torch-files";
-import { convertCheckpoint, loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from "../index";
+import { python, runPython, withTorch } from "../../../testing/files/torch-files";
+import { convertCheckpoint, loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from "../../index";
 
 const TRAIN = `
 import json, sys, torch

@@ -2,20 +2,20 @@
 
 import { bytesPerElement } from "../../format/dtype";
 import type { SourceTensor, TensorSource } from "../../format/source";
+import { duplicate } from "../../formats/bytes/errors";
+import { dictionary, PickleCall, PickleGlobal, PickleTuple } from "../../formats/python/pickle-objects";
+import { dictOf, type PythonTree, tensorOf } from "../../formats/python/tree";
+import { METADATA, STORAGE_INFO } from "../../formats/torch/dcp-metadata";
+import { keyOf } from "../../formats/torch/optimizers";
+import { torchTypeNames } from "../../formats/torch/tensors";
 import { type Box, elementsIn, wholeOf } from "../../layout/box";
 import { type StreamedTensor, streamTensors } from "../../read/stream";
 import { writeBytes } from "../../stores/file-system";
 import { join } from "../../stores/path";
-import { duplicate } from "../bytes/errors";
-import { SequenceWriter } from "../bytes/write-sequence";
-import { type ExportOptions, writeFile, writeFolder } from "../bytes/write-whole";
-import { dictionary, PickleCall, PickleGlobal, PickleTuple } from "../python/pickle-objects";
-import { dictOf, type PythonTree, tensorOf } from "../python/tree";
+import { SequenceWriter } from "../files/write-sequence";
+import { type ExportOptions, writeFile, writeFolder } from "../files/write-whole";
 import { writePickle } from "../python/write-pickle";
 import { zipParts } from "../zip/write";
-import { METADATA, STORAGE_INFO } from "./dcp-metadata";
-import { keyOf } from "./optimizers";
-import { torchTypeNames } from "./tensors";
 import { torchArchive } from "./write";
 import { torchObject } from "./write-state-dict";
 

@@ -1,8 +1,8 @@
 /** Options of an optimizer's groups, and plain values, as PyTorch spells them. */
 import { sameJson } from "../../format/json/plain";
 import type { Json } from "../../format/source";
-import { type PythonTree, plainOf } from "../python/tree";
-import { ourOption, STRONG_WOLFE, torchOption } from "./names";
+import { type PythonTree, plainOf } from "../../formats/python/tree";
+import { ourOption, STRONG_WOLFE, torchOption } from "../../formats/torch/names";
 
 /** What torch 2.13's optimizers keep in every group besides what ours have: a distributed load asks for each of them. */
 const TORCH_OPTIONS: [string, PythonTree][] = [

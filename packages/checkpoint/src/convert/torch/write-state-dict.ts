@@ -2,10 +2,10 @@
 
 import { sameJson } from "../../format/json/plain";
 import type { Json, SourceTensor, TensorSource } from "../../format/source";
-import { scalarTensor } from "../bytes/foreign-tensor";
-import { isObject } from "../bytes/json";
-import { STRUCTURE_KEY } from "../names/renaming";
-import { inNumbers, scalarOf } from "../names/scalars";
+import { scalarTensor } from "../../formats/bytes/foreign-tensor";
+import { isObject } from "../../formats/bytes/json";
+import { STRUCTURE_KEY } from "../../formats/names/renaming";
+import { inNumbers, scalarOf } from "../../formats/names/scalars";
 import {
   dictOf,
   itemsOf,
@@ -15,9 +15,16 @@ import {
   renameTensors,
   tensorOf,
   treeFrom,
-} from "../python/tree";
-import { ourOption } from "./names";
-import { keyOf, type OptimizerForm, optimizerOf, survey, type TorchGroup, type TorchOptimizer } from "./optimizers";
+} from "../../formats/python/tree";
+import { ourOption } from "../../formats/torch/names";
+import {
+  keyOf,
+  type OptimizerForm,
+  optimizerOf,
+  survey,
+  type TorchGroup,
+  type TorchOptimizer,
+} from "../../formats/torch/optimizers";
 import { optionsOf, optionTree, treeOf } from "./write-groups";
 import { asCounted, isSavedOptimizer, type SavedOptimizer, stateName, withLists } from "./write-states";
 

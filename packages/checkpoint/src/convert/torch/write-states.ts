@@ -1,8 +1,8 @@
 /** An optimizer's states as PyTorch's files name and nest them. */
 import type { Json, SourceTensor } from "../../format/source";
+import { isObject } from "../../formats/bytes/json";
+import type { PythonTree } from "../../formats/python/tree";
 import { castTensor } from "../../read/cast";
-import { isObject } from "../bytes/json";
-import type { PythonTree } from "../python/tree";
 
 /** As `optimizerContents` keeps it among the values. */
 export interface SavedOptimizer {

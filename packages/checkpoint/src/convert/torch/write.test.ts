@@ -9,12 +9,12 @@ import { readFloats } from "../../../testing/read-tensor";
 import { sourceOf } from "../../../testing/source-of";
 import { optimizerContents } from "../../format/optimizer-state";
 import type { TensorSource } from "../../format/source";
+import { openForeign } from "../../formats/registry";
 import { localFileSystem } from "../../platform/local";
 import { openSource } from "../../read/open";
 import { saveCheckpoint } from "../../save/save";
 import { convertCheckpoint } from "../convert";
-import { underOurNames } from "../names/names";
-import { openForeign } from "../registry";
+import { underOurNames } from "../names";
 import { writeTorch } from "./write";
 import { writeDcp } from "./write-dcp";
 

@@ -1,17 +1,23 @@
 /** Writes PyTorch `.pt` files: what `torch.load` gives is `{ model, optimizer, ... }`, or what was read from a PyTorch file before. */
 import { bytesOf, bytesPerElement } from "../../format/dtype";
 import type { SourceTensor, TensorSource } from "../../format/source";
+import { unsupported } from "../../formats/bytes/errors";
+import {
+  PickleCall,
+  PickleFloat,
+  PickleGlobal,
+  PicklePersistent,
+  PickleTuple,
+} from "../../formats/python/pickle-objects";
+import { PLAIN_CALLS, type PythonTree } from "../../formats/python/tree";
+import { torchTypeNames } from "../../formats/torch/tensors";
 import { elementCount, wholeOf } from "../../layout/box";
 import { strides } from "../../plan/runs";
 import { streamTensors } from "../../read/stream";
-import { unsupported } from "../bytes/errors";
-import { SequenceWriter } from "../bytes/write-sequence";
-import { type ExportOptions, writeWhole } from "../bytes/write-whole";
-import { PickleCall, PickleFloat, PickleGlobal, PicklePersistent, PickleTuple } from "../python/pickle-objects";
-import { PLAIN_CALLS, type PythonTree } from "../python/tree";
+import { SequenceWriter } from "../files/write-sequence";
+import { type ExportOptions, writeWhole } from "../files/write-whole";
 import { writePickle } from "../python/write-pickle";
 import { type Member, zipParts } from "../zip/write";
-import { torchTypeNames } from "./tensors";
 import { torchObject } from "./write-state-dict";
 
 /** Writes one file for `torch.load(path, weights_only=True)`. Throws UNSUPPORTED for values that have no plain form, MISSING for gaps, IO. */

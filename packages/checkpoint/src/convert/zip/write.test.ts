@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { expectCode } from "../../../testing/expect-code";
-import { memorySource, readBytes } from "../bytes/source";
-import { openZip } from "./read";
+import { memorySource, readBytes } from "../../formats/bytes/source";
+import { openZip } from "../../formats/zip/read";
 import { zipParts } from "./write";
 
 /** What the parts write; no content is streamed. */

@@ -1,6 +1,5 @@
 /** Zip archives of stored members as PyTorch writes them: contents aligned to 64 bytes, checksums behind them, zip64 where it must be. */
 import { crc32 } from "../../format/crc32";
-import { known, type Part } from "../bytes/write-sequence";
 import {
   CENTRAL,
   CRC_BEHIND,
@@ -15,7 +14,8 @@ import {
   WIDE_END,
   WIDE_FIELD,
   WIDE_LOCATOR,
-} from "./records";
+} from "../../formats/zip/records";
+import { known, type Part } from "../files/write-sequence";
 
 export interface Member {
   readonly name: string;

@@ -5,10 +5,10 @@ import { floats, safetensorsFile, torchTensorCall, torchZip } from "../../../tes
 import { Tuple } from "../../../testing/files/pickles";
 import { EXPECTED, torchFile } from "../../../testing/files/torch-files";
 import { readFloats } from "../../../testing/read-tensor";
+import { underOurNames } from "../../convert/names";
 import type { Json, TensorSource } from "../../format/source";
 import { localFileSystem } from "../../platform/local";
 import { withoutTensors } from "../../read/select";
-import { underOurNames } from "../names/names";
 import { openForeign } from "../registry";
 
 /** Two weights of one shape and a bias; storage n holds n only. */

@@ -4,7 +4,7 @@ import { MemoryFileSystem } from "../../../testing/disks/memory-file-system";
 import { expectCode } from "../../../testing/expect-code";
 import { type Best, listSteps } from "../../format/steps";
 import { loadCheckpoint } from "../../operations";
-import { mergeCheckpoint } from "../../read/merge";
+import { mergeCheckpoint } from "../../rewrite/merge";
 import type { FileSystem } from "../../stores/file-system";
 import { localCommunicators } from "../ranks/communicator";
 import { saveCheckpoint } from "../save";
