@@ -7,13 +7,14 @@ import "./local/register";
 export { Communicator } from "./communicator/communicator";
 export type { Replica, Replicable } from "./communicator/replica";
 export type { Traffic } from "./communicator/world";
+export { type ConnectOptions, connect } from "./connect";
 export { type TrainingCost, type TrainingCostOptions, trainingCost } from "./cost/training-cost";
 export { DataParallel, type DataParallelOptions } from "./data-parallel/data-parallel";
 export type { Trainable } from "./data-parallel/parameters";
-export { type ConnectOptions, connect } from "./engine/connect";
 export type { AllReduce, Engine, EngineRegistration, Move, Reduction } from "./engine/engine";
 export { registerEngine } from "./engine/registry";
 export { FullyShardedDataParallel, type FullyShardedDataParallelOptions } from "./fully-sharded/fully-sharded";
+export { layoutOf } from "./layout-of";
 export { mesh, ProcessMesh } from "./mesh/mesh";
 export {
   DistributedSampler,
@@ -29,4 +30,3 @@ export {
   RowParallelLinear,
   type RowParallelLinearOptions,
 } from "./tensor-parallel/layers";
-export { layoutOf } from "./tensor-parallel/layout-of";

@@ -3,7 +3,7 @@ import type { Communicator as CheckpointCommunicator } from "@opt/checkpoint";
 import { tensor } from "@opt/core";
 import { triesAll } from "@opt/testkit";
 import { describe, expect, expectTypeOf, it } from "vitest";
-import { connect } from "../engine/connect";
+import { connect } from "../connect";
 import "../index";
 import { checkCollectives } from "../../testing/collectives";
 import type { Communicator } from "./communicator";

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { checkTraining } from "../../testing/check-training";
 import { jobOf } from "../../testing/job";
 import type { Run } from "../../testing/training";
-import { connect } from "../engine/connect";
+import { connect } from "../connect";
 import "../index";
 import { DataParallel } from "./data-parallel";
 

@@ -8,7 +8,7 @@ import { init, type Tensor } from "@opt/core";
 import { Linear, Module } from "@opt/nn";
 import { triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { connect } from "../engine/connect";
+import { connect } from "../connect";
 import "../index";
 import { checkTraining } from "../../testing/check-training";
 import { jobOf, runJob } from "../../testing/job";
@@ -19,7 +19,7 @@ const source = (path: string) => JSON.stringify(new URL(path, import.meta.url).h
 const IMPORTS = `import { bitsOf, makeNet, optimizerOf, Tied, trainOnRanks } from ${source("../../testing/training.ts")};
 import { FullyShardedDataParallel } from ${source("fully-sharded.ts")};
 import { ColumnParallelLinear } from ${source("../tensor-parallel/layers.ts")};
-import { layoutOf } from ${source("../tensor-parallel/layout-of.ts")};
+import { layoutOf } from ${source("../layout-of.ts")};
 import { Linear, mseLoss, Sequential } from ${source("../../../nn/src/index.ts")};
 import { AdamW } from ${source("../../../optimizers/adam-amsgrad/src/index.ts")};
 import { SGD } from ${source("../../../optimizers/sgd/src/index.ts")};

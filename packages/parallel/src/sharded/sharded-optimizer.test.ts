@@ -23,7 +23,7 @@ import { describe, expect, it } from "vitest";
 import { checkTraining } from "../../testing/check-training";
 import { jobOf, runJob } from "../../testing/job";
 import { bitsOf, makeNet, optimizerOf, type Run } from "../../testing/training";
-import { connect } from "../engine/connect";
+import { connect } from "../connect";
 import { ShardedOptimizer } from "./sharded-optimizer";
 import "../index";
 

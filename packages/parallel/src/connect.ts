@@ -1,9 +1,9 @@
 /** How a program becomes a rank: whatever started it says which. */
 import { check, checkOptions, show } from "@opt/core";
 import { environmentVariable } from "@opt/core/backend";
-import { Communicator, WORLD } from "../communicator/communicator";
-import { FIRST_SPLIT, Group } from "../communicator/group";
-import { engines } from "./registry";
+import { Communicator, WORLD } from "./communicator/communicator";
+import { FIRST_SPLIT, Group } from "./communicator/group";
+import { engines } from "./engine/registry";
 
 export interface ConnectOptions {
   /** "mpi", "local" or "single"; by default that of the launcher which started this process. */

@@ -2,9 +2,9 @@
 import type { Layout, Split, TensorLayout } from "@opt/checkpoint";
 import { check, show } from "@opt/core";
 import { Module } from "@opt/nn";
-import { dividedOver, splitBy } from "../fully-sharded/fully-sharded";
-import { ProcessMesh } from "../mesh/mesh";
-import { DividedLayer } from "./layers";
+import { dividedOver, splitBy } from "./fully-sharded/fully-sharded";
+import { ProcessMesh } from "./mesh/mesh";
+import { DividedLayer } from "./tensor-parallel/layers";
 
 /**
  * The layout of a model on a mesh, for `saveCheckpoint` and `loadCheckpoint`: weights of divided layers along their axis, all others

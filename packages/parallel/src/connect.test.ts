@@ -1,7 +1,7 @@
 /** Processes that a launcher started as ranks do not quietly become jobs of one. */
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { connect } from "./connect";
-import "../index";
+import "./index";
 
 afterEach(() => void vi.unstubAllEnvs());
 
