@@ -6,6 +6,7 @@ export { type EarlyStoppingOptions, earlyStopping } from "./callbacks/early-stop
 export { type LoggerOptions, type LogRecord, logger } from "./callbacks/logger";
 export { type PageElement, type ProgressOptions, type ProgressStream, progress } from "./callbacks/progress";
 export { type TensorBoardOptions, tensorBoard } from "./callbacks/tensor-board";
+export { type FitRun, fit } from "./fit";
 export { type EvaluateOptions, evaluate, predict } from "./fit/evaluate";
 export type {
   Callback,
@@ -17,7 +18,6 @@ export type {
   FitState,
   History,
 } from "./fit/events";
-export { type FitRun, fit } from "./fit/fit";
 export type { FitOptions } from "./fit/options";
 export type {
   FitCommunicator,

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { AdamW } from "@opt/adam-amsgrad";
 import { checkpoints } from "../src/callbacks/checkpoints";
 import { earlyStopping } from "../src/callbacks/early-stopping";
-import { fit } from "../src/fit/fit";
+import { fit } from "../src/fit";
 import { begin, optionsOf, words } from "./runs";
 
 const extras = { ema: true, scaler: true };

@@ -14,8 +14,8 @@ import { earlyStopping } from "../src/callbacks/early-stopping";
 import { logger } from "../src/callbacks/logger";
 import { progress } from "../src/callbacks/progress";
 import { tensorBoard } from "../src/callbacks/tensor-board";
+import { fit } from "../src/fit";
 import { evaluate, predict } from "../src/fit/evaluate";
-import { fit } from "../src/fit/fit";
 import { accuracy } from "../src/metrics/metrics";
 import { type Batch, dataset, ROWS } from "./runs";
 

@@ -1,6 +1,6 @@
 import { AdamW } from "@opt/adam-amsgrad";
 import { checkpoints } from "../src/callbacks/checkpoints";
-import { fit } from "../src/fit/fit";
+import { fit } from "../src/fit";
 import { expose } from "../src/worker/expose";
 import { begin, optionsOf } from "./runs";
 

@@ -4,8 +4,8 @@ import { ExponentialMovingAverage, Generator, init, type Tensor, tensor } from "
 import { Linear } from "@opt/nn";
 import { expectCode } from "@opt/testkit";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { fit } from "../fit";
 import type { Callback, FitState } from "../fit/events";
-import { fit } from "../fit/fit";
 import { csv } from "./csv";
 import { earlyStopping } from "./early-stopping";
 import { duration, shortNumber } from "./format";

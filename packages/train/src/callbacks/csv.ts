@@ -3,7 +3,7 @@ import type { FileSystem } from "@opt/checkpoint";
 import { checkOptions } from "@opt/core";
 import { checkPlace } from "../check";
 import type { Callback } from "../fit/events";
-import { createFile } from "./file";
+import { createFile } from "../growing-file";
 
 export interface CsvOptions {
   /** Default: this machine's disk; in a page, its own files. */

@@ -12,8 +12,8 @@ import { expectCode } from "@opt/testkit";
 import { bundled, optRun } from "@opt/testkit/bundled";
 import { expect, it } from "vitest";
 import { begin, optionsOf, words } from "../../testing/runs";
+import { fit } from "../fit";
 import { evaluate } from "./evaluate";
-import { fit } from "./fit";
 
 interface Trained {
   words: string;

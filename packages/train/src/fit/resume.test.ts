@@ -17,9 +17,9 @@ import { type Batch, begin, dataset, type Extras, optionsOf, words } from "../..
 import { checkpoints } from "../callbacks/checkpoints";
 import { earlyStopping } from "../callbacks/early-stopping";
 import { logger } from "../callbacks/logger";
+import { fit } from "../fit";
 import { accuracy } from "../metrics/metrics";
 import type { Callback } from "./events";
-import { fit } from "./fit";
 
 beforeEach(() => init("js"));
 

@@ -2,8 +2,8 @@
 import { check, checkOptions, show } from "@opt/core";
 import type { Module } from "@opt/nn";
 import { checkCounts } from "../check";
+import { fit } from "../fit";
 import type { Callback } from "../fit/events";
-import { fit } from "../fit/fit";
 import type { FitData, FitOptimizer, ForwardOptions } from "../fit/parts";
 import { copyTree, freeTree } from "../tree";
 

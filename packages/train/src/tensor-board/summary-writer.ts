@@ -1,8 +1,8 @@
 /** Event files that TensorBoard reads. */
 import type { FileSystem } from "@opt/checkpoint";
 import { checkOptions } from "@opt/core";
-import { createFile, type GrowingFile } from "../callbacks/file";
 import { checkPlace } from "../check";
+import { createFile, type GrowingFile } from "../growing-file";
 import { Message, recordOf } from "./protobuf";
 
 export interface SummaryWriterOptions {

@@ -10,7 +10,7 @@ import { expectCode, torchPython } from "@opt/testkit";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { begin, optionsOf } from "../../testing/runs";
 import { tensorBoard } from "../callbacks/tensor-board";
-import { fit } from "../fit/fit";
+import { fit } from "../fit";
 import { maskedCrc32c } from "./protobuf";
 import { SummaryWriter } from "./summary-writer";
 

@@ -12,7 +12,7 @@ import { expectCode } from "@opt/testkit";
 import { bundled } from "@opt/testkit/bundled";
 import { afterAll, beforeEach, expect, it } from "vitest";
 import { begin, optionsOf } from "../../testing/runs";
-import { fit } from "../fit/fit";
+import { fit } from "../fit";
 import { start } from "./start";
 
 beforeEach(() => init("js"));

@@ -8,10 +8,10 @@ import { NAdam } from "@opt/nadam";
 import { crossEntropy, Linear, type Module, type Sequential } from "@opt/nn";
 import { expectCode } from "@opt/testkit";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { type Batch, type Begun, begin, dataset, type Extras, optionsOf, ROWS, words } from "../../testing/runs";
-import { accuracy } from "../metrics/metrics";
-import type { Callback, FitState } from "./events";
+import { type Batch, type Begun, begin, dataset, type Extras, optionsOf, ROWS, words } from "../testing/runs";
 import { fit } from "./fit";
+import type { Callback, FitState } from "./fit/events";
+import { accuracy } from "./metrics/metrics";
 
 /** The loop written by hand, eagerly. Returns the losses. */
 async function byHand({ model, optimizer, schedule, loader, ema, scaler }: Begun, extras: Extras, epochs: number) {

@@ -1,10 +1,10 @@
 /** Training: the loop that is otherwise written by hand. */
 import type { Module } from "@opt/nn";
-import { progress } from "../callbacks/progress";
-import type { FitEvent, History } from "./events";
-import { Loop } from "./loop";
-import { checkFitOptions, type FitOptions } from "./options";
-import type { ParallelModel } from "./parts";
+import { progress } from "./callbacks/progress";
+import type { FitEvent, History } from "./fit/events";
+import { Loop } from "./fit/loop";
+import { checkFitOptions, type FitOptions } from "./fit/options";
+import type { ParallelModel } from "./fit/parts";
 
 /** A run that has begun: a promise of its history, and its events. */
 export interface FitRun extends Promise<History>, AsyncIterable<FitEvent> {}

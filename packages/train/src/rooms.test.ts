@@ -1,0 +1,8 @@
+import { roomsTest } from "@opt/testkit/rooms";
+
+roomsTest(new URL(".", import.meta.url), [
+  ["check.ts", "growing-file.ts", "stream.ts", "tree.ts"],
+  ...["metrics", "tensor-board"],
+  ...["fit", "callbacks", "fit.ts"],
+  ...["look", "worker"],
+]);
