@@ -1,0 +1,8 @@
+import { roomsTest } from "@opt/testkit/rooms";
+
+roomsTest(new URL(".", import.meta.url), [
+  ["initializers", "module", "similarity"],
+  ["layers", "losses"],
+  ["attention", "recurrent"],
+  "transformer",
+]);
