@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { build } from "../../tools/workspace/build.mjs";
+import { nx } from "../../tools/workspace/nx/run.mjs";
 import { pack, publicPackages, tarballOf } from "../../tools/workspace/packages.mjs";
 import { run } from "../../tools/workspace/run.mjs";
 import { readmeExample } from "./readme";
@@ -15,7 +15,7 @@ beforeAll(async () => {
   // Where `npm test` has packed them already they are not packed again.
   const packed = process.env.OPT_TARBALLS ?? folder;
   if (packed === folder) {
-    await build();
+    await nx(["run-many", "--targets", "build"]);
     await pack(folder);
   }
   const tarballs = publicPackages().map((each) => tarballOf(packed, each));

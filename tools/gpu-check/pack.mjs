@@ -6,7 +6,7 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { buildCuda } from "../native/build-cuda.mjs";
+import { nx } from "../workspace/nx/run.mjs";
 import { optimizerPackages } from "../workspace/packages.mjs";
 import { root, run } from "../workspace/run.mjs";
 
@@ -47,9 +47,9 @@ function copyModules(names, destination) {
 
 /** @param {string} destination */
 async function packGpuCheck(destination) {
-  const { skipped } = await buildCuda();
+  await nx(["native", "native-cuda"], { OPT_CUDA_ARCHS: "development" });
   const kernels = join(root, "native/cuda/npm/linux-x64/kernels/rules.fatbin");
-  if (!existsSync(kernels)) throw new Error(`[gpu-check] there are no kernels to check: ${skipped.join(", ")}.`);
+  if (!existsSync(kernels)) throw new Error(`[gpu-check] there are no kernels to check: nvcc is missing.`);
   rmSync(destination, { recursive: true, force: true });
   const own = join(destination, "node_modules/@opt");
   mkdirSync(own, { recursive: true });

@@ -1,12 +1,12 @@
 /**
- * Builds @opt/kernels-cuda's binaries into native/cuda/npm/linux-x64: the addon with any C++ compiler, the kernels where nvcc is.
- * Does nothing when nothing changed; says what is missing when it cannot build. `OPT_CUDA_ARCHS=all`: for every GPU of a release.
- * `--emulated`: without nvcc, which takes a minute; what tests need where no GPU is.
+ * The target `native` of native-cuda: builds @opt/kernels-cuda's binaries into native/cuda/npm/linux-x64, and the emulated device. The addon
+ * needs a C++ compiler, the kernels nvcc, which takes a minute: they are built where a driver is, or where `OPT_CUDA_ARCHS` asks for them
+ * (`all`: for every GPU of a release). `--generate`: the target `generate`, which writes the kernels of rules.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { root, run, start } from "../workspace/run.mjs";
-import { cached, compileAddon, filesIn, fingerprint, generateKernels, missingTools } from "./native.mjs";
+import { compileAddon, filesIn, generateKernels, missingTools } from "./native.mjs";
 
 const source = join(root, "native/cuda");
 const build = join(source, "build");
@@ -18,16 +18,6 @@ const RELEASE_ARCHS = [75, 80, 86, 89, 90, 100, 120];
 /** For the machine of a developer: one GPU's code, and PTX that the driver compiles for the others. */
 const DEVELOPMENT_ARCHS = [90];
 
-/** @param {string} target */
-const stampOf = (target) => join(build, `${basename(target)}.fingerprint`);
-
-/** The headers that a source includes, own and generated, and those that they include. @param {string} file @returns {string[]} */
-function headersOf(file) {
-  const names = [...readFileSync(file, "utf8").matchAll(/^#include "(.*\.cuh)"/gm)].map(([, name = ""]) => name);
-  const headers = names.map((name) => [join(source, "kernels", name), join(generated, name)].find(existsSync) ?? name);
-  return [...new Set([...headers, ...headers.flatMap(headersOf)])];
-}
-
 /** Writes elements.cuh with what it includes in its place. @param {string} folder */
 function copyElements(folder) {
   const text = readFileSync(join(source, "kernels/elements.cuh"), "utf8");
@@ -38,11 +28,7 @@ function copyElements(folder) {
   );
 }
 
-async function buildAddon() {
-  const target = join(destination, "opt_cuda.node");
-  const print = fingerprint("addon", [join(source, "CMakeLists.txt"), ...filesIn(join(source, "src"))]);
-  await cached(target, stampOf(target), print, () => compileAddon(source, join(build, "addon"), target));
-}
+const buildAddon = () => compileAddon(source, join(build, "addon"), join(destination, "opt_cuda.node"));
 
 /** nvcc's options for the code that is asked for, and what it does not know. @param {boolean} release */
 function codeOptions(release) {
@@ -70,15 +56,12 @@ async function buildKernels() {
   const { options: code, dropped } = codeOptions(process.env.OPT_CUDA_ARCHS === "all");
   for (const file of [...filesIn(join(source, "kernels"), ".cu"), ...filesIn(generated, ".cu")]) {
     const target = join(kernels, basename(file).replace(/\.cu$/, ".fatbin"));
-    const print = fingerprint(`-v ${version.stdout} ${code} ${NVCC_OPTIONS}`, [file, ...headersOf(file)]);
-    await cached(target, stampOf(target), print, async () => {
-      const options = [...NVCC_OPTIONS, ...code, "-Xptxas", "-v", "--threads", "2", "-fatbin", "-o", target, file];
-      const compiled = await start("nvcc", options, { quiet: true, minutes: 60 });
-      if (!compiled.ok)
-        throw new Error(`[build-cuda] ${basename(file)} does not compile:\n${compiled.stdout}${compiled.stderr}`);
-      // Registers and spills of every kernel, which tests look at.
-      writeFileSync(join(build, `${basename(target)}.ptxas.log`), compiled.stdout + compiled.stderr);
-    });
+    const options = [...NVCC_OPTIONS, ...code, "-Xptxas", "-v", "--threads", "2", "-fatbin", "-o", target, file];
+    const compiled = await start("nvcc", options, { quiet: true, minutes: 60 });
+    if (!compiled.ok)
+      throw new Error(`[build-cuda] ${basename(file)} does not compile:\n${compiled.stdout}${compiled.stderr}`);
+    // Registers and spills of every kernel, which tests look at.
+    writeFileSync(join(build, `${basename(target)}.ptxas.log`), compiled.stdout + compiled.stderr);
   }
   return { dropped };
 }
@@ -104,47 +87,36 @@ async function buildEmulator() {
       const object = `${wrapper}.o`;
       // Rules are hundreds of kernels, each of a few steps: no optimization gives back the time that it takes.
       const level = file.endsWith("rules.cu") ? "-Og" : "-O2";
-      const print = fingerprint(`${flags} ${level}`, [file, ...headersOf(file), join(folder, "cuda.h")]);
-      await cached(object, stampOf(object), print, async () => {
-        const expanded = await compile(["-E", "-P", "-x", "c++", "-include", "cuda.h", file]);
-        const names = [...expanded.matchAll(/extern "C"\s+void\s+(\w+)\s*\(/g)].map(([, name]) => name);
-        const rows = names.map((name) => `static Registration of_${name}("${name}", Packed<${name}>::call);`);
-        writeFileSync(wrapper, [`#include "cuda.h"`, `#include "${file}"`, ...rows, ""].join("\n"));
-        await compile([level, "-c", "-o", object, wrapper]);
-        writeFileSync(join(out, basename(file).replace(/\.cu$/, ".fatbin")), "the kernels are in libcuda.so");
-      });
+      const expanded = await compile(["-E", "-P", "-x", "c++", "-include", "cuda.h", file]);
+      const names = [...expanded.matchAll(/extern "C"\s+void\s+(\w+)\s*\(/g)].map(([, name]) => name);
+      const rows = names.map((name) => `static Registration of_${name}("${name}", Packed<${name}>::call);`);
+      writeFileSync(wrapper, [`#include "cuda.h"`, `#include "${file}"`, ...rows, ""].join("\n"));
+      await compile([level, "-c", "-o", object, wrapper]);
+      writeFileSync(join(out, basename(file).replace(/\.cu$/, ".fatbin")), "the kernels are in libcuda.so");
       return object;
     }),
   );
-  const print = fingerprint(`${flags}`, [...objects, ...filesIn(folder)]);
-  await cached(target, stampOf(target), print, async () => {
-    await compile(["-O2", "-shared", "-o", target, ...filesIn(folder, ".cc"), ...objects, "-ldl"]);
-  });
+  await compile(["-O2", "-shared", "-o", target, ...filesIn(folder, ".cc"), ...objects, "-ldl"]);
   copyElements(out);
 }
 
-/** @returns {Promise<{ skipped: string[] }>} what was left out and why */
-export async function buildCuda({ emulated = false } = {}) {
-  if (process.platform !== "linux" || process.arch !== "x64") return { skipped: ["CUDA kernels (x86-64 Linux only)"] };
+/** @returns {Promise<string[]>} what was left out and why */
+async function buildCuda() {
+  if (process.platform !== "linux" || process.arch !== "x64") return ["CUDA kernels (x86-64 Linux only)"];
   mkdirSync(kernels, { recursive: true });
   const missing = missingTools();
-  if (missing !== "") return { skipped: [`CUDA addon (${missing} missing)`] };
-  generateKernels("kernels-cuda", generated);
+  if (missing !== "") return [`CUDA addon (${missing} missing)`];
   await buildAddon();
   // NVRTC compiles this text in front of kernels that no build knew.
   copyElements(kernels);
   await buildEmulator();
-  if (emulated) return { skipped: [] };
+  if (process.env.OPT_CUDA_ARCHS === undefined && !existsSync("/dev/nvidiactl")) return [];
   const { skipped, dropped } = await buildKernels();
-  return {
-    skipped: [
-      ...(skipped ? [`CUDA kernels (${skipped})`] : []),
-      ...dropped.map((arch) => `CUDA code for sm_${arch} (this nvcc does not know it)`),
-    ],
-  };
+  return [
+    ...(skipped ? [`CUDA kernels (${skipped})`] : []),
+    ...dropped.map((arch) => `CUDA code for sm_${arch} (this nvcc does not know it)`),
+  ];
 }
 
-if (process.argv[1] === import.meta.filename) {
-  const { skipped } = await buildCuda({ emulated: process.argv.includes("--emulated") });
-  for (const what of skipped) console.log(`build-cuda: skipped ${what}`);
-}
+if (process.argv.includes("--generate")) generateKernels("kernels-cuda", generated);
+else for (const what of await buildCuda()) console.log(`build-cuda: skipped ${what}`);

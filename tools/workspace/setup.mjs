@@ -4,7 +4,8 @@
  */
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { buildNative } from "../native/build-cpu.mjs";
+import { nativeBinary } from "../native/build-cpu.mjs";
+import { nx } from "./nx/run.mjs";
 import { root, start } from "./run.mjs";
 
 const BUILDING = "building native kernels";
@@ -121,33 +122,11 @@ export async function setupToRun() {
     installSystemTools(systemTools.filter((each) => each.neededFor === BUILDING)),
   ]);
   console.log("set-up: native kernels for this processor");
-  return (await buildNative("thisProcessor")).binary;
-}
-
-/** CUDA's kernels are compiled where a driver runs them, where they were compiled before, and where all is asked for. @param {boolean} all */
-function cudaOptions(all) {
-  const compiled = join(root, "native/cuda/npm/linux-x64/kernels/rules.fatbin");
-  return all || [compiled, "/dev/nvidiactl"].some((file) => existsSync(file)) ? [] : ["--emulated"];
-}
-
-/** Each by a process of its own: what it needs may have been installed a moment ago. Returns what was left out and why. */
-export const nativeBuilds = (all = false) => [
-  { name: "native kernels", check: () => buildWith("build-native.mjs") },
-  { name: "CUDA kernels", check: () => buildWith("build-cuda.mjs", ...cudaOptions(all)) },
-  { name: "MPI addon", check: () => buildWith("build-mpi.mjs") },
-];
-
-/** @param {string} program @param {string[]} options @returns {Promise<string | undefined>} */
-async function buildWith(program, ...options) {
-  const { ok, stdout, stderr } = await start(process.execPath, [join("tools", program), ...options], { quiet: true });
-  if (stdout) console.log(stdout.trim());
-  if (!ok) throw new Error(`[set-up] ${program} failed:\n${stderr}`);
-  const left = [...stdout.matchAll(/: skipped,? (.*)/g)].map(([, what]) => what);
-  return left.length > 0 ? left.join("; ") : undefined;
+  return nativeBinary("processor");
 }
 
 if (process.argv[1] === import.meta.filename) {
   const [, , what, workspace] = process.argv;
   await (what === "packages" ? installNpmPackages(workspace) : install());
-  if (what !== "packages") for (const { check } of nativeBuilds()) await check();
+  if (what !== "packages") await nx(["run-many", "--targets", "native"]);
 }

@@ -6,9 +6,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { buildNative } from "../../../tools/native/build-cpu.mjs";
 import { platformPackages } from "../../../tools/release/platforms.mjs";
-import { build } from "../../../tools/workspace/build.mjs";
+import { nx } from "../../../tools/workspace/nx/run.mjs";
 import { installIn, pack, publicPackages, tarballOf } from "../../../tools/workspace/packages.mjs";
 import { pageRows } from "./pages";
 import { files } from "./programs";
@@ -35,7 +34,7 @@ const place = { folder: join(scratch, "program"), tools: join(scratch, "tools"),
 
 beforeAll(async () => {
   mkdirSync(packed);
-  await Promise.all([build(), buildNative(), installIn(place.tools, TOOLS)]);
+  await Promise.all([nx(["run-many", "--targets", "build,native"]), installIn(place.tools, TOOLS)]);
   // With the binaries that are built here, which npm would bring for this platform.
   const packages = [...publicPackages(), ...platformPackages().filter(({ missing }) => missing.length === 0)];
   await pack(packed, packages);

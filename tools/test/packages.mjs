@@ -1,27 +1,16 @@
-/** The checks beside the tests: source, types, and the packages as their users will get them. */
+/** The checks beside the tests: the packages as their users will get them. */
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
-import { checkManifests } from "../workspace/manifests.mjs";
 import { publicPackages, tarballOf } from "../workspace/packages.mjs";
-import { root, run, start } from "../workspace/run.mjs";
+import { root } from "../workspace/run.mjs";
 
 /**
- * A check throws what is wrong, or returns the reason why it cannot run here.
- * @typedef {{ name: string, check: () => void | string | Promise<void | string | undefined> }} Check
+ * A check throws what is wrong.
+ * @typedef {{ name: string, check: () => void | Promise<void> }} Check
  */
-
-/** @type {Check[]} */
-export const sourceChecks = [
-  { name: "format and lint", check: () => mustSucceed("biome", ["check", "--error-on-warnings"]) },
-  { name: "packages depend one way", check: checkDependencies },
-  { name: "types", check: () => mustSucceed("npm", ["run", "typecheck", "--silent"]) },
-  { name: "manifests", check: checkManifests },
-  { name: "words of the documentation", check: async () => (await import("./words.mjs")).checkWords() },
-  { name: "changesets", check: checkChangesets },
-];
 
 /** @param {string} tarballs the folder of the packages' tarballs @returns {Check[]} */
 export const packageChecks = (tarballs) => [
@@ -54,41 +43,6 @@ async function problemsOfTypes(tarball) {
   if (result.types === false) return ["has no types"];
   // A CommonJS module can only import() these packages, and TypeScript says so.
   return result.problems.filter(({ kind }) => kind !== "CJSResolvesToESM").map((problem) => JSON.stringify(problem));
-}
-
-/** @param {string} command @param {string[]} args */
-async function mustSucceed(command, args) {
-  const { ok, stdout, stderr } = await start(command, args, { quiet: true });
-  if (!ok) throw new Error(stdout + stderr);
-}
-
-/** Biome sees circles of imports within a package; between packages they would be circles of dependencies. */
-function checkDependencies() {
-  const packages = new Map(publicPackages().map((each) => [each.name, each]));
-  /** @param {string[]} path */
-  const visit = (path) => {
-    const { dependencies, peerDependencies, optionalDependencies } = packages.get(path.at(-1) ?? "") ?? {};
-    for (const name of Object.keys({ ...dependencies, ...peerDependencies, ...optionalDependencies })) {
-      if (name === path[0])
-        throw new Error(`the packages' dependencies make a circle: ${[...path, name].join(" -> ")}`);
-      if (packages.has(name) && !path.includes(name)) visit([...path, name]);
-    }
-  };
-  for (const name of packages.keys()) visit([name]);
-}
-
-/** A package has a changeset before its first version, and later where it differs from the main branch. */
-async function checkChangesets() {
-  const isNew = (/** @type {{ version: string }} */ { version }) => version === "0.0.0";
-  const { default: getReleasePlan } = await import("@changesets/get-release-plan");
-  const { changesets } = await getReleasePlan(root);
-  const announced = new Set(changesets.flatMap(({ releases }) => releases.map(({ name }) => name)));
-  const silent = publicPackages().filter((each) => isNew(each) && !announced.has(each.name));
-  if (silent.length > 0) throw new Error(`no changeset names ${silent.map(({ name }) => name).join(", ")}.`);
-  if (publicPackages().some(isNew)) return undefined;
-  const base = "origin/main";
-  if (!run("git", ["rev-parse", "--verify", base], { quiet: true }).ok) return `there is no ${base} to compare with`;
-  return mustSucceed("changeset", ["status", "--since", base]);
 }
 
 /** @typedef {{ name: string, program: string, external: string[], budget: number, absent: string[], gives?: string }} Bundle */
