@@ -3,11 +3,11 @@ import { describe, expect, it } from "vitest";
 import { compile } from "./compile/compile";
 import { empty, full, ones, parameter, rand, randn, tensor, tensorFromBytes, zeros } from "./create";
 import type { ErrorCode } from "./errors/errors";
+import { Generator } from "./random/generator";
 import { arange } from "./ranges";
 import { hostBytes } from "./tensor/read";
 import type { Tensor } from "./tensor/tensor";
 import { type DType, isFloat } from "./values/dtype";
-import { Generator } from "./values/generator";
 import type { TensorData } from "./values/literal";
 
 const nan = Number.NaN;

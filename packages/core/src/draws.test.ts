@@ -4,8 +4,8 @@ import { FakeDevice } from "../testing/fake-backend";
 import { compile } from "./compile/compile";
 import { tensor } from "./create";
 import { bernoulli, multinomial, randint, randperm } from "./draws";
+import { Generator } from "./random/generator";
 import type { Tensor } from "./tensor/tensor";
-import { Generator } from "./values/generator";
 
 const seeded = (seed = 5) => ({ generator: new Generator(seed) });
 

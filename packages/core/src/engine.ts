@@ -6,7 +6,7 @@ import { checkValue } from "./errors/check-value";
 import { check } from "./errors/errors";
 import { checkOptions } from "./errors/options";
 import { addInto, checkAnyTensor, clone, elementwise, fill, owned, reshape } from "./ops";
-import { withAutocast } from "./ops/autocast";
+import { withAutocast } from "./tensor/autocast";
 import type { BackwardOptions } from "./tensor/fluent";
 import { enableGrad, noGrad, record } from "./tensor/tape";
 import { TapeNode } from "./tensor/tape-node";

@@ -80,7 +80,7 @@ export {
   type WindowOptions,
   withGradient,
 } from "./ops";
-export { type AutocastDType, autocast, autocastDType, lowered, widened } from "./ops/autocast";
+export { lowered, widened } from "./ops/autocast-operands";
 export { viewAsComplex, viewAsReal } from "./ops/complex";
 export type {
   Algorithm,
@@ -106,6 +106,7 @@ export type { Staged } from "./optimizer/staged-launch";
 export { enableQ8 } from "./optimizer/state/packed-state";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state/state-dict";
 export { enableStochasticRounding } from "./optimizer/state/stochastic-rounding";
+export { checkGenerator, defaultGenerator, Generator, manualSeed } from "./random/generator";
 export { arange, eye, linspace } from "./ranges";
 export { isRecomputing, recompute } from "./recompute";
 export { type GatherSparseOptions, gatherSparse } from "./rows/gather-sparse";
@@ -122,6 +123,7 @@ export {
   type Weights,
 } from "./stepping/functional";
 export { type FloatArray, type PerParameter, type Steppable, stepArrays } from "./stepping/step-arrays";
+export { type AutocastDType, autocast, autocastDType } from "./tensor/autocast";
 export { evict, fillAgain, isEvicted } from "./tensor/evict";
 export type { BackwardOptions, NestedValues } from "./tensor/fluent";
 export { onGradient } from "./tensor/gradient-hooks";
@@ -133,7 +135,6 @@ export { enableGrad, noGrad } from "./tensor/tape";
 export { Tensor } from "./tensor/tensor";
 export { versionOf } from "./tensor/version-of";
 export type { Bytes, DType, TypedArray } from "./values/dtype";
-export { checkGenerator, defaultGenerator, Generator, manualSeed } from "./values/generator";
 export type { NestedArray, TensorData } from "./values/literal";
 export type { Shape } from "./values/shape";
 export { detectAnomaly } from "./watch/anomaly";

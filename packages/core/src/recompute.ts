@@ -3,11 +3,11 @@ import { tidy } from "./device/scope";
 import { untraced } from "./device/tracer";
 import { check, OptError } from "./errors/errors";
 import { checkBody } from "./host/synchronous";
-import { autocast, autocastDType } from "./ops/autocast";
+import type { Generator } from "./random/generator";
+import { autocast, autocastDType } from "./tensor/autocast";
 import { enableGrad, hold, isTaping, presentRecomputation, type Recomputed, recordedBy } from "./tensor/tape";
 import type { TapeNode } from "./tensor/tape-node";
 import { Tensor } from "./tensor/tensor";
-import type { Generator } from "./values/generator";
 
 type Node = TapeNode<Tensor>;
 type GeneratorState = ReturnType<Generator["stateDict"]>;

@@ -148,7 +148,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   onGradient: () => [core.parameter([1]), () => {}],
   hostBytes: () => [x(), "read"],
   compile: () => [() => 1, { check: "never" }],
-  dependsOn: () => [() => 1],
+  dependsOn: () => [() => 1, () => 1],
   combine: () => [x(), [x()], "add", 2],
   full: () => [[2], 1, { dtype: "i32" }],
   rand: () => [[2], { generator: new core.Generator(1) }],

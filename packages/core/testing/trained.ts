@@ -2,9 +2,9 @@
 import { createHash } from "node:crypto";
 import { parameter, randn, tensor } from "../src/create";
 import type { GroupOptions } from "../src/optimizer/algorithm";
+import { Generator } from "../src/random/generator";
 import type { Tensor } from "../src/tensor/tensor";
 import type { DType } from "../src/values/dtype";
-import { Generator } from "../src/values/generator";
 import { FakeDevice } from "./fake-backend";
 import { Momentum, type MomentumOptions } from "./momentum";
 

@@ -2,8 +2,8 @@
 import { enableQ8 as enable } from "@opt/core";
 import { isPacked } from "@opt/core/backend";
 import { WasmBackend } from "./backend";
-import { packedRule } from "./emit/packed";
-import { further } from "./emit/rule";
+import { packedRule } from "./kernels/rule/packed";
+import { further } from "./kernels/rule/rule";
 
 /** Lets optimizers keep their state in 8 bits on "wasm", by `stateDType: "q8"`; see `enableQ8` of `@opt/core`. */
 export function enableQ8(): void {

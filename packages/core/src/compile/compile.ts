@@ -8,7 +8,7 @@ import { check, OptError } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import { inspectSymbol } from "../host/inspect-symbol";
 import { checkSynchronous } from "../host/synchronous";
-import { autocastDType } from "../ops/autocast";
+import { autocastDType } from "../tensor/autocast";
 import { isTaping } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { Explanation } from "./explain";

@@ -138,12 +138,9 @@ export class Tracing implements Tracer {
     if (!this.made.has(tensor.storage.memory)) this.#addInput(tensor, leaf);
   }
 
-  dependsOn(read: () => unknown): void {
+  dependsOn(read: () => unknown, count?: () => number): void {
     this.dependencies.push({ read, value: untraced(read) });
-  }
-
-  outdatedBy(count: () => number): void {
-    this.counts.push({ count, value: count() });
+    if (count !== undefined) this.counts.push({ count, value: count() });
   }
 
   runs(tensors: readonly Traceable[], body: (...tensors: never[]) => void): void {

@@ -1,30 +1,26 @@
-/** Host code beside the launches of a step: when it runs, and which values of the host a step depends on. Eager and compiled code call the same. */
+/**
+ * Host code beside launches: what runs when in a compiled function. A checked call is as the first.
+ *
+ * | verb | eager | first call | replay | example of use |
+ * |---|---|---|---|---|
+ * | `inEachRun` | now | now | between the same two launches | hooks of an optimizer |
+ * | `beforeEachRun` | now | now | before the first launch | checks of indices |
+ * | `afterEachRun` | now | after the last launch | after the last launch | an average counts its updates |
+ * | `asFound` | now | now | only what the trace has of it | master weights follow their parameter |
+ * | `atEndOfCall` | never | at the end, traced | only what the trace has of it | evicted memory is freed again |
+ * | `dependsOn` | never | reads the value | reads it first: another value needs another trace | `train()` and `eval()` of a module |
+ * | `runsOnce` | does nothing | throws | | seeds of a generator |
+ */
 import { check } from "../errors/errors";
 import { callerLine } from "../host/caller-line";
 import { checkBody } from "../host/synchronous";
-import { activeTracer, openTracer, type Traceable, untraced } from "./tracer";
+import { activeTracer, type Traceable, untraced } from "./tracer";
 
 /**
- * Inside a compiled function: it is traced again once `read()` gives another value. Elsewhere nothing happens.
- *
- * @throws OptError BAD_ARGUMENT unless it is a function
- * @example
- * const settings = { scale: 2 };
- * const step = compile((x) => {
- *   dependsOn(() => settings.scale);
- *   return x.mul(settings.scale);
- * });
- */
-export function dependsOn(read: () => unknown): void {
-  checkBody("dependsOn", read);
-  activeTracer()?.dependsOn(read);
-}
-
-/**
- * Host code between two launches: now, and at this point of each run of a compiled function, with the tensors of that run.
+ * Runs `body` now, and at this point of each replay, with the tensors of that replay.
  *
  * @param leaves whose gradients it may look at
- * @returns true if it runs again: what it finds now need not hold then
+ * @returns true in a compiled function: a replay may find something else
  */
 export function inEachRun<Tensors extends readonly Traceable[]>(
   tensors: readonly [...Tensors],
@@ -40,42 +36,47 @@ export function inEachRun<Tensors extends readonly Traceable[]>(
   return tracer !== null;
 }
 
-/** Inside a compiled function: at its end, as part of it. Elsewhere nothing happens. */
-export function atEndOfCall(body: () => void): void {
-  activeTracer()?.atEnd(body);
-}
-
-/** What follows is of no use for good once `count()` is larger. It must not throw. */
-export function outdatedBy(count: () => number): void {
-  activeTracer()?.outdatedBy(count);
-}
-
-/** Stands for the call of a compiled function that runs now; null elsewhere. */
-export function presentCall(): object | null {
-  return openTracer();
-}
-
-/**
- * Host code on a tensor as the function finds it: now, and before each run of a compiled function with the tensor of that run.
- * Of tensors that the function writes itself it runs now alone.
- */
+/** Runs `body` now, and before each replay with its tensor. A tensor that the function has written is looked at now only. */
 export function beforeEachRun<T extends Traceable>(tensor: T, body: (tensor: T) => void): void {
   asFound(tensor, () => body(tensor));
   activeTracer()?.before(tensor, body);
 }
 
-/** Ops on a tensor as the program left it: part of a compiled function only if that has written the tensor before. */
+/** Runs host code now, or at the end of each run of a compiled function. */
+export function afterEachRun(body: () => void): void {
+  const tracer = activeTracer();
+  if (tracer === null) body();
+  else tracer.after(body);
+}
+
+/** Runs ops on a tensor now. They are part of a trace only if the compiled function has written the tensor before. */
 export function asFound(tensor: Traceable, body: () => void): void {
   const tracer = activeTracer();
   if (tracer === null || tracer.overwrites(tensor.storage)) body();
   else untraced(body);
 }
 
-/** Host code after the launches: now, and at the end of each run of a compiled function. */
-export function afterEachRun(body: () => void): void {
-  const tracer = activeTracer();
-  if (tracer === null) body();
-  else tracer.after(body);
+/** Runs `body` at the end of a compiled function, as part of its trace. Elsewhere it never runs. */
+export function atEndOfCall(body: () => void): void {
+  activeTracer()?.atEnd(body);
+}
+
+/**
+ * Inside a compiled function: it is traced again once `read()` gives another value. Elsewhere nothing happens.
+ *
+ * @param count says that old values never come back: older traces are freed once it is larger. It must not throw
+ * @throws OptError BAD_ARGUMENT unless it is a function
+ * @example
+ * const settings = { scale: 2 };
+ * const step = compile((x) => {
+ *   dependsOn(() => settings.scale);
+ *   return x.mul(settings.scale);
+ * });
+ */
+export function dependsOn(read: () => unknown, count?: () => number): void {
+  checkBody("dependsOn", read);
+  if (count !== undefined) checkBody("dependsOn", count);
+  activeTracer()?.dependsOn(read, count);
 }
 
 /**

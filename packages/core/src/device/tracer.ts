@@ -37,9 +37,8 @@ export interface Tracer {
   leaf(tensor: Traceable, requiresGrad: boolean): void;
   /** A gradient is about to be read (`isReplaced` false), cleared or assigned (true). */
   gradient(leaf: Traceable, gradient: Traceable | null, isReplaced: boolean): void;
-  dependsOn(read: () => unknown): void;
-  /** A trace is of no use for good once `count()` is larger. It must not throw. */
-  outdatedBy(count: () => number): void;
+  /** A trace is valid for the present value. It is of no use for good once `count()` is larger. */
+  dependsOn(read: () => unknown, count?: () => number): void;
   runs(tensors: readonly Traceable[], body: (...tensors: never[]) => void): void;
   before(tensor: Traceable, body: (tensor: never) => void): void;
   after(body: () => void): void;
@@ -54,7 +53,7 @@ export function activeTracer(): Tracer | null {
   return state.isPaused ? null : state.active;
 }
 
-/** Also in host code that each run calls. */
+/** The same, also in host code that each run calls. It stands for the traced call. */
 export function openTracer(): Tracer | null {
   return state.active;
 }

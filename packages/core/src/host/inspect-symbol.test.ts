@@ -4,8 +4,8 @@ import { Momentum } from "../../testing/momentum";
 import { compile } from "../compile/compile";
 import { parameter, tensor } from "../create";
 import { l2 } from "../optimizer/gradients/regularizer";
+import { Generator } from "../random/generator";
 import { StepLR } from "../schedules";
-import { Generator } from "../values/generator";
 
 it("the console shows what was asked for, not what is behind it", () => {
   const optimizer = new Momentum([

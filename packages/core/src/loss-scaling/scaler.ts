@@ -1,7 +1,8 @@
 /** Loss scaling for gradients in 16 bits: the loss is scaled up so that small gradients do not vanish, and steps that overflow are skipped. */
 import { full } from "../create";
-import { afterEachRun, dependsOn, inEachRun, presentCall, runsOnce } from "../device/host-code";
+import { afterEachRun, dependsOn, inEachRun, runsOnce } from "../device/host-code";
 import { keep, tidy } from "../device/scope";
+import { openTracer } from "../device/tracer";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import { show } from "../errors/show";
@@ -54,7 +55,7 @@ interface Examined {
   stage: "unscaled" | "stepped";
   /** 1 if a gradient was not finite, else 0. */
   readonly found: Tensor;
-  /** The call of a compiled function in which it was examined. */
+  /** Stands for the traced call of a compiled function in which it was examined; null for none. */
   readonly call: object | null;
 }
 
@@ -373,7 +374,7 @@ export class GradScaler {
   /** A compiled function that threw before its update leaves nothing. */
   private dropThrown(): void {
     for (const [optimizer, { call, found }] of this.examined) {
-      if (call === null || call === presentCall()) continue;
+      if (call === null || call === openTracer()) continue;
       this.examined.delete(optimizer);
       found.dispose();
     }
@@ -383,7 +384,7 @@ export class GradScaler {
     const known = this.examined.get(optimizer);
     if (known !== undefined) known.stage = stage;
     else {
-      this.examined.set(optimizer, { stage, found, call: presentCall() });
+      this.examined.set(optimizer, { stage, found, call: openTracer() });
       afterEachRun(() => checkOneCall("update", this.examined.get(optimizer)?.call ?? null));
     }
   }
@@ -392,7 +393,7 @@ export class GradScaler {
 function checkOneCall(method: string, call: object | null): void {
   const problem = () => "unscale, step and update go together in a compiled function, got some of them outside.";
   const advice = "Call all of them inside, or none of them.";
-  check(call === presentCall(), "UNSUPPORTED", `${where}.${method}`, problem, advice);
+  check(call === openTracer(), "UNSUPPORTED", `${where}.${method}`, problem, advice);
 }
 
 const isHalf = ({ dtype }: Tensor) => dtype === "f16";

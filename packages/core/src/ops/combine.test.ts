@@ -2,10 +2,10 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { randn, tensor } from "../create";
+import { Generator } from "../random/generator";
 import { span } from "../tensor/span";
 import type { Tensor } from "../tensor/tensor";
 import { versionOf } from "../tensor/version-of";
-import { Generator } from "../values/generator";
 import "../index";
 import { type Combination, combine } from "./combine";
 

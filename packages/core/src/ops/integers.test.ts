@@ -2,8 +2,8 @@
 import { expect, it } from "vitest";
 import { full, tensor } from "../create";
 import { clamp, fma, less, maskedFill, maximum, minimum, pow, where } from "../functions";
+import { Generator } from "../random/generator";
 import type { Tensor } from "../tensor/tensor";
-import { Generator } from "../values/generator";
 
 const i32 = () => tensor(Int32Array.of(2147483647, -2147483648, 7));
 const [i, u] = [{ dtype: "i32" }, { dtype: "u8" }] as const;

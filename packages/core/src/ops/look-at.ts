@@ -13,12 +13,12 @@ const looking = (look: Look) => (x: Tensor) => {
   look(decode({ size, dtype }, device.backend.readSync!(memory, byteOffset, size * byteSize(dtype))));
 };
 
-/** Shows an input on devices that share the host's memory: now, and before each run of a compiled function that does not compute it. */
+/** Shows an input on devices that share the host's memory: now, and before each replay of a compiled function that does not compute it. */
 export function lookAtInput(x: Tensor, look: Look): void {
   if (x.device.backend.sharesMemory) beforeEachRun(x, looking(look));
 }
 
-/** Shows a result on devices that share the host's memory: now, and at this point of each run of a compiled function. */
+/** Shows a result on devices that share the host's memory: now, and at this point of each replay. */
 export function lookAtResult(x: Tensor, look: Look): void {
   if (x.device.backend.sharesMemory) inEachRun([x], looking(look));
 }

@@ -7,7 +7,7 @@ import { type Backward, noGrad, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { type ComputeDType, computeDType, promote } from "../values/dtype";
 import { broadcastShapes, type Shape, sameShape, showShape, sizeOf } from "../values/shape";
-import { inLow } from "./autocast";
+import { inLow } from "./autocast-operands";
 import { cast, computeIn } from "./cast";
 import { checkDevice } from "./check-device";
 import { checkTensor } from "./check-tensor";

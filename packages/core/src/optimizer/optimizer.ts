@@ -1,6 +1,6 @@
 /** The optimizer: groups, hooks and the step. Algorithms supply a rule and its scalars. */
 
-import { dependsOn, inEachRun, outdatedBy, runsOnce } from "../device/host-code";
+import { dependsOn, inEachRun, runsOnce } from "../device/host-code";
 import { tidy } from "../device/scope";
 import { check, OptError } from "../errors/errors";
 import { checkOptions, didYouMean } from "../errors/options";
@@ -64,6 +64,8 @@ export abstract class Optimizer<Options extends BaseOptions> {
     this.#refresh();
     return this.#generation;
   };
+  /** Compiled functions free older traces when it grows. */
+  readonly #counted = (): number => this.#generation;
 
   /** What the subclass computes: a constant. */
   protected abstract define(): Algorithm<Options>;
@@ -183,8 +185,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
 
   #update(around: Around): void {
     this.#refresh();
-    dependsOn(this.#refreshed);
-    outdatedBy(() => this.#generation);
+    dependsOn(this.#refreshed, this.#counted);
     if (around === NOTHING && this.#cached !== null && this.#fits(this.#cached)) this.#launch(this.#cached.launches);
     else noGrad(() => tidy(() => this.#planAndLaunch(around)));
   }

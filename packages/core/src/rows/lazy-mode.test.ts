@@ -10,9 +10,9 @@ import { GradScaler } from "../loss-scaling/scaler";
 import { gather } from "../ops";
 import { clipGradNorm, clipGradValue } from "../optimizer/gradients/clip";
 import { l2 } from "../optimizer/gradients/regularizer";
+import { Generator } from "../random/generator";
 import { functional } from "../stepping/functional";
 import type { Tensor } from "../tensor/tensor";
-import { Generator } from "../values/generator";
 import { gatherSparse } from "./gather-sparse";
 import { type RowSparse, rowSparse } from "./row-sparse";
 

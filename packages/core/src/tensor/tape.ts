@@ -4,7 +4,7 @@ import { untrack } from "../device/scope";
 import { watching } from "../device/watcher";
 import { shared } from "../host/shared";
 import { checkBody, checkSynchronous } from "../host/synchronous";
-import type { Generator } from "../values/generator";
+import type { Generator } from "../random/generator";
 import { type Backward as BackwardOf, type Recomputation, TapeNode } from "./tape-node";
 import type { Tensor } from "./tensor";
 

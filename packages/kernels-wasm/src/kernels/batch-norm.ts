@@ -3,8 +3,8 @@ import type { ComputeDType, Launch, Spec } from "@opt/core/backend";
 import { type FunctionBuilder, f64, f64x2, i32, type Local, ModuleBuilder, type Value, v128 } from "../assembler";
 import type { KernelSource, Target } from "../kernel";
 import { type Float, floatOf, vectorOf } from "./float";
+import { sumsOfRow } from "./reduce/sum";
 import { type Step, walkBlocks } from "./row";
-import { sumsOfRow } from "./sum";
 
 type Vector = Value<"v128">;
 type Pointer = Local<"i32">;

@@ -1,14 +1,14 @@
 import { crossEntropyGradRows, type Kind, layerNormRows, type Spec } from "@opt/core/backend";
 import { expect, it } from "vitest";
 import { copy } from "./copy";
-import { unfold } from "./fold";
 import { gather } from "./gather";
 import { matmul } from "./matmul/matmul";
-import { reduce } from "./reduce";
+import { reduce } from "./reduce/reduce";
+import { sumSquares } from "./reduce/sum-squares";
 import { rows } from "./rows";
 import { input, output, runKernel, seeded } from "./run-kernel";
 import { scatterAdd } from "./scatter-add";
-import { sumSquares } from "./sum-squares";
+import { unfold } from "./windows/fold";
 
 const x = input("f32", seeded(1027, 1));
 const indices = input("i32", [1, 0, 2, 1]);

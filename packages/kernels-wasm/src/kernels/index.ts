@@ -1,13 +1,13 @@
 /** Every kind of kernel and the file that writes it. */
 import { FUSED_KINDS, type KernelSources, type Kind, kernelSources } from "@opt/core/backend";
-import { map } from "../emit/map";
-import { rule } from "../emit/rule";
 import type { KernelSource } from "../kernel";
 import { copy } from "./copy";
+import { map } from "./map";
 import { matmul } from "./matmul/matmul";
-import { reduce } from "./reduce";
+import { reduce } from "./reduce/reduce";
+import { sumSquares } from "./reduce/sum-squares";
 import { rows } from "./rows";
-import { sumSquares } from "./sum-squares";
+import { rule } from "./rule/rule";
 
 type Sources<K extends Kind> = { readonly [P in K]: KernelSource<P> };
 type CommonKind = "copy" | "map" | "matmul" | "reduce" | "rows" | "rule" | "sumSquares";

@@ -2,8 +2,8 @@
 import { add, div, Expression, exp, mul, neg, sub, tanh } from "@opt/core";
 import { byteSize, type Launch, type Program, type Slice, trace } from "@opt/core/backend";
 import { i32, type Local, ModuleBuilder } from "../assembler";
-import { costOf, emitRow } from "../emit/map";
 import type { Execution, KernelSource, Target } from "../kernel";
+import { costOf, emitRow } from "./map";
 import { emitProduct } from "./matmul/matmul";
 import { shareOut } from "./matmul/share-out";
 

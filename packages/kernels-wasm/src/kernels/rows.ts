@@ -16,9 +16,9 @@ import { emitDefinition, emitFunction } from "../emit/functions";
 import { LANES } from "../emit/lanes";
 import type { Execution, KernelSource, Target } from "../kernel";
 import { type Float, floatOf, pairsOf, vectorOf } from "./float";
-import { largestOf } from "./largest";
+import { largestOf } from "./reduce/largest";
+import { rowsOfChunk, sumsOfColumns, sumsOfRow } from "./reduce/sum";
 import { walkBlocks } from "./row";
-import { rowsOfChunk, sumsOfColumns, sumsOfRow } from "./sum";
 
 type Vector = Value<"v128">;
 type Pointer = Local<"i32">;

@@ -3,7 +3,7 @@ import type { FileSystem } from "@opt/checkpoint";
 import { check, checkOptions, show } from "@opt/core";
 import { checkCounts, checkPlace } from "../check";
 import type { Callback, FitControl, FitState } from "../fit/events";
-import { elsewhere, ifThere } from "../fit/run-state";
+import { elsewhere, ifThere } from "../fit/resume";
 import { isLowerBetter } from "./early-stopping";
 
 export interface CheckpointsOptions {

@@ -1,44 +1,27 @@
 /** The loop of `fit`: epochs, batches, optimizer steps, validation. */
-import type { CheckpointContents } from "@opt/checkpoint";
 import type { Module } from "@opt/nn";
 import { Reads } from "../metrics/reads";
 import { type Evaluation, evaluation } from "./evaluate";
-import type { Callback, FitControl, FitState, History } from "./events";
+import type { Callback, FitControl, History } from "./events";
 import { Hooks } from "./hooks";
 import { batchesOf, checkBatches, forwardOf, placed, shareOf } from "./inputs";
 import { type FitOptions, WHERE } from "./options";
-import type { FitCommunicator, ParallelModel, Replica } from "./parts";
+import type { ParallelModel, Replica } from "./parts";
 import { pauses } from "./pause";
-import { contentsOf, loaderStateOf, type Run, resumeRun } from "./run-state";
+import { loaderStateOf, resumeRun } from "./resume";
 import { type TrainingStep, trainingStep } from "./step";
-import { samplesOf, Totals } from "./totals";
+import { samplesOf } from "./totals";
+import { TrainState } from "./train-state";
 
 const STEPS_OF_A_CHECK = 16;
 
-export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
-  readonly model: Module;
-  readonly communicator: FitCommunicator | undefined;
-  readonly options: FitOptions<Batch>;
-  epoch = 0;
-  step = 0;
-  epochStep = 0;
-  batches = 0;
-  seconds = 0;
-  isEpochDone = false;
-  stop = false;
-  error: unknown;
-  checkpoint: string | undefined;
-  readonly history: History = { epochs: [], losses: [] };
-  readonly totals: Totals;
-  /** The loop asks for one more batch after a stop, to see whether the epoch is over. */
-  loader: object | null | undefined;
+export class Loop<Batch> implements FitControl {
+  readonly state: TrainState<Batch>;
   readonly hooks: Hooks;
   readonly #step: TrainingStep<Batch>;
   readonly #evaluation: Evaluation | undefined;
   /** Made here, of a model that is not one. */
   readonly #replica: Replica | undefined;
-  /** Numbers of the last validation, under their names in history. */
-  #validated: Record<string, number> = {};
   readonly #isPlateau: boolean;
   readonly #pause = pauses();
   /** On several ranks: that one of them was interrupted. */
@@ -47,21 +30,15 @@ export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
   /** The step of the last check. */
   #checked = 0;
 
-  constructor(
-    model: Module | ParallelModel,
-    given: FitOptions<Batch>,
-    readonly callbacks: readonly Callback[],
-  ) {
+  constructor(model: Module | ParallelModel, given: FitOptions<Batch>, callbacks: readonly Callback[]) {
     const { module, parallel, communicator } = placed(WHERE, model, given.communicator);
-    const { validation, metrics = [], compile, schedule } = given;
-    this.options = { ...given, data: shareOf(given.data, given.communicator, true) };
-    this.model = module;
-    this.communicator = communicator;
-    this.totals = new Totals(metrics);
+    const { validation, metrics, compile, schedule } = given;
+    const options = { ...given, data: shareOf(given.data, given.communicator, true) };
+    this.state = new TrainState(module, communicator, options, callbacks);
     const forward = forwardOf(WHERE, module, given);
     if (parallel === undefined) this.#replica = communicator?.replicate(module);
     const replica = communicator && communicator.size > 1 ? (parallel ?? this.#replica) : undefined;
-    this.#step = trainingStep({ module, replica, forward, options: this.options });
+    this.#step = trainingStep({ module, replica, forward, options });
     if (validation !== undefined) {
       const measuring = { data: shareOf(validation, given.communicator, false), metrics, compile };
       this.#evaluation = evaluation(module, forward, measuring, communicator);
@@ -73,72 +50,39 @@ export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
     const own = callbacks.filter(({ firstRankOnly }) => !firstRankOnly || this.#isFirstRank);
     // A checkpoint has what the other callbacks have done.
     const ordered = [...own.filter(({ saves }) => !saves), ...agreement, ...own.filter(({ saves }) => saves)];
-    this.hooks = new Hooks(ordered, this, this);
+    this.hooks = new Hooks(ordered, this.state, this);
   }
 
-  get optimizer() {
-    return this.options.optimizer;
+  get stop(): boolean {
+    return this.state.stop;
   }
 
-  get ema() {
-    return this.options.ema;
-  }
-
-  get epochs(): number {
-    return this.options.epochs;
-  }
-
-  get hasValidation(): boolean {
-    return this.#evaluation !== undefined;
-  }
-
-  get stepsPerEpoch(): number | undefined {
-    const { length } = this.options.data as { readonly length?: number };
-    const isKnown = typeof length === "number" && typeof this.options.data !== "function";
-    return isKnown ? Math.ceil(length / (this.options.accumulate ?? 1)) : undefined;
-  }
-
-  get samples(): number {
-    return this.totals.samples;
-  }
-
-  get loss(): number {
-    return this.totals.last;
-  }
-
-  get lr(): number {
-    return this.optimizer.groups[0]?.lr ?? Number.NaN;
-  }
-
-  get logs(): { loss: number; [name: string]: number } {
-    return { ...this.totals.means(), ...this.#validated };
+  set stop(stop: boolean) {
+    this.state.stop = stop;
   }
 
   async saved(folder: string): Promise<void> {
-    this.checkpoint = folder;
+    this.state.checkpoint = folder;
     await this.hooks.call("onSave");
   }
 
-  contents(): Promise<CheckpointContents> {
-    return contentsOf(this);
-  }
-
   async run(): Promise<History> {
+    const { state } = this;
     const errors: unknown[] = [];
     try {
-      let skipped = await resumeRun(this);
+      let skipped = await resumeRun(state);
       await this.hooks.call("onTrainBegin");
       const cure = "To go on, set control.stop to false in onTrainBegin.";
-      if (this.stop) this.#warn(`a callback has ended this run at step ${this.step}: nothing is trained. ${cure}`);
-      while (this.epoch < this.epochs && !this.#isStopping) {
-        if (!this.model.training) this.model.train();
+      if (state.stop) this.#warn(`a callback has ended this run at step ${state.step}: nothing is trained. ${cure}`);
+      while (state.epoch < state.epochs && !this.#isStopping) {
+        if (!state.model.training) state.model.train();
         await this.#swap("train");
-        setEpoch(this.options.data, this.epoch);
-        if (this.batches === 0) this.totals.reset();
+        setEpoch(state.options.data, state.epoch);
+        if (state.batches === 0) state.totals.reset();
         await this.hooks.call("onEpochBegin");
         // A check runs the step eagerly: it should cost little where epochs are short.
-        if (this.step - this.#checked >= STEPS_OF_A_CHECK) {
-          this.#checked = this.step;
+        if (state.step - this.#checked >= STEPS_OF_A_CHECK) {
+          this.#checked = state.step;
           this.#step.checkNext();
         }
         const isWhole = await this.#trainEpoch(skipped);
@@ -146,50 +90,52 @@ export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
         if (isWhole) await this.#endEpoch();
       }
     } catch (error) {
-      this.error = error;
+      state.error = error;
       errors.push(error);
     }
     for (const made of [this.#step, this.#evaluation, this.#replica]) made?.dispose();
     errors.push(...(await this.hooks.end()));
     if (errors.length > 0) throw errors[0];
-    return this.history;
+    return state.history;
   }
 
   get #isFirstRank(): boolean {
-    return (this.communicator?.rank ?? 0) === 0;
+    return (this.state.communicator?.rank ?? 0) === 0;
   }
 
   get #isInterrupted(): boolean {
-    return this.hooks.isLeft || this.options.signal?.aborted === true;
+    return this.hooks.isLeft || this.state.options.signal?.aborted === true;
   }
 
   get #isStopping(): boolean {
-    return this.stop || (this.#agreed ?? this.#isInterrupted);
+    return this.state.stop || (this.#agreed ?? this.#isInterrupted);
   }
 
   /** All ranks end after the step in which one of them is to end. */
   async #agree(): Promise<void> {
-    const ranks = this.communicator!;
-    this.#agreed = await ranks.any(this.stop || this.#isInterrupted);
-    if (this.#agreed) this.stop = await ranks.any(this.stop);
+    const { state } = this;
+    const ranks = state.communicator!;
+    this.#agreed = await ranks.any(state.stop || this.#isInterrupted);
+    if (this.#agreed) state.stop = await ranks.any(state.stop);
   }
 
   /** Returns false if it was stopped before the end. */
   async #trainEpoch(skipped: number): Promise<boolean> {
-    const { totals } = this;
-    const { data, accumulate = 1 } = this.options;
+    const { state } = this;
+    const { totals } = state;
+    const { data, accumulate = 1 } = state.options;
     const reads = new Reads();
-    const begun = performance.now() - 1000 * this.seconds;
+    const begun = performance.now() - 1000 * state.seconds;
     let waiting = 0; // batches whose gradients wait for the update
     let seen = 0;
     let mean = 0;
     let isStopped = false;
     const endStep = () => {
       waiting = 0;
-      this.seconds = (performance.now() - begun) / 1000;
+      state.seconds = (performance.now() - begun) / 1000;
       return this.#endStep();
     };
-    for await (const batch of this.isEpochDone ? [] : batchesOf(WHERE, data)) {
+    for await (const batch of state.isEpochDone ? [] : batchesOf(WHERE, data)) {
       if (seen++ < skipped) continue;
       if (waiting === 0) {
         if (isStopped) {
@@ -204,7 +150,7 @@ export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
       const samples = samplesOf(batch);
       const result = isLast ? this.#step.whole(batch) : this.#step.backward(batch);
       totals.samples += samples;
-      this.batches++;
+      state.batches++;
       const read = reads.push(result instanceof Promise ? await result : result, (values) => {
         totals.add(values, samples);
         mean = number === 1 ? totals.last : mean + (totals.last - mean) / number;
@@ -217,13 +163,13 @@ export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
       if (rest) await rest;
       if (isLast && this.#isStopping) {
         isStopped = true;
-        this.loader = loaderStateOf(data);
+        state.loader = loaderStateOf(data);
       }
     }
-    this.loader = undefined;
-    this.isEpochDone = true;
-    const problem = () => `the data must have batches in each epoch, got none in epoch ${this.epoch + 1}.`;
-    checkBatches(WHERE, this.batches > 0, problem);
+    state.loader = undefined;
+    state.isEpochDone = true;
+    const problem = () => `the data must have batches in each epoch, got none in epoch ${state.epoch + 1}.`;
+    checkBatches(WHERE, state.batches > 0, problem);
     await reads.drain();
     if (waiting > 0) {
       await this.#step.update();
@@ -234,19 +180,21 @@ export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
   }
 
   #endStep(): Promise<void> | undefined {
-    const { schedule, scheduleEvery = "step" } = this.options;
+    const { state } = this;
+    const { schedule, scheduleEvery = "step" } = state.options;
     if (schedule && scheduleEvery === "step" && !this.#isPlateau) schedule.step();
-    this.step++;
-    this.epochStep++;
+    state.step++;
+    state.epochStep++;
     return this.hooks.call("onStepEnd");
   }
 
   #noteLoss(loss: number): void {
-    this.history.losses.push(Math.fround(loss)); // as a checkpoint keeps it
+    const { losses } = this.state.history;
+    losses.push(Math.fround(loss)); // as a checkpoint keeps it
     if (this.#hasWarned || !Number.isNaN(loss)) return;
     this.#hasWarned = true;
     const cure = "Lower the learning rate, clip gradients, or find the op with detectAnomaly of @opt/core.";
-    this.#warn(`the loss should be a number, got NaN in step ${this.history.losses.length}. ${cure}`);
+    this.#warn(`the loss should be a number, got NaN in step ${losses.length}. ${cure}`);
   }
 
   #warn(problem: string): void {
@@ -254,28 +202,27 @@ export class Loop<Batch> implements FitState, FitControl, Run<Batch> {
   }
 
   async #endEpoch(): Promise<void> {
-    const { totals, history } = this;
-    const { ema, schedule, scheduleEvery } = this.options;
-    const means = totals.means(await totals.overRanks(this.communicator));
+    const { state } = this;
+    const { ema, schedule, scheduleEvery } = state.options;
+    const means = state.totals.means(await state.totals.overRanks(state.communicator));
     if (this.#evaluation !== undefined) {
       await this.#swap("eval");
       const measure = () => this.#evaluation!.run();
       const measured = await (ema ? ema.averaged(measure) : measure());
       await this.#swap("train");
-      this.#validated = Object.fromEntries(Object.entries(measured).map(([name, value]) => [`val_${name}`, value]));
+      state.validated = Object.fromEntries(Object.entries(measured).map(([name, value]) => [`val_${name}`, value]));
       await this.hooks.call("onEvaluate");
     }
-    if (schedule && this.#isPlateau) schedule.step(this.#validated.val_loss ?? means.loss);
+    if (schedule && this.#isPlateau) schedule.step(state.validated.val_loss ?? means.loss);
     else if (schedule && scheduleEvery === "epoch") schedule.step();
-    history.epochs.push({ ...means, ...this.#validated, lr: this.lr, seconds: this.seconds });
-    this.epoch++;
-    Object.assign(this, { epochStep: 0, batches: 0, seconds: 0, isEpochDone: false });
+    state.history.epochs.push({ ...means, ...state.validated, lr: state.lr, seconds: state.seconds });
+    state.nextEpoch();
     await this.hooks.call("onEpochEnd");
   }
 
   /** Optimizers that keep other weights for evaluation (schedule-free) have `train` and `eval`. */
   async #swap(mode: "train" | "eval"): Promise<void> {
-    const optimizer: { train?(): unknown; eval?(): unknown } = this.optimizer as object;
+    const optimizer: { train?(): unknown; eval?(): unknown } = this.state.optimizer as object;
     try {
       await optimizer[mode]?.();
     } catch (error) {

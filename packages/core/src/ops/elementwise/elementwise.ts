@@ -19,7 +19,7 @@ import {
 } from "../../values/dtype";
 import { fromStored, toStored } from "../../values/half";
 import { broadcastShapes, type Shape, sameShape } from "../../values/shape";
-import { widenedDType } from "../autocast";
+import { widenedDType } from "../autocast-operands";
 import { cast, computeIn } from "../cast";
 import { checkDevice } from "../check-device";
 import { checkReal } from "../check-tensor";

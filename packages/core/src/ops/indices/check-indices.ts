@@ -1,10 +1,8 @@
 /** Labels and indices out of range, told where that costs nothing: elsewhere kernels answer with NaN. */
 
-import { beforeEachRun } from "../../device/host-code";
 import { check } from "../../errors/errors";
-import { decode } from "../../tensor/read";
 import type { Tensor } from "../../tensor/tensor";
-import { byteSize } from "../../values/dtype";
+import { lookAtInput } from "../look-at";
 
 /** @throws OptError BAD_DTYPE unless indices are i32: booleans choose by `maskedSelect`, and bytes are data */
 export function checkIndexDType(where: string, { dtype }: Tensor, name = "indices"): void {
@@ -19,13 +17,7 @@ export function checkIndexDType(where: string, { dtype }: Tensor, name = "indice
  * @throws OptError BAD_ARGUMENT naming the first index that is neither below `count` nor `ignored`
  */
 export function checkIndices(where: string, indices: Tensor, count: number, ignored?: number): void {
-  if (!indices.device.backend.sharesMemory) return;
-  beforeEachRun(indices, (list) => {
-    const { device, size, dtype } = list;
-    const { memory, byteOffset } = list.memorySlice();
-    const bytes = device.backend.readSync!(memory, byteOffset, size * byteSize(dtype));
-    checkValues(where, decode({ size, dtype }, bytes), count, ignored);
-  });
+  lookAtInput(indices, (values) => checkValues(where, values, count, ignored));
 }
 
 function checkValues(where: string, values: ArrayLike<number>, count: number, ignored?: number): void {

@@ -2,10 +2,10 @@
 
 import { tidy } from "../../device/scope";
 import { check } from "../../errors/errors";
+import { autocast, autocastDType } from "../../tensor/autocast";
 import type { Tensor } from "../../tensor/tensor";
 import { byteSize } from "../../values/dtype";
 import { showShape } from "../../values/shape";
-import { autocast, autocastDType } from "../autocast";
 import { cast } from "../cast";
 import { checkTensor } from "../check-tensor";
 

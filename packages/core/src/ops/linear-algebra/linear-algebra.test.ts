@@ -5,8 +5,8 @@ import { compile } from "../../compile/compile";
 import { tensor } from "../../create";
 import { cholesky, choleskySolve, det, einsum, inverse, prod, slogdet, solve } from "../../functions";
 import { eye } from "../../ranges";
+import { autocast } from "../../tensor/autocast";
 import type { Tensor } from "../../tensor/tensor";
-import { autocast } from "../autocast";
 
 describe("what has no result", () => {
   const singular = [

@@ -5,7 +5,7 @@ import { noGrad, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
 import { normalizeAxis } from "../../values/shape";
-import { widenedDType } from "../autocast";
+import { widenedDType } from "../autocast-operands";
 import { computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";

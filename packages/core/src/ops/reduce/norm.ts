@@ -3,7 +3,7 @@
 import { checkValue } from "../../errors/check-value";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
-import { widenedDType } from "../autocast";
+import { widenedDType } from "../autocast-operands";
 import { cast, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";

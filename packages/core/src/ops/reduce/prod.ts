@@ -3,7 +3,7 @@
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
 import { sizeOf } from "../../values/shape";
-import { widenedDType } from "../autocast";
+import { widenedDType } from "../autocast-operands";
 import { clone, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";

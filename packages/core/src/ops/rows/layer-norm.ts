@@ -8,7 +8,7 @@ import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { computeDType, promote } from "../../values/dtype";
 import { sameShape, showShape } from "../../values/shape";
-import { inFloat32 } from "../autocast";
+import { inFloat32 } from "../autocast-operands";
 import { computeIn } from "../cast";
 import { checkDevice } from "../check-device";
 import { checkTensor } from "../check-tensor";

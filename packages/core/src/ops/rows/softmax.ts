@@ -6,7 +6,7 @@ import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
 import { normalizeAxis } from "../../values/shape";
-import { inFloat32 } from "../autocast";
+import { inFloat32 } from "../autocast-operands";
 import { computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";

@@ -6,13 +6,13 @@ import { Momentum } from "../../../testing/momentum";
 import { type TrainedOptions, trained } from "../../../testing/trained";
 import { parameter, randn, tensor } from "../../create";
 import { viewAsComplex } from "../../ops/complex";
+import { Generator } from "../../random/generator";
 import { packedBytes } from "../../rule/codebook";
 import type { Rule } from "../../rule/rule";
 import { functional } from "../../stepping/functional";
 import { span } from "../../tensor/span";
 import type { Tensor } from "../../tensor/tensor";
 import type { DType } from "../../values/dtype";
-import { Generator } from "../../values/generator";
 import { enableQ8 } from "./packed-state";
 import { statePacking } from "./state";
 

@@ -7,11 +7,11 @@ import { type TrainedOptions, trained } from "../../../testing/trained";
 import { compile } from "../../compile/compile";
 import { parameter, randn, tensor } from "../../create";
 import { tidy } from "../../device/scope";
+import { Generator } from "../../random/generator";
 import { gatherSparse } from "../../rows/gather-sparse";
 import { span } from "../../tensor/span";
 import type { Tensor } from "../../tensor/tensor";
 import type { DType } from "../../values/dtype";
-import { Generator } from "../../values/generator";
 import { enableQ8 } from "./packed-state";
 import { enableStochasticRounding } from "./stochastic-rounding";
 

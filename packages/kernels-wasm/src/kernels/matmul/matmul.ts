@@ -4,10 +4,10 @@
  */
 import type { ComputeDType, Program, Spec } from "@opt/core/backend";
 import { type FunctionBuilder, i32, type Local, ModuleBuilder, type Operand } from "../../assembler";
-import { costOf, emitRow } from "../../emit/map";
 import type { KernelSource, Target } from "../../kernel";
 import { type Float, floatOf } from "../float";
-import { emitColumns, runColumns } from "../reduce";
+import { costOf, emitRow } from "../map";
+import { emitColumns, runColumns } from "../reduce/reduce";
 import { readWords } from "../words";
 import { depthOf, emitPackA, emitPackB, panelBytes, panelColumns, rowBytesOfA } from "./pack";
 import { BLOCK_TILES, PANELS_BYTES, PRODUCT_WORDS, shareOut, WORDS, type Words } from "./share-out";

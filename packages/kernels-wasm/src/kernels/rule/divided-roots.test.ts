@@ -2,7 +2,7 @@
 import { defineRule, div, sqrt } from "@opt/core";
 import { divisors, FAR_DIVISORS, sample, squaresOfAllKinds, squaresOfAllMantissas, wrongQuotients } from "@opt/testkit";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { openWasmBackend, type WasmBackend } from "../backend";
+import { openWasmBackend, type WasmBackend } from "../../backend";
 
 const rule = defineRule({
   name: "dividedRoots",

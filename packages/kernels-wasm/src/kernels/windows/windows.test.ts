@@ -1,9 +1,9 @@
 import type { Window2d } from "@opt/core/backend";
 import "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { input, output, runKernel, seeded } from "../run-kernel";
 import { fold, unfold } from "./fold";
 import { maxPool2d, maxPool2dGrad } from "./max-pool";
-import { input, output, runKernel, seeded } from "./run-kernel";
 
 type Pair = [number, number];
 

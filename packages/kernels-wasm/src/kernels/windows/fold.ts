@@ -1,9 +1,9 @@
 /** Windows of images as columns, and the adjoint. */
 import type { Spec, Window2d } from "@opt/core/backend";
-import { type Effect, type FunctionBuilder, i32, type Local, ModuleBuilder, memory } from "../assembler";
-import type { KernelSource, Target } from "../kernel";
-import { type Float, floatOf } from "./float";
-import { walkRow } from "./row";
+import { type Effect, type FunctionBuilder, i32, type Local, ModuleBuilder, memory } from "../../assembler";
+import type { KernelSource, Target } from "../../kernel";
+import { type Float, floatOf } from "../float";
+import { walkRow } from "../row";
 import { readWindow, validRange, type WindowLocals, windowWords } from "./windows";
 
 /** Rows of output positions whose pixels exist: `ofRow` of vectors of pixels and of columns that lie together, else `ofOne` of an address each. */

@@ -16,7 +16,7 @@ import {
 } from "@opt/core";
 import { type ComputeDType, interpretRule, type Slice, type TypedArray } from "@opt/core/backend";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { openWasmBackend, type WasmBackend } from "../backend";
+import { openWasmBackend, type WasmBackend } from "../../backend";
 
 const adamw = defineRule({
   name: "adamw",

@@ -1,9 +1,18 @@
 /** Sums in float64 in the order of core's js/sum.ts: 16 lanes in eight vectors, a tree over them, chunks in order. */
 import type { StoredDType } from "@opt/core/backend";
-import { type FunctionBuilder, f64, f64x2, type Local, type Operand, shuffle32, type Value, v128 } from "../assembler";
-import { accessTo } from "../emit/stored";
-import type { Float } from "./float";
-import { type Cursors, type Pointers, type Step, walkBlocks } from "./row";
+import {
+  type FunctionBuilder,
+  f64,
+  f64x2,
+  type Local,
+  type Operand,
+  shuffle32,
+  type Value,
+  v128,
+} from "../../assembler";
+import { accessTo } from "../../emit/stored";
+import type { Float } from "../float";
+import { type Cursors, type Pointers, type Step, walkBlocks } from "../row";
 
 type Vector = Value<"v128">;
 

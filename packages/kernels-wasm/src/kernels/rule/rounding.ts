@@ -22,10 +22,10 @@ import {
   truncF32x4,
   type Value,
   v128,
-} from "../assembler";
-import type { Execution, KernelSource } from "../kernel";
+} from "../../assembler";
+import { type Access, type AccessOf, accessTo } from "../../emit/stored";
+import type { Execution, KernelSource } from "../../kernel";
 import { rule } from "./rule";
-import { type Access, type AccessOf, accessTo } from "./stored";
 
 type Vector = Value<"v128">;
 

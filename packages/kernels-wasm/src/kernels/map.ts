@@ -1,10 +1,10 @@
 /** Elementwise expressions with broadcasting, a row of the innermost dimension at a time. */
 import { byteSize, type ComputeDType, type Launch, type Program, TRANSCENDENTAL_OPS } from "@opt/core/backend";
 import { type FunctionBuilder, i32, type Local, ModuleBuilder, type Value, v128 } from "../assembler";
+import { LANES } from "../emit/lanes";
+import { emitOperations } from "../emit/operations";
+import { ProgramWriter } from "../emit/program";
 import type { Execution, KernelSource, Target } from "../kernel";
-import { LANES } from "./lanes";
-import { emitOperations } from "./operations";
-import { ProgramWriter } from "./program";
 
 /** Vectors per turn of the loop over contiguous rows, where a vector takes but a few instructions. */
 const UNROLL = 4;

@@ -1,8 +1,8 @@
 /** Largest pixel of each window, and its gradient. */
 import type { Spec } from "@opt/core/backend";
-import { type FunctionBuilder, i32, i32x4, type Local, ModuleBuilder, memory, type Value, v128 } from "../assembler";
-import type { KernelSource, Target } from "../kernel";
-import { type Float, floatOf } from "./float";
+import { type FunctionBuilder, i32, i32x4, type Local, ModuleBuilder, memory, type Value, v128 } from "../../assembler";
+import type { KernelSource, Target } from "../../kernel";
+import { type Float, floatOf } from "../float";
 import { readWindow, validRange, type WindowLocals, windowWords } from "./windows";
 
 /** Where windows begin, and what they cover. */

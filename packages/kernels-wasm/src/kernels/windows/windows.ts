@@ -1,7 +1,7 @@
 /** What kernels over sliding windows share: the window as words in memory, and the taps of one plane. */
 import type { Window2d } from "@opt/core/backend";
-import { type FunctionBuilder, i32, type Local, type Operand } from "../assembler";
-import { readWords } from "./words";
+import { type FunctionBuilder, i32, type Local, type Operand } from "../../assembler";
+import { readWords } from "../words";
 
 const WORDS = [
   ...["height", "width", "outHeight", "outWidth", "kernelY", "kernelX"],

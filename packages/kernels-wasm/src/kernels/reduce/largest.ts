@@ -1,8 +1,8 @@
 /** The largest element of a row, or of columns: a NaN if there is one, -infinity of nothing. A zero is +0, as zeros are met in any order. */
-import { type FunctionBuilder, f64x2, type Local, type Operand, shuffle32, type Value, v128 } from "../assembler";
-import { LANES } from "../emit/lanes";
-import type { Float } from "./float";
-import { type Cursors, type Pointers, type Step, walkBlocks } from "./row";
+import { type FunctionBuilder, f64x2, type Local, type Operand, shuffle32, type Value, v128 } from "../../assembler";
+import { LANES } from "../../emit/lanes";
+import type { Float } from "../float";
+import { type Cursors, type Pointers, type Step, walkBlocks } from "../row";
 
 type Vector = Value<"v128">;
 

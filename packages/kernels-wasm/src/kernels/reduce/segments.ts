@@ -1,9 +1,9 @@
 /** Sums of ranges of any lengths, or maxima: chunks of all of them are shared out, and their results are combined by range in order. */
 
 import type { Slice } from "@opt/core/backend";
-import { type Callable, f64, i32, type ModuleBuilder } from "../assembler";
-import type { Execution } from "../kernel";
-import { type Float, narrow } from "./float";
+import { type Callable, f64, i32, type ModuleBuilder } from "../../assembler";
+import type { Execution } from "../../kernel";
+import { type Float, narrow } from "../float";
 import { CHUNK } from "./sum";
 
 /** Adds the exports that `runSegments` calls. `foldOf` gives the result of one chunk. */

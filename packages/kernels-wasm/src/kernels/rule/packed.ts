@@ -26,11 +26,11 @@ import {
   shuffle32,
   type Value,
   v128,
-} from "../assembler";
-import type { Execution, KernelSource, Target } from "../kernel";
-import { emitOperations } from "./operations";
-import { ProgramWriter } from "./program";
-import { type Access, accessIn } from "./stored";
+} from "../../assembler";
+import { emitOperations } from "../../emit/operations";
+import { ProgramWriter } from "../../emit/program";
+import { type Access, accessIn } from "../../emit/stored";
+import type { Execution, KernelSource, Target } from "../../kernel";
 
 type Vector = Value<"v128">;
 

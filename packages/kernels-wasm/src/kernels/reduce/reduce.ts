@@ -1,10 +1,10 @@
 /** Sum, mean, maximum and its position over the middle axis of [outer, length, inner]. */
 import { byteSize, type ComputeDType, type LaunchArguments, type Spec } from "@opt/core/backend";
-import { f64, f64x2, i32, type Local, ModuleBuilder } from "../assembler";
-import type { Execution, KernelSource, Target } from "../kernel";
-import { type Float, floatOf, narrow, vectorOf, widen } from "./float";
+import { f64, f64x2, i32, type Local, ModuleBuilder } from "../../assembler";
+import type { Execution, KernelSource, Target } from "../../kernel";
+import { type Float, floatOf, narrow, vectorOf, widen } from "../float";
+import { type Step, walkBlocks } from "../row";
 import { LargestLanes, largestOf } from "./largest";
-import { type Step, walkBlocks } from "./row";
 import { emitSegments, runSegments } from "./segments";
 import { CHUNK, rowsOfChunk, sumsOfColumns, sumsOfRow } from "./sum";
 

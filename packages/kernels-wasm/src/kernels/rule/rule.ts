@@ -10,12 +10,12 @@ import {
   type StoredFormats,
   withMirror,
 } from "@opt/core/backend";
-import { f64, i32, type Local, ModuleBuilder } from "../assembler";
-import type { Execution, KernelSource, Target } from "../kernel";
-import { LANES } from "./lanes";
-import { emitOperations } from "./operations";
-import { ProgramWriter } from "./program";
-import { accessIn } from "./stored";
+import { f64, i32, type Local, ModuleBuilder } from "../../assembler";
+import { LANES } from "../../emit/lanes";
+import { emitOperations } from "../../emit/operations";
+import { ProgramWriter } from "../../emit/program";
+import { accessIn } from "../../emit/stored";
+import type { Execution, KernelSource, Target } from "../../kernel";
 
 /** Tensors are laid out on one line of elements on which each begins at a multiple of this, so parts begin where cache lines do. */
 const GRAIN = 32;

@@ -6,7 +6,7 @@ import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { inspectSymbol } from "../host/inspect-symbol";
 import { shared } from "../host/shared";
-import { type DType, significantBits } from "./dtype";
+import { type DType, significantBits } from "../values/dtype";
 
 /**
  * Philox 4x32-10 (Salmon et al. 2011): four 32-bit words from a 128-bit counter and a 64-bit key.

@@ -1,8 +1,8 @@
 import type { TypedArray } from "@opt/core/backend";
 import "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { input, output, runKernel, seeded } from "../run-kernel";
 import { reduce } from "./reduce";
-import { input, output, runKernel, seeded } from "./run-kernel";
 import { sumSquares } from "./sum-squares";
 
 type Op = "sum" | "mean" | "max" | "argmax";

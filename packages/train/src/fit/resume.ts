@@ -1,4 +1,4 @@
-/** The state of a run as one tree: what a checkpoint holds, and how a run goes on from it. */
+/** Checkpoints of a run: its state as one tree, and how a run goes on from it. */
 import type { CheckpointContents, FileSystem, Loaded, SavedTensor } from "@opt/checkpoint";
 import { check, defaultGenerator, OptError, type OptimizerState, show, Tensor } from "@opt/core";
 import type { Module } from "@opt/nn";
@@ -24,8 +24,8 @@ export interface Position {
   stop: boolean;
 }
 
-/** Everything of a run that has state. */
-export interface Run<Batch> extends Position {
+/** Everything of a run that a checkpoint holds. */
+export interface Resumable<Batch> extends Position {
   readonly model: Module;
   readonly options: FitOptions<Batch>;
   readonly callbacks: readonly Callback[];
@@ -72,7 +72,7 @@ const statefulOf = (data: unknown): Stateful | undefined => {
 /** Null for data without a state. */
 export const loaderStateOf = (data: unknown): object | null => statefulOf(data)?.stateDict() ?? null;
 
-export async function contentsOf<Batch>(run: Run<Batch>): Promise<CheckpointContents> {
+export async function contentsOf<Batch>(run: Resumable<Batch>): Promise<CheckpointContents> {
   const { model, options, callbacks, communicator, totals, history } = run;
   const { optimizerContents } = await import("@opt/checkpoint");
   const { optimizer, ema, scaler, schedule, data, generators = [] } = options;
@@ -114,7 +114,7 @@ export async function contentsOf<Batch>(run: Run<Batch>): Promise<CheckpointCont
 }
 
 /** Takes over what `contentsOf` gave. Returns the batches of the epoch that are to be skipped, where the data cannot go on by themselves. */
-async function loadRun<Batch>(run: Run<Batch>, loaded: Loaded<Tensor>): Promise<number> {
+async function loadRun<Batch>(run: Resumable<Batch>, loaded: Loaded<Tensor>): Promise<number> {
   const { model, options, callbacks, communicator, totals, history } = run;
   const { optimizer, ema, scaler, schedule, data, generators = [] } = options;
   const { tensors, values } = loaded;
@@ -176,7 +176,7 @@ function loadCallbacks(callbacks: Record<string, Callback>, states: SavedRun["ca
 }
 
 /** Returns the batches to skip, see `loadRun`. @throws OptError MISSING where `resume` names a folder without a checkpoint; BAD_STATE for that of another run */
-export async function resumeRun<Batch>(run: Run<Batch>): Promise<number> {
+export async function resumeRun<Batch>(run: Resumable<Batch>): Promise<number> {
   const { resume = false } = run.options;
   if (resume === false) return 0;
   const place = run.callbacks.find(({ saves }) => saves !== undefined)?.saves;

@@ -1,9 +1,9 @@
 /** Sum of squares of each tensor of a list. */
 import { byteSize, type Spec, type StoredDType } from "@opt/core/backend";
-import { type FunctionBuilder, f64x2, type Local, ModuleBuilder, type Value } from "../assembler";
-import type { KernelSource, Target } from "../kernel";
-import { type Float, floatOf, widen } from "./float";
-import { walkBlocks } from "./row";
+import { type FunctionBuilder, f64x2, type Local, ModuleBuilder, type Value } from "../../assembler";
+import type { KernelSource, Target } from "../../kernel";
+import { type Float, floatOf, widen } from "../float";
+import { walkBlocks } from "../row";
 import { emitSegments, runSegments } from "./segments";
 import { sumsOfRow } from "./sum";
 

@@ -1,0 +1,87 @@
+/** What a run of `fit` holds: what it was given, where it stands, and its numbers so far. */
+import type { CheckpointContents } from "@opt/checkpoint";
+import type { Module } from "@opt/nn";
+import type { Callback, FitState, History } from "./events";
+import type { FitOptions } from "./options";
+import type { FitCommunicator } from "./parts";
+import { contentsOf, type Resumable } from "./resume";
+import { Totals } from "./totals";
+
+export class TrainState<Batch> implements FitState, Resumable<Batch> {
+  epoch = 0;
+  step = 0;
+  epochStep = 0;
+  batches = 0;
+  seconds = 0;
+  isEpochDone = false;
+  stop = false;
+  error: unknown;
+  checkpoint: string | undefined;
+  readonly history: History = { epochs: [], losses: [] };
+  readonly totals: Totals;
+  /** The loop asks for one more batch after a stop, to see whether the epoch is over. */
+  loader: object | null | undefined;
+  /** Numbers of the last validation, under their names in history. */
+  validated: Readonly<Record<string, number>> = {};
+
+  /** @param options their data are this rank's share */
+  constructor(
+    readonly model: Module,
+    readonly communicator: FitCommunicator | undefined,
+    readonly options: FitOptions<Batch>,
+    readonly callbacks: readonly Callback[],
+  ) {
+    this.totals = new Totals(options.metrics ?? []);
+  }
+
+  get optimizer() {
+    return this.options.optimizer;
+  }
+
+  get ema() {
+    return this.options.ema;
+  }
+
+  get epochs(): number {
+    return this.options.epochs;
+  }
+
+  get hasValidation(): boolean {
+    return this.options.validation !== undefined;
+  }
+
+  get stepsPerEpoch(): number | undefined {
+    const { length } = this.options.data as { readonly length?: number };
+    const isKnown = typeof length === "number" && typeof this.options.data !== "function";
+    return isKnown ? Math.ceil(length / (this.options.accumulate ?? 1)) : undefined;
+  }
+
+  get samples(): number {
+    return this.totals.samples;
+  }
+
+  get loss(): number {
+    return this.totals.last;
+  }
+
+  get lr(): number {
+    return this.optimizer.groups[0]?.lr ?? Number.NaN;
+  }
+
+  get logs(): { loss: number; [name: string]: number } {
+    return { ...this.totals.means(), ...this.validated };
+  }
+
+  contents(): Promise<CheckpointContents> {
+    return contentsOf(this);
+  }
+
+  /** The epoch is over, and the next one begins. */
+  nextEpoch(): void {
+    this.epoch++;
+    this.epochStep = 0;
+    this.batches = 0;
+    this.seconds = 0;
+    this.isEpochDone = false;
+  }
+}
