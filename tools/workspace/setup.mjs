@@ -1,6 +1,7 @@
 /**
  * Sets a clone up: npm packages always, system tools where it can. Does nothing when nothing is to do.
- * `node tools/workspace/setup.mjs packages [workspace]` stops after the npm packages, of one workspace or of all.
+ * `node tools/workspace/setup.mjs packages [workspace]` stops after the npm packages, of one workspace or of all; `tools` before the
+ * native kernels are built.
  */
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -128,5 +129,5 @@ export async function setupToRun() {
 if (process.argv[1] === import.meta.filename) {
   const [, , what, workspace] = process.argv;
   await (what === "packages" ? installNpmPackages(workspace) : install());
-  if (what !== "packages") await nx(["run-many", "--targets", "native"]);
+  if (what === undefined) await nx(["run-many", "--targets", "native"]);
 }

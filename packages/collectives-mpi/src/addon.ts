@@ -59,6 +59,6 @@ export function loadAddon(platform = platformName(), binary = environmentVariabl
     version: DOOR,
     versionOf: (addon) => addon.doorVersion,
     install: `Install ${name} where it exists (npm leaves it out with --omit=optional); npx opt-run of @opt/parallel serves on one machine.`,
-    build: "node tools/native/build-mpi.mjs",
+    build: "npx nx native native-mpi",
   });
 }

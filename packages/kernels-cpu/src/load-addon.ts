@@ -20,6 +20,6 @@ export function loadAddon(platform = platformName(), binary = environmentVariabl
     version: commandFormat(),
     versionOf: (addon) => addon.commandFormat?.(),
     install: `Install ${name} where it exists (npm leaves it out with --omit=optional); device "wasm" of @opt/kernels-wasm serves without it.`,
-    build: "node tools/native/build-cpu.mjs",
+    build: "npx nx native native-cpu",
   });
 }

@@ -55,7 +55,7 @@ export function loadAddon(folder: string): Addon {
     version: DOOR,
     versionOf: (addon) => addon.doorVersion,
     install: SERVES,
-    build: "node tools/native/build-cuda.mjs",
+    build: "npx nx native native-cuda",
   });
 }
 

@@ -26,7 +26,7 @@ export class Kernels {
     if (!existsSync(join(folder, "rules.fatbin"))) {
       throw gpu.unavailable(
         `no kernels were built into ${folder}.`,
-        "Build them where nvcc is (node tools/native/build-cuda.mjs).",
+        "Build them where nvcc is (npx nx native native-cuda).",
       );
     }
     const { cuda } = readToolkit(folder);

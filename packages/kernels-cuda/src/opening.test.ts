@@ -29,7 +29,7 @@ it("rejects a binary of another version", () => {
   const folder = mkdtempSync(join(tmpdir(), "opt-cuda-"));
   mkdirSync(join(folder, "opt_cuda.node"));
   writeFileSync(join(folder, "opt_cuda.node", "index.js"), "module.exports = { doorVersion: 0 };");
-  expect(() => loadAddon(folder)).toThrow(/must be of version 1, got 0.*build-cuda/);
+  expect(() => loadAddon(folder)).toThrow(/must be of version 1, got 0.*native-cuda/);
 });
 
 it("says that there is no NVIDIA driver, and which functions an old one lacks", ({ skip }) => {

@@ -13,7 +13,7 @@ const FUNCTION =
   /Function properties for (\w+)\n\s*(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads/g;
 
 describe.skipIf(!built)(
-  `compiled kernels${built ? "" : " (skipped: node tools/native/build-cuda.mjs compiled none)"}`,
+  `compiled kernels${built ? "" : " (skipped: npx nx native native-cuda compiled none)"}`,
   () => {
     const properties = logs.flatMap((file) => [...readFileSync(folder + file, "utf8").matchAll(FUNCTION)]);
 

@@ -45,7 +45,7 @@ export function openEmulated(index = 0, { compiler = true, eager = false } = {})
       "DEVICE_UNAVAILABLE",
       "cuda",
       "the emulator was not built.",
-      "Run node tools/native/build-cuda.mjs.",
+      "Run npx nx native native-cuda.",
     );
   }
   if (eager) process.env.OPT_EMULATED_EAGER = "1";

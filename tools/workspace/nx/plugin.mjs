@@ -3,15 +3,15 @@
  * nothing else. `npx nx show project nadam` lists what comes of it.
  */
 import { basename, join } from "node:path";
-import { DependencyType } from "@nx/devkit";
 import { platformName } from "../../native/native.mjs";
 import { hasFile, NATIVE, neededBy, projectsOf } from "./graph.mjs";
 
 /** @typedef {import("./graph.mjs").Project} Project */
 /** @typedef {Map<string, Project>} Projects */
 
-const STATIC = /** @type {DependencyType.static} */ (DependencyType.static);
-const IMPLICIT = /** @type {DependencyType.implicit} */ (DependencyType.implicit);
+// As text: `npm start` has Nx without its kit of types.
+const STATIC = /** @type {import("@nx/devkit").DependencyType.static} */ (/** @type {unknown} */ ("static"));
+const IMPLICIT = /** @type {import("@nx/devkit").DependencyType.implicit} */ (/** @type {unknown} */ ("implicit"));
 
 const EXECUTORS = "./tools/workspace/nx";
 const MANIFESTS = "{packages,packages/optimizers,e2e,native}/*/package.json";
