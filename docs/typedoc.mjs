@@ -1,12 +1,10 @@
 /** What TypeDoc cannot know: modules named as users import them, opened by their README, and split into topics. */
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, relative, resolve, sep } from "node:path";
-import { fileURLToPath } from "node:url";
+import { dirname, sep } from "node:path";
 import { Comment, CommentTag, Converter, DeclarationReflection, ReflectionKind } from "typedoc";
 import { MarkdownPageEvent } from "typedoc-plugin-markdown";
+import { withPages } from "../tools/workspace/readme-pages.mjs";
 import { INTERNAL, TENSOR_GROUPS, TOPICS } from "./topics.mjs";
-
-const root = fileURLToPath(new URL("..", import.meta.url));
 
 /** @param {import("typedoc").Application} app */
 export function load(app) {
@@ -113,7 +111,9 @@ function readmeOf(folder) {
   const file = `${folder}/README.md`;
   if (!existsSync(file)) return undefined;
   const text = readFileSync(file, "utf8").replace(/^## What it exports\n[\s\S]*?(?=^## |$(?![\s\S]))/m, "");
-  return [{ kind: "text", text: text.replace(/\[([^\]]+)\]\((?!https?:|#)([^)]+)\)/g, linkFrom(folder)) }];
+  // Files that are beside the README are no pages.
+  const plain = text.replace(/\[([^\]]+)\]\((?!https?:|#)[^)]+\)/g, "$1");
+  return [{ kind: "text", text: withPages(plain, ({ title, page, anchor }) => `[${title}](/${page}.md${anchor})`) }];
 }
 
 /** The first comment of an entry that is no package. @param {DeclarationReflection} module @param {string} file */
@@ -121,17 +121,4 @@ function commentOf(module, file) {
   const [, block, line] = /^\/\*\*([\s\S]*?)\*\/|^\/\/ (.*)/m.exec(readFileSync(file, "utf8")) ?? [];
   const text = block?.replace(/^\s*\* ?/gm, "") ?? line ?? "";
   return [{ kind: "text", text: `# ${module.name}\n\n${text.trim()}` }];
-}
-
-/** Links of a README lead to pages of the site. What is no page stays as its text. @param {string} folder */
-function linkFrom(folder) {
-  return (/** @type {string} */ _, /** @type {string} */ text, /** @type {string} */ target) => {
-    const [path = "", anchor] = target.split("#");
-    const file = relative(root, resolve(folder, path)).split(sep).join("/");
-    const hash = anchor ? `#${anchor}` : "";
-    const page = /^docs\/(.*)\.md$/.exec(file)?.[1];
-    if (page) return `[${text}](/${page}.md${hash})`;
-    const name = /^packages\/(?:optimizers\/)?([^/]+)(?:\/README\.md)?$/.exec(file)?.[1];
-    return name ? `[${text}](/api/${name}.md${hash})` : text;
-  };
 }
