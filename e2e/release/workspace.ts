@@ -1,7 +1,7 @@
 /** A clone of the workspace for a rehearsal, with its packages installed and the binaries that are built here. */
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
-import { platformPackages } from "../../tools/release/platforms.mjs";
+import { platformPackages } from "../../tools/workspace/platforms.mjs";
 import { root, run, start } from "../../tools/workspace/run.mjs";
 
 export async function cloneWorkspace(destination: string): Promise<void> {

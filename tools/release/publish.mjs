@@ -7,21 +7,22 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { checkManifests } from "../workspace/manifests.mjs";
 import { nx } from "../workspace/nx/run.mjs";
-import { publicPackages, stage, withStage } from "../workspace/packages.mjs";
+import { publicPackages } from "../workspace/packages.mjs";
+import { platformPackages } from "../workspace/platforms.mjs";
 import { root, run, start } from "../workspace/run.mjs";
-import { isPublished, platformPackages } from "./platforms.mjs";
+import { unpublished } from "./unpublished.mjs";
 
 const { values } = parseArgs({ options: { "dry-run": { type: "boolean", default: false } } });
 const isDry = values["dry-run"];
-const { repository } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const { repository, homepage } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const isTrusted = process.env.NPM_CONFIG_PROVENANCE === "true";
 
 /** @typedef {import("../workspace/packages.mjs").Package} Package */
 
-/** Those that npm lacks. @template {Package} R @param {readonly R[]} packages @returns {Promise<R[]>} */
-async function unpublished(packages) {
-  const known = await Promise.all(packages.map(({ name, version }) => isPublished(name, version)));
-  return packages.filter((_, i) => !known[i]);
+/** @param {string} problem @returns {never} */
+function stop(problem) {
+  console.error(`[release] ${problem}`);
+  process.exit(1);
 }
 
 /** All at once: each waits for npm most of the time. @param {readonly Package[]} releases */
@@ -30,7 +31,7 @@ async function publish(releases) {
     releases.map(async ({ name, version, folder }) => {
       const options = ["publish", folder, "--access", "public", ...(isDry ? ["--dry-run", "--json"] : [])];
       const { ok, stdout, stderr } = await start("npm", options, { quiet: isDry });
-      if (!ok) throw new Error(`[release] ${name} failed. ${stderr}`);
+      if (!ok) stop(`${name} failed. ${stderr}`);
       if (!isDry) return;
       const about = JSON.parse(stdout);
       const { size } = about.size === undefined ? Object.values(about)[0] : about;
@@ -46,20 +47,19 @@ function mayPublish() {
   return run("npm", ["whoami", ...(own === "undefined" ? [] : ["--registry", own])], { quiet: true }).ok;
 }
 
-if (isTrusted && repository === undefined) throw new Error("[release] provenance needs `repository` in package.json.");
-if (!isTrusted && !isDry && !mayPublish())
-  throw new Error("[release] npm does not know you. Run `npm login`, or set a token.");
+if (repository === undefined || homepage === undefined) {
+  const cure =
+    "the project has no public address: write it as `repository` and `homepage` (the site's) in the root package.json, and run npm run manifests.";
+  if (!isDry) stop(cure);
+  console.log(`[release] ${cure}`);
+}
+if (!isTrusted && !isDry && !mayPublish()) stop("npm does not know you. Run `npm login`, or set a token.");
 checkManifests();
 const platforms = await unpublished(platformPackages());
 const unbuilt = platforms.filter(({ missing }) => missing.length > 0).map(({ name }) => name);
-if (unbuilt.length > 0 && !isDry)
-  throw new Error(`[release] the binaries of ${unbuilt.join(", ")} are missing. Build them, or place them.`);
+if (unbuilt.length > 0 && !isDry) stop(`the binaries of ${unbuilt.join(", ")} are missing. Build them, or place them.`);
 for (const name of unbuilt) console.log(`${name} is not built here`);
 await nx(["run-many", "--targets", "build"]);
-await withStage(async (folder) => {
-  const staged = (/** @type {readonly Package[]} */ packages) =>
-    packages.map((each) => ({ ...each, folder: stage(each, folder) }));
-  await publish(staged(platforms.filter(({ missing }) => missing.length === 0)));
-  await publish(staged(await unpublished(publicPackages())));
-});
+await publish(platforms.filter(({ missing }) => missing.length === 0));
+await publish(await unpublished(publicPackages()));
 if (!isDry) process.exitCode = run("changeset", ["tag"]).status;

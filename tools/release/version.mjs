@@ -3,9 +3,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import getReleasePlan from "@changesets/get-release-plan";
 import semver from "semver";
+import { writeManifests } from "../workspace/manifests.mjs";
 import { publicPackages } from "../workspace/packages.mjs";
 import { root, run } from "../workspace/run.mjs";
-import { versionPlatforms } from "./platforms.mjs";
 
 /** @param {string} command @param {...string} args */
 function must(command, ...args) {
@@ -40,6 +40,5 @@ async function raisePeers() {
 
 await raisePeers();
 must("changeset", "version");
-versionPlatforms();
-must("biome", "format", "--write", "packages/optimizers");
+writeManifests();
 must("npm", "install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund");

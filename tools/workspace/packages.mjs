@@ -1,7 +1,6 @@
 /** The packages that are published, and the tarballs their users get. */
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { basename, dirname, join, relative, sep } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { root, start } from "./run.mjs";
 
 const read = (/** @type {string} */ path) => JSON.parse(readFileSync(path, "utf8"));
@@ -19,9 +18,12 @@ export function workspaceFolders() {
 }
 
 /**
+ * @typedef {{ [condition: string]: string | Conditions }} Conditions
  * @typedef {Record<string, string>} Versions
- * @typedef {{ name: string, version: string, private?: boolean, folder: string, description?: string, keywords?: string[], type?: string,
- *   opt?: object, dependencies?: Versions, exports?: import("./nx/build.mjs").Conditions, imports?: import("./nx/build.mjs").Conditions, peerDependencies?: Versions, optionalDependencies?: Versions }} Package
+ * @typedef {{ name: string, version: string, private?: boolean, description?: string, files?: string[], bin?: Versions,
+ *   exports?: Conditions, imports?: Conditions, dependencies?: Versions, peerDependencies?: Versions,
+ *   peerDependenciesMeta?: Record<string, { optional?: boolean }>, optionalDependencies?: Versions }} Manifest
+ * @typedef {Manifest & { folder: string }} Package
  * @returns {Package[]}
  */
 export function publicPackages() {
@@ -31,80 +33,19 @@ export function publicPackages() {
 }
 
 /** The packages of `packages/optimizers`. */
-export const optimizerPackages = () => publicPackages().filter(isOptimizer);
-
-/** @param {Package} package_ */
-export const isOptimizer = ({ folder }) => basename(dirname(folder)) === "optimizers";
+export const optimizerPackages = () =>
+  publicPackages().filter(({ folder }) => basename(dirname(folder)) === "optimizers");
 
 /**
- * An optimizer's manifest as npm gets it: all such packages are built and shipped alike, so each says only what is its own.
- * @param {Package} package_
- */
-function optimizerManifest({ folder: _, opt: __, ...own }) {
-  const { name, version, description, keywords, type, exports = {}, ...dependencies } = own;
-  const { license, engines } = read(join(root, "package.json"));
-  const entries = /** @type {[string, { default: string }][]} */ (Object.entries(exports)).map(
-    ([entry, { default: file, ...source }]) =>
-      /** @type {const} */ ([entry, { ...source, types: file.replace(/js$/, "d.ts"), default: file }]),
-  );
-  return {
-    ...{ name, version, description, keywords, license, type },
-    sideEffects: false,
-    main: "./dist/index.js",
-    types: "./dist/index.d.ts",
-    exports: { ...Object.fromEntries(entries), "./package.json": "./package.json" },
-    typesVersions: { "*": Object.fromEntries(entries.slice(1).map(([entry, { types }]) => [entry.slice(2), [types]])) },
-    files: ["dist", "src", "!src/**/*.test.ts", "!src/**/*.soak.ts", "!src/**/__snapshots__", "CHANGELOG.md"],
-    engines,
-    ...dependencies,
-  };
-}
-
-/**
- * Copies a built package as npm gets it, with its licence, its place in the workspace's repository and its whole manifest.
- * @param {Package} package_
- * @param {string} destination a folder for all copies
- * @returns {string} the copy's folder
- */
-export function stage(package_, destination) {
-  const { name, description, folder } = package_;
-  const copy = join(destination, name.replace("/", "-"));
-  cpSync(folder, copy, { recursive: true, filter: (path) => basename(path) !== "node_modules" });
-  cpSync(join(root, "LICENSE"), join(copy, "LICENSE"));
-  const readme = join(copy, "README.md");
-  if (!existsSync(readme)) writeFileSync(readme, `# ${name}\n\n${description}. Npm installs it where it fits.\n`);
-  const { repository } = read(join(root, "package.json"));
-  const directory = relative(root, folder).replaceAll(sep, "/");
-  const manifest = {
-    ...(isOptimizer(package_) ? optimizerManifest(package_) : read(join(folder, "package.json"))),
-    ...(repository && { repository: { ...repository, directory } }),
-  };
-  writeFileSync(join(copy, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
-  return copy;
-}
-
-/** A folder for copies, removed afterwards. @template T @param {(folder: string) => Promise<T>} body */
-export async function withStage(body) {
-  const folder = mkdtempSync(join(tmpdir(), "opt-stage-"));
-  try {
-    return await body(folder);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-/**
- * Packs packages as they would be published.
+ * Packs built packages, as `npm pack` does in their folders.
  * @param {string} destination an existing folder
  * @param {readonly Package[]} packages
  */
 export async function pack(destination, packages = publicPackages()) {
-  await withStage(async (folder) => {
-    const copies = packages.map((each) => stage(each, folder));
-    const options = ["pack", "--loglevel=error", "--pack-destination", destination];
-    const { ok, stderr } = await start("npm", [...options, ...copies], { quiet: true });
-    if (!ok) throw new Error(`[pack] npm cannot pack the packages: ${stderr}`);
-  });
+  const folders = packages.map(({ folder }) => folder);
+  const options = ["pack", "--loglevel=error", "--pack-destination", destination];
+  const { ok, stderr } = await start("npm", [...options, ...folders], { quiet: true });
+  if (!ok) throw new Error(`[pack] npm cannot pack the packages: ${stderr}`);
 }
 
 /**

@@ -10,7 +10,7 @@ import { build as bundle } from "tsup";
 import { start } from "../run.mjs";
 import { batchExecutor } from "./batch.mjs";
 
-/** @typedef {{ [condition: string]: string | Conditions }} Conditions */
+/** @typedef {import("../packages.mjs").Conditions} Conditions */
 
 /**
  * The sources of a manifest's `exports` or `imports`, by the names that they have in `dist`, without endings.
