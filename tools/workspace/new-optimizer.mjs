@@ -1,6 +1,6 @@
 /**
- * `node tools/workspace/new-optimizer.mjs schedule-free [ScheduleFree]`: copies @opt/lion, a small optimizer, under a new name, and exports it from
- * `@opt/optim`. Its formula, tests and README are then yours to write.
+ * `node tools/workspace/new-optimizer.mjs schedule-free [ScheduleFree]`: copies @opt/lion, a small optimizer, under a new name, exports it
+ * from `@opt/optim` and announces it in a changeset. Its formula, tests and README are then yours to write.
  */
 import { cpSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,6 +21,13 @@ for (const file of filesIn(folder)) {
   writeFileSync(file, text.replace(/(?<!@opt\/|optax\.)\blion/g, file.endsWith(".json") ? name : base));
 }
 renameSync(join(folder, "src/lion.test.ts"), join(folder, `src/${name}.test.ts`));
+const path = join(folder, "package.json");
+const { description, keywords, type, opt, peerDependencies, devDependencies } = JSON.parse(readFileSync(path, "utf8"));
+const entry = { "@opt/source": "./src/index.ts", default: "./dist/index.js" };
+const exports = { ".": entry, "./rules": entry };
+const own = { name: `@opt/${name}`, version: "0.0.0", description, keywords, type, exports };
+writeFileSync(path, JSON.stringify({ ...own, peerDependencies, devDependencies, opt }));
+writeFileSync(join(root, `.changeset/${name}.md`), `---\n"@opt/${name}": minor\n---\n\n${description}.\n`);
 const all = join(root, "packages/optim/src/index.ts");
 const [first, ...lines] = readFileSync(all, "utf8").trimEnd().split("\n");
 writeFileSync(all, `${[first, ...[...lines, `export * from "@opt/${name}";`].sort()].join("\n")}\n`);
