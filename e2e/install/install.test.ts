@@ -1,19 +1,23 @@
 /** What a user gets: the packed tarballs, in a folder that knows nothing of this workspace. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import MarkdownIt from "markdown-it";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { nx } from "../../tools/workspace/nx/run.mjs";
 import { pack, publicPackages, tarballOf } from "../../tools/workspace/packages.mjs";
-import { run } from "../../tools/workspace/run.mjs";
-import { readmeExample } from "./readme";
+import { platformPackages } from "../../tools/workspace/platforms.mjs";
+import { root, run } from "../../tools/workspace/run.mjs";
+import { readmeCommands, readmeExample } from "./readme";
 
+const README = new URL("../../README.md", import.meta.url);
 const folder = mkdtempSync(join(tmpdir(), "opt-install-"));
+// Where `npm test` has packed them already they are not packed again.
+const packed = process.env.OPT_TARBALLS ?? folder;
 
 beforeAll(async () => {
-  // Where `npm test` has packed them already they are not packed again.
-  const packed = process.env.OPT_TARBALLS ?? folder;
   if (packed === folder) {
     await nx(["run-many", "--targets", "build"]);
     await pack(folder);
@@ -61,6 +65,49 @@ it.each(publicPackages().map(({ name }) => name))(
     }
   },
 );
+
+it("npm pack in a package's folder gives the same tarball", () => {
+  const pack = (cwd: string, ...options: string[]): { filename: string; integrity: string }[] =>
+    JSON.parse(run("npm", ["pack", "--dry-run", "--json", ...options], { cwd, quiet: true }).stdout);
+  const packages = publicPackages();
+  // npm does the same in the folder of a workspace, in half a second each.
+  const all = pack(root, ...packages.flatMap(({ folder }) => ["--workspace", relative(root, folder)]));
+  expect(all).toHaveLength(packages.length);
+  for (const { filename, integrity } of [...all, ...pack(packages.at(-1)!.folder)]) {
+    const hash = createHash("sha512").update(readFileSync(join(packed, filename)));
+    expect(`sha512-${hash.digest("base64")}`, filename).toBe(integrity);
+  }
+});
+
+it("a platform's package has its licence and a README", () => {
+  const folders = platformPackages().map(({ folder }) => folder);
+  const { stdout } = run("npm", ["pack", "--dry-run", "--json", ...folders], { quiet: true });
+  const listed: { files: { path: string }[] }[] = JSON.parse(stdout);
+  expect(listed).toHaveLength(folders.length);
+  for (const { files } of listed)
+    expect(files.map(({ path }) => path)).toEqual(expect.arrayContaining(["LICENSE", "README.md", "package.json"]));
+});
+
+const markdown = new MarkdownIt({ html: true });
+
+/** What a page links to or shows, by Markdown or by HTML. */
+function targetsOf(page: string): string[] {
+  const html = markdown.render(page);
+  return [...html.matchAll(/ (?:href|src)="([^"]*)"/g)].map(([, target]) => decodeURI(target!));
+}
+
+it.each(publicPackages().map(({ name }) => name))("no link of %s's pages is dead", (name) => {
+  const home = join(folder, "node_modules", name);
+  const pages = readdirSync(home, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".md"));
+  expect(pages).toContain("README.md");
+  const dead = pages.flatMap((page) =>
+    targetsOf(readFileSync(join(home, page), "utf8"))
+      .filter((target) => !/^(https?|mailto):|^#/.test(target))
+      .filter((target) => !existsSync(join(home, dirname(page), target.split("#")[0]!)))
+      .map((target) => `${page}: ${target}`),
+  );
+  expect(dead).toEqual([]);
+});
 
 it("a file that needs an optional peer says what to install", () => {
   writeFileSync(join(folder, "model.weights.h5"), "\x89HDF\r\n\x1a\n", "latin1");
@@ -117,12 +164,18 @@ it("there is one copy of the core", () => {
   expect(stdout.trim().split("\n")).toHaveLength(1);
 });
 
-it("the README's example runs", () => {
-  const { ok, stdout, stderr } = runInFolder(readmeExample(new URL("../../README.md", import.meta.url)));
+it("the README's first lines make a project in which the example runs", () => {
+  const home = join(folder, "home");
+  const ofNpm = (key: string) => run("npm", ["config", "get", key], { quiet: true }).stdout.trim();
+  // ~ is elsewhere, npm's settings and cache are not.
+  const env = { HOME: home, npm_config_userconfig: ofNpm("userconfig"), npm_config_cache: ofNpm("cache") };
+  const made = run("sh", ["-ec", readmeCommands(README)], { cwd: root, env, quiet: true });
+  expect(made.ok, made.stdout + made.stderr).toBe(true);
+  const project = join(home, "xor");
+  writeFileSync(join(project, "example.js"), readmeExample(README));
+  const { stdout, stderr } = run(process.execPath, ["example.js"], { cwd: project, quiet: true });
   expect(stderr).toBe("");
-  expect(ok).toBe(true);
-  expect(stdout).toMatch(/\d/);
-  expect(stdout).not.toMatch(/NaN|Infinity|undefined/);
+  expect(stdout).toMatch(/^Float32Array\(4\)/);
 });
 
 /** Packages whose types need no host beside: TensorFlow.js and jax-js bring theirs. */

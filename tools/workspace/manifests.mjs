@@ -56,7 +56,7 @@ function derived() {
     }),
     ...platformPackages().flatMap(({ name, consumer, description, folder }) => {
       const version = packages.find((each) => each.name === consumer)?.version;
-      const readme = `# ${name}\n\n${description}. npm installs it with \`${consumer}\` where it fits.\n`;
+      const readme = `# ${name}\n\n${description}.\n\nIt comes with \`${consumer}\` where it fits.\n`;
       return filesOf(folder, { ...manifestOf(folder), version }, readme);
     }),
   ];
