@@ -1,6 +1,7 @@
 /**
- * `npm run rehearse`: a whole release, twice, on a registry of this machine and in a clone of the workspace. The first one publishes what is
- * committed; then one algorithm changes, and only that one may get a new version. Nothing outside of a temporary folder is written.
+ * `npm run rehearse`: a whole release, three times, on a registry of this machine and in a clone of the workspace. The first one publishes
+ * what is committed. Then one algorithm changes, and only that one may get a new version. Then there is a new optimizer. Nothing outside
+ * of a temporary folder is written.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -38,11 +39,28 @@ function writeUserConfig(npmrc: string) {
   writeFileSync(userConfig, `${existsSync(own) ? readFileSync(own, "utf8") : ""}\n${npmrc}`);
 }
 
-async function inWorkspace(script: string) {
+/** Starts a command in the clone. */
+function command(name: string, ...args: string[]) {
   const path = `${join(workspace, "node_modules/.bin")}:${process.env.PATH}`;
   const env = { PATH: path, npm_config_userconfig: userConfig };
-  const { ok, stdout, stderr } = await start("npm", ["run", script], { quiet: true, cwd: workspace, env });
-  expect(ok, `npm run ${script}:\n${stdout}${stderr}`).toBe(true);
+  return start(name, args, { quiet: true, cwd: workspace, env });
+}
+
+async function inWorkspace(...args: [name: string, ...string[]]) {
+  const { ok, stdout, stderr } = await command(...args);
+  expect(ok, `${args.join(" ")}:\n${stdout}${stderr}`).toBe(true);
+}
+
+/** Where a project of this name would be. */
+const address = {
+  homepage: "https://opt.example",
+  repository: { type: "git", url: "git+https://git.example/opt.git" },
+};
+
+function setAddress(parts: { [Key in keyof typeof address]?: (typeof address)[Key] | undefined }) {
+  const path = join(workspace, "package.json");
+  const manifest = { ...JSON.parse(readFileSync(path, "utf8")), ...parts };
+  writeFileSync(path, `${JSON.stringify(manifest, null, 2)}\n`);
 }
 
 /** The versions of all published packages in the clone. */
@@ -52,16 +70,33 @@ function versions(): Record<string, string> {
   return Object.fromEntries(manifests.map(({ name, version }) => [name, version]));
 }
 
-async function publishedVersions(name: string): Promise<string[]> {
-  const response = await fetch(`http://${registry.address}/${name.replace("/", "%2f")}`);
-  return Object.keys(((await response.json()) as { versions: object }).versions);
+interface Published {
+  readonly homepage?: string;
+  readonly repository?: object;
 }
+
+/** The manifests of what the registry has, by version. */
+async function published(name: string): Promise<Record<string, Published>> {
+  const response = await fetch(`http://${registry.address}/${name.replace("/", "%2f")}`);
+  return ((await response.json()) as { versions: Record<string, Published> }).versions;
+}
+
+const publishedVersions = async (name: string) => Object.keys(await published(name));
 
 /** The name of the package that has changed. */
 const changed = () => JSON.parse(readFileSync(join(workspace, ALGORITHM, "package.json"), "utf8")).name as string;
 
+it("a release stops while the project has no address", async () => {
+  setAddress({ homepage: undefined, repository: undefined });
+  const { ok, stderr } = await command("npm", "run", "release");
+  expect(ok).toBe(false);
+  expect(stderr).toMatch(/^\[release\] the project has no public address: .* in the root package\.json/m);
+  setAddress(address);
+  await inWorkspace("npm", "run", "manifests");
+});
+
 it("the first versions are 0.1.0", async () => {
-  await inWorkspace("version");
+  await inWorkspace("npm", "run", "version");
   first = versions();
   for (const [name, version] of Object.entries(before))
     if (version === "0.0.0") expect(first[name], name).toBe("0.1.0");
@@ -70,8 +105,13 @@ it("the first versions are 0.1.0", async () => {
 
 it("all are published", async () => {
   writeUserConfig(registry.npmrc);
-  await inWorkspace("release");
+  await inWorkspace("npm", "run", "release");
   for (const [name, version] of Object.entries(first)) expect(await publishedVersions(name), name).toEqual([version]);
+  const directory = ALGORITHM;
+  expect((await published(changed()))["0.1.0"]).toMatchObject({
+    ...address,
+    repository: { ...address.repository, directory },
+  });
 });
 
 it.each(managerNames)("%s installs them, and the README's example runs", (manager) =>
@@ -84,17 +124,37 @@ it("after a change in one algorithm, that one gets a new version", async () => {
   const changeset = `---\n"${changed()}": patch\n---\n\nA change.\n`;
   writeFileSync(join(workspace, ".changeset/rehearsal.md"), changeset);
   commit(workspace, "a change");
-  await inWorkspace("version");
+  await inWorkspace("npm", "run", "version");
   const second = versions();
   expect(Object.keys(first).filter((name) => first[name] !== second[name])).toEqual([changed()]);
   commit(workspace, "second release");
 });
 
 it("that one is published alone, and installs beside the others", async () => {
-  await inWorkspace("release");
+  await inWorkspace("npm", "run", "release");
   const second = versions();
   for (const [name, version] of Object.entries(first)) {
     expect(await publishedVersions(name), name).toEqual([...new Set([version, second[name]])]);
   }
   await tryPackages("npm", join(scratch, "npm"), registry.npmrc, [`${changed()}@${second[changed()]}`]);
+});
+
+it("a new optimizer needs nothing but what its generator writes", async () => {
+  await inWorkspace("node", "tools/workspace/new-optimizer.mjs", "yogi");
+  const { stdout } = await command("git", "status", "--porcelain");
+  const files = ["package-lock.json", "packages/optim/package.json", "packages/optim/src/index.ts"];
+  const changes = [...files.map((file) => ` M ${file}`), "?? .changeset/yogi.md", "?? packages/optimizers/yogi/"];
+  expect(stdout.trimEnd().split("\n").sort()).toEqual(changes.sort());
+  await inWorkspace("npm", "run", "unit", "--", "packages/optimizers/yogi/", "packages/optim/", "tools/workspace/");
+  await inWorkspace("npm", "run", "typecheck");
+  await inWorkspace("npm", "run", "lint");
+  commit(workspace, "a new optimizer");
+  const second = versions();
+  await inWorkspace("npm", "run", "version");
+  commit(workspace, "third release");
+  await inWorkspace("npm", "run", "release");
+  expect(await publishedVersions("@opt/yogi")).toEqual(["0.1.0"]);
+  const third = versions();
+  expect(Object.keys(second).filter((name) => second[name] !== third[name])).toEqual(["@opt/optim"]);
+  await tryPackages("npm", join(scratch, "npm"), registry.npmrc, ["@opt/yogi", `@opt/optim@${third["@opt/optim"]}`]);
 });

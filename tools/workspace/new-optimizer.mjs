@@ -16,7 +16,10 @@ if (!/^[a-z][a-z0-9-]*$/.test(name) || existsSync(folder))
 const isOwn = (/** @type {string} */ path) => /\/(dist|node_modules|testing|__snapshots__|CHANGELOG\.md)$/.test(path);
 cpSync(join(root, "packages/optimizers/lion"), folder, { recursive: true, filter: (path) => !isOwn(path) });
 for (const file of filesIn(folder)) {
-  const text = readFileSync(file, "utf8").replaceAll("@opt/lion", `@opt/${name}`).replaceAll("Lion", title);
+  // Its formula is still Lion's, and so are the numbers that its tests compare with.
+  const text = readFileSync(file, "utf8")
+    .replaceAll("@opt/lion", `@opt/${name}`)
+    .replace(/(?<!optaxGoldens\(")Lion/g, title);
   const base = name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
   writeFileSync(file, text.replace(/(?<!@opt\/|optax\.)\blion/g, file.endsWith(".json") ? name : base));
 }
