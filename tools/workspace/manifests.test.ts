@@ -82,10 +82,10 @@ it("a new optimizer's author writes what is its own", () => {
   const lion = "packages/optimizers/lion";
   const yogi = "packages/optimizers/yogi";
   cpSync(join(copy, lion), join(copy, yogi), { recursive: true });
-  const { name: _, description, keywords, peerDependencies, devDependencies, opt } = manifestOf(lion);
+  const { name: _, version, description, keywords, peerDependencies, devDependencies, opt } = manifestOf(lion);
   const entry = { "@opt/source": "./src/index.ts", default: "./dist/index.js" };
   const exports = { ".": entry, "./rules": entry };
-  const own = { name: "@opt/yogi", version: "0.0.0", description, keywords, type: "module", exports };
+  const own = { name: "@opt/yogi", version, description, keywords, type: "module", exports };
   edit(`${yogi}/package.json`, () => JSON.stringify({ opt, ...own, peerDependencies, devDependencies }));
   rmSync(join(copy, yogi, "LICENSE"));
   writeAll();
@@ -93,7 +93,7 @@ it("a new optimizer's author writes what is its own", () => {
     read(`${lion}/package.json`).replace(/(?<=@opt\/|optimizers\/)lion/g, "yogi"),
   );
   expect(read(`${yogi}/LICENSE`)).toBe(read("LICENSE"));
-  expect(manifestOf("packages/optim").dependencies["@opt/yogi"]).toBe("^0.0.0");
+  expect(manifestOf("packages/optim").dependencies["@opt/yogi"]).toBe(`^${version}`);
 });
 
 it("a platform's package has the version of the package that needs it", () => {
