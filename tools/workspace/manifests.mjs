@@ -48,16 +48,15 @@ function derived() {
       [`${directory}/README.md`, readme],
     ];
   };
-  const manifestOf = (/** @type {string} */ folder) => JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
   const files = [
-    ...packages.flatMap(({ folder }) => {
+    ...packages.flatMap(({ folder, ...manifest }) => {
       const readme = forReaders(readFileSync(join(folder, "README.md"), "utf8"), workspace.homepage);
-      return filesOf(folder, withOurs(manifestOf(folder)), readme);
+      return filesOf(folder, withOurs(manifest), readme);
     }),
-    ...platformPackages().flatMap(({ name, consumer, description, folder }) => {
-      const version = packages.find((each) => each.name === consumer)?.version;
-      const readme = `# ${name}\n\n${description}.\n\nIt comes with \`${consumer}\` where it fits.\n`;
-      return filesOf(folder, { ...manifestOf(folder), version }, readme);
+    ...platformPackages().flatMap(({ folder, consumer, missing: _, ...manifest }) => {
+      const version = packages.find(({ name }) => name === consumer)?.version ?? manifest.version;
+      const readme = `# ${manifest.name}\n\n${manifest.description}.\n\nIt comes with \`${consumer}\` where it fits.\n`;
+      return filesOf(folder, { ...manifest, version }, readme);
     }),
   ];
   return /** @type {[path: string, text: string][]} */ (files);
