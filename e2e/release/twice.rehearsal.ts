@@ -145,9 +145,8 @@ it("a new optimizer needs nothing but what its generator writes", async () => {
   const files = ["package-lock.json", "packages/optim/package.json", "packages/optim/src/index.ts"];
   const changes = [...files.map((file) => ` M ${file}`), "?? .changeset/yogi.md", "?? packages/optimizers/yogi/"];
   expect(stdout.trimEnd().split("\n").sort()).toEqual(changes.sort());
-  await inWorkspace("npm", "run", "unit", "--", "packages/optimizers/yogi/", "packages/optim/", "tools/workspace/");
-  await inWorkspace("npm", "run", "typecheck");
-  await inWorkspace("npm", "run", "lint");
+  const projects = "@opt/yogi,@opt/optim,tools,workspace";
+  await inWorkspace("nx", "run-many", "--targets", "build,test,typecheck,lint", "--projects", projects);
   commit(workspace, "a new optimizer");
   const second = versions();
   await inWorkspace("npm", "run", "version");

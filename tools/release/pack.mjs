@@ -5,7 +5,8 @@
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { build } from "../workspace/build.mjs";
+import { NATIVE } from "../workspace/nx/graph.mjs";
+import { nx } from "../workspace/nx/run.mjs";
 import { pack, publicPackages, tarballOf } from "../workspace/packages.mjs";
 import { platformPackages } from "../workspace/platforms.mjs";
 import { root } from "../workspace/run.mjs";
@@ -40,8 +41,9 @@ const chosen = withNeeded(asked.length > 0 ? asked : [...packages.keys()]).flatM
 const withoutBinary = new Set(platforms.map(({ consumer }) => consumer));
 for (const { consumer } of binaries) withoutBinary.delete(consumer);
 for (const { name } of chosen.filter((each) => withoutBinary.has(each.name)))
-  console.error(`[pack] ${name} has no binary here. Build one with npm run native --workspace ${name}.`);
-await build();
+  console.error(`[pack] ${name} has no binary here. Build one with npx nx native ${NATIVE[name]}.`);
+const projects = chosen.flatMap(({ name }) => (packages.has(name) ? [name] : []));
+await nx(["run-many", "--targets", "build", "--projects", projects.join(",")]);
 // npm runs a script in the root, wherever its user is.
 const out = resolve(process.env.INIT_CWD ?? ".", values.out);
 mkdirSync(out, { recursive: true });

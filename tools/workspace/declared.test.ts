@@ -52,7 +52,7 @@ it.each(projects)("%s declares what it imports", (project) => {
   expect(undeclared).toEqual([]);
 });
 
-it.each(["workspace/start", "test/main", "workspace/setup", "docs/main"])(
+it.each(["workspace/start", "test/main", "workspace/setup", "docs/main", "release/needed"])(
   "tools/%s.mjs begins where no npm package is installed",
   async (name) => {
     const entry = `tools/${name}.mjs`;

@@ -164,7 +164,14 @@ const OTHERS = {
     targets: {
       test: {
         executor: `${EXECUTORS}:test`,
-        inputs: ["default", "{workspaceRoot}/package.json", "{workspaceRoot}/package-lock.json", "tools of tests"],
+        inputs: [
+          "default",
+          "^default",
+          "{workspaceRoot}/native/*/npm/**/*",
+          "{workspaceRoot}/docs/guides/*",
+          ...["LICENSE", ".biome.jsonc", "package.json"].map((file) => `{workspaceRoot}/${file}`),
+          "tools of tests",
+        ],
         outputs: ["{workspaceRoot}/runs/test/{projectName}.json"],
         cache: true,
         metadata: { description: "Its tests, with vitest." },
