@@ -1,15 +1,19 @@
 /** The commands of native code: the fields of each, and how a launch fills them. The build makes C++ structs of the same fields. */
 import {
   type AttentionSizes,
+  denseStrides,
   type HeadStrides,
   headShapes,
   isRandom,
   type Kind,
   type Launch,
+  mergeDimensions,
+  reach,
   type SequenceSizes,
   type Slice,
   type Spec,
   type StoredFormats,
+  sizeOf,
   type Window2d,
   withoutDraws,
 } from "@opt/core/backend";
@@ -18,7 +22,6 @@ import { type Described, Fields, signatureOf } from "./fields";
 import type { CpuKernel, On } from "./launch";
 import { bug } from "./memory";
 import { ENUMERATIONS, FORMAT_NUMBER, numbered, OPS, REDUCTION_NUMBER, REWRITE_NUMBER } from "./numbers";
-import { denseStrides, mergeDimensions, reach, type Walk } from "./strides";
 
 type ProgramLaunch = On<"rule"> | On<"map">;
 type Tensors = Launch<"rule">["tensors"];
@@ -62,10 +65,10 @@ const PROGRAM = new Fields<ProgramLaunch>("Program")
   .list("codebooks", writeCodebooks)
   .list("tensors", writeTensors);
 
-const WALK = new Fields<Walk>("Walk")
+const WALK = new Fields<ReturnType<typeof mergeDimensions>>("Walk")
   .list("shape", (to, { shape }) => to.list(shape))
-  .list("sourceStrides", (to, { sourceStrides }) => to.list(sourceStrides))
-  .list("targetStrides", (to, { targetStrides }) => to.list(targetStrides));
+  .list("sourceStrides", (to, { strides }) => to.list(strides[0]!))
+  .list("targetStrides", (to, { strides }) => to.list(strides[1]!));
 
 const WINDOW = new Fields<Window2d>("Window").integers("batch", "channels", "height", "width", "outHeight", "outWidth");
 for (const name of ["kernel", "stride", "padding", "dilation"] as const) {
@@ -168,7 +171,9 @@ export const COMMANDS: { readonly [K in Kind]: Command<K> } = {
   copy: new Fields<On<"copy">>("Copy")
     .number("from", "integer", ({ kernel }) => FORMAT_NUMBER[kernel.spec.from])
     .number("to", "integer", ({ kernel }) => FORMAT_NUMBER[kernel.spec.to])
-    .group("walk", WALK, mergeDimensions)
+    .group("walk", WALK, ({ shape, sourceStrides, targetStrides }) =>
+      mergeDimensions(shape, [sourceStrides, targetStrides]),
+    )
     .field("source", "bytes", (to, { kernel, source, shape, sourceStrides }) => {
       const { before, after } = reach(shape, sourceStrides);
       to.slice(source, kernel.spec.from, after, before);
@@ -316,7 +321,7 @@ function writeTensors(to: CommandWriter, launch: ProgramLaunch): void {
   const { program, dtype } = kernel.spec;
   checkCount("inputs", inputs.length, program.buffers.length);
   checkCount("dimensions", Math.min(shape.length, 16), shape.length);
-  const size = shape.reduce((product, extent) => product * extent, 1);
+  const size = sizeOf(shape);
   to.list([1, 0, size]);
   inputs.forEach((input, i) => {
     writeRecord(to, input, dtype, reach(shape, strides[i]!).after);

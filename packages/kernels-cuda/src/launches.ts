@@ -2,13 +2,17 @@
 import {
   byteSize,
   type ComputeDType,
+  isDense,
   isRandom,
   type Kernel,
   type Kind,
   type Launch,
+  mergeDimensions,
   type PlainKind,
+  reach,
   type Slice,
   type StoredFormats,
+  sizeOf,
   type Window2d,
   withoutDraws,
 } from "@opt/core/backend";
@@ -18,7 +22,6 @@ import { rowKernelNames } from "./generate/write-rows";
 import { bug } from "./gpu";
 import { type Launcher, rowThreads, THREADS } from "./launcher";
 import { KEYS, packedFormats, packedRewrites, ruleForm, scalarsBySlot, slotsOf } from "./rule-arguments";
-import { isDense, reach, shorten, sizeOf } from "./strides";
 
 export interface CudaKernel<K extends Kind = Kind> extends Kernel<K> {
   /** The kernel on the GPU, of those kinds that have one of their own. */
@@ -175,17 +178,18 @@ const LAUNCHES: { readonly [K in OwnKind]: Start<K> } = {
     const read = reach(shape, sourceStrides);
     const sourceAddress = sliceAddress(on.allocator, source, from, read.after, read.before);
     const targetAddress = sliceAddress(on.allocator, target, to, reach(shape, targetStrides).after);
-    const walk = shorten({ shape, sourceStrides, targetStrides });
-    const rank = walk.shape.length;
+    const walk = mergeDimensions(shape, [sourceStrides, targetStrides]);
+    const isDenseCopy = isDense(shape, sourceStrides) && isDense(shape, targetStrides);
+    const rank = isDenseCopy ? 0 : walk.shape.length;
     checkCount("dimensions", Math.min(rank, MAX_RANK), rank);
     const { gpu } = on;
-    if (rank === 0 && from === to) {
+    if (isDenseCopy && from === to) {
       const bytes = size * byteSize(from);
       gpu.check(gpu.driver.cuMemcpyDtoDAsync_v2(targetAddress, sourceAddress, bytes, gpu.stream), "copying on the GPU");
       return;
     }
     on.arguments.begin().integers([sourceAddress, targetAddress, size, rank]);
-    for (const list of [walk.shape, walk.sourceStrides, walk.targetStrides]) on.arguments.padded(list, MAX_RANK);
+    for (const list of [walk.shape, ...walk.strides]) on.arguments.padded(list, MAX_RANK);
     on.run(on.kernels.named("copy", `copy_${from}_${to}`), on.blocks(size));
   },
 
