@@ -1,6 +1,16 @@
 /** `@opt/core/backend`: what a device package needs, and nothing that a user of tensors does. */
 
 export type { Backend, BackendRegistration, Place, PreparedLaunches } from "./backend/backend";
+export {
+  type FieldKind,
+  type FieldStruct,
+  type FieldWriter,
+  fieldsOf,
+  rowElements,
+  type SizeType,
+  type SliceType,
+  windowElements,
+} from "./backend/fields";
 export { memoriesOf, movedLaunch, writesOf } from "./backend/launches";
 export type { Memory, Scalar, Slice } from "./backend/memory";
 export type {
