@@ -234,45 +234,53 @@ const FIELDS: { readonly [K in FieldKind]: LaunchFields<K> } = {
   },
 };
 
-/** The struct of a kind's launches. Make it once: eager launches wait for each call of its `write`. */
+/** The struct of a kind's launches. */
 export function fieldsOf<K extends FieldKind>(kind: K): FieldStruct<Launch<K>> {
   const { group, sizes = {}, slices } = FIELDS[kind] as unknown as LaunchFields<"gather">;
   const own = structOf(kind[0]!.toUpperCase() + kind.slice(1), sizes);
   const shared = group && structOf(group.struct, group.sizes);
-  const list = Object.entries<SliceField<"gather">>(slices);
+  const fields = Object.entries<SliceField<"gather">>(slices).map(([name, [type, elements, dtypeOf]]) => {
+    const isIndices = type === "readsIndices" || type === "writesIndices";
+    return { name: name as "table", type, elements, dtypeOf: isIndices ? () => "i32" as const : dtypeOf };
+  });
   return {
     struct: own.struct,
     isTyped: true,
     fields: [
       ...(shared ? [{ name: group.name, type: shared }] : []),
       ...own.fields,
-      ...list.map(([name, [type]]) => ({ name, type })),
+      ...fields.map(({ name, type }) => ({ name, type })),
     ],
+    // Eager launches wait for it.
     write(to, launch) {
       const source = launch as unknown as Launch<"gather">;
-      shared?.write(to, group!.part(source as never) as never);
+      if (shared) shared.write(to, group.part(source as never) as never);
       own.write(to, source);
       const { dtype } = source.kernel.spec;
-      for (let i = 0; i < list.length; i++) {
-        const [name, [type, elements, dtypeOf]] = list[i]!;
-        const isIndices = type === "readsIndices" || type === "writesIndices";
-        to.slice(source[name as "table"], isIndices ? "i32" : dtypeOf ? dtypeOf(source) : dtype, elements(source));
+      for (let i = 0; i < fields.length; i++) {
+        const { name, elements, dtypeOf } = fields[i]!;
+        to.slice(source[name], dtypeOf === undefined ? dtype : dtypeOf(source), elements(source));
       }
     },
   };
 }
 
 function structOf<Source>(struct: string, sizes: Sizes<Source>): FieldStruct<Source> {
-  const list = Object.entries(sizes);
+  const fields = Object.entries(sizes).map(([name, size]) => {
+    const type: SizeType = typeof size === "function" ? "integer" : size;
+    return { name, type, of: typeof size === "function" ? size : undefined };
+  });
   return {
     struct,
     isTyped: false,
-    fields: list.map(([name, size]) => ({ name, type: typeof size === "string" ? size : "integer" })),
+    fields: fields.map(({ name, type }) => ({ name, type })),
     write(to, source) {
-      for (let i = 0; i < list.length; i++) {
-        const [name, size] = list[i]!;
-        if (typeof size === "function") to.integer(size(source));
-        else to[size](source[name as keyof Source] as never);
+      for (let i = 0; i < fields.length; i++) {
+        const { name, type, of } = fields[i]!;
+        const value = of === undefined ? source[name as keyof Source] : of(source);
+        if (type === "integer") to.integer(value as number);
+        else if (type === "number") to.number(value as number);
+        else to.flag(value as boolean);
       }
     },
   };
