@@ -33,6 +33,7 @@ export type {
 export { denseHeads, FUSED_KINDS, headShapes, specKey } from "./backend/spec";
 export { type KernelSources, kernelSources } from "./device/kernel-sources";
 export { registerBackend } from "./device/registry";
+export { block, indent } from "./emit/blocks";
 export type { Dialect, OpText, OpTexts } from "./emit/dialect";
 export { javascript, writeRuleLoop } from "./emit/javascript";
 export { type RowElement, type RowLanguage, RowWriter } from "./emit/rows";
@@ -55,6 +56,7 @@ export {
   type PackedDType,
   packedBytes,
 } from "./rule/codebook";
+export { distinctByHash } from "./rule/distinct";
 export { erf } from "./rule/erf";
 export {
   ARITY,
@@ -75,6 +77,13 @@ export { DRAW_FACTORS, isRandom, withoutDraws } from "./rule/rounding";
 export { crossEntropyGradRows, crossEntropyRows } from "./rule/row-programs/cross-entropy";
 export { layerNormGradAddRows, layerNormGradRows, layerNormRows } from "./rule/row-programs/layer-norm";
 export { logSoftmaxGradRows, logSoftmaxRows, softmaxGradRows, softmaxRows } from "./rule/row-programs/softmax";
+export {
+  type ResultOfColumns,
+  type ResultOfRow,
+  resultsOfColumns,
+  resultsOfRows,
+  rootsOf,
+} from "./rule/rows/results";
 export {
   atLabel,
   columns,

@@ -2,7 +2,7 @@
  * Strided copies and casts. Elements of less than a word share it with others, which other invocations write:
  * they are set by two atomic operations on their own bits.
  */
-import { type Launch, mergeDimensions, type Slice, type Spec, sizeOf } from "@opt/core/backend";
+import { indent, type Launch, mergeDimensions, type Slice, type Spec, sizeOf } from "@opt/core/backend";
 import type { Execution, KernelSource, Target } from "../kernel";
 import { isOversized } from "../memory/heaps";
 import { LANES, type Parameter, type Shader } from "../shader/shader";
@@ -61,14 +61,14 @@ export function copyShader(from: Stored, to: Stored, rank: number, block: number
         `let start = group * ${block}u;`,
         `let end = min(start + ${block}u, params.size);`,
         `for (var i = start + lane; i < end; i += ${LANES}u) {`,
-        ...[
+        ...indent([
           "var rest = i;",
           ...position,
           `let read_at = ${offset("from")};`,
           `let write_at = ${offset("to")};`,
           ...load("origin", buffers.origin!, from, atomic).split("\n"),
           ...store("goal", buffers.goal!, to).split("\n"),
-        ].map((line) => `  ${line}`),
+        ]),
         "}",
       ].join("\n"),
   };

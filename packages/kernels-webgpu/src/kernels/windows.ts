@@ -1,5 +1,5 @@
 /** Sliding windows over images. Every output element gathers what it needs: nothing is added by two invocations. */
-import { type Launch, type Window2d, windowElements } from "@opt/core/backend";
+import { indent, type Launch, type Window2d, windowElements } from "@opt/core/backend";
 import type { Execution, KernelSource } from "../kernel";
 import { IS_NAN } from "../shader/group";
 import { LANES, type Parameter, type Shader, type View } from "../shader/shader";
@@ -88,7 +88,7 @@ function overWindows(lines: readonly string[]): string[] {
     "    let reach_x = x + params.padding_x - tap_x * params.dilation_x;",
     "    let out_x = reach_x / params.stride_x;",
     "    if (reach_x < 0 || out_x * params.stride_x != reach_x || out_x >= params.out_width) { continue; }",
-    ...lines.map((line) => `    ${line}`),
+    ...indent(lines, 4),
     "  }",
     "}",
     "put_output(u32(i), sum);",
