@@ -1,6 +1,7 @@
 // Batched C = op(A) op(B) in the order that core's js/matmul.ts defines: tiles in shared memory, 4 x 4 results a thread. The next tiles
 // travel to registers while a thread multiplies, then go to the other half of the shared memory.
 #include "block.cuh"
+#include "fields.cuh"
 
 constexpr int TILE = 64, DEPTH = 16, SIDE = 16, EACH = TILE / SIDE;
 static_assert(SIDE * SIDE == THREADS);
@@ -17,17 +18,18 @@ __device__ __forceinline__ double multiplyAdd(double a, double b, double c) {
 }
 
 template <typename T, bool TRANSPOSE_A, bool TRANSPOSE_B>
-__device__ void matmul(const T* a, const T* b, T* output, Index batch, Index m, Index n, Index k, Index strideA, Index strideB) {
+__device__ void matmul(const MatmulFields<T>& given) {
+  const Index m = given.m, n = given.n, k = given.k;
   constexpr int LOADS = TILE * DEPTH / THREADS;
   constexpr Index LONGEST_CHAIN = 2048 / sizeof(T);
   const Index pieces = (k + LONGEST_CHAIN - 1) / LONGEST_CHAIN;
   __shared__ T tileA[2][DEPTH][TILE + 1], tileB[2][DEPTH][TILE + 1];
   const Index tilesM = (m + TILE - 1) / TILE, tilesN = (n + TILE - 1) / TILE;
   const int column = threadIdx.x % SIDE, row = threadIdx.x / SIDE;
-  for (Index tile = blockIdx.x; tile < batch * tilesM * tilesN; tile += gridDim.x) {
+  for (Index tile = blockIdx.x; tile < given.batch * tilesM * tilesN; tile += gridDim.x) {
     const Index firstColumn = tile % tilesN * TILE, firstRow = tile / tilesN % tilesM * TILE, sample = tile / tilesN / tilesM;
-    const T* sampleA = a + sample * strideA;
-    const T* sampleB = b + sample * strideB;
+    const T* sampleA = given.a + sample * given.strideA;
+    const T* sampleB = given.b + sample * given.strideB;
     T totals[EACH][EACH] = {}, nextA[LOADS], nextB[LOADS];
     // Neighbouring threads read neighbouring elements, whichever way the matrices lie.
     const auto alongA = [](int e) { return TRANSPOSE_A ? e % TILE : e / DEPTH; };
@@ -90,17 +92,14 @@ __device__ void matmul(const T* a, const T* b, T* output, Index batch, Index m, 
 #pragma unroll
       for (int c = 0; c < EACH; c++) {
         const Index i = firstRow + row + r * SIDE, j = firstColumn + column + c * SIDE;
-        if (i < m && j < n) output[(sample * m + i) * n + j] = totals[r][c];
+        if (i < m && j < n) given.output[(sample * m + i) * n + j] = totals[r][c];
       }
     }
   }
 }
 
 #define DEFINE_FORM(NAME, DTYPE, T, TRANSPOSE_A, TRANSPOSE_B)                                                          \
-  OPT_KERNEL(NAME##_##DTYPE)                                                                                           \
-  (const T* a, const T* b, T* output, Index batch, Index m, Index n, Index k, Index strideA, Index strideB) {          \
-    matmul<T, TRANSPOSE_A, TRANSPOSE_B>(a, b, output, batch, m, n, k, strideA, strideB);                               \
-  }
+  OPT_KERNEL(NAME##_##DTYPE)(MatmulFields<T> given) { matmul<T, TRANSPOSE_A, TRANSPOSE_B>(given); }
 #define DEFINE(DTYPE, T)                                                                                               \
   DEFINE_FORM(matmulNN, DTYPE, T, false, false)                                                                        \
   DEFINE_FORM(matmulNT, DTYPE, T, false, true)                                                                         \

@@ -1,16 +1,18 @@
 // Reductions over the middle axis of [outer, length, inner] and sums of squares of lists, in two passes of fixed order.
+#include "fields.cuh"
 #include "stored.cuh"
 
 /** The sum of each chunk of each line, to `partials` as [chunks, lines]: by LANES threads where inner = 1, else by one. */
 template <typename T>
-__device__ void sum(const T* input, double* partials, Index outer, Index length, Index inner, Index chunks) {
-  const Index lines = outer * inner, items = lines * chunks, rows = rowsOfChunk(inner);
+__device__ void sum(const ReduceFields<T>& given, double* partials, Index chunks) {
+  const Index length = given.length, inner = given.inner;
+  const Index lines = given.outer * inner, items = lines * chunks, rows = rowsOfChunk(inner);
   const unsigned together = inner == 1 ? LANES : 1;
   // Groups of a block go on together: lanes of a warp wait for each other.
   for (Index first = blockIdx.x * (blockDim.x / together); first < items; first += gridDim.x * (blockDim.x / together)) {
     const Index item = first + threadIdx.x / together, line = item % lines, begin = item / lines * rows;
     const Index end = item >= items ? begin : begin + rows < length ? begin + rows : length;
-    const T* x = input + line / inner * length * inner + line % inner;
+    const T* x = given.input + line / inner * length * inner + line % inner;
     double sum = 0;
     if (inner == 1) sum = sumOfChunk(begin, end, [=](Index i) { return x[i]; });
     else for (Index row = begin; row < end; row++) sum += static_cast<double>(x[row * inner]);
@@ -19,11 +21,12 @@ __device__ void sum(const T* input, double* partials, Index outer, Index length,
 }
 
 template <typename T>
-__device__ void sumPartials(const double* partials, T* output, Index lines, Index chunks, Index divisor) {
+__device__ void sumPartials(const ReduceFields<T>& given, const double* partials, Index chunks, Index divisor) {
+  const Index lines = given.outer * given.inner;
   for (Index line = firstElement(); line < lines; line += elementStride()) {
     double sum = 0;
     for (Index chunk = 0; chunk < chunks; chunk++) sum += partials[chunk * lines + line];
-    output[line] = static_cast<T>(sum / static_cast<double>(divisor));
+    static_cast<T*>(given.output)[line] = static_cast<T>(sum / static_cast<double>(divisor));
   }
 }
 
@@ -62,7 +65,10 @@ __device__ __forceinline__ void store(void* output, Index line, Partial partial)
  * acrossThreads: a block a stretch; else a thread a stretch, neighbours in neighbouring lines.
  */
 template <typename T, bool PLACE>
-__device__ void largest(const T* input, void* output, Partial* partials, Index outer, Index length, Index inner, Index slices, Index acrossThreads) {
+__device__ void largest(const ReduceFields<T>& given, Partial* partials, Index slices, Index acrossThreads) {
+  const Index outer = given.outer, length = given.length, inner = given.inner;
+  const T* input = given.input;
+  void* output = given.output;
   const Index sliceLength = (length + slices - 1) / slices, stretches = outer * slices * inner;
   const auto element = [=](Index line, Index l) {
     const Index o = line / inner, i = line % inner;
@@ -90,33 +96,31 @@ __device__ void largest(const T* input, void* output, Partial* partials, Index o
 }
 
 template <typename T, bool PLACE>
-__device__ void largestPartials(const Partial* partials, void* output, Index lines, Index slices) {
+__device__ void largestPartials(const ReduceFields<T>& given, const Partial* partials, Index slices) {
+  const Index lines = given.outer * given.inner;
   for (Index line = blockIdx.x; line < lines; line += gridDim.x) {
     Partial partial = Max::none();
     for (Index s = threadIdx.x; s < slices; s += blockDim.x) partial = Max::combine(partial, partials[line * slices + s]);
     partial = combineBlock(partial, Max::combine);
-    if (threadIdx.x == 0) store<T, PLACE>(output, line, partial);
+    if (threadIdx.x == 0) store<T, PLACE>(given.output, line, partial);
   }
 }
 
 #define DEFINE_LARGEST(NAME, DTYPE, T, PLACE)                                                                          \
-  OPT_KERNEL(NAME##_##DTYPE)                                                                                           \
-  (const T* input, void* output, Partial* partials, Index outer, Index length, Index inner, Index slices, Index acrossThreads) { \
-    largest<T, PLACE>(input, output, partials, outer, length, inner, slices, acrossThreads);                           \
+  OPT_KERNEL(NAME##_##DTYPE)(ReduceFields<T> given, Partial* partials, Index slices, Index acrossThreads) {            \
+    largest<T, PLACE>(given, partials, slices, acrossThreads);                                                         \
   }                                                                                                                    \
-  OPT_KERNEL(NAME##Partials_##DTYPE)(const Partial* partials, void* output, Index lines, Index slices) {               \
-    largestPartials<T, PLACE>(partials, output, lines, slices);                                                        \
+  OPT_KERNEL(NAME##Partials_##DTYPE)(ReduceFields<T> given, const Partial* partials, Index slices) {                   \
+    largestPartials<T, PLACE>(given, partials, slices);                                                                \
   }
 
 /** Sums of squares: of a tensor's chunks starts[t] to starts[t + 1], in order. */
 #define DEFINE(DTYPE, T)                                                                                               \
   DEFINE_LARGEST(max, DTYPE, T, false)                                                                                 \
   DEFINE_LARGEST(argmax, DTYPE, T, true)                                                                               \
-  OPT_KERNEL(sum_##DTYPE)(const T* input, double* partials, Index outer, Index length, Index inner, Index chunks) {    \
-    sum(input, partials, outer, length, inner, chunks);                                                                \
-  }                                                                                                                    \
-  OPT_KERNEL(sumPartials_##DTYPE)(const double* partials, T* output, Index lines, Index chunks, Index divisor) {       \
-    sumPartials(partials, output, lines, chunks, divisor);                                                             \
+  OPT_KERNEL(sum_##DTYPE)(ReduceFields<T> given, double* partials, Index chunks) { sum(given, partials, chunks); }     \
+  OPT_KERNEL(sumPartials_##DTYPE)(ReduceFields<T> given, const double* partials, Index chunks, Index divisor) {        \
+    sumPartials(given, partials, chunks, divisor);                                                                     \
   }                                                                                                                    \
   OPT_KERNEL(sumSquaresPartials_##DTYPE)(const double* partials, const Index* starts, Index tensors, T* output) {      \
     for (Index t = firstElement(); t < tensors; t += elementStride()) {                                                \

@@ -1,14 +1,16 @@
 // Sliding windows over images: unfold, fold, max pooling and its gradient. Gradients gather, so that sums have one order.
 #include "block.cuh"
+#include "fields.cuh"
 
-struct Window {
-  Index planes, height, width, outHeight, outWidth, kernelY, kernelX, strideY, strideX, paddingY, paddingX, dilationY, dilationX;
+/** Planes are those of all images. */
+struct Window : WindowFields {
+  __device__ __forceinline__ Index planes() const { return batch * channels; }
 
   /** Every number that the kernels make of it fits 32 bits. */
   __device__ __forceinline__ bool isSmall() const {
     constexpr Index LIMIT = 1ll << 31;
     const Index reachY = kernelY * dilationY + strideY + paddingY, reachX = kernelX * dilationX + strideX + paddingX;
-    return planes * height * width < LIMIT && planes * kernelY * kernelX * outHeight * outWidth < LIMIT && height + 2 * reachY < LIMIT &&
+    return planes() * height * width < LIMIT && planes() * kernelY * kernelX * outHeight * outWidth < LIMIT && height + 2 * reachY < LIMIT &&
            width + 2 * reachX < LIMIT;
   }
 };
@@ -19,7 +21,7 @@ struct Sizes {
   Integer planes, height, width, outHeight, outWidth, kernelY, kernelX, strideY, strideX, paddingY, paddingX, dilationY, dilationX;
 
   __device__ __forceinline__ explicit Sizes(const Window& w)
-      : planes(static_cast<Integer>(w.planes)), height(static_cast<Integer>(w.height)), width(static_cast<Integer>(w.width)),
+      : planes(static_cast<Integer>(w.planes())), height(static_cast<Integer>(w.height)), width(static_cast<Integer>(w.width)),
         outHeight(static_cast<Integer>(w.outHeight)), outWidth(static_cast<Integer>(w.outWidth)), kernelY(static_cast<Integer>(w.kernelY)),
         kernelX(static_cast<Integer>(w.kernelX)), strideY(static_cast<Integer>(w.strideY)), strideX(static_cast<Integer>(w.strideX)),
         paddingY(static_cast<Integer>(w.paddingY)), paddingX(static_cast<Integer>(w.paddingX)),
@@ -28,25 +30,27 @@ struct Sizes {
 
 /** Columns of one plane are consecutive: (plane, tap) is a row of outHeight * outWidth. */
 template <typename Integer, typename T>
-__device__ void unfold(const T* image, T* columns, const Window& window) {
+__device__ void unfold(const UnfoldFields<T>& given, const Window& window) {
+  const T* image = given.input;
   const Sizes<Integer> w(window);
   const Integer outPlane = w.outHeight * w.outWidth, taps = w.kernelY * w.kernelX;
-  const Index size = window.planes * taps * outPlane;
+  const Index size = window.planes() * taps * outPlane;
   for (Index element = firstElement(); element < size; element += elementStride()) {
     const auto e = static_cast<Integer>(element);
     const Integer out = e % outPlane, tap = e / outPlane % taps, plane = e / outPlane / taps;
     const Integer y = out / w.outWidth * w.strideY + tap / w.kernelX * w.dilationY - w.paddingY;
     const Integer x = out % w.outWidth * w.strideX + tap % w.kernelX * w.dilationX - w.paddingX;
     const bool inside = y >= 0 && y < w.height && x >= 0 && x < w.width;
-    columns[element] = inside ? image[(plane * w.height + y) * w.width + x] : T(0);
+    given.output[element] = inside ? image[(plane * w.height + y) * w.width + x] : T(0);
   }
 }
 
 template <typename Integer, typename T>
-__device__ void fold(const T* columns, T* image, const Window& window) {
+__device__ void fold(const FoldFields<T>& given, const Window& window) {
+  const T* columns = given.input;
   const Sizes<Integer> w(window);
   const Integer plane = w.height * w.width, outPlane = w.outHeight * w.outWidth, taps = w.kernelY * w.kernelX;
-  const Index size = window.planes * plane;
+  const Index size = window.planes() * plane;
   for (Index element = firstElement(); element < size; element += elementStride()) {
     const auto e = static_cast<Integer>(element);
     const Integer y = e % plane / w.width, x = e % w.width;
@@ -57,19 +61,19 @@ __device__ void fold(const T* columns, T* image, const Window& window) {
       const Integer outY = shiftedY / w.strideY, outX = shiftedX / w.strideX;
       if (outY < w.outHeight && outX < w.outWidth) sum += columns[(e / plane * taps + tap) * outPlane + outY * w.outWidth + outX];
     }
-    image[element] = sum;
+    given.output[element] = sum;
   }
 }
 
 template <typename Integer, typename T>
-__device__ void maxPool2d(const T* image, T* output, int* indices, const Window& window) {
+__device__ void maxPool2d(const MaxPool2dFields<T>& given, const Window& window) {
   const Sizes<Integer> w(window);
   const Integer outPlane = w.outHeight * w.outWidth, taps = w.kernelY * w.kernelX;
-  const Index size = window.planes * outPlane;
+  const Index size = window.planes() * outPlane;
   for (Index element = firstElement(); element < size; element += elementStride()) {
     const auto e = static_cast<Integer>(element);
     const Integer outY = e % outPlane / w.outWidth, outX = e % w.outWidth;
-    const T* plane = image + e / outPlane * w.height * w.width;
+    const T* plane = given.input + e / outPlane * w.height * w.width;
     T best = 0;
     Integer at = -1;
     for (Integer tap = 0; tap < taps; tap++) {
@@ -82,17 +86,17 @@ __device__ void maxPool2d(const T* image, T* output, int* indices, const Window&
         at = y * w.width + x;
       }
     }
-    output[element] = best;
-    indices[element] = static_cast<int>(at);
+    given.output[element] = best;
+    given.indices[element] = static_cast<int>(at);
   }
 }
 
 /** Every pixel asks the windows that may have chosen it. */
 template <typename Integer, typename T>
-__device__ void maxPool2dGrad(const T* gradient, const int* indices, T* output, const Window& window) {
+__device__ void maxPool2dGrad(const MaxPool2dGradFields<T>& given, const Window& window) {
   const Sizes<Integer> w(window);
   const Integer plane = w.height * w.width, outPlane = w.outHeight * w.outWidth;
-  const Index size = window.planes * plane;
+  const Index size = window.planes() * plane;
   const auto firstWindow = [](Integer at, Integer kernel, Integer dilation, Integer stride) -> Integer {
     const Integer reach = at - (kernel - 1) * dilation;
     return reach <= 0 ? 0 : (reach + stride - 1) / stride;
@@ -105,22 +109,23 @@ __device__ void maxPool2dGrad(const T* gradient, const int* indices, T* output, 
     for (Integer outY = firstWindow(y, w.kernelY, w.dilationY, w.strideY); outY < w.outHeight && outY * w.strideY <= y; outY++) {
       for (Integer outX = firstWindow(x, w.kernelX, w.dilationX, w.strideX); outX < w.outWidth && outX * w.strideX <= x; outX++) {
         const Integer at = base + outY * w.outWidth + outX;
-        if (indices[at] == pixel) sum += gradient[at];
+        if (given.indices[at] == pixel) sum += given.gradient[at];
       }
     }
-    output[element] = sum;
+    given.output[element] = sum;
   }
 }
 
-#define DEFINE_WINDOW(NAME, DTYPE, PARAMETERS, ...)                                                                    \
-  OPT_KERNEL(NAME##_##DTYPE) PARAMETERS {                                                                              \
-    if (window.isSmall()) NAME<int>(__VA_ARGS__, window);                                                              \
-    else NAME<Index>(__VA_ARGS__, window);                                                                             \
+#define DEFINE_WINDOW(NAME, DTYPE, FIELDS)                                                                             \
+  OPT_KERNEL(NAME##_##DTYPE)(FIELDS given) {                                                                           \
+    const Window window{given.window};                                                                                 \
+    if (window.isSmall()) NAME<int>(given, window);                                                                    \
+    else NAME<Index>(given, window);                                                                                   \
   }
 
 #define DEFINE(DTYPE, T)                                                                                               \
-  DEFINE_WINDOW(unfold, DTYPE, (const T* image, T* columns, Window window), image, columns)                            \
-  DEFINE_WINDOW(fold, DTYPE, (const T* columns, T* image, Window window), columns, image)                              \
-  DEFINE_WINDOW(maxPool2d, DTYPE, (const T* image, T* output, int* indices, Window window), image, output, indices)    \
-  DEFINE_WINDOW(maxPool2dGrad, DTYPE, (const T* gradient, const int* indices, T* output, Window window), gradient, indices, output)
+  DEFINE_WINDOW(unfold, DTYPE, UnfoldFields<T>)                                                                        \
+  DEFINE_WINDOW(fold, DTYPE, FoldFields<T>)                                                                            \
+  DEFINE_WINDOW(maxPool2d, DTYPE, MaxPool2dFields<T>)                                                                  \
+  DEFINE_WINDOW(maxPool2dGrad, DTYPE, MaxPool2dGradFields<T>)
 OPT_EACH_DTYPE(DEFINE)

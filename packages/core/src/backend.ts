@@ -1,6 +1,16 @@
 /** `@opt/core/backend`: what a device package needs, and nothing that a user of tensors does. */
 
 export type { Backend, BackendRegistration, Place, PreparedLaunches } from "./backend/backend";
+export {
+  type FieldKind,
+  type FieldStruct,
+  type FieldWriter,
+  fieldsOf,
+  rowElements,
+  type SizeType,
+  type SliceType,
+  windowElements,
+} from "./backend/fields";
 export { memoriesOf, movedLaunch, writesOf } from "./backend/launches";
 export type { Memory, Scalar, Slice } from "./backend/memory";
 export type {
@@ -23,6 +33,7 @@ export type {
 export { denseHeads, FUSED_KINDS, headShapes, specKey } from "./backend/spec";
 export { type KernelSources, kernelSources } from "./device/kernel-sources";
 export { registerBackend } from "./device/registry";
+export { block, indent } from "./emit/blocks";
 export type { Dialect, OpText, OpTexts } from "./emit/dialect";
 export { javascript, writeRuleLoop } from "./emit/javascript";
 export { type RowElement, type RowLanguage, RowWriter } from "./emit/rows";
@@ -45,6 +56,7 @@ export {
   type PackedDType,
   packedBytes,
 } from "./rule/codebook";
+export { distinctByHash } from "./rule/distinct";
 export { erf } from "./rule/erf";
 export {
   ARITY,
@@ -65,6 +77,13 @@ export { DRAW_FACTORS, isRandom, withoutDraws } from "./rule/rounding";
 export { crossEntropyGradRows, crossEntropyRows } from "./rule/row-programs/cross-entropy";
 export { layerNormGradAddRows, layerNormGradRows, layerNormRows } from "./rule/row-programs/layer-norm";
 export { logSoftmaxGradRows, logSoftmaxRows, softmaxGradRows, softmaxRows } from "./rule/row-programs/softmax";
+export {
+  type ResultOfColumns,
+  type ResultOfRow,
+  resultsOfColumns,
+  resultsOfRows,
+  rootsOf,
+} from "./rule/rows/results";
 export {
   atLabel,
   columns,
@@ -93,3 +112,5 @@ export { interpretRule, type RandomDType, type StoredDType, type StoredFormats, 
 export { type RuleStep, type RuleSteps, ruleSteps } from "./stepping/rule-steps";
 export type { ComputeDType, MapDType, NumberDType as DType, TypedArray } from "./values/dtype";
 export { byteSize, viewElements } from "./values/dtype";
+export { denseStrides, sizeOf } from "./values/shape";
+export { isDense, mergeDimensions, reach } from "./values/strides";

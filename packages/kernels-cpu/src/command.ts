@@ -96,6 +96,11 @@ export class CommandWriter {
     this.numbers[at] = value;
   }
 
+  /** Exact below 2^53. */
+  integer(value: number): void {
+    this.number(value);
+  }
+
   number(value: number): void {
     if (this.length === this.numbers.length) this.grow();
     this.numbers[this.length++] = value;

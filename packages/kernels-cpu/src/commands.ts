@@ -1,16 +1,20 @@
 /** The commands of native code: the fields of each, and how a launch fills them. The build makes C++ structs of the same fields. */
 import {
   type AttentionSizes,
+  denseStrides,
+  fieldsOf,
   type HeadStrides,
   headShapes,
   isRandom,
   type Kind,
   type Launch,
-  type SequenceSizes,
+  mergeDimensions,
+  reach,
+  rowElements,
   type Slice,
   type Spec,
   type StoredFormats,
-  type Window2d,
+  sizeOf,
   withoutDraws,
 } from "@opt/core/backend";
 import type { CommandWriter, Repeatable } from "./command";
@@ -18,7 +22,6 @@ import { type Described, Fields, signatureOf } from "./fields";
 import type { CpuKernel, On } from "./launch";
 import { bug } from "./memory";
 import { ENUMERATIONS, FORMAT_NUMBER, numbered, OPS, REDUCTION_NUMBER, REWRITE_NUMBER } from "./numbers";
-import { denseStrides, mergeDimensions, reach, type Walk } from "./strides";
 
 type ProgramLaunch = On<"rule"> | On<"map">;
 type Tensors = Launch<"rule">["tensors"];
@@ -62,21 +65,10 @@ const PROGRAM = new Fields<ProgramLaunch>("Program")
   .list("codebooks", writeCodebooks)
   .list("tensors", writeTensors);
 
-const WALK = new Fields<Walk>("Walk")
+const WALK = new Fields<ReturnType<typeof mergeDimensions>>("Walk")
   .list("shape", (to, { shape }) => to.list(shape))
-  .list("sourceStrides", (to, { sourceStrides }) => to.list(sourceStrides))
-  .list("targetStrides", (to, { targetStrides }) => to.list(targetStrides));
-
-const WINDOW = new Fields<Window2d>("Window").integers("batch", "channels", "height", "width", "outHeight", "outWidth");
-for (const name of ["kernel", "stride", "padding", "dilation"] as const) {
-  WINDOW.number(`${name}Y`, "integer", (window) => window[name][0]);
-  WINDOW.number(`${name}X`, "integer", (window) => window[name][1]);
-}
-const inPlanes = ({ window }: { window: Window2d }) => window.batch * window.channels * window.height * window.width;
-const outPlanes = ({ window }: { window: Window2d }) =>
-  window.batch * window.channels * window.outHeight * window.outWidth;
-const inColumns = (launch: { window: Window2d }) =>
-  outPlanes(launch) * launch.window.kernel[0] * launch.window.kernel[1];
+  .list("sourceStrides", (to, { strides }) => to.list(strides[0]!))
+  .list("targetStrides", (to, { strides }) => to.list(strides[1]!));
 
 type AttentionPlaces = AttentionSizes & HeadStrides;
 const ATTENTION = new Fields<AttentionPlaces>("AttentionSizes")
@@ -92,28 +84,9 @@ const ofHeads = (operand: number) => (launch: AttentionPlaces) => {
   return reach(shape, [...launch.strides[operand]!, 1]).after;
 };
 
-type ChannelSizes = Pick<Launch<"batchNorm">, "outer" | "channels" | "inner" | "eps">;
-const CHANNELS = new Fields<ChannelSizes>("ChannelSizes")
-  .integers("outer", "channels", "inner")
-  .number("eps", "number", ({ eps }) => eps);
-const ofAll = ({ outer, channels, inner }: ChannelSizes) => outer * channels * inner;
-const ofChannels = ({ channels }: ChannelSizes) => channels;
-
-const SEQUENCE = new Fields<SequenceSizes>("SequenceSizes")
-  .integers("length", "batch", "width")
-  .flag("reverse", ({ reverse }) => reverse);
-const ofWeight = ({ width }: SequenceSizes) => 4 * width * width;
-const ofState = ({ batch, width }: SequenceSizes) => batch * width;
-const ofStates = ({ length, batch, width }: SequenceSizes) => length * batch * width;
-const ofGates = (sizes: SequenceSizes) => 4 * ofStates(sizes);
-
 const REDUCE = new Fields<On<"reduce">>("Reduce")
   .number("reduction", "integer", ({ kernel }) => REDUCTION_NUMBER[kernel.spec.op])
-  .integers("outer", "length", "inner")
-  .reads(({ outer, length, inner }) => outer * length * inner, "input")
-  .field("output", "bytes", (to, { kernel, output, outer, inner }) => {
-    to.slice(output, kernel.spec.op === "argmax" ? "i32" : kernel.spec.dtype, outer * inner);
-  });
+  .shared(fieldsOf("reduce"));
 
 /** Of no rows where a product has no sums. */
 const sumsOf = ({ kernel: { spec }, a, sums, m, k }: On<"matmul">) =>
@@ -140,10 +113,7 @@ export const COMMANDS: { readonly [K in Kind]: Command<K> } = {
   matmul: new Fields<On<"matmul">>("Matmul")
     .flag("transposeA", ({ kernel }) => kernel.spec.transposeA)
     .flag("transposeB", ({ kernel }) => kernel.spec.transposeB)
-    .integers("batch", "m", "n", "k", "strideA", "strideB")
-    .reads(({ batch, m, k, strideA }) => (batch === 0 ? 0 : (batch - 1) * strideA + m * k), "a")
-    .reads(({ batch, n, k, strideB }) => (batch === 0 ? 0 : (batch - 1) * strideB + k * n), "b")
-    .writes(({ batch, m, n }) => batch * m * n, "output")
+    .shared(fieldsOf("matmul"))
     .group("sums", REDUCE, sumsOf)
     // The rest is the epilogue; without one its code is null.
     .number("code", "code", ({ kernel }) => kernel.codeAddress ?? 0)
@@ -168,7 +138,9 @@ export const COMMANDS: { readonly [K in Kind]: Command<K> } = {
   copy: new Fields<On<"copy">>("Copy")
     .number("from", "integer", ({ kernel }) => FORMAT_NUMBER[kernel.spec.from])
     .number("to", "integer", ({ kernel }) => FORMAT_NUMBER[kernel.spec.to])
-    .group("walk", WALK, mergeDimensions)
+    .group("walk", WALK, ({ shape, sourceStrides, targetStrides }) =>
+      mergeDimensions(shape, [sourceStrides, targetStrides]),
+    )
     .field("source", "bytes", (to, { kernel, source, shape, sourceStrides }) => {
       const { before, after } = reach(shape, sourceStrides);
       to.slice(source, kernel.spec.from, after, before);
@@ -176,16 +148,8 @@ export const COMMANDS: { readonly [K in Kind]: Command<K> } = {
     .field("target", "bytes", (to, { kernel, target, shape, targetStrides }) => {
       to.slice(target, kernel.spec.to, reach(shape, targetStrides).after);
     }),
-  gather: new Fields<On<"gather">>("Gather")
-    .integers("rows", "width", "count")
-    .reads(({ rows, width }) => rows * width, "table")
-    .field("indices", "readsIndices", (to, { indices, count }) => to.slice(indices, "i32", count))
-    .writes(({ count, width }) => count * width, "output"),
-  scatterAdd: new Fields<On<"scatterAdd">>("ScatterAdd")
-    .integers("rows", "width", "count")
-    .reads(({ count, width }) => count * width, "source")
-    .field("indices", "readsIndices", (to, { indices, count }) => to.slice(indices, "i32", count))
-    .writes(({ rows, width }) => rows * width, "output"),
+  gather: fieldsOf("gather"),
+  scatterAdd: fieldsOf("scatterAdd"),
   rows: new Fields<On<"rows">>("Rows")
     .flag("isDouble", isDouble)
     .number("program", "integer", ({ kernel }) => kernel.rowsNumber!)
@@ -200,24 +164,10 @@ export const COMMANDS: { readonly [K in Kind]: Command<K> } = {
     })
     .list("inputs", (to, launch) => writeRowSlices(to, launch, "inputs"))
     .list("outputs", (to, launch) => writeRowSlices(to, launch, "outputs")),
-  unfold: new Fields<On<"unfold">>("Unfold")
-    .group("window", WINDOW, ({ window }) => window)
-    .reads(inPlanes, "input")
-    .writes(inColumns, "output"),
-  fold: new Fields<On<"fold">>("Fold")
-    .group("window", WINDOW, ({ window }) => window)
-    .reads(inColumns, "input")
-    .writes(inPlanes, "output"),
-  maxPool2d: new Fields<On<"maxPool2d">>("MaxPool2d")
-    .group("window", WINDOW, ({ window }) => window)
-    .reads(inPlanes, "input")
-    .writes(outPlanes, "output")
-    .field("indices", "writesIndices", (to, launch) => to.slice(launch.indices, "i32", outPlanes(launch))),
-  maxPool2dGrad: new Fields<On<"maxPool2dGrad">>("MaxPool2dGrad")
-    .group("window", WINDOW, ({ window }) => window)
-    .reads(outPlanes, "gradient")
-    .field("indices", "readsIndices", (to, launch) => to.slice(launch.indices, "i32", outPlanes(launch)))
-    .writes(inPlanes, "output"),
+  unfold: fieldsOf("unfold"),
+  fold: fieldsOf("fold"),
+  maxPool2d: fieldsOf("maxPool2d"),
+  maxPool2dGrad: fieldsOf("maxPool2dGrad"),
   attention: new Fields<On<"attention">>("Attention")
     .group("sizes", ATTENTION, (launch) => launch)
     .reads(ofHeads(0), "query")
@@ -233,34 +183,10 @@ export const COMMANDS: { readonly [K in Kind]: Command<K> } = {
     .writes(ofHeads(4), "queryGradient")
     .writes(ofHeads(5), "keyGradient")
     .writes(ofHeads(6), "valueGradient"),
-  batchNorm: new Fields<On<"batchNorm">>("BatchNorm")
-    .group("sizes", CHANNELS, (launch) => launch)
-    .reads(ofAll, "input")
-    .reads(ofChannels, "weight", "bias")
-    .writes(ofAll, "output")
-    .writes(ofChannels, "mean", "variance"),
-  batchNormGrad: new Fields<On<"batchNormGrad">>("BatchNormGrad")
-    .group("sizes", CHANNELS, (launch) => launch)
-    .reads(ofAll, "input", "gradient")
-    .reads(ofChannels, "weight", "mean", "variance")
-    .writes(ofAll, "inputGradient")
-    .writes(ofChannels, "weightGradient", "biasGradient"),
-  lstm: new Fields<On<"lstm">>("Lstm")
-    .group("sizes", SEQUENCE, (launch) => launch)
-    .reads(ofGates, "inputs")
-    .reads(ofWeight, "weight")
-    .reads(({ width }) => 4 * width, "bias")
-    .reads(ofState, "hidden", "cell")
-    .writes(ofStates, "results", "cells")
-    .writes(ofGates, "gates"),
-  lstmGrad: new Fields<On<"lstmGrad">>("LstmGrad")
-    .group("sizes", SEQUENCE, (launch) => launch)
-    .reads(ofWeight, "weight")
-    .reads(ofState, "cell", "cellGradient")
-    .reads(ofStates, "cells", "gradient")
-    .reads(ofGates, "gates")
-    .writes(ofGates, "inputsGradient")
-    .writes(ofState, "firstHiddenGradient", "firstCellGradient"),
+  batchNorm: fieldsOf("batchNorm"),
+  batchNormGrad: fieldsOf("batchNormGrad"),
+  lstm: fieldsOf("lstm"),
+  lstmGrad: fieldsOf("lstmGrad"),
 };
 
 /** `list`: commands one after the other. */
@@ -316,7 +242,7 @@ function writeTensors(to: CommandWriter, launch: ProgramLaunch): void {
   const { program, dtype } = kernel.spec;
   checkCount("inputs", inputs.length, program.buffers.length);
   checkCount("dimensions", Math.min(shape.length, 16), shape.length);
-  const size = shape.reduce((product, extent) => product * extent, 1);
+  const size = sizeOf(shape);
   to.list([1, 0, size]);
   inputs.forEach((input, i) => {
     writeRecord(to, input, dtype, reach(shape, strides[i]!).after);
@@ -362,9 +288,8 @@ function writeRecord(
 }
 
 function writeRowSlices(to: CommandWriter, launch: On<"rows">, which: "inputs" | "outputs"): void {
-  const { rows, length, kernel } = launch;
-  const { program, dtype } = kernel.spec;
-  const needed = { matrix: rows * length, vector: length, columns: length, number: rows };
+  const { program, dtype } = launch.kernel.spec;
+  const needed = rowElements(launch);
   program[which].forEach(({ kind }, slot) => {
     to.slice(launch[which][slot]!, dtype, needed[kind]);
   });

@@ -1,8 +1,8 @@
 /**
  * The fields of a command, in order: how TypeScript writes each, and its type in C++. The build makes a struct of them
- * (generate/write-commands.ts).
+ * (generate/write-commands.ts). Those that are the same on all devices of native code are core's (`fieldsOf`).
  */
-import type { ComputeDType, Slice } from "@opt/core/backend";
+import type { ComputeDType, FieldStruct, SizeType, Slice, SliceType } from "@opt/core/backend";
 import type { CommandWriter } from "./command";
 
 /** Types in C++, by which native code reads them. `T` is the launch's dtype. */
@@ -17,7 +17,7 @@ export const CPP_TYPES = {
   writes: "T*",
   readsIndices: "const int32_t*",
   writesIndices: "int32_t*",
-} as const;
+} as const satisfies Record<SizeType | SliceType, string> & Record<string, string>;
 
 /** What C++ knows of fields. `struct`: their name there. `isTyped`: whether that is a template over the launch's dtype. */
 export interface Described {
@@ -63,6 +63,14 @@ export class Fields<Source> implements Described {
 
   flag(name: string, value: (source: Source) => boolean): this {
     return this.field(name, "flag", (to, source) => to.flag(value(source)));
+  }
+
+  /** The fields that all devices of native code take of a launch. */
+  shared(struct: FieldStruct<Source>): this {
+    this.isTyped = struct.isTyped;
+    this.fields.push(...struct.fields);
+    this.writers.push((to, source) => struct.write(to, source));
+    return this;
   }
 
   /** Slices of the launch's dtype that it reads, of `count` elements each. */

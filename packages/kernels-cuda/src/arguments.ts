@@ -1,12 +1,20 @@
 /** Packs a launch's arguments: 64 bits each, as every kernel of native/cuda/kernels takes them. */
-import { byteSize, type DType, isPacked, type PackedDType, packedBytes, type Slice } from "@opt/core/backend";
+import {
+  byteSize,
+  type DType,
+  type FieldWriter,
+  isPacked,
+  type PackedDType,
+  packedBytes,
+  type Slice,
+} from "@opt/core/backend";
 import { bug } from "./gpu";
 import { type Allocator, rangeAddress } from "./memory";
 
 /** What the driver takes on every GPU. */
 const MAX_BYTES = 4096;
 
-export class ArgumentWriter {
+export class ArgumentWriter implements FieldWriter {
   readonly bytes = new Uint8Array(MAX_BYTES);
   private readonly halves = new Uint32Array(this.bytes.buffer);
   private readonly numbers = new Float64Array(this.bytes.buffer);
@@ -37,6 +45,10 @@ export class ArgumentWriter {
   number(value: number): this {
     this.numbers[this.next()] = value;
     return this;
+  }
+
+  flag(value: boolean): this {
+    return this.integer(Number(value));
   }
 
   /** An array of fixed length in the kernel's signature. */

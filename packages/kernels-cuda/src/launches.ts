@@ -1,24 +1,27 @@
 /** Launches by kind: each packs the arguments of its kernel in native/cuda/kernels, in their order. */
 import {
   byteSize,
-  type ComputeDType,
+  isDense,
   isRandom,
   type Kernel,
   type Kind,
   type Launch,
+  mergeDimensions,
   type PlainKind,
-  type Slice,
+  reach,
+  rowElements,
   type StoredFormats,
-  type Window2d,
+  sizeOf,
+  windowElements,
   withoutDraws,
 } from "@opt/core/backend";
 import { sliceAddress } from "./arguments";
 import type { Column } from "./chunk-table";
+import { FIELDS } from "./fields";
 import { rowKernelNames } from "./generate/write-rows";
 import { bug } from "./gpu";
 import { type Launcher, rowThreads, THREADS } from "./launcher";
 import { KEYS, packedFormats, packedRewrites, ruleForm, scalarsBySlot, slotsOf } from "./rule-arguments";
-import { isDense, reach, shorten, sizeOf } from "./strides";
 
 export interface CudaKernel<K extends Kind = Kind> extends Kernel<K> {
   /** The kernel on the GPU, of those kinds that have one of their own. */
@@ -40,6 +43,7 @@ const entryOf = (kernel: Kernel) => (kernel as CudaKernel).entry!;
 /** The fused kernels of this device. */
 export const FUSES = ["batchNorm", "batchNormGrad"] as const;
 
+type WindowKind = "unfold" | "fold" | "maxPool2d" | "maxPool2dGrad";
 type OwnKind = PlainKind | (typeof FUSES)[number];
 
 const LAUNCHES: { readonly [K in OwnKind]: Start<K> } = {
@@ -100,35 +104,35 @@ const LAUNCHES: { readonly [K in OwnKind]: Start<K> } = {
     on.run(entryOf(kernel), on.blocks(size, THREADS * (16 / byteSize(dtype))));
   },
 
-  reduce(on, { kernel, input, output, outer, length, inner }) {
+  reduce(on, launch) {
+    const { kernel, outer, length, inner } = launch;
     const { op, dtype } = kernel.spec;
     const lines = outer * inner;
     if (lines === 0) return;
-    const into = sliceAddress(on.allocator, output, op === "argmax" ? "i32" : dtype, lines);
+    const given = () => {
+      FIELDS.reduce.write(on.arguments.begin(), launch);
+      return on.arguments;
+    };
     if (op === "sum" || op === "mean") {
       const chunks = Math.max(1, Math.ceil(length / rowsOfChunk(inner)));
       on.withScratch(lines * chunks * 8, (partials) => {
-        on.arguments
-          .begin()
-          .slice(input, dtype, lines * length)
-          .integers([partials, outer, length, inner, chunks]);
+        given().integers([partials, chunks]);
         const threads = lines * chunks * (inner === 1 ? SUM_LANES : 1);
         on.run(on.kernels.named("reduce", `sum_${dtype}`), on.blocks(threads));
-        on.arguments.begin().integers([partials, into, lines, chunks, op === "mean" ? length : 1]);
+        given().integers([partials, chunks, op === "mean" ? length : 1]);
         on.run(on.kernels.named("reduce", `sumPartials_${dtype}`), on.blocks(lines));
       });
       return;
     }
     const { slices, acrossThreads } = cutLines(lines, length, inner, on.gpu.multiprocessors);
     const reduce = (partials: number) => {
-      on.arguments.begin().slice(input, dtype, lines * length);
-      on.arguments.integers([into, partials, outer, length, inner, slices, Number(acrossThreads)]);
+      given().integers([partials, slices]).flag(acrossThreads);
       on.run(on.kernels.named("reduce", `${op}_${dtype}`), on.blocks(lines * slices, acrossThreads ? 1 : THREADS));
     };
     if (slices === 1) return reduce(0);
     on.withScratch(lines * slices * PARTIAL_BYTES, (partials) => {
       reduce(partials);
-      on.arguments.begin().integers([partials, into, lines, slices]);
+      given().integers([partials, slices]);
       on.run(on.kernels.named("reduce", `${op}Partials_${dtype}`), on.blocks(lines, 1), rowThreads(slices));
     });
   },
@@ -155,14 +159,11 @@ const LAUNCHES: { readonly [K in OwnKind]: Start<K> } = {
     });
   },
 
-  matmul(on, { kernel, a, b, output, batch, m, n, k, strideA, strideB }) {
+  matmul(on, launch) {
+    const { kernel, batch, m, n } = launch;
     if (batch * m * n === 0) return;
     const { transposeA, transposeB, dtype } = kernel.spec;
-    on.arguments.begin();
-    on.arguments.slice(a, dtype, (batch - 1) * strideA + m * k);
-    on.arguments.slice(b, dtype, (batch - 1) * strideB + k * n);
-    on.arguments.slice(output, dtype, batch * m * n);
-    on.arguments.integers([batch, m, n, k, strideA, strideB]);
+    FIELDS.matmul.write(on.arguments.begin(), launch);
     const tiles = batch * Math.ceil(m / 64) * Math.ceil(n / 64);
     const form = `${transposeA ? "T" : "N"}${transposeB ? "T" : "N"}`;
     on.run(on.kernels.named("matmul", `matmul${form}_${dtype}`), on.blocks(tiles, 1));
@@ -175,49 +176,41 @@ const LAUNCHES: { readonly [K in OwnKind]: Start<K> } = {
     const read = reach(shape, sourceStrides);
     const sourceAddress = sliceAddress(on.allocator, source, from, read.after, read.before);
     const targetAddress = sliceAddress(on.allocator, target, to, reach(shape, targetStrides).after);
-    const walk = shorten({ shape, sourceStrides, targetStrides });
-    const rank = walk.shape.length;
+    const walk = mergeDimensions(shape, [sourceStrides, targetStrides]);
+    const isDenseCopy = isDense(shape, sourceStrides) && isDense(shape, targetStrides);
+    const rank = isDenseCopy ? 0 : walk.shape.length;
     checkCount("dimensions", Math.min(rank, MAX_RANK), rank);
     const { gpu } = on;
-    if (rank === 0 && from === to) {
+    if (isDenseCopy && from === to) {
       const bytes = size * byteSize(from);
       gpu.check(gpu.driver.cuMemcpyDtoDAsync_v2(targetAddress, sourceAddress, bytes, gpu.stream), "copying on the GPU");
       return;
     }
     on.arguments.begin().integers([sourceAddress, targetAddress, size, rank]);
-    for (const list of [walk.shape, walk.sourceStrides, walk.targetStrides]) on.arguments.padded(list, MAX_RANK);
+    for (const list of [walk.shape, ...walk.strides]) on.arguments.padded(list, MAX_RANK);
     on.run(on.kernels.named("copy", `copy_${from}_${to}`), on.blocks(size));
   },
 
-  gather(on, { kernel, table, indices, output, rows, width, count }) {
-    const { dtype } = kernel.spec;
+  gather(on, launch) {
+    const { kernel, width, count } = launch;
     if (count * width === 0) return;
-    on.arguments
-      .begin()
-      .slice(table, dtype, rows * width)
-      .slice(indices, "i32", count)
-      .slice(output, dtype, count * width);
-    on.arguments.integers([rows, width, count]);
-    on.run(on.kernels.named("rows-by-index", `gather_${dtype}`), on.blocks(count * width));
+    FIELDS.gather.write(on.arguments.begin(), launch);
+    on.run(on.kernels.named("rows-by-index", `gather_${kernel.spec.dtype}`), on.blocks(count * width));
   },
 
-  scatterAdd(on, { kernel, source, indices, output, rows, width, count }) {
-    const { dtype } = kernel.spec;
+  scatterAdd(on, launch) {
+    const { kernel, rows, width } = launch;
     if (width * rows === 0) return;
     // Parts of the rows, so that narrow tables keep the GPU busy too; every part reads all indices.
     const parts = Math.max(1, Math.min(rows, 256, Math.floor((on.gpu.multiprocessors * 512) / width)));
-    on.arguments
-      .begin()
-      .slice(source, dtype, count * width)
-      .slice(indices, "i32", count)
-      .slice(output, dtype, rows * width);
-    on.arguments.integers([rows, width, count, parts]);
-    on.run(on.kernels.named("rows-by-index", `scatterAdd_${dtype}`), on.blocks(width * parts));
+    FIELDS.scatterAdd.write(on.arguments.begin(), launch);
+    on.arguments.integer(parts);
+    on.run(on.kernels.named("rows-by-index", `scatterAdd_${kernel.spec.dtype}`), on.blocks(width * parts));
   },
 
   rows(on, { kernel, inputs, labels, outputs, scalars, rows, length, ignoreIndex }) {
     const { program, dtype } = kernel.spec;
-    const needed = { matrix: rows * length, vector: length, columns: length, number: rows };
+    const needed = rowElements({ rows, length });
     const columns = outputs.filter((_, slot) => program.outputs[slot]!.kind === "columns");
     const names = rowKernelNames(program, dtype);
     const write = (partials: number) => {
@@ -251,53 +244,34 @@ const LAUNCHES: { readonly [K in OwnKind]: Start<K> } = {
     });
   },
 
-  batchNorm(on, { kernel, input, weight, bias, output, mean, variance, outer, channels, inner, eps }) {
-    const { dtype } = kernel.spec;
-    const size = outer * channels * inner;
-    slices(on.arguments.begin(), dtype, size, input);
-    slices(on.arguments, dtype, channels, weight, bias);
-    slices(on.arguments, dtype, size, output);
-    slices(on.arguments, dtype, channels, mean, variance);
-    runChannels(on, `batchNorm_${dtype}`, outer, channels, inner, eps);
+  batchNorm(on, launch) {
+    FIELDS.batchNorm.write(on.arguments.begin(), launch);
+    runChannels(on, launch);
   },
 
   batchNormGrad(on, launch) {
-    const { kernel, input, weight, mean, variance, outer, channels, inner, eps } = launch;
-    const { dtype } = kernel.spec;
-    const size = outer * channels * inner;
-    slices(on.arguments.begin(), dtype, size, input);
-    slices(on.arguments, dtype, channels, weight, mean, variance);
-    slices(on.arguments, dtype, size, launch.gradient, launch.inputGradient);
-    slices(on.arguments, dtype, channels, launch.weightGradient, launch.biasGradient);
-    runChannels(on, `batchNormGrad_${dtype}`, outer, channels, inner, eps);
+    FIELDS.batchNormGrad.write(on.arguments.begin(), launch);
+    runChannels(on, launch);
   },
 
-  unfold(on, { kernel, input, output, window }) {
-    const { dtype } = kernel.spec;
-    const { image, columns } = sizesOf(window);
-    on.arguments.begin().slice(input, dtype, image).slice(output, dtype, columns);
-    runWindow(on, `unfold_${dtype}`, window, columns);
+  unfold(on, launch) {
+    FIELDS.unfold.write(on.arguments.begin(), launch);
+    runWindow(on, launch, windowElements(launch.window).columns);
   },
 
-  fold(on, { kernel, input, output, window }) {
-    const { dtype } = kernel.spec;
-    const { image, columns } = sizesOf(window);
-    on.arguments.begin().slice(input, dtype, columns).slice(output, dtype, image);
-    runWindow(on, `fold_${dtype}`, window, image);
+  fold(on, launch) {
+    FIELDS.fold.write(on.arguments.begin(), launch);
+    runWindow(on, launch, windowElements(launch.window).image);
   },
 
-  maxPool2d(on, { kernel, input, output, indices, window }) {
-    const { dtype } = kernel.spec;
-    const { image, pooled } = sizesOf(window);
-    on.arguments.begin().slice(input, dtype, image).slice(output, dtype, pooled).slice(indices, "i32", pooled);
-    runWindow(on, `maxPool2d_${dtype}`, window, pooled);
+  maxPool2d(on, launch) {
+    FIELDS.maxPool2d.write(on.arguments.begin(), launch);
+    runWindow(on, launch, windowElements(launch.window).pooled);
   },
 
-  maxPool2dGrad(on, { kernel, gradient, indices, output, window }) {
-    const { dtype } = kernel.spec;
-    const { image, pooled } = sizesOf(window);
-    on.arguments.begin().slice(gradient, dtype, pooled).slice(indices, "i32", pooled).slice(output, dtype, image);
-    runWindow(on, `maxPool2dGrad_${dtype}`, window, image);
+  maxPool2dGrad(on, launch) {
+    FIELDS.maxPool2dGrad.write(on.arguments.begin(), launch);
+    runWindow(on, launch, windowElements(launch.window).image);
   },
 };
 
@@ -319,30 +293,16 @@ export function cutLines(lines: number, length: number, inner: number, multiproc
   return { slices, acrossThreads };
 }
 
-function slices(to: Launcher["arguments"], dtype: ComputeDType, needed: number, ...all: readonly Slice[]): void {
-  for (const slice of all) to.slice(slice, dtype, needed);
-}
-
-/** A block a channel, with the sizes and eps as the last arguments. */
-function runChannels(on: Launcher, name: string, outer: number, channels: number, inner: number, eps: number): void {
+/** A block a channel. */
+function runChannels(on: Launcher, { kind, kernel, channels }: Launch<"batchNorm" | "batchNormGrad">): void {
   if (channels === 0) return;
-  on.arguments.integers([outer, channels, inner]).number(eps);
-  on.run(on.kernels.named("batch-norm", name), on.blocks(channels, 1));
+  on.run(on.kernels.named("batch-norm", `${kind}_${kernel.spec.dtype}`), on.blocks(channels, 1));
 }
 
-/** Elements of all input planes, of all output planes, and of all columns. */
-function sizesOf({ batch, channels, height, width, outHeight, outWidth, kernel }: Window2d) {
-  const planes = batch * channels;
-  const pooled = planes * outHeight * outWidth;
-  return { image: planes * height * width, pooled, columns: pooled * kernel[0] * kernel[1] };
-}
-
-function runWindow(on: Launcher, name: string, window: Window2d, elements: number): void {
+/** A thread an element of the output. */
+function runWindow(on: Launcher, { kind, kernel }: Launch<WindowKind>, elements: number): void {
   if (elements === 0) return;
-  const { batch, channels, height, width, outHeight, outWidth, kernel, stride, padding, dilation } = window;
-  on.arguments.integers([batch * channels, height, width, outHeight, outWidth]);
-  for (const pair of [kernel, stride, padding, dilation]) on.arguments.integers(pair);
-  on.run(on.kernels.named("windows", name), on.blocks(elements));
+  on.run(on.kernels.named("windows", `${kind}_${kernel.spec.dtype}`), on.blocks(elements));
 }
 
 function checkCount(what: string, actual: number, expected: number): void {

@@ -6,7 +6,6 @@ import { chunkLength, planChunks } from "./chunk-table";
 import { rowThreads } from "./launcher";
 import { cutLines } from "./launches";
 import { blockSize } from "./memory";
-import { isDense, reach, shorten, sizeOf } from "./strides";
 
 it("counts the elements of a place from chunk to chunk, and none into the next parameter", () => {
   const place = 3 * 2 ** 32 - 1024;
@@ -90,42 +89,4 @@ it.each([
   [5000, 256],
 ])("gives a row of %d elements %d threads", (length, threads) => {
   expect(rowThreads(length)).toBe(threads);
-});
-
-it("shortens a walk without changing where it goes", () => {
-  const offsets = (shape: readonly number[], strides: readonly number[]) => {
-    let found = [0];
-    shape.forEach((extent, axis) => {
-      found = found.flatMap((base) => Array.from({ length: extent }, (_, i) => base + i * strides[axis]!));
-    });
-    return found;
-  };
-  const axis = fc.record({
-    extent: fc.integer({ min: 1, max: 4 }),
-    source: fc.integer({ min: -9, max: 9 }),
-    gap: fc.constantFrom(1, 1, 2),
-  });
-  fc.assert(
-    fc.property(fc.array(axis, { maxLength: 4 }), (axes) => {
-      const shape = axes.map(({ extent }) => extent);
-      const targetStrides = [...shape];
-      let stride = 1;
-      for (let a = shape.length - 1; a >= 0; a--) {
-        targetStrides[a] = stride;
-        stride *= shape[a]! * axes[a]!.gap;
-      }
-      const sourceStrides = axes.map(({ source }) => source);
-      const walk = shorten({ shape, sourceStrides, targetStrides });
-      const dense = walk.shape.length === 0;
-      const kept = dense ? { shape: [sizeOf(shape)], sourceStrides: [1], targetStrides: [1] } : walk;
-      expect(offsets(kept.shape, kept.sourceStrides)).toEqual(offsets(shape, sourceStrides));
-      expect(offsets(kept.shape, kept.targetStrides)).toEqual(offsets(shape, targetStrides));
-      const { before, after } = reach(shape, sourceStrides);
-      expect([-before + 0, after - 1]).toEqual([
-        Math.min(...offsets(shape, sourceStrides)),
-        Math.max(...offsets(shape, sourceStrides)),
-      ]);
-      if (dense) expect(isDense(shape, targetStrides)).toBe(true);
-    }),
-  );
 });

@@ -9,7 +9,7 @@ import { binaryFolder, loadAddon, openDriver } from "../src/addon";
 import { CudaBackend } from "../src/backend";
 import type { Compiler } from "../src/compiler";
 
-export const library = fileURLToPath(new URL("../../../../native/cuda/build/emulator/libcuda.so", import.meta.url));
+export const library = fileURLToPath(new URL("../../../native/cuda/build/emulator/libcuda.so", import.meta.url));
 const headers = fileURLToPath(new URL("../../../native/cuda/emulator", import.meta.url));
 
 /** By source, for all devices of a process. */

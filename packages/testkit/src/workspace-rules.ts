@@ -1,6 +1,7 @@
 /** The rules of core and of every optimizer: kernel builds and device tests find them, and name no algorithm. */
 import { readFileSync } from "node:fs";
 import type { Rule } from "@opt/core";
+import { distinctByHash } from "@opt/core/backend";
 import { optimizerPackages } from "./workspace-optimizers";
 
 /** A package and what it exports at `./rules`, each computation once. */
@@ -17,7 +18,7 @@ export async function packageRules(): Promise<PackageRules[]> {
   const packages = [core, ...(await optimizerPackages())].sort((a, b) => (a.name < b.name ? -1 : 1));
   return packages.map(({ name, version, entry }) => {
     const rules = Object.values(entry as Record<string, unknown>).filter((value) => Array.isArray(value)) as Rule[][];
-    return { name, version, rules: [...new Map(rules.flat().map((rule) => [rule.hash, rule])).values()] };
+    return { name, version, rules: distinctByHash(rules.flat()) };
   });
 }
 

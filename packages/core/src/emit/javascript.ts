@@ -5,6 +5,7 @@ import type { FunctionDefinition } from "../rule/functions";
 import type { Program } from "../rule/program";
 import { type StoredFormats, withMirror } from "../rule/stored";
 import type { ComputeDType } from "../values/dtype";
+import { block } from "./blocks";
 import type { Dialect, OpText } from "./dialect";
 import { writeStatements } from "./statements";
 
@@ -81,7 +82,7 @@ export function writeRuleLoop(program: Program, dtype: ComputeDType, stored?: St
     load: (slot, name) => converted("from", slot, `${name}Array[i]`),
     store: (slot, name, value) => `${name}Array[i] = ${converted("to", slot, value)};`,
   });
-  return [...uniform, "for (let i = start; i < end; i++) {", ...element.map((line) => `  ${line}`), "}"].join("\n");
+  return [...uniform, ...block("for (let i = start; i < end; i++)", element)].join("\n");
 }
 
 /** A map along one row: input k reads from `base<k>` on in steps of `step<k>`; the output is dense from `start` on. */
@@ -91,5 +92,5 @@ export function writeMapLoop(program: Program, dtype: ComputeDType): string {
     load: (slot) => `array${slot}[base${slot} + i * step${slot}]`,
     store: (_slot, _name, value) => `out[start + i] = ${value};`,
   });
-  return [...uniform, "for (let i = 0; i < length; i++) {", ...element.map((line) => `  ${line}`), "}"].join("\n");
+  return [...uniform, ...block("for (let i = 0; i < length; i++)", element)].join("\n");
 }

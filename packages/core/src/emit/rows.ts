@@ -3,6 +3,7 @@
 import type { Op } from "../rule/expression";
 import { keptWeights, neededFor, partsOf, type RowProgram } from "../rule/rows/row-program";
 import type { ComputeDType } from "../values/dtype";
+import { block } from "./blocks";
 import type { Dialect } from "./dialect";
 
 /** What is computed for one element: statements, and then the text of its value. */
@@ -20,6 +21,8 @@ export interface RowLanguage {
   /** To float64 or to the dtype. */
   convert(value: string, wide: boolean): string;
   scalar(slot: number): string;
+  /** Where a branch ends rows without a label: reads `label`, and tells whether it is the ignored one. */
+  readonly labels?: { readonly read: string; readonly isIgnored: string };
   /** A function, in the precision of the dtype: `log` of float64 numbers, in f32 programs to the accuracy of float32. */
   call(name: "weight" | "log", x: string): string;
   /** An input's element at an index of its row, or its number. */
@@ -67,6 +70,14 @@ export class RowWriter {
       }
     }
     return lines;
+  }
+
+  /** Reads the row's label. If it is ignored or is no element, the row ends with the statements of `missing`. */
+  label(missing: readonly string[]): string[] {
+    const { labels } = this.language;
+    if (!this.program.labels || labels === undefined) return [];
+    const isMissing = `${labels.isIgnored} || label < 0 || label >= length`;
+    return [labels.read, ...block(`if (${isMissing})`, [...missing, "continue;"])];
   }
 
   /** A node at an index. Numbers of the row have been declared. */

@@ -3,12 +3,13 @@ import type { Slice } from "../backend/memory";
 import type { LaunchArguments } from "../backend/spec";
 import { byteSize, type DType } from "../values/dtype";
 import { fromStored, toStored } from "../values/half";
+import { reach } from "../values/strides";
 import { elements } from "./memory";
 import { forEachRow } from "./strided";
 
 export function copy(from: DType, to: DType, launch: LaunchArguments["copy"]): void {
   const { shape, sourceStrides, targetStrides } = launch;
-  const before = reachBefore(shape, sourceStrides);
+  const { before } = reach(shape, sourceStrides);
   const source = elements(startingEarlier(launch.source, before, from), from);
   const target = elements(launch.target, to);
   const length = shape.at(-1) ?? 1;
@@ -25,12 +26,6 @@ export function copy(from: DType, to: DType, launch: LaunchArguments["copy"]): v
       target[t! + i * targetStep] = convert === undefined ? value : convert(value);
     }
   });
-}
-
-/** Number of elements before the slice's first that negative strides reach. */
-function reachBefore(shape: readonly number[], strides: readonly number[]): number {
-  if (shape.includes(0)) return 0;
-  return shape.reduce((reach, length, axis) => reach + Math.max(0, (1 - length) * strides[axis]!), 0);
 }
 
 function startingEarlier(slice: Slice, elements: number, dtype: DType): Slice {

@@ -1,8 +1,10 @@
 /** Row programs on the js device: as text where functions may be made of it, else by the interpreter. */
 import type { Launch } from "../backend/spec";
+import { block } from "../emit/blocks";
 import { javascript } from "../emit/javascript";
 import { type RowElement, RowWriter } from "../emit/rows";
-import type { RowProgram, RowResult } from "../rule/rows/row-program";
+import { resultsOfColumns, resultsOfRows, rootsOf } from "../rule/rows/results";
+import type { RowProgram } from "../rule/rows/row-program";
 import type { ComputeDType } from "../values/dtype";
 import { generated } from "./generated";
 import { interpretRows, type RowArrays } from "./interpret-rows";
@@ -39,8 +41,7 @@ export function runRows(run: RowsFunction, { kernel, labels, ...launch }: Launch
   run({ ...launch, ...arrays });
 }
 
-const loop = (head: string, lines: readonly string[]) => [`for (${head}) {`, ...lines.map((line) => `  ${line}`), "}"];
-const eachElement = (lines: readonly string[]) => loop("let i = 0; i < length; i++", lines);
+const eachElement = (lines: readonly string[]) => block("for (let i = 0; i < length; i++)", lines);
 
 /** The body of a function over all rows. */
 function writeRows(program: RowProgram, dtype: ComputeDType): string {
@@ -56,60 +57,47 @@ function writeRows(program: RowProgram, dtype: ComputeDType): string {
     declare: (name, value) => `const ${name} = ${value};`,
     convert: (value, wide) => (wide || !f32 ? value : `fround(${value})`),
     scalar: (slot) => `scalars[${slot}]`,
+    labels: { read: "const label = labels[row];", isIgnored: "label === ignoreIndex" },
     call: (name, x) => `${f32 ? `${name}32` : name === "log" ? name : "exp"}(${x})`,
     input: (slot, index) => `input${slot}${place(inputs[slot]!.kind, index)}`,
     kept: (slot, index) => `output${slot}${place("matrix", index)}`,
     keep: (slot, { lines, value }) => eachElement([...lines, `output${slot}${place("matrix", "i")} = ${value};`]),
     reduce: (op, name, element) => (op === "sum" ? writeSum : writeLargest)(name, element),
   });
-  const put = ({ kind }: RowResult, slot: number, value: string, index = "i") =>
-    `output${slot}${place(kind, index)} = ${value};`;
-  const columns = outputs.flatMap((output, slot) => (output.kind === "columns" ? [{ slot, node: output.node }] : []));
-  const ofRows = outputs.flatMap((output, slot) => (output.kind === "columns" ? [] : [{ output, slot }]));
+  const put = (slot: number, value: string, index = "i") =>
+    `output${slot}${place(outputs[slot]!.kind, index)} = ${value};`;
   const text = [
     ...inputs.map((_, slot) => `const input${slot} = inputs[${slot}];`),
     ...outputs.map((_, slot) => `const output${slot} = outputs[${slot}];`),
     "const count = length;",
   ];
-  if (ofRows.length > 0) {
-    const roots = ofRows.flatMap(({ output: { node, atLabel } }) => (atLabel === undefined ? [node] : [node, atLabel]));
-    const missing = ofRows.map(({ output, slot }) =>
-      output.kind === "number" ? put(output, slot, "value") : `output${slot}.fill(value, ${base}, ${base} + length);`,
+  const results = resultsOfRows(program);
+  if (results.length > 0) {
+    const missing = results.map(({ kind, slot }) =>
+      kind === "number" ? put(slot, "value") : `output${slot}.fill(value, ${base}, ${base} + length);`,
     );
-    const matrices = ofRows.filter(({ output }) => output.kind === "matrix");
-    const numbers = writer.numbers(roots);
-    const stored = matrices.flatMap(({ output, slot }) => {
-      const { lines, value } = writer.element(output.node, "i");
-      return eachElement([...lines, put(output, slot, value)]);
+    const numbers = writer.numbers(rootsOf(results));
+    const stored = results.flatMap(({ kind, node, slot }) => {
+      if (kind === "number") return [];
+      const { lines, value } = writer.element(node, "i");
+      return eachElement([...lines, put(slot, value)]);
     });
     text.push(
-      ...loop("let row = 0; row < rows; row++", [
-        ...(program.labels
-          ? [
-              "const label = labels[row];",
-              "if (label === ignoreIndex || label < 0 || label >= length) {",
-              "  const value = label === ignoreIndex ? 0 : NaN;",
-              ...missing,
-              "  continue;",
-              "}",
-            ]
-          : []),
+      ...block("for (let row = 0; row < rows; row++)", [
+        ...writer.label(["const value = label === ignoreIndex ? 0 : NaN;", ...missing]),
         ...numbers,
         ...stored,
-        ...ofRows.flatMap(({ output, slot }) =>
-          output.kind === "number"
-            ? [put(output, slot, `n${output.node}`)]
-            : output.atLabel === undefined
-              ? []
-              : [put(output, slot, `n${output.atLabel}`, "label")],
-        ),
+        ...results.flatMap(({ kind, node, atLabel, slot }) => {
+          if (kind === "number") return [put(slot, `n${node}`)];
+          return atLabel === undefined ? [] : [put(slot, `n${atLabel}`, "label")];
+        }),
       ]),
     );
   }
-  for (const { slot, node } of columns) {
-    const { lines, value } = writer.element(program.nodes[node]!.args[0]!, "i");
-    const term = [...writer.numbers([node]), ...lines, `return ${value};`];
-    text.push(`output${slot}.set(sumColumns(rows, length, (row, i) => {`, ...term, "}));");
+  for (const { slot, node, term } of resultsOfColumns(program)) {
+    const { lines, value } = writer.element(term, "i");
+    const body = [...writer.numbers([node]), ...lines, `return ${value};`];
+    text.push(`output${slot}.set(sumColumns(rows, length, (row, i) => {`, ...body, "}));");
   }
   return text.join("\n");
 }

@@ -7,7 +7,8 @@ import { type Program, trace } from "../rule/program";
 import { Tensor } from "../tensor/tensor";
 import { computeDType, type DType, isFloat, type MapDType } from "../values/dtype";
 import { toStored } from "../values/half";
-import { broadcastStrides, mergeDimensions, type Shape, sameShape } from "../values/shape";
+import { broadcastStrides, type Shape, sameShape } from "../values/shape";
+import { mergeDimensions } from "../values/strides";
 import { cast, copyInto } from "./cast";
 import { computeOn } from "./compute";
 

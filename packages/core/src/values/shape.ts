@@ -4,6 +4,7 @@ import { show } from "../errors/show";
 
 export type Shape = readonly number[];
 
+/** The number of elements of a shape. */
 export function sizeOf(shape: Shape): number {
   let size = 1;
   for (let axis = 0; axis < shape.length; axis++) size *= shape[axis]!;
@@ -86,35 +87,6 @@ export function broadcastStrides(shape: Shape, target: Shape): number[] {
     stride *= extent;
   }
   return strides;
-}
-
-/** Merges neighbouring dimensions that every operand walks in one stride, and drops extents of 1. At least one dimension stays. */
-export function mergeDimensions(
-  shape: Shape,
-  strides: readonly (readonly number[])[],
-): { shape: number[]; strides: number[][] } {
-  // Innermost first: the axis at which each merged dimension ends, and its extent.
-  const axes: number[] = [];
-  const merged: number[] = [];
-  for (let axis = shape.length - 1; axis >= 0; axis--) {
-    const extent = shape[axis]!;
-    const last = axes.length - 1;
-    if (extent === 1) continue;
-    if (last >= 0 && continues(strides, axis, axes[last]!, merged[last]!)) merged[last]! *= extent;
-    else {
-      axes.push(axis);
-      merged.push(extent);
-    }
-  }
-  if (axes.length === 0) return { shape: [1], strides: strides.map(() => [0]) };
-  axes.reverse();
-  return { shape: merged.reverse(), strides: strides.map((stride) => axes.map((axis) => stride[axis]!)) };
-}
-
-/** True if every operand walks `axis` as if it went on with the dimension that ends at `inner`. */
-function continues(strides: readonly (readonly number[])[], axis: number, inner: number, extent: number): boolean {
-  for (const stride of strides) if (stride[axis] !== stride[inner]! * extent) return false;
-  return true;
 }
 
 /** An axis counted from the front. @throws OptError BAD_ARGUMENT */

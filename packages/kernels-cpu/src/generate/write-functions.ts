@@ -1,5 +1,5 @@
 /** Writes the functions of float32 out as C++: `expInDouble` and so on, yet to be rounded, and `weightInFloat`. */
-import { FUNCTION_NAMES, functionDefinition, writeStatements } from "@opt/core/backend";
+import { FUNCTION_NAMES, functionDefinition, indent, writeStatements } from "@opt/core/backend";
 import { cpp } from "./dialect";
 
 /** Included by native/cpu/src/kernels/functions.h. */
@@ -16,7 +16,7 @@ export function writeFunctions(): string {
       ...(reach === undefined ? [] : [`constexpr float ${name.toUpperCase()}_REACH = ${reach};`]),
       `OPT_INLINE ${type} ${name}${suffix}(${program.buffers.map((operand) => `${type} ${operand}`).join(", ")}) {`,
       `  using T = ${type};`,
-      ...[...uniform, ...element].map((line) => `  ${line}`),
+      ...indent([...uniform, ...element]),
       "}",
       "",
     ].join("\n");

@@ -1,9 +1,18 @@
 /** Writes row programs out as C++: a function over rows each, one over columns where it has such, and a table by hash. */
-import { type RowOutput, type RowProgram, RowWriter } from "@opt/core/backend";
+import {
+  block,
+  distinctByHash,
+  indent,
+  type ResultOfRow,
+  type RowOutput,
+  type RowProgram,
+  RowWriter,
+  resultsOfColumns,
+  resultsOfRows,
+  rootsOf,
+} from "@opt/core/backend";
 import { cpp } from "./dialect";
 
-const indent = (lines: readonly string[]) => lines.map((line) => `  ${line}`);
-const block = (head: string, lines: readonly string[]) => [`${head} {`, ...indent(lines), "}"];
 const loop = (lines: readonly string[], end = "length") => [
   "OPT_INDEPENDENT",
   ...block(`for (int64_t i = 0; i < ${end}; i++)`, lines),
@@ -11,13 +20,13 @@ const loop = (lines: readonly string[], end = "length") => [
 
 /** For native/cpu/src/kernels/rows/rows.cc: the functions and their table; for the addon: the hashes in the table's order. */
 export function writeAllRows(programs: readonly RowProgram[]): { readonly functions: string; readonly hashes: string } {
-  const distinct = [...new Map(programs.map((program) => [program.hash, program])).values()];
-  const entries = distinct.map(({ hash, outputs, nodes }) => {
-    const has = (isColumns: boolean) => outputs.some(({ kind }) => (kind === "columns") === isColumns);
+  const distinct = distinctByHash(programs);
+  const entries = distinct.map((program) => {
+    const { hash, nodes } = program;
     const functions = (name: string, exists: boolean) =>
       exists ? `${name}_${hash}<float>, ${name}_${hash}<double>` : "nullptr, nullptr";
     const work = nodes.some(({ op }) => op === "weight") ? 8 : 3;
-    return `    {${functions("rows", has(false))}, ${functions("columns", has(true))}, ${work}},`;
+    return `    {${functions("rows", resultsOfRows(program).length > 0)}, ${functions("columns", resultsOfColumns(program).length > 0)}, ${work}},`;
   });
   const most = Math.max(...distinct.flatMap(({ inputs, outputs }) => [inputs.length, outputs.length]));
   return {
@@ -42,6 +51,7 @@ function writerOf(program: RowProgram): RowWriter {
       `const ${kind === "condition" ? "auto" : wide ? "double" : "T"} ${name} = ${value};`,
     convert: (value, wide) => `static_cast<${wide ? "double" : "T"}>(${value})`,
     scalar: (slot) => `given.scalars[${slot}]`,
+    labels: { read: "const int64_t label = given.labels[row];", isIgnored: "label == given.ignored" },
     call: (name, x) => (name === "log" ? `logFor<T>(${x})` : `weightOf(${x})`),
     input: (slot, index) => `input${slot}[${program.inputs[slot]!.kind === "number" ? "row" : index}]`,
     kept: (slot, index) => `output${slot}[${index}]`,
@@ -80,26 +90,20 @@ const head = (name: string, { hash }: RowProgram) => [
 ];
 
 function writeRows(program: RowProgram): string[] {
-  const outputs = program.outputs.flatMap((output, slot) => (output.kind === "columns" ? [] : [{ ...output, slot }]));
+  const outputs = resultsOfRows(program);
   if (outputs.length === 0) return [];
   const writer = writerOf(program);
-  const each = (kind: RowOutput, value: (output: (typeof outputs)[number]) => string[]) =>
+  const each = (kind: RowOutput, value: (output: ResultOfRow) => string[]) =>
     outputs.filter((output) => output.kind === kind).flatMap(value);
   const missing = [
     "const T value = label == given.ignored ? T(0) : T(NAN);",
     ...each("matrix", ({ slot }) => [`for (int64_t i = 0; i < length; i++) output${slot}[i] = value;`]),
     ...each("number", ({ slot }) => [`output${slot}[row] = value;`]),
-    "continue;",
   ];
-  const labels = [
-    "const int64_t label = given.labels[row];",
-    ...block("if (label == given.ignored || label < 0 || label >= length)", missing),
-  ];
-  const roots = outputs.flatMap(({ node, atLabel }) => (atLabel === undefined ? [node] : [node, atLabel]));
   const body = [
     ...pointers(program, ["matrix", "number"]),
-    ...(program.labels ? labels : []),
-    ...writer.numbers(roots),
+    ...writer.label(missing),
+    ...writer.numbers(rootsOf(outputs)),
     ...each("matrix", ({ slot, node, atLabel }) => {
       const { lines, value } = writer.element(node, "i");
       const stored = loop([...lines, `output${slot}[i] = ${value};`]);
@@ -117,7 +121,7 @@ function writeRows(program: RowProgram): string[] {
 
 /** Columns `begin` to `end`, which are few enough for sums in the stack. */
 function writeColumns(program: RowProgram): string[] {
-  const columns = program.outputs.flatMap(({ kind, node }, slot) => (kind === "columns" ? [{ slot, node }] : []));
+  const columns = resultsOfColumns(program);
   if (columns.length === 0) return [];
   const writer = writerOf(program);
   const ofColumn = (line: (k: number, slot: number) => string) =>
@@ -125,15 +129,15 @@ function writeColumns(program: RowProgram): string[] {
       "for (int64_t i = 0; i < end - begin; i++)",
       columns.map(({ slot }, k) => line(k, slot)),
     );
-  const terms = columns.map(({ node }, k) => {
-    const { lines, value } = writer.element(program.nodes[node]!.args[0]!, "i");
+  const terms = columns.map(({ term }, k) => {
+    const { lines, value } = writer.element(term, "i");
     return ["{", ...indent([...lines, `sums[${k}][i] += ${value};`]), "}"];
   });
   const chunk = [
     "const int64_t last = smaller(given.rows, first + given.chunk);",
     ...block("for (int64_t row = first; row < last; row++)", [
       ...pointers(program, [], " + begin"),
-      ...writer.numbers(columns.map(({ node }) => node)),
+      ...writer.numbers(rootsOf(columns)),
       ...loop(terms.flat(), "end - begin"),
     ]),
     "if (isOne) break;",

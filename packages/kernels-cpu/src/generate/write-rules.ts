@@ -1,5 +1,13 @@
 /** Writes update rules out as C++: one function template a rule and a table by hash. */
-import { DIVISOR_REACH, multipliedRoots, type Program, type Rule, writeStatements } from "@opt/core/backend";
+import {
+  DIVISOR_REACH,
+  distinctByHash,
+  indent,
+  multipliedRoots,
+  type Program,
+  type Rule,
+  writeStatements,
+} from "@opt/core/backend";
 import { cpp } from "./dialect";
 
 export interface GeneratedRules {
@@ -11,7 +19,7 @@ export interface GeneratedRules {
 
 /** Rules that compute the same (equal hashes) are written once. */
 export function writeRules(rules: readonly Rule[]): GeneratedRules {
-  const distinct = [...new Map(rules.map((rule) => [rule.hash, rule])).values()];
+  const distinct = distinctByHash(rules);
   const rows = distinct.map(
     (rule) => `    {rule_${rule.hash}<float>, rule_${rule.hash}<double>, ${writePacked(rule)}},`,
   );
@@ -60,12 +68,7 @@ export function writeRule({ buffers, writes, program, name, hash }: Rule): strin
     `OPT_INLINE void rule_${hash}(T* const* buffers, [[maybe_unused]] const T* scalars, int64_t begin, int64_t end) {`,
     ...pointers,
     ...(hasFaster
-      ? [
-          `  if (!MAY_DIVIDE || ${condition}(scalars)) {`,
-          ...writeLoop(faster).map((line) => `  ${line}`),
-          "    return;",
-          "  }",
-        ]
+      ? [`  if (!MAY_DIVIDE || ${condition}(scalars)) {`, ...indent(writeLoop(faster)), "    return;", "  }"]
       : []),
     ...writeLoop(program),
     "}",
@@ -80,10 +83,10 @@ function writeLoop(program: Program): string[] {
     store: (_slot, buffer, value) => `${buffer}Array[i] = ${value};`,
   });
   return [
-    ...uniform.map((line) => `  ${line}`),
+    ...indent(uniform),
     "  OPT_INDEPENDENT",
     "  for (int64_t i = begin; i < end; i++) {",
-    ...element.map((line) => `    ${line}`),
+    ...indent(element, 4),
     "  }",
   ];
 }

@@ -1,9 +1,10 @@
-/** Writes the kernels of rules, maps and rows, and the functions of float32: `tsx main.ts <folder>`. Files that would not change are left alone, so that nothing is built twice. */
+/** Writes the kernels of rules, maps and rows, the functions of float32, and the fields of launches: `tsx main.ts <folder>`. Files that would not change are left alone, so that nothing is built twice. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { builtRules } from "@opt/testkit/built-rules";
 import { workspaceRows } from "@opt/testkit/rows";
 import { builtMaps, writeMaps } from "./maps";
+import { writeFields } from "./write-fields";
 import { writeFunctions } from "./write-functions";
 import { writeRules } from "./write-kernels";
 import { writeAllRows } from "./write-rows";
@@ -16,6 +17,7 @@ for (const [name, text] of [
   ["maps.cu", writeMaps(builtMaps)],
   ["rows.cu", writeAllRows(await workspaceRows())],
   ["functions.cuh", writeFunctions()],
+  ["fields.cuh", writeFields()],
 ] as const) {
   const path = join(folder, name);
   if (!existsSync(path) || readFileSync(path, "utf8") !== text) writeFileSync(path, text);

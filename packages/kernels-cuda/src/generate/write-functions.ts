@@ -1,5 +1,5 @@
 /** Writes core's functions out as CUDA: `opt_exp` of float and double and so on, and `opt_exp_wide`, which is float's yet to be rounded. */
-import { FUNCTION_NAMES, functionDefinition, writeStatements } from "@opt/core/backend";
+import { FUNCTION_NAMES, functionDefinition, indent, writeStatements } from "@opt/core/backend";
 import { cuda, TYPE } from "./dialect";
 
 /** Included by native/cuda/kernels/elements.cuh. */
@@ -18,7 +18,7 @@ export function writeFunctions(): string {
     return [
       head(TYPE[dtype], dtype === "f32" ? `opt_${name}` : `opt_${name}_wide`),
       ...(reach === undefined ? [] : [`  if (fabs(x) > ${reach}.0) return ${name}(x);`]),
-      ...[...uniform, ...element].map((line) => `  ${line}`),
+      ...indent([...uniform, ...element]),
       "}",
       ...(dtype === "f32"
         ? []

@@ -5,6 +5,8 @@
 import {
   type ComputeDType,
   codebookOf,
+  distinctByHash,
+  indent,
   LEAST_SCALE,
   type Program,
   type Rule,
@@ -21,8 +23,6 @@ export const RULE_FORMS = ["f32", "f64", "stored", "packed"] as const satisfies 
 export function ruleKernelName(rule: Rule, form: RuleForm): string {
   return `rule_${rule.hash}_${form}`;
 }
-
-const indent = (lines: readonly string[], depth: number) => lines.map((line) => " ".repeat(depth) + line);
 
 /** Scalars travel as float64; what is rounded here is what the interpreter rounds. */
 function rounded(dtype: ComputeDType, text: string): string {
@@ -94,7 +94,7 @@ export function writeMap(program: Program, dtype: ComputeDType, kernelName: stri
 
 /** The source of all kernels of a list of rules, each in every form. Rules that compute the same are written once. */
 export function writeRules(rules: readonly Rule[]): string {
-  const distinct = [...new Map(rules.map((rule) => [rule.hash, rule])).values()];
+  const distinct = distinctByHash(rules);
   const kernels = distinct.flatMap((rule) => RULE_FORMS.flatMap((form) => [writeRule(rule, form), ""]));
   const head = "// Written by @opt/kernels-cuda from the rules of the algorithm packages.";
   return [head, '#include "elements.cuh"', "", writeCodebooks(), "", ...kernels].join("\n");

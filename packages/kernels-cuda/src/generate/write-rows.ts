@@ -1,5 +1,18 @@
 /** Writes row programs out as CUDA kernels: a block a row over the loops of native/cuda/kernels/block.cuh, a thread a column and chunk. */
-import { type ComputeDType, keptWeights, type RowElement, type RowProgram, RowWriter } from "@opt/core/backend";
+import {
+  block,
+  type ComputeDType,
+  distinctByHash,
+  indent,
+  keptWeights,
+  type ResultOfRow,
+  type RowElement,
+  type RowProgram,
+  RowWriter,
+  resultsOfColumns,
+  resultsOfRows,
+  rootsOf,
+} from "@opt/core/backend";
 import { cuda, TYPE } from "./dialect";
 
 /** The names of a program's kernels. */
@@ -9,7 +22,7 @@ export function rowKernelNames({ hash }: RowProgram, dtype: ComputeDType): { row
 
 /** All kernels of some programs. Those that compute the same are written once. */
 export function writeAllRows(programs: readonly RowProgram[]): string {
-  const distinct = [...new Map(programs.map((program) => [program.hash, program])).values()];
+  const distinct = distinctByHash(programs);
   const kernels = distinct.flatMap((program) =>
     (["f32", "f64"] as const).flatMap((dtype) => [...writeRows(program, dtype), ...writeColumns(program, dtype), ""]),
   );
@@ -21,8 +34,6 @@ export function writeAllRows(programs: readonly RowProgram[]): string {
   ].join("\n");
 }
 
-const indent = (lines: readonly string[]) => lines.map((line) => `  ${line}`);
-const block = (head: string, lines: readonly string[]) => [`${head} {`, ...indent(lines), "}"];
 const loop = (lines: readonly string[]) => block("for (Index i = threadIdx.x; i < length; i += blockDim.x)", lines);
 const SYNC = "__syncthreads();";
 
@@ -36,6 +47,7 @@ function writerOf(program: RowProgram, dtype: ComputeDType): RowWriter {
     convert: (value, wide) =>
       dtype === "f64" ? value : wide ? `static_cast<double>(${value})` : `__double2float_rn(${value})`,
     scalar: (slot) => `scalar${slot}`,
+    labels: { read: "const Index label = labels[row];", isIgnored: "label == ignored" },
     call: (name, x) => `opt_${name === "log" && dtype === "f32" ? "log_wide" : name}(${x})`,
     input: (slot, index) => `input${slot}${place(program.inputs[slot]!.kind, index)}`,
     kept: (slot, index) => `output${slot}${place("matrix", index)}`,
@@ -65,25 +77,18 @@ function head(name: string, { inputs, outputs, scalars }: RowProgram, dtype: Com
 const COUNT = "[[maybe_unused]] const auto count = static_cast<double>(length);";
 
 function writeRows(program: RowProgram, dtype: ComputeDType): string[] {
-  const outputs = program.outputs.flatMap((output, slot) => (output.kind === "columns" ? [] : [{ ...output, slot }]));
+  const outputs = resultsOfRows(program);
   if (outputs.length === 0) return [];
   const writer = writerOf(program, dtype);
-  const store = (value: (output: (typeof outputs)[number]) => RowElement) =>
+  const store = (value: (output: ResultOfRow) => RowElement) =>
     outputs.flatMap((output) => {
       const { lines, value: text } = value(output);
       const stored = [...lines, `output${output.slot}${place(output.kind, "i")} = ${text};`];
       return output.kind === "matrix" ? loop(stored) : block("if (threadIdx.x == 0)", stored);
     });
   const missing = `(label == ignored ? ${cuda.constant(0, dtype)} : ${cuda.constant(Number.NaN, dtype)})`;
-  const labels = [
-    "const Index label = labels[row];",
-    ...block("if (label == ignored || label < 0 || label >= length)", [
-      ...store(() => ({ lines: [], value: missing })),
-      "continue;",
-    ]),
-  ];
-  const roots = outputs.flatMap(({ node, atLabel }) => (atLabel === undefined ? [node] : [node, atLabel]));
-  const numbers = writer.numbers(roots);
+  const label = writer.label(store(() => ({ lines: [], value: missing })));
+  const numbers = writer.numbers(rootsOf(outputs));
   const results = store(({ kind, node, atLabel }) => {
     if (kind === "number") return { lines: [], value: `n${node}` };
     const { lines, value } = writer.element(node, "i");
@@ -91,7 +96,7 @@ function writeRows(program: RowProgram, dtype: ComputeDType): string[] {
   });
   // What is kept is overwritten when all threads have read it.
   const isReadAtLabel = program.labels && keptWeights(program).size > 0;
-  const body = [...(program.labels ? labels : []), ...numbers, ...(isReadAtLabel ? [SYNC] : []), ...results];
+  const body = [...label, ...numbers, ...(isReadAtLabel ? [SYNC] : []), ...results];
   return [
     `// ${program.name}`,
     ...block(head(rowKernelNames(program, dtype).rows, program, dtype), [
@@ -103,11 +108,11 @@ function writeRows(program: RowProgram, dtype: ComputeDType): string[] {
 
 /** The sums of each chunk of rows, to `partials` as [chunks, columns outputs, length]; columns.cu adds them. */
 function writeColumns(program: RowProgram, dtype: ComputeDType): string[] {
-  const columns = program.outputs.filter(({ kind }) => kind === "columns");
+  const columns = resultsOfColumns(program);
   if (columns.length === 0) return [];
   const writer = writerOf(program, dtype);
-  const terms = columns.flatMap(({ node }, k) => {
-    const { lines, value } = writer.element(program.nodes[node]!.args[0]!, "i");
+  const terms = columns.flatMap(({ term }, k) => {
+    const { lines, value } = writer.element(term, "i");
     return block("", [...lines, `sum${k} += ${value};`]);
   });
   return block(head(rowKernelNames(program, dtype).columns, program, dtype), [
@@ -116,10 +121,7 @@ function writeColumns(program: RowProgram, dtype: ComputeDType): string[] {
     ...block("for (Index e = firstElement(); e < length * chunks; e += elementStride())", [
       "const Index i = e % length, first = e / length * chunk, end = first + chunk < rows ? first + chunk : rows;",
       ...columns.map((_, k) => `double sum${k} = 0;`),
-      ...block("for (Index row = first; row < end; row++)", [
-        ...writer.numbers(columns.map(({ node }) => node)),
-        ...terms,
-      ]),
+      ...block("for (Index row = first; row < end; row++)", [...writer.numbers(rootsOf(columns)), ...terms]),
       ...columns.map((_, k) => `partials[(e / length * ${columns.length} + ${k}) * length + i] = sum${k};`),
     ]),
   ]);

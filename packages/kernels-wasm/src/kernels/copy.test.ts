@@ -1,7 +1,7 @@
 import type { DType, TypedArray } from "@opt/core/backend";
 import "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { copy, mergeDimensions } from "./copy";
+import { copy, dimensionsOf } from "./copy";
 import { input, output, runKernel, seeded } from "./run-kernel";
 
 const DTYPES: DType[] = ["f32", "f64", "f16", "bf16", "i32", "u8", "bool"];
@@ -206,9 +206,9 @@ describe.each([
 });
 
 it("merges dimensions that go on evenly, whatever their order", () => {
-  const merged = mergeDimensions({ shape: [2, 3, 4], sourceStrides: [12, 4, 1], targetStrides: [12, 4, 1] } as never);
+  const merged = dimensionsOf({ shape: [2, 3, 4], sourceStrides: [12, 4, 1], targetStrides: [12, 4, 1] } as never);
   expect(merged).toEqual([{ extent: 24, source: 1, target: 1 }]);
-  const transposed = mergeDimensions({
+  const transposed = dimensionsOf({
     shape: [4, 2, 3],
     sourceStrides: [1, 12, 4],
     targetStrides: [6, 3, 1],

@@ -1,6 +1,6 @@
 /** Strided copy and cast: as runs where both sides are contiguous, by blocks where it is a transpose, else element by element. */
 import type { DType, LaunchArguments, Spec, StoredDType } from "@opt/core/backend";
-import { byteSize } from "@opt/core/backend";
+import { byteSize, mergeDimensions, sizeOf } from "@opt/core/backend";
 import { type Callable, type FunctionBuilder, i32, type Local, ModuleBuilder, memory, v128 } from "../assembler";
 import { type Access, accessTo } from "../emit/stored";
 import type { KernelSource, Target } from "../kernel";
@@ -174,20 +174,15 @@ interface Dimension {
   readonly target: number;
 }
 
-/** Dimensions in the order of the target's strides, innermost first, merged where both sides go on evenly. */
-export function mergeDimensions({ shape, sourceStrides, targetStrides }: LaunchArguments["copy"]): Dimension[] {
-  const dimensions = shape
-    .map((extent, d) => ({ extent, source: sourceStrides[d]!, target: targetStrides[d]! }))
-    .filter(({ extent }) => extent !== 1)
-    .sort((a, b) => Math.abs(a.target) - Math.abs(b.target));
-  const merged: Dimension[] = [];
-  for (const next of dimensions) {
-    const last = merged.at(-1);
-    const goesOn = last && next.source === last.source * last.extent && next.target === last.target * last.extent;
-    if (goesOn) merged[merged.length - 1] = { ...last, extent: last.extent * next.extent };
-    else merged.push(next);
-  }
-  return merged;
+/**
+ * The walk's dimensions, innermost first. Before neighbours are merged, axes are sorted by the target's strides: other devices keep their
+ * order, but here the columns must be the target's innermost, and a permuted copy may merge further.
+ */
+export function dimensionsOf({ shape, sourceStrides, targetStrides }: LaunchArguments["copy"]): Dimension[] {
+  const axes = [...shape.keys()].sort((a, b) => Math.abs(targetStrides[a]!) - Math.abs(targetStrides[b]!)).reverse();
+  const sorted = (list: readonly number[]) => axes.map((axis) => list[axis]!);
+  const { shape: extents, strides } = mergeDimensions(sorted(shape), [sorted(sourceStrides), sorted(targetStrides)]);
+  return extents.map((extent, d) => ({ extent, source: strides[0]![d]!, target: strides[1]![d]! })).reverse();
 }
 
 const SINGLE: Dimension = { extent: 1, source: 0, target: 0 };
@@ -196,13 +191,13 @@ export const copy: KernelSource<"copy"> = {
   emit,
   launch(launch, execution) {
     const { from, to } = launch.kernel.spec;
-    const work = launch.shape.reduce((product, extent) => product * extent, 1);
+    const work = sizeOf(launch.shape);
     if (work === 0) return;
     const source = execution.address(launch.source);
     const target = execution.address(launch.target);
-    const dimensions = mergeDimensions(launch);
-    const column = dimensions.shift() ?? { extent: 1, source: 1, target: 1 };
-    const runs = column.source === 1 && column.target === 1;
+    const dimensions = dimensionsOf(launch);
+    const column = dimensions.shift()!;
+    const runs = work === 1 || (column.source === 1 && column.target === 1);
     if (runs && dimensions.length === 0) {
       execution.run("contiguous", { range: work, grain: 64, work }, source, target);
       return;

@@ -8,6 +8,9 @@ import {
   partsOf,
   type RowProgram,
   type RuleOp,
+  resultsOfColumns,
+  resultsOfRows,
+  rootsOf,
   type Spec,
 } from "@opt/core/backend";
 import { type FunctionBuilder, f64, f64x2, i32, type Local, ModuleBuilder, type Value } from "../assembler";
@@ -218,8 +221,8 @@ class RowWriter {
 /** Exports `rows(start, end, length, labels, ignoreIndex, ...slices, ...scalars)` and `columns(start, end, rows, length, chunk, ...slices)`. */
 function emit({ program, dtype }: Spec<"rows">, target: Target): ModuleBuilder {
   const module = new ModuleBuilder(target);
-  if (program.outputs.some(({ kind }) => kind !== "columns")) emitRows(module, program, dtype, target);
-  if (program.outputs.some(({ kind }) => kind === "columns")) emitColumns(module, program, dtype, target);
+  if (resultsOfRows(program).length > 0) emitRows(module, program, dtype, target);
+  if (resultsOfColumns(program).length > 0) emitColumns(module, program, dtype, target);
   return module;
 }
 
@@ -249,12 +252,10 @@ export function emitRows(
       scalars: rest.slice(slices.length) as Local<"f64">[],
       length: length as Pointer,
     };
-    const outputs = program.outputs.flatMap((output, slot) =>
-      output.kind === "columns" ? [] : [{ ...output, to: places.outputs[slot]! }],
-    );
+    const outputs = resultsOfRows(program).map((output) => ({ ...output, to: places.outputs[output.slot]! }));
     const compute = (label?: Pointer) => {
       const writer = new RowWriter(module, f, program, dtype, target, { ...places, ...(label && { label }) });
-      writer.numbers(outputs.flatMap(({ node, atLabel }) => (atLabel === undefined ? [node] : [node, atLabel])));
+      writer.numbers(rootsOf(outputs));
       for (const { kind, node, atLabel, to } of outputs) {
         if (kind === "number") f.do(float.lowest.store(to, writer.number(node)));
         else writer.write(node, to);
@@ -288,13 +289,8 @@ export function emitRows(
 function emitColumns(module: ModuleBuilder, program: RowProgram, dtype: ComputeDType, target: Target): void {
   const float = floatOf(dtype);
   const { bytes, lanes } = float;
-  const columns = program.outputs.flatMap(({ kind, node }, slot) =>
-    kind === "columns" ? [{ node, argument: program.nodes[node]!.args[0]!, slot }] : [],
-  );
-  const needed = neededFor(
-    program.nodes,
-    columns.map(({ node }) => node),
-  );
+  const columns = resultsOfColumns(program);
+  const needed = neededFor(program.nodes, rootsOf(columns));
   const used = program.inputs.flatMap(({ kind }, slot) => {
     const node = needed.find((n) => program.nodes[n]!.op === "input" && program.nodes[n]!.value === slot);
     return node === undefined ? [] : [{ kind, slot, node }];
@@ -323,7 +319,7 @@ function emitColumns(module: ModuleBuilder, program: RowProgram, dtype: ComputeD
           length,
         };
         const writer = new RowWriter(module, f, program, dtype, target, places);
-        writer.numbers(columns.map(({ node }) => node));
+        writer.numbers(rootsOf(columns));
         for (const [s, step] of steps.entries()) {
           const loaded = new Map<number, Local<"v128">>();
           const load = (n: number) => {
@@ -331,9 +327,9 @@ function emitColumns(module: ModuleBuilder, program: RowProgram, dtype: ComputeD
             loaded.set(n, vector);
             return vector;
           };
-          for (const [k, { argument }] of columns.entries()) {
+          for (const [k, { term }] of columns.entries()) {
             const first = (s * columns.length + k) * perStep;
-            for (const [half, term] of writer.element(argument, load).entries()) add(first + half, term);
+            for (const [half, part] of writer.element(term, load).entries()) add(first + half, part);
           }
         }
         for (const { kind, slot } of used) {

@@ -2,7 +2,7 @@
  * Strided copies and casts. Elements of less than a word share it with others, which other invocations write:
  * they are set by two atomic operations on their own bits.
  */
-import type { Launch, Slice, Spec } from "@opt/core/backend";
+import { indent, type Launch, mergeDimensions, type Slice, type Spec, sizeOf } from "@opt/core/backend";
 import type { Execution, KernelSource, Target } from "../kernel";
 import { isOversized } from "../memory/heaps";
 import { LANES, type Parameter, type Shader } from "../shader/shader";
@@ -61,14 +61,14 @@ export function copyShader(from: Stored, to: Stored, rank: number, block: number
         `let start = group * ${block}u;`,
         `let end = min(start + ${block}u, params.size);`,
         `for (var i = start + lane; i < end; i += ${LANES}u) {`,
-        ...[
+        ...indent([
           "var rest = i;",
           ...position,
           `let read_at = ${offset("from")};`,
           `let write_at = ${offset("to")};`,
           ...load("origin", buffers.origin!, from, atomic).split("\n"),
           ...store("goal", buffers.goal!, to).split("\n"),
-        ].map((line) => `  ${line}`),
+        ]),
         "}",
       ].join("\n"),
   };
@@ -89,8 +89,10 @@ export const copy: KernelSource<"copy", Prepared> = {
   },
 
   launch(launch: Launch<"copy">, { from, to, block, byRank }: Prepared, execution: Execution) {
-    const { shape, sourceStrides, targetStrides } = merged(launch);
-    const size = shape.reduce((product, extent) => product * extent, 1);
+    const merged = mergeDimensions(launch.shape, [launch.sourceStrides, launch.targetStrides]);
+    const { shape } = merged;
+    const [sourceStrides, targetStrides] = merged.strides as [number[], number[]];
+    const size = sizeOf(shape);
     if (size === 0) return;
     let shader = byRank.get(shape.length);
     if (shader === undefined) {
@@ -128,30 +130,4 @@ function pieceOf({ memory, byteOffset }: Slice, dtype: Stored, start: number, le
     byteOffset: byteOffset + start * stride * bytes,
     length: ((length - 1) * Math.abs(stride) + 1) * bytes,
   };
-}
-
-interface Walk {
-  readonly shape: number[];
-  readonly sourceStrides: number[];
-  readonly targetStrides: number[];
-}
-
-/** Joins axes that follow each other in both, and leaves out those of extent 1: fewer divisions, and dense copies have rank 1. */
-function merged({ shape, sourceStrides, targetStrides }: Launch<"copy">): Walk {
-  const walk: Walk = { shape: [], sourceStrides: [], targetStrides: [] };
-  shape.forEach((extent, axis) => {
-    const [from, to] = [sourceStrides[axis]!, targetStrides[axis]!];
-    const last = walk.shape.length - 1;
-    if (extent === 1) return;
-    if (last >= 0 && walk.sourceStrides[last] === from * extent && walk.targetStrides[last] === to * extent) {
-      walk.shape[last]! *= extent;
-      walk.sourceStrides[last] = from;
-      walk.targetStrides[last] = to;
-      return;
-    }
-    walk.shape.push(extent);
-    walk.sourceStrides.push(from);
-    walk.targetStrides.push(to);
-  });
-  return walk.shape.length > 0 ? walk : { shape: [1], sourceStrides: [1], targetStrides: [1] };
 }

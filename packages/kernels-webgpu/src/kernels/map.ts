@@ -1,5 +1,5 @@
 /** Elementwise maps with broadcasting. */
-import type { Launch, MapDType, Program, Slice, Spec } from "@opt/core/backend";
+import { indent, type Launch, type MapDType, type Program, type Slice, type Spec } from "@opt/core/backend";
 import { renamed } from "../emit/names";
 import { writeProgram } from "../emit/program";
 import type { Execution, KernelSource, Target } from "../kernel";
@@ -52,9 +52,9 @@ export function mapShader(traced: Program, rank: number, dtype: MapDType = "f32"
         `let end = min(start + ${block}u, params.size);`,
         `for (var i = start + lane; i < end; i += ${LANES}u) {`,
         ...(rank > 1 ? ["  var rest = i;"] : []),
-        ...position.map((line) => `  ${line}`),
+        ...indent(position),
         ...slots.map((slot) => `  let offset${slot} = ${offset(slot).join(" + ")};`),
-        ...element.map((line) => `  ${line}`),
+        ...indent(element),
         "}",
       ].join("\n"),
   };

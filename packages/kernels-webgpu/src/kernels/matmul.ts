@@ -2,7 +2,7 @@
  * Batched matrix products. Tiles of both operands pass through workgroup memory as vectors of four, and every invocation keeps
  * 4 x 4 or 8 x 8 results in registers; products that are too thin for tiles have an invocation for each result.
  */
-import type { Launch, Spec, Specs } from "@opt/core/backend";
+import { indent, type Launch, type Spec, type Specs } from "@opt/core/backend";
 import type { Execution, KernelSource } from "../kernel";
 import { LANES, type Parameter, type Shader } from "../shader/shader";
 
@@ -89,8 +89,8 @@ export function tiledShader(transposes: Transposes, side: number, each: 1 | 2): 
         `let quad_y = lane / ${span}u;`,
         ...rows.flatMap(({ part, r }) => parts.map((column) => `var sum${part}${r}${column} = vec4f();`)),
         `for (var first = 0u; first < params.k; first += ${DEPTH}u) {`,
-        ...load("a", quads, invocations, !transposes.transposeA).map((line) => `  ${line}`),
-        ...load("b", quads, invocations, transposes.transposeB).map((line) => `  ${line}`),
+        ...indent(load("a", quads, invocations, !transposes.transposeA)),
+        ...indent(load("b", quads, invocations, transposes.transposeB)),
         "  workgroupBarrier();",
         `  for (var depth = 0u; depth < ${DEPTH}u; depth++) {`,
         ...parts.map((part) => `    let column${part} = tile_a[depth * ${quads}u + quad_y + ${span * part}u];`),

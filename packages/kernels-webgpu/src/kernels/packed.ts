@@ -1,5 +1,5 @@
 /** State packed in blocks, as WGSL: a word of scale, then 64 words of four codes. */
-import { codebookOf, LEAST_SCALE, PACKED_BLOCK, PACKED_BYTES, type PackedDType } from "@opt/core/backend";
+import { codebookOf, indent, LEAST_SCALE, PACKED_BLOCK, PACKED_BYTES, type PackedDType } from "@opt/core/backend";
 import { LANES } from "../shader/shader";
 
 /** Of one packed block; an invocation has four neighbours, whose codes are a word. */
@@ -100,7 +100,7 @@ export function overPackedBlocks(
     `    for (var k = 0u; k < ${EACH}u; k++) {`,
     "      let i = first + k;",
     "      if (i >= end) { break; }",
-    ...element.map((line) => `      ${line}`),
+    ...indent(element, 6),
     "    }",
     ...written.map(({ slot }) => `    atomicMax(&largest${slot}, most${slot});`),
     "  }",

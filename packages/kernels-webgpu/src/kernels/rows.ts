@@ -1,12 +1,17 @@
 /** Row programs: short rows have an invocation each, long ones a workgroup. All in float32, and nothing is kept: exponentials are cheap. */
 import {
+  block,
   type Dialect,
+  indent,
   type Launch,
   neededFor,
+  type ResultOfRow,
   type RowElement,
   type RowProgram,
-  type RowResult,
   RowWriter,
+  resultsOfColumns,
+  resultsOfRows,
+  rootsOf,
   type Spec,
 } from "@opt/core/backend";
 import { NON_FINITE, wgsl } from "../emit/wgsl";
@@ -34,7 +39,6 @@ const dialect: Dialect = {
   ) as unknown as Dialect["ops"],
 };
 
-const indent = (lines: readonly string[]) => lines.map((line) => `  ${line}`);
 const place = (kind: string, index: string) =>
   kind === "matrix" ? `first + ${index}` : kind === "number" ? "row" : index;
 
@@ -61,33 +65,23 @@ function writerOf({ program, each }: { program: RowProgram; each: (lines: readon
   });
 }
 
-function slicesOf(
-  { inputs, outputs, labels }: RowProgram,
-  isKept: (output: RowResult) => boolean,
-): Record<string, View> {
+function slicesOf({ inputs, labels }: RowProgram, results: readonly ResultOfRow[]): Record<string, View> {
   return Object.fromEntries([
     ...inputs.map((_, slot) => [`input${slot}`, "f32"]),
     ...(labels ? [["labels", "i32"]] : []),
-    ...outputs.flatMap((output, slot) => (isKept(output) ? [[`output${slot}`, "f32"]] : [])),
+    ...results.map(({ slot }) => [`output${slot}`, "f32"]),
   ]);
 }
 
 const scalarsOf = ({ scalars }: RowProgram) =>
   Object.fromEntries(scalars.map((_, slot) => [`scalar${slot}`, "f32" as const]));
-const isColumns = ({ kind }: RowResult) => kind === "columns";
-const ofRow = (output: RowResult) => !isColumns(output);
 
 function rowShader(program: RowProgram, lanes: number, subgroups: boolean): Shader {
-  const each = (lines: readonly string[]) => [
-    lanes === 1
-      ? "for (var i = 0u; i < params.length; i++) {"
-      : `for (var i = lane; i < params.length; i += ${lanes}u) {`,
-    ...indent(lines),
-    "}",
-  ];
+  const steps = lanes === 1 ? "var i = 0u; i < params.length; i++" : `var i = lane; i < params.length; i += ${lanes}u`;
+  const each = (lines: readonly string[]) => block(`for (${steps})`, lines);
   const writer = writerOf({ program, each });
-  const results = program.outputs.flatMap((output, slot) => (isColumns(output) ? [] : [{ ...output, slot }]));
-  const roots = results.flatMap(({ node, atLabel }) => (atLabel === undefined ? [node] : [node, atLabel]));
+  const results = resultsOfRows(program);
+  const roots = rootsOf(results);
   const numbers = writer.numbers(roots);
   const stored = results.flatMap(({ kind, node, atLabel, slot }) => {
     const { lines, value } = kind === "number" ? { lines: [], value: `n${node}` } : writer.element(node, "i");
@@ -108,7 +102,7 @@ function rowShader(program: RowProgram, lanes: number, subgroups: boolean): Shad
   const usesSubgroups = subgroups && lanes > 1 && uses("sum");
   return {
     name: program.name,
-    slices: slicesOf(program, ofRow),
+    slices: slicesOf(program, results),
     params: { rows: "u32", length: "u32", ...(program.labels && { ignore: "i32" }), ...scalarsOf(program) },
     subgroups: usesSubgroups,
     declarations: [
@@ -135,14 +129,14 @@ function rowShader(program: RowProgram, lanes: number, subgroups: boolean): Shad
 /** Sums over `ROWS` rows of a column: into partial sums, which `TOTAL` adds up. */
 function columnsShader(program: RowProgram): Shader {
   const writer = writerOf({ program, each: () => [] });
-  const columns = program.outputs.flatMap((output, slot) => (isColumns(output) ? [{ ...output, slot }] : []));
-  const terms = columns.flatMap(({ node, slot }) => {
-    const { lines, value } = writer.element(program.nodes[node]!.args[0]!, "i");
+  const columns = resultsOfColumns(program);
+  const terms = columns.flatMap(({ term, slot }) => {
+    const { lines, value } = writer.element(term, "i");
     return ["{", ...indent([...lines, `sum${slot} += ${value};`]), "}"];
   });
   return {
     name: `${program.name}, columns`,
-    slices: slicesOf(program, isColumns),
+    slices: slicesOf(program, columns),
     params: { rows: "u32", length: "u32", parts: "u32", ...scalarsOf(program) },
     declarations: NON_FINITE,
     body: () =>
@@ -153,10 +147,11 @@ function columnsShader(program: RowProgram): Shader {
         `let start = item / params.length * ${ROWS}u;`,
         "let count = f32(params.length);",
         ...columns.map(({ slot }) => `var sum${slot} = 0f;`),
-        `for (var row = start; row < min(start + ${ROWS}u, params.rows); row++) {`,
-        "  let first = row * params.length;",
-        ...indent([...writer.numbers(columns.map(({ node }) => node)), ...terms]),
-        "}",
+        ...block(`for (var row = start; row < min(start + ${ROWS}u, params.rows); row++)`, [
+          "let first = row * params.length;",
+          ...writer.numbers(rootsOf(columns)),
+          ...terms,
+        ]),
         ...columns.map(({ slot }) => `put_output${slot}(item, sum${slot});`),
       ].join("\n"),
   };
@@ -178,28 +173,27 @@ const TOTAL: Shader = {
 
 export const rows: KernelSource<"rows", RowShaders> = {
   prepare: ({ program }: Spec<"rows">, { subgroups }: Target) => ({
-    ...(program.outputs.some(ofRow) && {
+    ...(resultsOfRows(program).length > 0 && {
       short: rowShader(program, 1, false),
       long: rowShader(program, LANES, subgroups),
     }),
-    ...(program.outputs.some(isColumns) && { columns: columnsShader(program) }),
+    ...(resultsOfColumns(program).length > 0 && { columns: columnsShader(program) }),
   }),
 
   launch(launch: Launch<"rows">, { short, long, columns }: RowShaders, execution: Execution) {
     const { kernel, inputs, labels, outputs, scalars, rows, length, ignoreIndex } = launch;
     const { program } = kernel.spec;
-    const outputsOf = (isKept: (output: RowResult) => boolean) =>
-      outputs.filter((_, slot) => isKept(program.outputs[slot]!));
+    const outputsOf = (results: readonly ResultOfRow[]) => results.map(({ slot }) => outputs[slot]!);
     const read = [...inputs, ...(labels ? [labels] : [])];
     const params = { rows, length, ...Object.fromEntries(scalars.map((scalar, slot) => [`scalar${slot}`, scalar])) };
     if (rows > 0 && short && long) {
       const [shader, groups] = length <= SHORT ? [short, Math.ceil(rows / LANES)] : [long, rows];
       const own = labels ? { ...params, ignore: ignoreIndex } : params;
-      execution.dispatch(shader, [...read, ...outputsOf(ofRow)], own, groups);
+      execution.dispatch(shader, [...read, ...outputsOf(resultsOfRows(program))], own, groups);
     }
     if (length === 0 || !columns) return;
     const parts = Math.max(1, Math.ceil(rows / ROWS));
-    const totals = outputsOf(isColumns);
+    const totals = outputsOf(resultsOfColumns(program));
     const sums = parts === 1 ? totals : totals.map(() => execution.scratch(parts * length));
     const groups = Math.ceil((parts * length) / LANES);
     execution.dispatch(columns, [...inputs, ...sums], { ...params, parts }, groups);

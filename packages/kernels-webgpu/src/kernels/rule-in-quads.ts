@@ -1,5 +1,5 @@
 /** Updates of float32 tensors that begin at multiples of four words: an invocation loads and stores four neighbours at once. */
-import { type Program, type Slice, type StoredFormats, withMirror } from "@opt/core/backend";
+import { indent, type Program, type Slice, type StoredFormats, withMirror } from "@opt/core/backend";
 import { renamed } from "../emit/names";
 import { writeProgram } from "../emit/program";
 import type { HeapMemory } from "../memory/heaps";
@@ -63,14 +63,14 @@ export function quadRuleShader(
         findTensor(program.buffers.length, block),
         ...program.buffers.map((_, slot) => `let quad${slot} = at${slot} >> 2u;`),
         "{",
-        ...four.uniform.map((line) => `  ${line}`),
+        ...indent(four.uniform),
         `  for (var q = (start >> 2u) + lane; q < (end >> 2u); q += ${LANES}u) {`,
-        ...four.element.map((line) => `    ${line}`),
+        ...indent(four.element, 4),
         "  }",
         "}",
         "let i = (end & ~3u) + lane;",
         "if (i < end) {",
-        ...[...one.uniform, ...one.element].map((line) => `  ${line}`),
+        ...indent([...one.uniform, ...one.element]),
         "}",
       ].join("\n");
     },

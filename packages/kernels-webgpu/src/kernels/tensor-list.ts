@@ -2,7 +2,7 @@
  * One dispatch over a list of tensors. A table on the device tells each workgroup its tensor: first the tensor of every block,
  * then for every tensor `[first block, elements, extra, start in each buffer ..., further words ...]`, starts in elements.
  */
-import type { Slice } from "@opt/core/backend";
+import { block, type Slice } from "@opt/core/backend";
 import type { Execution } from "../kernel";
 import { type HeapMemory, isOversized } from "../memory/heaps";
 import { LANES, type Shader, unitOf } from "../shader/shader";
@@ -35,7 +35,7 @@ export function findTensor(slots: number, block: number): string {
 
 /** A loop of the workgroup's invocations over the elements of the block. */
 export function overBlock(lines: readonly string[]): string {
-  return [`for (var i = start + lane; i < end; i += ${LANES}u) {`, ...lines.map((line) => `  ${line}`), "}"].join("\n");
+  return block(`for (var i = start + lane; i < end; i += ${LANES}u)`, lines).join("\n");
 }
 
 /** Tensors of which slot k lies in the same buffer for each k. */

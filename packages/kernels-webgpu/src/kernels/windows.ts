@@ -1,5 +1,5 @@
 /** Sliding windows over images. Every output element gathers what it needs: nothing is added by two invocations. */
-import type { Launch, Window2d } from "@opt/core/backend";
+import { indent, type Launch, type Window2d, windowElements } from "@opt/core/backend";
 import type { Execution, KernelSource } from "../kernel";
 import { IS_NAN } from "../shader/group";
 import { LANES, type Parameter, type Shader, type View } from "../shader/shader";
@@ -88,7 +88,7 @@ function overWindows(lines: readonly string[]): string[] {
     "    let reach_x = x + params.padding_x - tap_x * params.dilation_x;",
     "    let out_x = reach_x / params.stride_x;",
     "    if (reach_x < 0 || out_x * params.stride_x != reach_x || out_x >= params.out_width) { continue; }",
-    ...lines.map((line) => `    ${line}`),
+    ...indent(lines, 4),
     "  }",
     "}",
     "put_output(u32(i), sum);",
@@ -139,18 +139,12 @@ const MAX_POOL_GRAD = elementShader(
   ]),
 );
 
-function sizesOf({ batch, channels, height, width, outHeight, outWidth, kernel }: Window2d) {
-  const planes = batch * channels;
-  const pooled = planes * outHeight * outWidth;
-  return { image: planes * height * width, pooled, columns: pooled * kernel[0] * kernel[1] };
-}
-
 const groupsOf = (size: number) => Math.ceil(size / LANES);
 
 export const unfold: KernelSource<"unfold", Shader> = {
   prepare: () => UNFOLD,
   launch({ input, output, window }: Launch<"unfold">, shader: Shader, execution: Execution) {
-    const { columns } = sizesOf(window);
+    const { columns } = windowElements(window);
     execution.dispatch(shader, [input, output], paramsOf(window, columns), groupsOf(columns));
   },
 };
@@ -158,7 +152,7 @@ export const unfold: KernelSource<"unfold", Shader> = {
 export const fold: KernelSource<"fold", Shader> = {
   prepare: () => FOLD,
   launch({ input, output, window }: Launch<"fold">, shader: Shader, execution: Execution) {
-    const { image } = sizesOf(window);
+    const { image } = windowElements(window);
     execution.dispatch(shader, [input, output], paramsOf(window, image), groupsOf(image));
   },
 };
@@ -166,7 +160,7 @@ export const fold: KernelSource<"fold", Shader> = {
 export const maxPool2d: KernelSource<"maxPool2d", Shader> = {
   prepare: () => MAX_POOL,
   launch({ input, output, indices, window }: Launch<"maxPool2d">, shader: Shader, execution: Execution) {
-    const { pooled } = sizesOf(window);
+    const { pooled } = windowElements(window);
     execution.dispatch(shader, [input, output, indices], paramsOf(window, pooled), groupsOf(pooled));
   },
 };
@@ -174,7 +168,7 @@ export const maxPool2d: KernelSource<"maxPool2d", Shader> = {
 export const maxPool2dGrad: KernelSource<"maxPool2dGrad", Shader> = {
   prepare: () => MAX_POOL_GRAD,
   launch({ gradient, indices, output, window }: Launch<"maxPool2dGrad">, shader: Shader, execution: Execution) {
-    const { image } = sizesOf(window);
+    const { image } = windowElements(window);
     execution.dispatch(shader, [gradient, indices, output], paramsOf(window, image), groupsOf(image));
   },
 };

@@ -1,7 +1,8 @@
 /** A sum of another matrix and a row program's first result becomes part of the program, as gradients that flow around a layer. */
 import type { RowProgram } from "../../rule/rows/row-program";
+import { isDense } from "../../values/strides";
 import type { Pass } from "./carried-passes";
-import { isDense, isSameSlice } from "./layout";
+import { isSameSlice } from "./layout";
 
 /** @param sum the program with one more input, which is added to its first output */
 export function addToRows(program: RowProgram, sum: RowProgram): Pass {

@@ -3,7 +3,8 @@ import { slicesIn, withSlices } from "../../backend/launches";
 import type { Slice } from "../../backend/memory";
 import type { Launch } from "../../backend/spec";
 import { byteSize } from "../../values/dtype";
-import { isDense, sizeOf } from "./layout";
+import { sizeOf } from "../../values/shape";
+import { isDense } from "../../values/strides";
 import type { Uses } from "./uses";
 
 export function removeCopies(uses: Uses): void {

@@ -3,8 +3,10 @@ import type { Slice } from "../../backend/memory";
 import type { Kernel, Launch, Spec } from "../../backend/spec";
 import { Expression, isTranscendental } from "../../rule/expression";
 import { trace } from "../../rule/program";
+import { sizeOf } from "../../values/shape";
+import { isDense } from "../../values/strides";
 import { expressionOf } from "./expression-of";
-import { isDense, isSameSlice, refined, refinedStrides, sizeOf } from "./layout";
+import { isSameSlice, refined, refinedStrides } from "./layout";
 import type { Uses } from "./uses";
 
 export type ProductKernels = (spec: Spec<"matmul">) => Kernel<"matmul">;

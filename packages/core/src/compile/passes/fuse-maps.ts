@@ -4,9 +4,10 @@ import type { Kernel, Launch } from "../../backend/spec";
 import { Expression } from "../../rule/expression";
 import { type Program, trace } from "../../rule/program";
 import type { MapDType } from "../../values/dtype";
-import { mergeDimensions } from "../../values/shape";
+import { denseStrides, sizeOf } from "../../values/shape";
+import { isDense, mergeDimensions } from "../../values/strides";
 import { expressionOf } from "./expression-of";
-import { isDense, isSameSlice, refined, refinedStrides, sizeOf, type Walk } from "./layout";
+import { isSameSlice, refined, refinedStrides, type Walk } from "./layout";
 import type { Uses } from "./uses";
 
 /** Beyond these a loop no longer fits into registers and caches. */
@@ -124,8 +125,4 @@ function jointWalk(
     producer: producer.strides.map((strides) => refinedStrides(producer.shape, strides, shape)),
     consumer: consumer.strides.map((strides) => refinedStrides(consumer.shape, strides, shape)),
   };
-}
-
-function denseStrides(shape: readonly number[]): number[] {
-  return shape.map((_, axis) => sizeOf(shape.slice(axis + 1)));
 }

@@ -6,8 +6,10 @@ import { Expression } from "../../rule/expression";
 import { trace } from "../../rule/program";
 import { add } from "../../rule/symbols";
 import { byteSize } from "../../values/dtype";
+import { sizeOf } from "../../values/shape";
+import { isDense } from "../../values/strides";
 import type { MapKernels } from "./fuse-maps";
-import { isDense, isSameSlice, sizeOf } from "./layout";
+import { isSameSlice } from "./layout";
 import type { Uses } from "./uses";
 
 /** Memory that holds `value`, but for a part of its elements. */

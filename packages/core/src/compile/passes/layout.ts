@@ -11,20 +11,6 @@ export interface Walk {
   readonly strides: readonly (readonly number[])[];
 }
 
-/** True for the strides of a row-major array. */
-export function isDense(shape: readonly number[], strides: readonly number[]): boolean {
-  let expected = 1;
-  for (let axis = shape.length - 1; axis >= 0; axis--) {
-    if (shape[axis] !== 1 && strides[axis] !== expected) return false;
-    expected *= shape[axis]!;
-  }
-  return true;
-}
-
-export function sizeOf(shape: readonly number[]): number {
-  return shape.reduce((a, b) => a * b, 1);
-}
-
 /** The same walk in extents that both shapes can be cut into; undefined if no such extents exist. */
 export function refined(a: readonly number[], b: readonly number[]): readonly number[] | undefined {
   const cuts = [...new Set([...innerSizes(a), ...innerSizes(b)])].sort((x, y) => x - y);

@@ -7,11 +7,13 @@ import type { Launch } from "../../backend/spec";
 import { Expression } from "../../rule/expression";
 import { trace } from "../../rule/program";
 import { byteSize } from "../../values/dtype";
+import { sizeOf } from "../../values/shape";
+import { isDense } from "../../values/strides";
 import type { Step } from "../steps";
 import { expressionOf } from "./expression-of";
 import type { MapKernels } from "./fuse-maps";
 import { joinParts, type Padded } from "./join-parts";
-import { isDense, isSameSlice, sizeOf } from "./layout";
+import { isSameSlice } from "./layout";
 import type { Uses } from "./uses";
 
 export function splitPadded(uses: Uses, kernels: MapKernels): Step[] {

@@ -2,7 +2,9 @@
 import type { Slice } from "../../backend/memory";
 import { type HeadStrides, headShapes, type Launch } from "../../backend/spec";
 import { byteSize } from "../../values/dtype";
-import { isDense, refined, refinedStrides, sizeOf } from "./layout";
+import { sizeOf } from "../../values/shape";
+import { isDense } from "../../values/strides";
+import { refined, refinedStrides } from "./layout";
 import type { Uses } from "./uses";
 
 type Attention = Launch<"attention" | "attentionGrad">;
