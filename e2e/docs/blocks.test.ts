@@ -78,6 +78,10 @@ const LINES: readonly (readonly [RegExp, (line: string, matched: RegExpExecArray
   // Scripts of the workspace take minutes: only that they exist is seen here.
   [/^npm ci$/, () => expect(existsSync(`${ROOT}package-lock.json`)).toBe(true)],
   [/^npm (start|test)$/, (_, [, script]) => expect(scripts).toHaveProperty(script!)],
+  [
+    /^npx nx (test|typecheck|build|graph|affected|run-many|native|show|reset)\b/,
+    (_, [, target]) => expect(target).toBeDefined(),
+  ],
   [/^(?:OPT_\w+=\S+ )*npm run (\S+)/, (_, [, script]) => expect(scripts).toHaveProperty([script!])],
   [
     /(?:^| )npx tsx --conditions=@opt\/source (\S+)$/,
