@@ -29,5 +29,5 @@ describe.each(platforms)("platform %s", (platform) => {
 
 it("asks for no other package, and runs nothing when it is installed", () => {
   expect(Object.keys(optionalDependencies)).toHaveLength(platforms.length);
-  expect(Object.keys(scripts).filter((name) => name.includes("install") || name === "prepare")).toEqual([]);
+  expect(Object.keys(scripts ?? {}).filter((name) => name.includes("install") || name === "prepare")).toEqual([]);
 });
