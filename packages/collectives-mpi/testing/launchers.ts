@@ -1,5 +1,8 @@
 /** The launchers of this machine, and why one that is missing is skipped. */
 import { spawnSync } from "node:child_process";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { triesAll } from "@opt/testkit";
 import type { Launcher } from "../../parallel/testing/job";
 
@@ -24,10 +27,13 @@ function named(name: string, command: string | undefined, options: readonly stri
   return { name, missing, launcher };
 }
 
+/** Two launchers that make the same folder of sessions at once break each other: each test file has its own. */
+const sessions = mkdtempSync(join(tmpdir(), "ompi-"));
+
 export const openMpi = named(
   "Open MPI",
   commandOf(["mpirun.openmpi", "mpirun"], /Open MPI/),
-  ["--allow-run-as-root", "--oversubscribe"],
+  ["--allow-run-as-root", "--oversubscribe", "--mca", "orte_tmpdir_base", sessions],
   "openmpi-bin",
 );
 export const mpich = named("MPICH", commandOf(["mpirun.mpich", "mpiexec.hydra", "mpirun"], /HYDRA/), [], "mpich");

@@ -38,24 +38,32 @@ function buildTarget({ name, shipped }, projects) {
 /** The native builds that a project's tests open. @param {string} name @param {readonly string[]} needed */
 const nativeOf = (name, needed) => [name, ...needed].flatMap((each) => NATIVE[each] ?? []);
 
-/** @param {Project} project @param {Projects} projects */
+/** What native kernels are generated from. @param {Projects} projects */
+const rulesOf = (projects) => ["@opt/testkit", ...neededBy(projects, "@opt/optim", "shipped")];
+
+/**
+ * Inputs are sources, not what is built of them, so that a test has one hash whether or not builds run with it.
+ * @param {Project} project
+ * @param {Projects} projects
+ */
 function testTarget({ name, reads }, projects) {
-  const needed = neededBy(projects, name, "all");
-  const native = nativeOf(name, needed);
-  const builds = reads.includes("dist")
-    ? [...projects.values()].filter((each) => each.isPublic).map((each) => each.name)
-    : [];
+  const own = neededBy(projects, name, "all");
+  const native = nativeOf(name, own);
+  const readsBuilt = reads.includes("dist");
+  const packages = [...projects.values()].filter(({ isPublic }) => isPublic).map((each) => each.name);
+  const needed = new Set([...own, ...(readsBuilt ? packages : []), ...(native.length > 0 ? rulesOf(projects) : [])]);
+  needed.delete(name);
   return {
     executor: `${EXECUTORS}:test`,
     dependsOn: [
       ...native.map((each) => ({ target: "native", projects: each })),
-      ...builds.map((each) => ({ target: "build", projects: each })),
+      ...(readsBuilt ? packages : []).map((each) => ({ target: "build", projects: each })),
     ],
     inputs: [
       "default",
-      ...withOthers("sources", needed),
+      ...withOthers("sources", [...needed].sort()),
+      ...withOthers("default", native),
       ...reads.filter((each) => each !== "dist").map((each) => `{workspaceRoot}/${each}`),
-      ...(native.length + builds.length > 0 ? [{ dependentTasksOutputFiles: "**/*", transitive: false }] : []),
       "tools of tests",
     ],
     outputs: ["{workspaceRoot}/runs/test/{projectName}.json"],
@@ -121,7 +129,7 @@ function nativeTargets(root, { name, folder }, projects) {
   const device = basename(folder);
   const consumer = Object.keys(NATIVE).find((each) => NATIVE[each] === name) ?? "";
   const generates = hasFile(join(root, projects.get(consumer)?.folder ?? "", "src/generate"), /\.ts$/);
-  const rules = [consumer, "@opt/testkit", ...neededBy(projects, "@opt/optim", "shipped")];
+  const rules = [consumer, ...rulesOf(projects)];
   const command = `node tools/native/build-${device}.mjs`;
   const tools = [
     ...["native", `build-${device}`].map((each) => `{workspaceRoot}/tools/native/${each}.mjs`),
@@ -167,6 +175,7 @@ const OTHERS = {
         inputs: [
           "default",
           "^default",
+          "{workspaceRoot}/e2e/**/*",
           "{workspaceRoot}/native/*/npm/**/*",
           "{workspaceRoot}/docs/guides/*",
           ...["LICENSE", ".biome.jsonc", "package.json"].map((file) => `{workspaceRoot}/${file}`),
