@@ -60,9 +60,13 @@ export class FineTuning {
   ) {
     const held = Math.floor(tokens.length * SHARE);
     const isLong = held >= length + batch && tokens.length - held > length;
-    const problem = () =>
-      `a batch of ${batch} and evaluation need more text, got ${tokens.length} tokens of samples of ${length}.`;
-    check(isLong, "BAD_ARGUMENT", "FineTuning", problem, "Give more text, or a smaller length or batch.");
+    check(
+      isLong,
+      "BAD_ARGUMENT",
+      "FineTuning",
+      () => `a batch of ${batch} and evaluation need more text, got ${tokens.length} tokens of samples of ${length}.`,
+      "Give more text, or a smaller length or batch.",
+    );
     const generator = new Generator(seed);
     addLora(model, { rank, alpha, generator });
     this.optimizer = new AdamW(model.namedParameters(), { lr, weightDecay: 0 });

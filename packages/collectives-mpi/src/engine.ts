@@ -24,8 +24,13 @@ const AT_EXIT = 0xffffffff;
 const OTHER_LIBRARY = "Name the launcher's own library in OPT_MPI_LIBRARY; with srun, try --mpi=pmix or --mpi=pmi2.";
 
 export async function open(launcher: Launcher, timeout = BEGIN_WITHIN): Promise<Engine> {
-  const inWorker = () => "a rank is a process, got a worker thread.";
-  check(isMainThread, "UNSUPPORTED", "mpi", inWorker, "Connect in the main thread.");
+  check(
+    isMainThread,
+    "UNSUPPORTED",
+    "mpi",
+    () => "a rank is a process, got a worker thread.",
+    "Connect in the main thread.",
+  );
   const addon = loadAddon();
   const library = openLibrary(addon, launcher);
   const { rank: known, size: expected } = launcher;
@@ -37,12 +42,22 @@ export async function open(launcher: Launcher, timeout = BEGIN_WITHIN): Promise<
   process.env[TAKEN] = String(process.pid);
   let isClosing = false;
   endWith(`rank ${rank} of ${size}`, addon, goodbye, () => isClosing);
-  const alone = () => `the launcher started ${expected} ranks, and ${library} (${version}) knows of ${size}.`;
-  check(expected === undefined || expected === size, "DEVICE_UNAVAILABLE", "mpi", alone, OTHER_LIBRARY);
+  check(
+    expected === undefined || expected === size,
+    "DEVICE_UNAVAILABLE",
+    "mpi",
+    () => `the launcher started ${expected} ranks, and ${library} (${version}) knows of ${size}.`,
+    OTHER_LIBRARY,
+  );
 
   const move = (kind: "send" | "receive", peer: number, tag: number, bytes: Uint8Array): Moving => {
-    const closed = () => "the engine was closed.";
-    check(!isClosing, "DISPOSED", kind, closed, "Close the communicator at the end of the program.");
+    check(
+      !isClosing,
+      "DISPOSED",
+      kind,
+      () => "the engine was closed.",
+      "Close the communicator at the end of the program.",
+    );
     const post = (id: number) => addon.post(id, kind === "send" ? SEND : RECEIVE, peer, tag, bytes);
     return { where: kind, peer, length: bytes.byteLength, post };
   };

@@ -14,8 +14,13 @@ const COMMAND = "mpirun -n 4 node train.js";
  * @throws OptError DEVICE_UNAVAILABLE saying what to install or to type; UNSUPPORTED in worker threads
  */
 export async function openMpi(timeout?: number): Promise<Engine> {
-  const absent = () => "no launcher of MPI started this process.";
-  check(launcher, "DEVICE_UNAVAILABLE", "mpi", absent, `Run it with: ${COMMAND}.`);
+  check(
+    launcher,
+    "DEVICE_UNAVAILABLE",
+    "mpi",
+    () => "no launcher of MPI started this process.",
+    `Run it with: ${COMMAND}.`,
+  );
   // Its code is loaded where a launcher started this process, and nowhere else.
   return (await import("./engine")).open(launcher, timeout);
 }

@@ -238,8 +238,13 @@ export function random(
   checkGenerator(where, generator);
   checkShape(where, shape);
   checkDType(where, dtype);
-  const advice = `Use dtype: "f32" and cast.`;
-  check(isFloat(dtype), "BAD_DTYPE", where, () => `random numbers are floats, got ${dtype}.`, advice);
+  check(
+    isFloat(dtype),
+    "BAD_DTYPE",
+    where,
+    () => `random numbers are floats, got ${dtype}.`,
+    `Use dtype: "f32" and cast.`,
+  );
   const target = deviceOf(where, device);
   const make = drawing(generator, () => {
     const values = room(where, sizeOf(shape), Float32Array);

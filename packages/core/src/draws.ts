@@ -64,8 +64,13 @@ export function randint(...given: (number | Shape | RandomOptions | undefined)[]
   const { dtype = "i32" } = options;
   checkDType("randint", dtype);
   const isRange = Number.isSafeInteger(low) && Number.isSafeInteger(high) && low < high && high - low <= 2 ** 32;
-  const got = () => `needs integers low < high, at most 2^32 apart, got ${show(low)} and ${show(high)}.`;
-  check(isRange, "BAD_ARGUMENT", "randint", got, "For example randint(10, [3]).");
+  check(
+    isRange,
+    "BAD_ARGUMENT",
+    "randint",
+    () => `needs integers low < high, at most 2^32 apart, got ${show(low)} and ${show(high)}.`,
+    "For example randint(10, [3]).",
+  );
   checkIntegers("randint", [low, high - 1], dtype);
   const span = high - low;
   const next = (generator: Generator) => low + Math.floor((generator.nextUint32() / 2 ** 32) * span);
@@ -78,8 +83,13 @@ function checkIntegers(where: string, ends: readonly number[], dtype: DType): vo
   const bits = significantBits(dtype);
   if (bits === undefined) return;
   const isExact = ends.every((end) => Math.abs(end) <= 2 ** bits);
-  const got = () => `${dtype} holds all integers up to ${2 ** bits}, got ${ends.join(" and ")}.`;
-  check(isExact, "BAD_ARGUMENT", where, got, "Draw i32, and cast with to().");
+  check(
+    isExact,
+    "BAD_ARGUMENT",
+    where,
+    () => `${dtype} holds all integers up to ${2 ** bits}, got ${ends.join(" and ")}.`,
+    "Draw i32, and cast with to().",
+  );
 }
 
 /**
@@ -117,8 +127,13 @@ export function bernoulli(probabilities: Tensor, options: DrawOptions = {}): Ten
   checkWeights(where, probabilities, options, { generator: "object" });
   lookAtInput(probabilities, (values) => {
     for (let i = 0; i < values.length; i++) {
-      const got = () => `probabilities must be from 0 to 1, got ${values[i]} at ${i}.`;
-      check(values[i]! >= 0 && values[i]! <= 1, "BAD_ARGUMENT", where, got, "Apply sigmoid to logits.");
+      check(
+        values[i]! >= 0 && values[i]! <= 1,
+        "BAD_ARGUMENT",
+        where,
+        () => `probabilities must be from 0 to 1, got ${values[i]} at ${i}.`,
+        "Apply sigmoid to logits.",
+      );
     }
   });
   const { shape, device, dtype } = probabilities;
@@ -218,12 +233,11 @@ function checkRows(where: string, values: ArrayLike<number>, extent: number): vo
   for (let begin = 0; begin < values.length; begin += extent) {
     let total = 0;
     for (let i = begin; i < begin + extent; i++) {
-      const got = () => `weights must be finite and >= 0, got ${values[i]} at ${i}.`;
       check(
         values[i]! >= 0 && values[i]! < Number.POSITIVE_INFINITY,
         "BAD_ARGUMENT",
         where,
-        got,
+        () => `weights must be finite and >= 0, got ${values[i]} at ${i}.`,
         "Apply exp to logits.",
       );
       total += values[i]!;

@@ -72,8 +72,13 @@ export function grad(output: Tensor, inputs: readonly Tensor[], options: GradOpt
   checkValue(Array.isArray(inputs), where, "inputs", "a list of tensors", inputs, "Wrap it: [w].");
   const keys = inputs.map((input, i) => {
     checkAnyTensor(where, input, `input ${i}`);
-    const problem = () => `input ${i} does not require a gradient.`;
-    check(input.requiresGrad, "NO_GRADIENT", where, problem, "Use parameter(), or do not compute inside noGrad.");
+    check(
+      input.requiresGrad,
+      "NO_GRADIENT",
+      where,
+      () => `input ${i} does not require a gradient.`,
+      "Use parameter(), or do not compute inside noGrad.",
+    );
     return input.node ?? input;
   });
   checkBackward(where, output, options.gradient);
@@ -82,9 +87,13 @@ export function grad(output: Tensor, inputs: readonly Tensor[], options: GradOpt
     start(output, options.gradient, options, wanted);
     return keys.map((key, i) => {
       const found = wanted.get(key)!;
-      const problem = () => `the output must be computed from input ${i}, got one that it is not.`;
-      const advice = "Leave it out, or take null for it: { allowUnused: true }.";
-      check(found !== null || options.allowUnused === true, "NO_GRADIENT", where, problem, advice);
+      check(
+        found !== null || options.allowUnused === true,
+        "NO_GRADIENT",
+        where,
+        () => `the output must be computed from input ${i}, got one that it is not.`,
+        "Leave it out, or take null for it: { allowUnused: true }.",
+      );
       if (found === null) return null;
       return options.createGraph ? view(found) : owned(found);
     });

@@ -63,8 +63,13 @@ function made(where: string, values: Float64Array, shape: readonly number[], giv
 export function linspace(start: number, end: number, steps: number, options: CreateOptions = {}): Tensor {
   checkOptions("linspace", options, CREATE_OPTIONS);
   const areFinite = Number.isFinite(start) && Number.isFinite(end);
-  const got = () => `start and end must be finite numbers, got ${show(start)} and ${show(end)}.`;
-  check(areFinite, "BAD_ARGUMENT", "linspace", got, "For example linspace(0, 1, 5).");
+  check(
+    areFinite,
+    "BAD_ARGUMENT",
+    "linspace",
+    () => `start and end must be finite numbers, got ${show(start)} and ${show(end)}.`,
+    "For example linspace(0, 1, 5).",
+  );
   checkCount("linspace", "steps", steps);
   const step = steps > 1 ? (end - start) / (steps - 1) : 0;
   // From the nearer end, so that both are exact.

@@ -99,9 +99,14 @@ class FirstRun implements Recomputed {
   restore(): void {
     if (this.nodes.length === 0) return;
     for (const [tensor, version] of this.#versions) {
-      const name = () =>
-        `"${tensor.name ?? "a tensor"}" must be as it was in the forward computation, got one that was overwritten since.`;
-      check(tensor.storage.version === version, "CHANGED", WHERE, name, CURE);
+      check(
+        tensor.storage.version === version,
+        "CHANGED",
+        WHERE,
+        () =>
+          `"${tensor.name ?? "a tensor"}" must be as it was in the forward computation, got one that was overwritten since.`,
+        CURE,
+      );
     }
     const second = new SecondRun(this.nodes, this.draws);
     recordedBy(second, () =>

@@ -27,8 +27,13 @@ export class Alphabet {
     checkText(text);
     return Int32Array.from(text, (character) => {
       const number = this.numbers.get(character);
-      const problem = () => `${JSON.stringify(character)} is not among the ${this.length} characters.`;
-      check(number !== undefined, "BAD_ARGUMENT", "Alphabet", problem, "Build the alphabet from all of the text.");
+      check(
+        number !== undefined,
+        "BAD_ARGUMENT",
+        "Alphabet",
+        () => `${JSON.stringify(character)} is not among the ${this.length} characters.`,
+        "Build the alphabet from all of the text.",
+      );
       return number;
     });
   }
@@ -39,8 +44,13 @@ export class Alphabet {
     check(isList, "BAD_ARGUMENT", "Alphabet", () => `needs tokens, got ${show(tokens)}.`, "For example [0, 1].");
     return Array.from(tokens, (token) => {
       const character = typeof token === "number" ? this.characters[token] : undefined;
-      const problem = () => `a token must be from 0 to ${this.length - 1}, got ${show(token)}.`;
-      check(character !== undefined, "BAD_ARGUMENT", "Alphabet", problem, "Decode what encode or the model gave.");
+      check(
+        character !== undefined,
+        "BAD_ARGUMENT",
+        "Alphabet",
+        () => `a token must be from 0 to ${this.length - 1}, got ${show(token)}.`,
+        "Decode what encode or the model gave.",
+      );
       return character;
     }).join("");
   }

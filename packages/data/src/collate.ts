@@ -46,9 +46,14 @@ const WHERE = "collate";
 
 function fieldOf(values: readonly unknown[], path: string): unknown {
   const [first] = values;
-  const problem = () => `there must be samples${path && `, at ${path}`}, got ${show(values)}.`;
   const areThere = values.length > 0 && values.every((value) => value !== undefined && value !== null);
-  check(areThere, "BAD_ARGUMENT", WHERE, problem, "The dataset may have fewer than its length.");
+  check(
+    areThere,
+    "BAD_ARGUMENT",
+    WHERE,
+    () => `there must be samples${path && `, at ${path}`}, got ${show(values)}.`,
+    "The dataset may have fewer than its length.",
+  );
   if (first instanceof Tensor) return stacked(values as readonly Tensor[], path);
   if (ArrayBuffer.isView(first) && !(first instanceof DataView)) return joined(values as readonly TypedArray[], path);
   if (isNumeric(first)) {
@@ -118,6 +123,11 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 function checkKind(isAlike: boolean, first: unknown, other: unknown, path: string): void {
-  const problem = () => `samples must be alike${path && `, at ${path}`}, got ${show(first)} and ${show(other)}.`;
-  check(isAlike, "BAD_SHAPE", WHERE, problem, "Pad or cut them, or pass a collate of your own.");
+  check(
+    isAlike,
+    "BAD_SHAPE",
+    WHERE,
+    () => `samples must be alike${path && `, at ${path}`}, got ${show(first)} and ${show(other)}.`,
+    "Pad or cut them, or pass a collate of your own.",
+  );
 }

@@ -101,8 +101,13 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
       ["batchSize", batchSize, 1, 32],
       ["prefetch", prefetch, 0, 2],
     ] as const) {
-      const problem = () => `${name} must be an integer >= ${least}, got ${show(value)}.`;
-      check(isCount(value) && value >= least, "BAD_ARGUMENT", WHERE, problem, `For example ${example}.`);
+      check(
+        isCount(value) && value >= least,
+        "BAD_ARGUMENT",
+        WHERE,
+        () => `${name} must be an integer >= ${least}, got ${show(value)}.`,
+        `For example ${example}.`,
+      );
     }
     if (generator !== undefined) checkGenerator(WHERE, generator);
     if (sampler !== undefined) checkSampler(sampler, shuffle);
@@ -135,8 +140,13 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
    */
   shard({ rank, size }: { rank: number; size: number }, { even = true }: { even?: boolean } = {}): this {
     const isRank = isCount(rank) && isCount(size) && rank < size;
-    const problem = () => `needs a rank below the number of ranks, got ${show({ rank, size })}.`;
-    check(isRank, "BAD_ARGUMENT", `${WHERE}.shard`, problem, "Pass a communicator.");
+    check(
+      isRank,
+      "BAD_ARGUMENT",
+      `${WHERE}.shard`,
+      () => `needs a rank below the number of ranks, got ${show({ rank, size })}.`,
+      "Pass a communicator.",
+    );
     const begin = (samples: number, of: number) => Math.floor((samples * of) / size);
     const count = (samples: number) =>
       even ? (this.dropLast ? Math.floor : Math.ceil)(samples / size) : begin(samples, rank + 1) - begin(samples, rank);
@@ -212,17 +222,31 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
     const { seed, served, samples, batchSize, generator } = (state ?? {}) as Partial<DataLoaderState>;
     const isWord = seed === null || (isCount(seed) && seed < 2 ** 32);
     const isServed = isCount(served) && served <= this.length && (seed !== null || served === 0);
-    const problem = () => `state must be { seed, served } of an epoch of ${this.length} batches, got ${show(state)}.`;
-    check(isWord && isServed, "BAD_STATE", WHERE, problem, "Pass what stateDict() returned, for the same data.");
+    check(
+      isWord && isServed,
+      "BAD_STATE",
+      WHERE,
+      () => `state must be { seed, served } of an epoch of ${this.length} batches, got ${show(state)}.`,
+      "Pass what stateDict() returned, for the same data.",
+    );
     const isSame = seed === null || (samples === this.samples && batchSize === this.batchSize);
-    const other = () =>
-      `the epoch to go on with had ${show(samples)} samples in batches of ${show(batchSize)}, this loader has ${this.samples} in batches of ${this.batchSize}.`;
-    check(isSame, "BAD_STATE", WHERE, other, "Load it with the same data and batchSize, or begin a new epoch.");
+    check(
+      isSame,
+      "BAD_STATE",
+      WHERE,
+      () =>
+        `the epoch to go on with had ${show(samples)} samples in batches of ${show(batchSize)}, this loader has ${this.samples} in batches of ${this.batchSize}.`,
+      "Load it with the same data and batchSize, or begin a new epoch.",
+    );
     const own = this.options.generator;
     const fits = (generator === undefined) === (own === undefined);
-    const missing = () =>
-      `the state was taken ${own ? "without" : "with"} a generator, and this loader has ${own ? "one" : "none"}.`;
-    check(fits, "BAD_STATE", WHERE, missing, "Pass the same options.");
+    check(
+      fits,
+      "BAD_STATE",
+      WHERE,
+      () => `the state was taken ${own ? "without" : "with"} a generator, and this loader has ${own ? "one" : "none"}.`,
+      "Pass the same options.",
+    );
     if (own) own.loadStateDict(generator!);
     this.epoch = null;
     this.resumed = seed === null ? null : { seed: seed!, served: served! };
@@ -287,8 +311,13 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
 function checkSampler(sampler: unknown, shuffle: boolean): void {
   const { length, [Symbol.iterator]: iterator } = (sampler ?? {}) as { length?: unknown; [Symbol.iterator]?: unknown };
   const isSampler = typeof iterator === "function" && isCount(length);
-  const problem = () => `sampler must be iterable and have a length, got ${show(sampler)}.`;
-  check(isSampler, "BAD_ARGUMENT", WHERE, problem, "For example an array of positions.");
+  check(
+    isSampler,
+    "BAD_ARGUMENT",
+    WHERE,
+    () => `sampler must be iterable and have a length, got ${show(sampler)}.`,
+    "For example an array of positions.",
+  );
   check(
     !shuffle,
     "BAD_ARGUMENT",
@@ -305,9 +334,14 @@ function positionsOf(sampler: Iterable<number> & { readonly length: number }, co
     checkIndex(WHERE, position, count);
     if (positions.push(position) > length) break; // it may never end
   }
-  const problem = () =>
-    `a sampler of length ${length} must give as many positions, got ${positions.length > length ? "more" : positions.length}.`;
-  check(positions.length === length, "BAD_ARGUMENT", WHERE, problem, "Its length is that of one epoch.");
+  check(
+    positions.length === length,
+    "BAD_ARGUMENT",
+    WHERE,
+    () =>
+      `a sampler of length ${length} must give as many positions, got ${positions.length > length ? "more" : positions.length}.`,
+    "Its length is that of one epoch.",
+  );
   return Int32Array.from(positions);
 }
 

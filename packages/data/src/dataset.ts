@@ -29,8 +29,13 @@ export function checkDataset(where: string, dataset: unknown): asserts dataset i
   const { length, get, batch } = (dataset ?? {}) as Partial<BatchedDataset<unknown, unknown>>;
   const isBatched = batch === undefined || typeof batch === "function";
   const isDataset = Array.isArray(dataset) || (typeof get === "function" && isBatched);
-  const problem = () => `the dataset must have a length and get(index), got ${show(dataset)}.`;
-  check(isDataset, "BAD_ARGUMENT", where, problem, "For example new TensorDataset(x, y), or an array of samples.");
+  check(
+    isDataset,
+    "BAD_ARGUMENT",
+    where,
+    () => `the dataset must have a length and get(index), got ${show(dataset)}.`,
+    "For example new TensorDataset(x, y), or an array of samples.",
+  );
   check(
     isCount(length) && length < 2 ** 31,
     "BAD_ARGUMENT",
@@ -43,6 +48,11 @@ export function checkDataset(where: string, dataset: unknown): asserts dataset i
 /** @throws OptError BAD_ARGUMENT */
 export function checkIndex(where: string, index: number, length: number): void {
   const isIndex = Number.isInteger(index) && index >= 0 && index < length;
-  const problem = () => `an index must be from 0 to ${length - 1}, got ${show(index)}.`;
-  check(isIndex, "BAD_ARGUMENT", where, problem, "Count samples from 0.");
+  check(
+    isIndex,
+    "BAD_ARGUMENT",
+    where,
+    () => `an index must be from 0 to ${length - 1}, got ${show(index)}.`,
+    "Count samples from 0.",
+  );
 }

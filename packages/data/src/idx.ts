@@ -22,8 +22,13 @@ export function parseIdx(file: Uint8Array): HostArray & { readonly data: Uint8Ar
   const first = [...file.subarray(0, 4)];
   const [zero, alsoZero, type, axes = 0] = first;
   const isIdx = zero === 0 && alsoZero === 0 && type === 8 && file.length >= 4 + 4 * axes;
-  const problem = () => `the file must be an idx file of bytes, got one that begins with ${first.join(" ")}.`;
-  check(isIdx, "CORRUPT", where, problem, "Unpack it first, if its name ends with .gz.");
+  check(
+    isIdx,
+    "CORRUPT",
+    where,
+    () => `the file must be an idx file of bytes, got one that begins with ${first.join(" ")}.`,
+    "Unpack it first, if its name ends with .gz.",
+  );
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
   const shape = Array.from({ length: axes }, (_, axis) => view.getUint32(4 + 4 * axis));
   const size = shape.reduce((product, extent) => product * extent, 1);

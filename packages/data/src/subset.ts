@@ -57,8 +57,13 @@ export function randomSplit<Sample, Batch = Collated<Sample>>(
   const counts = countsOf(lengths, dataset.length);
   const total = counts.reduce((sum, count) => sum + count, 0);
   const isWhole = total === dataset.length && counts.every((count) => Number.isInteger(count) && count >= 0);
-  const problem = () => `lengths must add up to the ${dataset.length} samples or to 1, got ${show(lengths)}.`;
-  check(isWhole, "BAD_ARGUMENT", where, problem, "For example [0.9, 0.1].");
+  check(
+    isWhole,
+    "BAD_ARGUMENT",
+    where,
+    () => `lengths must add up to the ${dataset.length} samples or to 1, got ${show(lengths)}.`,
+    "For example [0.9, 0.1].",
+  );
   const order = generator.permutation(dataset.length);
   let start = 0;
   return counts.map((count) => {

@@ -39,8 +39,13 @@ export class TensorDataset<const Columns extends readonly (Tensor | HostArray)[]
     check(columns.length > 0, "BAD_ARGUMENT", WHERE, () => "there must be a column, got none.", "Pass a tensor.");
     const rows = columns.map(countOf);
     this.length = rows[0]!;
-    const problem = () => `columns must have equally many rows, got ${rows.join(" and ")}.`;
-    check(new Set(rows).size === 1, "BAD_SHAPE", WHERE, problem, "Sample i is row i of each of them.");
+    check(
+      new Set(rows).size === 1,
+      "BAD_SHAPE",
+      WHERE,
+      () => `columns must have equally many rows, got ${rows.join(" and ")}.`,
+      "Sample i is row i of each of them.",
+    );
     this.columns = columns.map(columnOf);
   }
 
@@ -71,11 +76,16 @@ const WHERE = "TensorDataset";
 function countOf(column: Tensor | HostArray): number {
   const shape = (column as HostArray | null)?.shape;
   const hasRows = Array.isArray(shape) && shape.length > 0 && shape.every(isCount);
-  const problem = () => `a column must be a tensor or { data, shape } of at least one axis, got ${show(column)}.`;
   const cure = Array.isArray(column)
     ? 'tensor(list), or for classes tensor(list, { dtype: "i32" })'
     : "Axis 0 counts the samples.";
-  check(hasRows, "BAD_ARGUMENT", WHERE, problem, cure);
+  check(
+    hasRows,
+    "BAD_ARGUMENT",
+    WHERE,
+    () => `a column must be a tensor or { data, shape } of at least one axis, got ${show(column)}.`,
+    cure,
+  );
   return shape[0]!;
 }
 
@@ -86,7 +96,12 @@ function columnOf(column: Tensor | HostArray): Column {
   const { data } = column;
   const needed = size * column.shape[0]!;
   const isWhole = ArrayBuffer.isView(data) && (data as TypedArray).length === needed;
-  const problem = () => `data of shape [${column.shape}] must be a typed array of ${needed}, got ${show(data)}.`;
-  check(isWhole, "BAD_SHAPE", WHERE, problem, "The product of the extents is the count.");
+  check(
+    isWhole,
+    "BAD_SHAPE",
+    WHERE,
+    () => `data of shape [${column.shape}] must be a typed array of ${needed}, got ${show(data)}.`,
+    "The product of the extents is the count.",
+  );
   return { data, dtype: undefined, shape, size };
 }

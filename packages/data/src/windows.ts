@@ -43,8 +43,13 @@ export class Windows implements BatchedDataset<[Tensor, Tensor], [Tensor, Tensor
         "For example 64.",
       );
     }
-    const problem = () => `needs more than length = ${length} tokens, got ${tokens.length}.`;
-    check(tokens.length > length, "BAD_ARGUMENT", WHERE, problem, "Each window has a token behind it, its last label.");
+    check(
+      tokens.length > length,
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `needs more than length = ${length} tokens, got ${tokens.length}.`,
+      "Each window has a token behind it, its last label.",
+    );
     this.size = length;
     this.stride = stride;
     this.length = Math.floor((tokens.length - 1 - length) / stride) + 1;

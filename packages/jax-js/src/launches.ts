@@ -37,11 +37,21 @@ export function factorOf(where: string, clip: RuleStep["factor"], gradients: rea
   if (clip === undefined || gradients.length === 0) return undefined;
   const [{ dtype, device }] = gradients.map(({ array }) => array) as [np.Array];
   const areHere = gradients.every(({ array }) => array.device === device);
-  const devices = () => "the norm of all gradients asks for one device, got several.";
-  check(areHere, "DEVICE_MISMATCH", where, devices, "Move the tree with devicePut.");
+  check(
+    areHere,
+    "DEVICE_MISMATCH",
+    where,
+    () => "the norm of all gradients asks for one device, got several.",
+    "Move the tree with devicePut.",
+  );
   const areAlike = gradients.every(({ array }) => array.dtype === dtype);
-  const dtypes = () => "the norm of all gradients asks for one dtype, got several.";
-  check(areAlike, "BAD_DTYPE", where, dtypes, "Cast them with astype.");
+  check(
+    areAlike,
+    "BAD_DTYPE",
+    where,
+    () => "the norm of all gradients asks for one dtype, got several.",
+    "Cast them with astype.",
+  );
   const limit = np.array(clip.limit, { dtype });
   return {
     slot: clip.slot,

@@ -17,8 +17,13 @@ const DEEPEST = 64;
 export function leavesOf(where: string, what: string, given: unknown): Leaf[] {
   const leaves: Leaf[] = [];
   const visit = (value: unknown, path: readonly string[]): void => {
-    const tooDeep = () => `${what} may be nested ${DEEPEST} deep, got more.`;
-    check(path.length <= DEEPEST, "BAD_ARGUMENT", where, tooDeep, "Check for a cycle.");
+    check(
+      path.length <= DEEPEST,
+      "BAD_ARGUMENT",
+      where,
+      () => `${what} may be nested ${DEEPEST} deep, got more.`,
+      "Check for a cycle.",
+    );
     if (isBranch(value)) for (const [key, part] of Object.entries(value)) visit(part, [...path, key]);
     else {
       const array = checkedArray(where, [what, ...path].join("."), value);
@@ -47,16 +52,35 @@ function isBranch(value: unknown): value is object {
 
 function checkedArray(where: string, what: string, value: unknown): np.Array {
   const isForeign = typeof value === "object" && value !== null && "aval" in value && !(value instanceof np.Array);
-  const copy = () => `${what} is an array of another copy of jax-js.`;
-  const advice = "Import jax-js as an ES module, everywhere: its CommonJS build is another copy.";
-  check(!isForeign || !("refCount" in value), "BAD_ARGUMENT", where, copy, advice);
-  const traced = () => `${what} is being traced: steps are counted by the program, and compile themselves.`;
-  check(!isForeign, "UNSUPPORTED", where, traced, "Call it outside of jit, grad and vmap.");
-  const problem = () => `${what} must be a jax-js array, got ${show(value)}.`;
-  check(value instanceof np.Array, "BAD_ARGUMENT", where, problem, "Make it with numpy.array.");
-  const dtype = () => `${what} must be float32 or float64, got ${value.dtype}.`;
+  check(
+    !isForeign || !("refCount" in value),
+    "BAD_ARGUMENT",
+    where,
+    () => `${what} is an array of another copy of jax-js.`,
+    "Import jax-js as an ES module, everywhere: its CommonJS build is another copy.",
+  );
+  check(
+    !isForeign,
+    "UNSUPPORTED",
+    where,
+    () => `${what} is being traced: steps are counted by the program, and compile themselves.`,
+    "Call it outside of jit, grad and vmap.",
+  );
+  check(
+    value instanceof np.Array,
+    "BAD_ARGUMENT",
+    where,
+    () => `${what} must be a jax-js array, got ${show(value)}.`,
+    "Make it with numpy.array.",
+  );
   const isWide = value.dtype === "float32" || value.dtype === "float64";
-  check(isWide, "BAD_DTYPE", where, dtype, "Keep parameters in float32, and cast them where they are used.");
+  check(
+    isWide,
+    "BAD_DTYPE",
+    where,
+    () => `${what} must be float32 or float64, got ${value.dtype}.`,
+    "Keep parameters in float32, and cast them where they are used.",
+  );
   return value;
 }
 
@@ -66,11 +90,16 @@ export function checkOwned(where: string, leaves: readonly Leaf[]): void {
   for (const { name, array } of leaves) {
     const count = (uses.get(array) ?? 0) + 1;
     uses.set(array, count);
-    const problem = () =>
-      array.refCount > 0
-        ? `${name} is consumed ${count} times, and has ${array.refCount} references.`
-        : `${name} was consumed before.`;
-    check(count <= array.refCount, "DISPOSED", where, problem, "Pass tree.ref(params) to use them again.");
+    check(
+      count <= array.refCount,
+      "DISPOSED",
+      where,
+      () =>
+        array.refCount > 0
+          ? `${name} is consumed ${count} times, and has ${array.refCount} references.`
+          : `${name} was consumed before.`,
+      "Pass tree.ref(params) to use them again.",
+    );
   }
 }
 
@@ -91,21 +120,35 @@ export function checkAlike(
   check(unknown === undefined, code, where, () => `${what} has ${unknown!.name}, which params lacks.`, advice);
   params.forEach(({ name, array: param }, i) => {
     const { array } = leaves[i]!;
-    const order = () => `${what} must have the order of params, got ${leaves[i]!.name} in place of ${name}.`;
-    check(leaves[i]!.name === name, code, where, order, advice);
+    check(
+      leaves[i]!.name === name,
+      code,
+      where,
+      () => `${what} must have the order of params, got ${leaves[i]!.name} in place of ${name}.`,
+      advice,
+    );
     const [shape, wanted] = [array.shape, param.shape].map((extents) => `[${extents.join(", ")}]`);
-    const shapes = () => `${what}.${name} must have the parameter's shape ${wanted}, got ${shape}.`;
-    check(shape === wanted, code === "BAD_STATE" ? code : "BAD_SHAPE", where, shapes, "Reshape it.");
-    const dtypes = () => `${what}.${name} must be ${param.dtype} as the parameter, got ${array.dtype}.`;
+    check(
+      shape === wanted,
+      code === "BAD_STATE" ? code : "BAD_SHAPE",
+      where,
+      () => `${what}.${name} must have the parameter's shape ${wanted}, got ${shape}.`,
+      "Reshape it.",
+    );
     check(
       array.dtype === param.dtype,
       code === "BAD_STATE" ? code : "BAD_DTYPE",
       where,
-      dtypes,
+      () => `${what}.${name} must be ${param.dtype} as the parameter, got ${array.dtype}.`,
       "Cast it with astype.",
     );
-    const devices = () => `${what}.${name} must be on the parameter's device ${param.device}, got ${array.device}.`;
-    check(array.device === param.device, "DEVICE_MISMATCH", where, devices, "Move it with devicePut.");
+    check(
+      array.device === param.device,
+      "DEVICE_MISMATCH",
+      where,
+      () => `${what}.${name} must be on the parameter's device ${param.device}, got ${array.device}.`,
+      "Move it with devicePut.",
+    );
   });
 }
 

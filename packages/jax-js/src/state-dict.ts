@@ -66,13 +66,11 @@ function countersOf(
   const [first] = entries;
   for (const [i, entry] of entries.entries()) {
     for (const name of Object.keys(initial)) {
-      const problem = () =>
-        `${leaves[i]!.name} must have been stepped as the others, got ${name} ${show(entry?.[name])}.`;
       check(
         typeof entry?.[name] === "number" && Object.is(entry[name], first?.[name]),
         "BAD_STATE",
         where,
-        problem,
+        () => `${leaves[i]!.name} must have been stepped as the others, got ${name} ${show(entry?.[name])}.`,
         FITTING,
       );
     }

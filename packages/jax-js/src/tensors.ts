@@ -40,8 +40,13 @@ export async function fromTensors<Params extends Tree>(
 ): Promise<Params> {
   const where = "fromTensors";
   const isRecord = typeof tensors === "object" && tensors !== null && !(tensors instanceof Tensor);
-  const problem = () => `needs tensors by name, got ${show(tensors)}.`;
-  check(isRecord, "BAD_ARGUMENT", where, problem, "Pass the tensors of loadCheckpoint.");
+  check(
+    isRecord,
+    "BAD_ARGUMENT",
+    where,
+    () => `needs tensors by name, got ${show(tensors)}.`,
+    "Pass the tensors of loadCheckpoint.",
+  );
   const leaves = leavesOf(where, "params", params);
   checkOwned(where, leaves);
   const sources = leaves.map((leaf) => ({ leaf, source: checkedTensor(where, leaf.name, leaf, tensors[leaf.name]) }));
@@ -53,16 +58,31 @@ export async function fromTensors<Params extends Tree>(
 
 /** @throws OptError BAD_STATE, DISPOSED, UNSUPPORTED */
 export function checkedTensor(where: string, name: string, { array }: Leaf, value: unknown): Tensor {
-  const missing = () => `${name} must be a tensor, got ${show(value)}.`;
-  check(value instanceof Tensor, "BAD_STATE", where, missing, "Pass what was saved of the same tree.");
+  check(
+    value instanceof Tensor,
+    "BAD_STATE",
+    where,
+    () => `${name} must be a tensor, got ${show(value)}.`,
+    "Pass what was saved of the same tree.",
+  );
   check(!value.isDisposed, "DISPOSED", where, () => `${name} was disposed.`, "Keep what was loaded until it is here.");
   const words = (shape: Shape) => `[${shape.join(", ")}]`;
-  const shapes = () => `${name} must have shape ${words(array.shape)}, got ${words(value.shape)}.`;
-  check(words(value.shape) === words(array.shape), "BAD_STATE", where, shapes, "Pass what was saved of the same tree.");
+  check(
+    words(value.shape) === words(array.shape),
+    "BAD_STATE",
+    where,
+    () => `${name} must have shape ${words(array.shape)}, got ${words(value.shape)}.`,
+    "Pass what was saved of the same tree.",
+  );
   // jax-js asks of float64 data whether it is a Float16Array, a class that Node has from 24 on.
   const isTaken = array.dtype === "float32" || "Float16Array" in globalThis;
-  const float64 = () => "jax-js takes float64 data only where the engine has Float16Array.";
-  check(isTaken, "UNSUPPORTED", where, float64, "Use Node 24, or load in float32 and cast.");
+  check(
+    isTaken,
+    "UNSUPPORTED",
+    where,
+    () => "jax-js takes float64 data only where the engine has Float16Array.",
+    "Use Node 24, or load in float32 and cast.",
+  );
   return value;
 }
 

@@ -108,8 +108,13 @@ export function gradientTransformation<Options extends BaseOptions>(
     checkOwned(where, [...leaves, ...gradients, ...states.flat()]);
     const planned = leaves.map(({ name }) => steps.next(counters, name, overrides));
     const other = planned.find((step) => String(step.keys) !== String(keys));
-    const problem = () => `an option of one step must not ask for other state, got ${show(other!.keys)}.`;
-    check(other === undefined, "BAD_ARGUMENT", where, problem, "Set it when the transformation is made.");
+    check(
+      other === undefined,
+      "BAD_ARGUMENT",
+      where,
+      () => `an option of one step must not ask for other state, got ${show(other!.keys)}.`,
+      "Set it when the transformation is made.",
+    );
     const launches = new Launches(result, factorOf(where, planned[0]?.factor, gradients));
     const results = planned.map(({ rule, scalars }, i) => {
       const buffers = [leaves[i]!, gradients[i]!, ...states.map((parts) => parts[i]!)].map(({ array }) => array);
@@ -186,8 +191,7 @@ function countersOf(where: string, state: unknown, known: readonly string[], cou
     const value = record[name];
     const isCount = name === "step" ? Number.isSafeInteger(value) && (value as number) >= 0 : Number.isFinite(value);
     const kind = name === "step" ? "a whole number" : "a finite number";
-    const problem = () => `state.${name} must be ${kind}, got ${show(value)}.`;
-    check(isCount, "BAD_STATE", where, problem, advice);
+    check(isCount, "BAD_STATE", where, () => `state.${name} must be ${kind}, got ${show(value)}.`, advice);
   }
   return Object.fromEntries(counters.map((name) => [name, record[name]])) as unknown as Counters;
 }

@@ -41,12 +41,22 @@ export async function connect(options: ConnectOptions = {}): Promise<Communicato
   if (known !== undefined && !known.group.world.isClosed) {
     const { timeout: first } = known.group.world;
     const isSame = options.timeout === undefined || options.timeout === first;
-    const problem = () => `this process is connected with a timeout of ${first} milliseconds, got ${timeout}.`;
-    check(isSame, "BAD_ARGUMENT", "connect", problem, "Give it to the first connect().");
+    check(
+      isSame,
+      "BAD_ARGUMENT",
+      "connect",
+      () => `this process is connected with a timeout of ${first} milliseconds, got ${timeout}.`,
+      "Give it to the first connect().",
+    );
     return known;
   }
-  const again = () => "this process was a rank of the job, and closed its communicator.";
-  check(known === undefined || known.size === 1, "DISPOSED", "connect", again, "Close it at the end of the program.");
+  check(
+    known === undefined || known.size === 1,
+    "DISPOSED",
+    "connect",
+    () => "this process was a rank of the job, and closed its communicator.",
+    "Close it at the end of the program.",
+  );
   const engine = await engines.open(registration, timeout);
   const members = Array.from({ length: engine.size }, (_, rank) => rank);
   const world = { engine, timeout, nextGroup: FIRST_SPLIT, nextMeshGroup: 1, isClosed: false };
@@ -60,7 +70,11 @@ function checkNotOfMpi(): void {
   const size = Number(environmentVariable("OMPI_COMM_WORLD_SIZE") ?? environmentVariable("PMI_SIZE") ?? 1);
   // Programs that a rank starts inherit the variables, and what says that they are no ranks.
   const isChild = environmentVariable("OPT_MPI_RANK_PROCESS") !== undefined;
-  const problem = () => `a launcher of MPI started ${size} ranks, and no engine of MPI is imported.`;
-  const advice = 'Import "@opt/collectives-mpi" first, or connect({ engine: "single" }) where each works alone.';
-  check(size <= 1 || isChild || engines.has("mpi"), "DEVICE_UNAVAILABLE", "connect", problem, advice);
+  check(
+    size <= 1 || isChild || engines.has("mpi"),
+    "DEVICE_UNAVAILABLE",
+    "connect",
+    () => `a launcher of MPI started ${size} ranks, and no engine of MPI is imported.`,
+    'Import "@opt/collectives-mpi" first, or connect({ engine: "single" }) where each works alone.',
+  );
 }

@@ -24,8 +24,13 @@ export function layoutOf(model: Module, mesh: ProcessMesh): Layout {
   const visit = (module: Module, prefix: string) => {
     if (module instanceof DividedLayer) {
       const axis = mesh.axes.find((name) => mesh.axis(name) === module.communicator);
-      const problem = () => `${prefix}* is divided by "${module.communicator.name}", which is no axis of the mesh.`;
-      check(axis, "BAD_ARGUMENT", where, problem, `Make it with mesh.axis("${mesh.axes.at(-1)}").`);
+      check(
+        axis,
+        "BAD_ARGUMENT",
+        where,
+        () => `${prefix}* is divided by "${module.communicator.name}", which is no axis of the mesh.`,
+        `Make it with mesh.axis("${mesh.axes.at(-1)}").`,
+      );
       for (const [name, splits] of Object.entries(module.splits(axis))) tensors[prefix + name] = splits;
     }
     for (const [name, child] of module.namedChildren()) visit(child, `${prefix}${name}.`);
@@ -35,8 +40,13 @@ export function layoutOf(model: Module, mesh: ProcessMesh): Layout {
     const ranks = dividedOver(tensor);
     if (ranks === undefined) continue;
     const axis = mesh.axes.find((each) => mesh.axis(each) === ranks);
-    const problem = () => `${name} is divided over "${ranks.name}", which is no axis of the mesh.`;
-    check(axis, "BAD_ARGUMENT", where, problem, `Divide it over mesh.axis("${mesh.axes[0]}").`);
+    check(
+      axis,
+      "BAD_ARGUMENT",
+      where,
+      () => `${name} is divided over "${ranks.name}", which is no axis of the mesh.`,
+      `Divide it over mesh.axis("${mesh.axes[0]}").`,
+    );
     tensors[name] = splitBy(axis, tensor, tensors[name] as readonly Split[] | undefined);
   }
   return { mesh: { shape: mesh.shape, axes: mesh.axes }, tensors: { ...tensors, "*": "replicate" } };

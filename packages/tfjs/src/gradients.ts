@@ -11,13 +11,23 @@ import { valuesOf } from "./read";
  */
 export function gradientsOf(where: string, given: NamedTensorMap | NamedTensor[]): Map<Variable, Float32Array> {
   const isGiven = typeof given === "object" && given !== null;
-  const wrong = () => `gradients must be { name: tensor } or [{ name, tensor }], got ${show(given)}.`;
-  check(isGiven, "BAD_ARGUMENT", where, wrong, "Pass what computeGradients returned as grads.");
+  check(
+    isGiven,
+    "BAD_ARGUMENT",
+    where,
+    () => `gradients must be { name: tensor } or [{ name, tensor }], got ${show(given)}.`,
+    "Pass what computeGradients returned as grads.",
+  );
   const entries: [string, Tensor][] = Array.isArray(given)
     ? given.map((each) => {
         const { name, tensor } = Object(each) as NamedTensor;
-        const entry = () => `each gradient must be { name, tensor }, got ${show(each)}.`;
-        check(typeof name === "string", "BAD_ARGUMENT", where, entry, "Pass what computeGradients returned as grads.");
+        check(
+          typeof name === "string",
+          "BAD_ARGUMENT",
+          where,
+          () => `each gradient must be { name, tensor }, got ${show(each)}.`,
+          "Pass what computeGradients returned as grads.",
+        );
         return [name, tensor];
       })
     : Object.entries(given);
@@ -26,10 +36,20 @@ export function gradientsOf(where: string, given: NamedTensorMap | NamedTensor[]
   for (const [name, gradient] of entries) {
     if (gradient === null || gradient === undefined) continue;
     const variable = registeredVariables[name];
-    const unknown = () => `there is no variable ${show(name)}: it was disposed, or never was one.`;
-    check(variable !== undefined, "DISPOSED", where, unknown, "Gradients are given by the names of variables.");
-    const twice = () => `each variable must have one gradient, got two for ${name}.`;
-    check(!found.has(variable), "DUPLICATE", where, twice, "List it once in varList.");
+    check(
+      variable !== undefined,
+      "DISPOSED",
+      where,
+      () => `there is no variable ${show(name)}: it was disposed, or never was one.`,
+      "Gradients are given by the names of variables.",
+    );
+    check(
+      !found.has(variable),
+      "DUPLICATE",
+      where,
+      () => `each variable must have one gradient, got two for ${name}.`,
+      "List it once in varList.",
+    );
     checkGradient(where, variable, gradient);
     found.set(variable, gradient);
   }
@@ -39,15 +59,40 @@ export function gradientsOf(where: string, given: NamedTensorMap | NamedTensor[]
 /** @throws OptError BAD_ARGUMENT, DISPOSED, BAD_DTYPE, BAD_SHAPE */
 function checkGradient(where: string, { name, dtype, shape }: Variable, gradient: Tensor): void {
   const isTensor = typeof gradient?.dataSync === "function" && Array.isArray(gradient.shape);
-  const other = () => `the gradient of ${name} must be a tf.Tensor, got ${show(gradient)}.`;
-  check(isTensor, "BAD_ARGUMENT", where, other, "Make one with tf.tensor(values, shape).");
-  const gone = () => `the gradient of ${name} must be alive, got one that was disposed.`;
-  check(!gradient.isDisposed, "DISPOSED", where, gone, "Dispose it after the step.");
-  const integer = () => `variables must be float32, got ${dtype} (${name}).`;
-  check(dtype === "float32", "BAD_DTYPE", where, integer, `Make it with tf.variable(x, true, name, "float32").`);
-  const kind = () => `the gradient of ${name} must be float32, got ${gradient.dtype}.`;
-  check(gradient.dtype === "float32", "BAD_DTYPE", where, kind, `Cast it: gradient.cast("float32").`);
+  check(
+    isTensor,
+    "BAD_ARGUMENT",
+    where,
+    () => `the gradient of ${name} must be a tf.Tensor, got ${show(gradient)}.`,
+    "Make one with tf.tensor(values, shape).",
+  );
+  check(
+    !gradient.isDisposed,
+    "DISPOSED",
+    where,
+    () => `the gradient of ${name} must be alive, got one that was disposed.`,
+    "Dispose it after the step.",
+  );
+  check(
+    dtype === "float32",
+    "BAD_DTYPE",
+    where,
+    () => `variables must be float32, got ${dtype} (${name}).`,
+    `Make it with tf.variable(x, true, name, "float32").`,
+  );
+  check(
+    gradient.dtype === "float32",
+    "BAD_DTYPE",
+    where,
+    () => `the gradient of ${name} must be float32, got ${gradient.dtype}.`,
+    `Cast it: gradient.cast("float32").`,
+  );
   const fits = gradient.shape.length === shape.length && gradient.shape.every((extent, i) => extent === shape[i]);
-  const problem = () => `the gradient of ${name} must have its shape [${shape}], got [${gradient.shape}].`;
-  check(fits, "BAD_SHAPE", where, problem, "Reshape it.");
+  check(
+    fits,
+    "BAD_SHAPE",
+    where,
+    () => `the gradient of ${name} must have its shape [${shape}], got [${gradient.shape}].`,
+    "Reshape it.",
+  );
 }

@@ -45,9 +45,13 @@ export async function fromNamedTensors(
 ): Promise<{ readonly iterations: number; readonly state: StateByName }> {
   const isState = ({ name, tensor }: NamedTensor) => /.\/./.test(name) && /^(float32|int32)$/.test(tensor?.dtype);
   const [first, ...states] = Array.isArray(weights) ? (weights as NamedTensor[]) : [];
-  const problem = () => `weights must be named ${ITERATIONS} and <variable>/<state>, got ${show(weights)}.`;
-  const advice = "Pass what getWeights() of a TfOptimizer returned.";
-  check(first?.name === ITERATIONS && states.every(isState), "BAD_STATE", where, problem, advice);
+  check(
+    first?.name === ITERATIONS && states.every(isState),
+    "BAD_STATE",
+    where,
+    () => `weights must be named ${ITERATIONS} and <variable>/<state>, got ${show(weights)}.`,
+    "Pass what getWeights() of a TfOptimizer returned.",
+  );
   const [iterations, ...values] = await Promise.all([first, ...states].map(({ tensor }) => tensor.data()));
   const state: Record<string, Record<string, number | Tensor>> = {};
   states.forEach(({ name, tensor: { dtype, shape } }, i) => {

@@ -13,8 +13,13 @@ const proven = new WeakSet<KernelBackend>();
 function checkReads(where: string, backend: KernelBackend): void {
   if (proven.has(backend)) return;
   const [value] = tidy(() => square(fill([4], 3)).dataSync());
-  const problem = () => `TF.js reads ${value} for 9 where it must answer at once.`;
-  check(value === 9, "NOT_SYNC", where, problem, "Train on another backend: webgl, wasm.");
+  check(
+    value === 9,
+    "NOT_SYNC",
+    where,
+    () => `TF.js reads ${value} for 9 where it must answer at once.`,
+    "Train on another backend: webgl, wasm.",
+  );
   proven.add(backend);
 }
 

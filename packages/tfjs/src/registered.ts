@@ -30,7 +30,12 @@ export function registerOptimizers(...optimizers: readonly OptimizerClass<any>[]
 export function registered(where: string, name: unknown): AnyClass {
   const found = classes.get(String(name));
   const known = [...classes.keys()].join(", ") || "none";
-  const problem = () => `the optimizer ${String(name)} must be registered, got ${known}.`;
-  check(found !== undefined, "BAD_STATE", where, problem, `Call registerOptimizers(${String(name)}) first.`);
+  check(
+    found !== undefined,
+    "BAD_STATE",
+    where,
+    () => `the optimizer ${String(name)} must be registered, got ${known}.`,
+    `Call registerOptimizers(${String(name)}) first.`,
+  );
   return found;
 }

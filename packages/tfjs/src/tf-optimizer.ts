@@ -154,10 +154,20 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
   loadStateDict(saved: OptimizerState): void {
     const { groups, state } = Object(saved) as Partial<OptimizerState>;
     const isState = Array.isArray(groups) && Array.isArray(groups[0]?.params) && typeof state === "object";
-    const problem = () => `state must be { groups, state }, got ${show(saved)}.`;
-    check(isState && state !== null, "BAD_STATE", WHERE, problem, "Pass what stateDict() returned.");
-    const count = () => `the state must have one group, got ${groups.length}.`;
-    check(groups.length === 1, "BAD_STATE", WHERE, count, "A TfOptimizer has the same options for all variables.");
+    check(
+      isState && state !== null,
+      "BAD_STATE",
+      WHERE,
+      () => `state must be { groups, state }, got ${show(saved)}.`,
+      "Pass what stateDict() returned.",
+    );
+    check(
+      groups.length === 1,
+      "BAD_STATE",
+      WHERE,
+      () => `the state must have one group, got ${groups.length}.`,
+      "A TfOptimizer has the same options for all variables.",
+    );
     Object.assign(this.#options.groups[0]!, this.groups[0]);
     this.#options.loadStateDict({ groups: [{ ...groups[0]!, params: ["0"] }], state: {} });
     const options = chosen(this.#options);

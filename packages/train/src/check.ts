@@ -5,8 +5,7 @@ import { check, show } from "@opt/core";
 export function checkCounts(where: string, counts: Readonly<Record<string, unknown>>, least = 1): void {
   for (const [name, value] of Object.entries(counts)) {
     const isCount = value === undefined || (Number.isSafeInteger(value) && (value as number) >= least);
-    const problem = () => `${name} must be a whole number from ${least} on, got ${show(value)}.`;
-    check(isCount, "BAD_ARGUMENT", where, problem);
+    check(isCount, "BAD_ARGUMENT", where, () => `${name} must be a whole number from ${least} on, got ${show(value)}.`);
   }
 }
 

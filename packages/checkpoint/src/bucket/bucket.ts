@@ -33,9 +33,14 @@ export class Bucket {
     const question = { headers, into: target, allowed: [PRECONDITION_FAILED] };
     const { status, body } = await this.client.ask("GET", key, question);
     if (status === PRECONDITION_FAILED) throw fail("ESTALE", `${this.client.name(key)} has been replaced`);
-    const problem = () => `${target.length} bytes of a range were asked for, got ${body.length}, status ${status}.`;
     const isRange = body.length === target.length && (status === 206 || position === 0);
-    check(isRange, "IO", this.client.name(key), problem, "The store must give ranges.");
+    check(
+      isRange,
+      "IO",
+      this.client.name(key),
+      () => `${target.length} bytes of a range were asked for, got ${body.length}, status ${status}.`,
+      "The store must give ranges.",
+    );
   }
 
   async list(folder: string): Promise<FolderEntry[]> {

@@ -39,22 +39,35 @@ export function settingsOf(options: S3Options): Settings {
   const env: Readonly<Record<string, string | undefined>> = globalThis.process?.env ?? {};
   const { bucket, retries = 5, timeout = 60_000 } = options;
   const isBucket = typeof bucket === "string" && /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket);
-  const advice = "3 to 63 of a-z, 0-9, - and dots; the folder inside of it is the path.";
-  const name = () => `bucket must be a bucket's name, got ${JSON.stringify(bucket)}.`;
-  check(isBucket, "BAD_ARGUMENT", WHERE, name, advice);
+  check(
+    isBucket,
+    "BAD_ARGUMENT",
+    WHERE,
+    () => `bucket must be a bucket's name, got ${JSON.stringify(bucket)}.`,
+    "3 to 63 of a-z, 0-9, - and dots; the folder inside of it is the path.",
+  );
   const region = options.region ?? env.AWS_REGION ?? env.AWS_DEFAULT_REGION ?? "us-east-1";
   const endpoint = options.endpoint ?? env.AWS_ENDPOINT_URL_S3 ?? env.AWS_ENDPOINT_URL;
   const address = endpoint ?? `https://s3.${region}.amazonaws.com`;
   const isAddress = URL.canParse(address) && /^https?:$/.test(new URL(address).protocol);
-  const url = () => "endpoint must be an http(s) URL.";
-  check(isAddress, "BAD_ARGUMENT", WHERE, url, "For example https://minio.example.org.");
+  check(
+    isAddress,
+    "BAD_ARGUMENT",
+    WHERE,
+    () => "endpoint must be an http(s) URL.",
+    "For example https://minio.example.org.",
+  );
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_SESSION_TOKEN: token } = env;
   const fromEnv = accessKeyId !== undefined && secretAccessKey !== undefined;
   const credentials =
     options.credentials ??
     (fromEnv ? { accessKeyId, secretAccessKey, ...(token === undefined ? {} : { sessionToken: token }) } : undefined);
-  const howTo =
-    'Give { accessKeyId, secretAccessKey }, set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or say "anonymous".';
-  check(credentials !== undefined, "BAD_ARGUMENT", WHERE, () => "must have credentials, got undefined.", howTo);
+  check(
+    credentials !== undefined,
+    "BAD_ARGUMENT",
+    WHERE,
+    () => "must have credentials, got undefined.",
+    'Give { accessKeyId, secretAccessKey }, set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or say "anonymous".',
+  );
   return { bucket, region, root: new URL(address), credentials, retries, timeout };
 }

@@ -174,8 +174,13 @@ function build(output: Output, exit: (code: number) => void): Command {
     [needed("--out <folder>", "the run's folder to write the step into"), RANKS, LAYOUT, ...WRITTEN, OVERWRITE],
     async ([path], { out, ...flags }) => {
       const isCut = flags.ranks !== undefined || flags.layout !== undefined;
-      const problem = () => "--ranks or --layout is needed, got neither.";
-      check(isCut, "BAD_ARGUMENT", "reshard", problem, "For example --ranks 2.");
+      check(
+        isCut,
+        "BAD_ARGUMENT",
+        "reshard",
+        () => "--ranks or --layout is needed, got neither.",
+        "For example --ranks 2.",
+      );
       const [{ path: from, fileSystem }, to] = [await placeOf(path!), await placeOf(out)];
       const options = { ...flags, fileSystem, outFileSystem: to.fileSystem };
       const result = await withBar(output, (bar) => reshardCheckpoint(from, to.path, { ...options, ...bar }));

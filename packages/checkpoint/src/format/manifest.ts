@@ -107,8 +107,13 @@ export function parseManifest(bytes: Uint8Array, where: string): Manifest {
   if (tail !== tailOf(crc32(body))) fail("its checksum does not match its bytes.");
   const raw = parsed(new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes), fail);
   if (raw.format !== FORMAT_NAME) fail(`format must be ${FORMAT_NAME}, got ${JSON.stringify(raw.format)}.`);
-  const version = () => `version ${raw.version} is not known, only ${FORMAT_VERSION}.`;
-  check(raw.version === FORMAT_VERSION, "UNSUPPORTED", where, version, "Update @opt/checkpoint.");
+  check(
+    raw.version === FORMAT_VERSION,
+    "UNSUPPORTED",
+    where,
+    () => `version ${raw.version} is not known, only ${FORMAT_VERSION}.`,
+    "Update @opt/checkpoint.",
+  );
   return new ManifestChecker(where, fail).check(raw);
 }
 

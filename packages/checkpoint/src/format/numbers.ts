@@ -97,8 +97,7 @@ export function isNumeric(dtype: StoredDType): boolean {
 
 function access(dtype: StoredDType, bytes: Uint8Array, where: string) {
   const pair = ACCESS[dtype];
-  const problem = () => `${dtype} cannot be read as numbers.`;
-  check(pair !== undefined, "UNSUPPORTED", where, problem, "Leave it as it is.");
+  check(pair !== undefined, "UNSUPPORTED", where, () => `${dtype} cannot be read as numbers.`, "Leave it as it is.");
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return { get: pair[0], set: pair[1], view, width: bytesPerElement(dtype) };
 }

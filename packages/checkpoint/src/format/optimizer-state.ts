@@ -32,9 +32,13 @@ export function optimizerContents(
 ): OptimizerContents {
   const isState =
     isObject(state) && isList(state.groups) && isObject(state.state) && isList(Object.values(state.state));
-  const advice = "Pass optimizer.stateDict(); a module's stateDict() goes into tensors as it is.";
-  const rule = () => `state must be { groups, state }, got ${show(state)}.`;
-  check(isState, "BAD_ARGUMENT", "optimizerContents", rule, advice);
+  check(
+    isState,
+    "BAD_ARGUMENT",
+    "optimizerContents",
+    () => `state must be { groups, state }, got ${show(state)}.`,
+    "Pass optimizer.stateDict(); a module's stateDict() goes into tensors as it is.",
+  );
   const tensors: Record<string, AnnotatedTensor> = {};
   const counters: Record<string, Record<string, number>> = {};
   for (const [param, entry] of Object.entries(state.state)) {
@@ -58,15 +62,25 @@ export function optimizerState(
   options: { readonly key?: string; readonly params?: readonly string[] } = {},
 ): OptimizerState {
   const isLoaded = isObject(loaded) && isObject(loaded.tensors) && isObject(loaded.values);
-  const advice = "Pass what loadCheckpoint returned.";
-  check(isLoaded, "BAD_ARGUMENT", "optimizerState", () => `needs { tensors, values }, got ${show(loaded)}.`, advice);
+  check(
+    isLoaded,
+    "BAD_ARGUMENT",
+    "optimizerState",
+    () => `needs { tensors, values }, got ${show(loaded)}.`,
+    "Pass what loadCheckpoint returned.",
+  );
   checkOptions("optimizerState", options, { key: "string", params: "array" });
   const { key = "optimizer" } = options;
   const keys = Object.keys(loaded.values).filter((name) => savedUnder(name, loaded.values));
   const known = savedUnder(key, loaded.values);
   const isThere = known !== undefined || (keys.length === 0 && options.key === undefined);
-  const missing = () => `no optimizer was saved under the key ${show(key)}.`;
-  check(isThere, "BAD_STATE", "optimizerState", missing, `There are ${show(keys)}.`);
+  check(
+    isThere,
+    "BAD_STATE",
+    "optimizerState",
+    () => `no optimizer was saved under the key ${show(key)}.`,
+    `There are ${show(keys)}.`,
+  );
   const byParam = statesByParam(loaded.tensors, known);
   const params = options.params ?? [...byParam.keys()];
   const groups = known?.groups ?? [{ params: [...params] }];
@@ -76,8 +90,13 @@ export function optimizerState(
     if (Object.keys(entry).length > 0) state[param] = nested(entry) as ParameterStateDict;
   }
   const isAny = known !== undefined || Object.keys(state).length > 0;
-  const none = "Was it saved with it? PyTorch's files go through convertCheckpoint first.";
-  check(isAny, "BAD_STATE", "optimizerState", () => "the checkpoint holds no optimizer state.", none);
+  check(
+    isAny,
+    "BAD_STATE",
+    "optimizerState",
+    () => "the checkpoint holds no optimizer state.",
+    "Was it saved with it? PyTorch's files go through convertCheckpoint first.",
+  );
   return { groups, state };
 }
 

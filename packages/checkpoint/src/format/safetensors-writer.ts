@@ -31,12 +31,22 @@ export function encodeSafetensorsHeader(
       `${JSON.stringify(name)}:{"dtype":"${dtype}","shape":${listText(shape)},"data_offsets":[${begin},${end}]}`,
     );
   }
-  const twice = () => "every tensor must have its own name, and none be __metadata__.";
-  check(names.size === ends.length, "DUPLICATE", "safetensors", twice, "Rename.");
+  check(
+    names.size === ends.length,
+    "DUPLICATE",
+    "safetensors",
+    () => "every tensor must have its own name, and none be __metadata__.",
+    "Rename.",
+  );
   const json = new TextEncoder().encode(`{${members.join(",")}}`);
   const length = Math.ceil((8 + json.length) / align) * align;
-  const long = () => `a header must be at most ${MAX_HEADER_BYTES} bytes.`;
-  check(length - 8 <= MAX_HEADER_BYTES, "BAD_ARGUMENT", "safetensors", long, "Use more files.");
+  check(
+    length - 8 <= MAX_HEADER_BYTES,
+    "BAD_ARGUMENT",
+    "safetensors",
+    () => `a header must be at most ${MAX_HEADER_BYTES} bytes.`,
+    "Use more files.",
+  );
   const bytes = new Uint8Array(length).fill(0x20);
   bytes.set(json, 8);
   new DataView(bytes.buffer).setBigUint64(0, BigInt(length - 8), true);

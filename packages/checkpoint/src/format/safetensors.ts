@@ -47,8 +47,13 @@ export async function readSafetensorsHeader(file: RandomAccess, limits: ReadLimi
   await file.read(prefix, 0);
   const length = headerLength(prefix, file.byteLength, file.path);
   const { maxHeaderBytes: limit = MAX_HEADER_BYTES } = limits;
-  const problem = () => `a header must be at most ${limit} bytes, got ${length}.`;
-  check(length <= limit, "REFUSED", file.path, problem, "To trust the file, raise maxHeaderBytes.");
+  check(
+    length <= limit,
+    "REFUSED",
+    file.path,
+    () => `a header must be at most ${limit} bytes, got ${length}.`,
+    "To trust the file, raise maxHeaderBytes.",
+  );
   const header = new Uint8Array(length);
   await file.read(header, 8);
   return parseSafetensorsHeader(header, file.byteLength, file.path);

@@ -208,9 +208,14 @@ function filling(
       } catch (error) {
         throw diskError(error, path, "reading");
       }
-      const problem = () =>
-        `bytes ${position} to ${position + target.length} must be there, but the file ends at ${position + count}.`;
-      check(count >= target.length, "CORRUPT", path, problem, "The file is truncated: copy it again.");
+      check(
+        count >= target.length,
+        "CORRUPT",
+        path,
+        () =>
+          `bytes ${position} to ${position + target.length} must be there, but the file ends at ${position + count}.`,
+        "The file is truncated: copy it again.",
+      );
     },
   };
 }
@@ -224,8 +229,13 @@ export function pooled(pool: FilePool, path: string): StoredFile {
 export async function readWhole(fileSystem: FileSystem, path: string, limit: number): Promise<Uint8Array> {
   const file = await openRandomAccess(fileSystem, path);
   try {
-    const problem = () => `must be at most ${limit} bytes, got ${file.byteLength}.`;
-    check(file.byteLength <= limit, "REFUSED", path, problem, "To trust the file, raise maxHeaderBytes.");
+    check(
+      file.byteLength <= limit,
+      "REFUSED",
+      path,
+      () => `must be at most ${limit} bytes, got ${file.byteLength}.`,
+      "To trust the file, raise maxHeaderBytes.",
+    );
     const bytes = new Uint8Array(file.byteLength);
     await file.read(bytes, 0);
     return bytes;

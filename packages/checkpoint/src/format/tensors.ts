@@ -114,8 +114,13 @@ export function localTensors(
   const isRecord = isIterable || isPlain(tensors);
   const pairs = isIterable ? [...tensors] : isRecord ? Object.entries(tensors) : [];
   const areNamed = isRecord && pairs.every((pair) => Array.isArray(pair) && typeof pair[0] === "string");
-  const problem = () => `tensors must be a plain object of tensors by name, got ${show(tensors)}.`;
-  check(areNamed, "BAD_ARGUMENT", where, problem, "For example model.stateDict().");
+  check(
+    areNamed,
+    "BAD_ARGUMENT",
+    where,
+    () => `tensors must be a plain object of tensors by name, got ${show(tensors)}.`,
+    "For example model.stateDict().",
+  );
   const names = new Map(pairs);
   if (names.size < pairs.length) throw new OptError("DUPLICATE", where, "a name occurs twice.", "Rename one.");
   return pairs.map(([name, value]) => localTensor(name, value, names));
@@ -127,12 +132,16 @@ function localTensor(name: string, saved: SavedTensor, names: ReadonlyMap<string
   const isName = name !== "" && name !== "__metadata__";
   check(isName, "BAD_ARGUMENT", where, () => "a tensor needs a name of its own.", "Rename it.");
   const isOne = typeof value === "object" && value !== null && "shape" in value && "dtype" in value;
-  const rule = () => "must be a Tensor or { dtype, shape, data }.";
-  check(isOne, "BAD_ARGUMENT", where, rule, "Put other things into values.");
+  check(
+    isOne,
+    "BAD_ARGUMENT",
+    where,
+    () => "must be a Tensor or { dtype, shape, data }.",
+    "Put other things into values.",
+  );
   const dtype = storedDType(value.dtype, where);
   const isShape = Array.isArray(value.shape) && value.shape.every(isCount) && elementCount(value.shape) !== undefined;
-  const shapes = () => `shape must list whole numbers, got ${JSON.stringify(value.shape)}.`;
-  check(isShape, "BAD_SHAPE", where, shapes);
+  check(isShape, "BAD_SHAPE", where, () => `shape must list whole numbers, got ${JSON.stringify(value.shape)}.`);
   const shape = [...value.shape] as number[];
   const given: { role?: Role; follows?: string } = isTensor(saved) ? {} : saved;
   const follows = given.follows ?? followedName(name, names);
@@ -147,8 +156,13 @@ function localTensor(name: string, saved: SavedTensor, names: ReadonlyMap<string
     return { ...common, bytes: () => bytes };
   }
   for (const box of value.boxes) {
-    const problem = () => `box ${describeBox(box)} leaves the shape [${shape}].`;
-    check(fits(box, shape), "BAD_SHAPE", where, problem, "shape is the whole tensor's.");
+    check(
+      fits(box, shape),
+      "BAD_SHAPE",
+      where,
+      () => `box ${describeBox(box)} leaves the shape [${shape}].`,
+      "shape is the whole tensor's.",
+    );
   }
   const pieces = value.boxes.map((box) => plainBytes(box.data, dtype, box, where));
   const boxes = value.boxes.map(({ offset, size }) => ({ offset: [...offset], size: [...size] }));
@@ -175,7 +189,12 @@ function plainBytes(data: ArrayBufferView, dtype: StoredDType, box: Box, where: 
   const isOwn = width === 1 || held === dtype || (held === "U16" && /^B?F16$/.test(dtype));
   check(isOwn, "BAD_DTYPE", where, () => `data of ${dtype} cannot be a ${kind}.`, "Convert it.");
   const wanted = elementsIn(box) * bytesPerElement(dtype);
-  const problem = () => `${dtype} [${box.size}] takes ${wanted} bytes, got ${data.byteLength}.`;
-  check(data.byteLength === wanted, "BAD_SHAPE", where, problem, "Fix the shape.");
+  check(
+    data.byteLength === wanted,
+    "BAD_SHAPE",
+    where,
+    () => `${dtype} [${box.size}] takes ${wanted} bytes, got ${data.byteLength}.`,
+    "Fix the shape.",
+  );
   return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 }

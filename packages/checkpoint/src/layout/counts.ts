@@ -7,7 +7,12 @@ export function isCount(value: unknown): value is number {
 
 /** Throws BAD_ARGUMENT for what is no step's number. */
 export function checkedStep(where: string, step: unknown): number {
-  const problem = () => `step must be a whole number from 0, got ${step}.`;
-  check(isCount(step), "BAD_ARGUMENT", where, problem, "Count from 0.");
+  check(
+    isCount(step),
+    "BAD_ARGUMENT",
+    where,
+    () => `step must be a whole number from 0, got ${step}.`,
+    "Count from 0.",
+  );
   return step;
 }

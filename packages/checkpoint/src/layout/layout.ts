@@ -78,12 +78,22 @@ export function layoutFor(
   make: (ranks: number) => Layout,
 ): { layout: Layout; ranks: number } {
   const { ranks: said } = given;
-  const rule = () => `ranks must be a positive whole number, got ${said}.`;
-  check(given.layout !== undefined || (isCount(said) && said > 0), "BAD_ARGUMENT", where, rule, "Or give a layout.");
+  check(
+    given.layout !== undefined || (isCount(said) && said > 0),
+    "BAD_ARGUMENT",
+    where,
+    () => `ranks must be a positive whole number, got ${said}.`,
+    "Or give a layout.",
+  );
   const layout = given.layout ?? make(said!);
   const ranks = ranksOf(layout);
-  const problem = () => `the layout's mesh has ${ranks} ranks, ranks says ${said}.`;
-  check(said === undefined || said === ranks, "BAD_ARGUMENT", where, problem, "Drop one.");
+  check(
+    said === undefined || said === ranks,
+    "BAD_ARGUMENT",
+    where,
+    () => `the layout's mesh has ${ranks} ranks, ranks says ${said}.`,
+    "Drop one.",
+  );
   return { layout, ranks };
 }
 

@@ -79,8 +79,13 @@ async function diffSources(a: TensorSource, b: TensorSource, options: DiffOption
   );
   for (const pattern of options.names ?? []) {
     const isMeant = [...meant].some((name) => matchesPattern(pattern, name));
-    const problem = () => `${a.path} and ${b.path} hold no tensor ${JSON.stringify(pattern)}.`;
-    check(isMeant, "MISSING", "diffCheckpoints", problem, "Check the names.");
+    check(
+      isMeant,
+      "MISSING",
+      "diffCheckpoints",
+      () => `${a.path} and ${b.path} hold no tensor ${JSON.stringify(pattern)}.`,
+      "Check the names.",
+    );
   }
   const [inA, inB] = [a, b].map(
     (source) => new Map(selectTensors(source, all, verification).map((tensor) => [tensor.name, tensor])),

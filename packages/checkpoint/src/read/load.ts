@@ -68,8 +68,13 @@ export async function loadCheckpoint(
   });
   const { rank, world, layout } = options;
   const isOfRank = rank === undefined || world !== undefined || layout !== undefined;
-  const rule = () => `rank needs a world, got ${rank}.`;
-  check(isOfRank, "BAD_ARGUMENT", "loadCheckpoint", rule, "Give world or a layout too.");
+  check(
+    isOfRank,
+    "BAD_ARGUMENT",
+    "loadCheckpoint",
+    () => `rank needs a world, got ${rank}.`,
+    "Give world or a layout too.",
+  );
   return useSource(path, options, (source) => loadFrom(source, options));
 }
 

@@ -63,8 +63,13 @@ async function openNow(path: string, options: OpenOptions): Promise<TensorSource
   const { step, best } = options;
   if (best !== undefined) {
     checkOptions("best", best, { value: "string", highest: "boolean" });
-    const problem = () => `step ${step} and best must not be given both.`;
-    check(step === undefined, "BAD_ARGUMENT", path, problem, "Leave one out.");
+    check(
+      step === undefined,
+      "BAD_ARGUMENT",
+      path,
+      () => `step ${step} and best must not be given both.`,
+      "Leave one out.",
+    );
   }
   const isNamed = step !== undefined || best !== undefined;
   if (isCheckpoint(candidate) || (isNamed && !readerOf(candidate))) return openCheckpoint(path, fileSystem, options);

@@ -89,19 +89,34 @@ export function stagedInto(one: Wanted, target: Tensor | PlainTensor): Place {
 /** What is loaded must fit what is there. Throws BAD_SHAPE, BAD_DTYPE, UNSUPPORTED for what tensors cannot hold, DISPOSED. */
 export function checkInto({ tensor, box }: Wanted, target: Tensor | PlainTensor): void {
   const where = `tensor ${JSON.stringify(tensor.name)}`;
-  const shapes = () => `the checkpoint gives [${box.size}], into has [${target.shape}].`;
-  check(`${target.shape}` === `${box.size}`, "BAD_SHAPE", where, shapes, "Use the right model.");
+  check(
+    `${target.shape}` === `${box.size}`,
+    "BAD_SHAPE",
+    where,
+    () => `the checkpoint gives [${box.size}], into has [${target.shape}].`,
+    "Use the right model.",
+  );
   const dtype = storedDType(target.dtype, where);
-  const dtypes = () => `the checkpoint gives ${tensor.dtype}, into has ${dtype}.`;
   const advice = `Ask for the conversion: { dtype: { ${JSON.stringify(tensor.name)}: "${target.dtype}" } }.`;
-  check(dtype === tensor.dtype, "BAD_DTYPE", where, dtypes, advice);
+  check(
+    dtype === tensor.dtype,
+    "BAD_DTYPE",
+    where,
+    () => `the checkpoint gives ${tensor.dtype}, into has ${dtype}.`,
+    advice,
+  );
   if (isTensor(target)) {
     heldDType(tensor.name, dtype);
     hostBytes(target, "read"); // rejects one that was disposed
   } else {
     const { byteLength } = target.data;
-    const lengths = () => `data has ${byteLength} bytes for ${dtype} [${box.size}].`;
-    check(byteLength === byteLengthOf({ tensor, box }), "BAD_SHAPE", where, lengths, "Fix its length.");
+    check(
+      byteLength === byteLengthOf({ tensor, box }),
+      "BAD_SHAPE",
+      where,
+      () => `data has ${byteLength} bytes for ${dtype} [${box.size}].`,
+      "Fix its length.",
+    );
   }
 }
 

@@ -67,8 +67,13 @@ export function selectTensors(all: TensorSource, selection: Selection, verificat
 
 /** Throws MISSING for a pattern that has left nothing out. */
 export function checkUsed({ path }: TensorSource, [wrong]: Iterable<string>): void {
-  const problem = () => `it holds no tensor ${JSON.stringify(wrong)} to leave out.`;
-  check(wrong === undefined, "MISSING", path, problem, "Check exclude.");
+  check(
+    wrong === undefined,
+    "MISSING",
+    path,
+    () => `it holds no tensor ${JSON.stringify(wrong)} to leave out.`,
+    "Check exclude.",
+  );
 }
 
 /** The source without the tensors that a pattern matches; patterns that matched are taken off `unused`. */
@@ -89,9 +94,13 @@ function rejectUnreadable({ path, unreadable = new Map() }: TensorSource, names:
   const asked = [...unreadable].filter(([name]) => names?.some((pattern) => matchesPattern(pattern, name)) ?? true);
   const [[first, reason] = []] = asked;
   const more = asked.length > 1 ? `, and ${asked.length - 1} more cannot be read either` : "";
-  const problem = () => `${JSON.stringify(first)} cannot be read: ${reason}${more}.`;
-  const advice = "Ask for the others by names, or leave these out (exclude).";
-  check(asked.length === 0, "UNSUPPORTED", path, problem, advice);
+  check(
+    asked.length === 0,
+    "UNSUPPORTED",
+    path,
+    () => `${JSON.stringify(first)} cannot be read: ${reason}${more}.`,
+    "Ask for the others by names, or leave these out (exclude).",
+  );
 }
 
 /** Half-open [begin, end) per dimension; null, or dimensions left out, for all of it. */
@@ -122,15 +131,25 @@ export function boxesWanted(tensor: SourceTensor, parts: Parts): readonly Box[] 
   if (slice !== undefined) {
     const { shape } = tensor;
     const isCut = Array.isArray(slice) && slice.every((cut: unknown) => cut === null || isPair(cut));
-    const problem = () => `its slice must list [begin, end) pairs or null, got ${JSON.stringify(slice)}.`;
-    check(isCut, "BAD_ARGUMENT", where, problem, "For example [[0, 16]].");
+    check(
+      isCut,
+      "BAD_ARGUMENT",
+      where,
+      () => `its slice must list [begin, end) pairs or null, got ${JSON.stringify(slice)}.`,
+      "For example [[0, 16]].",
+    );
     const box = {
       offset: shape.map((_, d) => slice[d]?.[0] ?? 0),
       size: shape.map((length, d) => (slice[d] ? slice[d][1] - slice[d][0] : length)),
     };
-    const leaves = () => `slice ${describeBox(box)} leaves the shape [${shape}].`;
     const isInside = slice.length <= shape.length && fits(box, shape);
-    check(isInside, "BAD_SHAPE", where, leaves, "Use [begin, end) pairs inside it.");
+    check(
+      isInside,
+      "BAD_SHAPE",
+      where,
+      () => `slice ${describeBox(box)} leaves the shape [${shape}].`,
+      "Use [begin, end) pairs inside it.",
+    );
     return [box];
   }
   if (parts.rank === undefined) {
@@ -138,10 +157,20 @@ export function boxesWanted(tensor: SourceTensor, parts: Parts): readonly Box[] 
     throw new OptError("BAD_ARGUMENT", "loadCheckpoint", "a layout or world needs a rank.", "Give rank.");
   }
   const layout = parts.layout ?? defaultLayout(parts.world ?? 1);
-  const noRank = () => `rank must be in [0, ${ranksOf(layout)}), got ${parts.rank}.`;
-  check(parts.rank >= 0 && parts.rank < ranksOf(layout), "BAD_ARGUMENT", "loadCheckpoint", noRank, "Give world.");
+  check(
+    parts.rank >= 0 && parts.rank < ranksOf(layout),
+    "BAD_ARGUMENT",
+    "loadCheckpoint",
+    () => `rank must be in [0, ${ranksOf(layout)}), got ${parts.rank}.`,
+    "Give world.",
+  );
   const boxes = boxesOfRank(layout, tensor, parts.rank);
-  const several = () => `rank ${parts.rank} holds ${boxes.length} boxes of it.`;
-  check(boxes.length <= 1, "UNSUPPORTED", where, several, "Load them by slices.");
+  check(
+    boxes.length <= 1,
+    "UNSUPPORTED",
+    where,
+    () => `rank ${parts.rank} holds ${boxes.length} boxes of it.`,
+    "Load them by slices.",
+  );
   return boxes;
 }

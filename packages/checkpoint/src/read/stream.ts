@@ -44,8 +44,13 @@ export class StreamBuffers {
   readonly write: Scratch;
 
   constructor(maxMemory = DEFAULT_MAX_MEMORY) {
-    const problem = () => `must be at least ${LEAST_MEMORY} bytes, got ${maxMemory}.`;
-    check(maxMemory >= LEAST_MEMORY, "BAD_ARGUMENT", "maxMemory", problem, "Give it more.");
+    check(
+      maxMemory >= LEAST_MEMORY,
+      "BAD_ARGUMENT",
+      "maxMemory",
+      () => `must be at least ${LEAST_MEMORY} bytes, got ${maxMemory}.`,
+      "Give it more.",
+    );
     // As much again is for who writes.
     const part = Math.floor(maxMemory / 5);
     const chunk = Math.floor((2 * part) / CHUNKS / PAGE) * PAGE;

@@ -57,11 +57,21 @@ export function httpObjects(root: URL, headers: Readonly<Record<string, string>>
     if (told.stat || !told.isThere) return told.stat;
     return range(key, 0, 1, async (response) => {
       await response.body?.cancel();
-      const problem = () => `status ${response.status} is not 200.`;
-      check(response.ok || response.status === 416, "IO", response.url, problem, "Check the address and headers.");
+      check(
+        response.ok || response.status === 416,
+        "IO",
+        response.url,
+        () => `status ${response.status} is not 200.`,
+        "Check the address and headers.",
+      );
       const { length } = rangeOf(response);
-      const unsaid = () => "the server does not say how long the file is.";
-      check(length !== undefined, "UNSUPPORTED", response.url, unsaid, USE_RANGES);
+      check(
+        length !== undefined,
+        "UNSUPPORTED",
+        response.url,
+        () => "the server does not say how long the file is.",
+        USE_RANGES,
+      );
       return statOf(response, length);
     });
   };
@@ -78,12 +88,22 @@ export function httpObjects(root: URL, headers: Readonly<Record<string, string>>
         const said = versionOf(response);
         const isOther = version !== undefined && said !== undefined && said !== version;
         if (status === 416 || isOther || length !== byteLength) throw fail("ESTALE", `${url} has been replaced`);
-        const whole = () => `ranges are needed, got status ${status}${isRange || status !== 206 ? "" : ", packed"}.`;
-        check(isRange, "UNSUPPORTED", url, whole, USE_RANGES);
+        check(
+          isRange,
+          "UNSUPPORTED",
+          url,
+          () => `ranges are needed, got status ${status}${isRange || status !== 206 ? "" : ", packed"}.`,
+          USE_RANGES,
+        );
         const count = await fillFrom(response, target);
-        const problem = () => `${target.length} bytes from ${position} were asked for, got ${count} from ${begin}.`;
         const isAsked = count === target.length && begin === position;
-        check(isAsked, "IO", url, problem, "Look at the server, and at what stands before it.");
+        check(
+          isAsked,
+          "IO",
+          url,
+          () => `${target.length} bytes from ${position} were asked for, got ${count} from ${begin}.`,
+          "Look at the server, and at what stands before it.",
+        );
       }),
     async list(folder) {
       if (basename(folder) === MARKER) return []; // who asks so wants to know whether it is there

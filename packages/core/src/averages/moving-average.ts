@@ -81,8 +81,13 @@ export class ExponentialMovingAverage {
   constructor(params: Parameters, options: MovingAverageOptions = {}) {
     checkOptions(WHERE, options, { decay: "number", useBuffers: "boolean" });
     const { decay = 0.999, useBuffers = false } = options;
-    const problem = () => `decay must be from 0 to 1, got ${decay}.`;
-    check(decay >= 0 && decay <= 1, "BAD_ARGUMENT", WHERE, problem, "For example 0.999.");
+    check(
+      decay >= 0 && decay <= 1,
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `decay must be from 0 to 1, got ${decay}.`,
+      "For example 0.999.",
+    );
     runsOnce(WHERE, "make averages");
     this.decay = decay;
     this.useBuffers = useBuffers;
@@ -95,8 +100,13 @@ export class ExponentialMovingAverage {
       }),
     );
     const names = new Set(this.entries.map(({ name }) => name));
-    const twice = () => "parameters must have names of their own, got one twice.";
-    check(names.size === this.entries.length, "DUPLICATE", WHERE, twice, "Pass model.namedParameters().");
+    check(
+      names.size === this.entries.length,
+      "DUPLICATE",
+      WHERE,
+      () => "parameters must have names of their own, got one twice.",
+      "Pass model.namedParameters().",
+    );
   }
 
   /**
@@ -128,14 +138,18 @@ export class ExponentialMovingAverage {
   private checkPresent(): void {
     const params = this.entries.map(({ param }) => param);
     for (const param of params) {
-      const problem = () => replacedBy(param);
-      check(!isReplaced(param, params), "BAD_STATE", WHERE, problem, "Make the averages after model.to(...).");
+      check(
+        !isReplaced(param, params),
+        "BAD_STATE",
+        WHERE,
+        () => replacedBy(param),
+        "Make the averages after model.to(...).",
+      );
     }
   }
 
   private checkOutside(): void {
-    const isIn = () => "the averages stand in the parameters' place.";
-    check(!this.inPlace, "BAD_STATE", WHERE, isIn, ALREADY);
+    check(!this.inPlace, "BAD_STATE", WHERE, () => "the averages stand in the parameters' place.", ALREADY);
   }
 
   private move(average: Tensor, param: Tensor): void {
@@ -158,8 +172,13 @@ export class ExponentialMovingAverage {
    * @throws OptError BAD_STATE inside of another one, UNSUPPORTED in a compiled function
    */
   averaged<Result>(body: () => Result): Result {
-    const isFunction = () => `body must be a function, got ${typeof body}.`;
-    check(typeof body === "function", "BAD_ARGUMENT", WHERE, isFunction, "Pass () => evaluate().");
+    check(
+      typeof body === "function",
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `body must be a function, got ${typeof body}.`,
+      "Pass () => evaluate().",
+    );
     check(!this.inPlace, "BAD_STATE", WHERE, () => "the averages are in place already.", ALREADY);
     runsOnce(WHERE, "call averaged()");
     this.checkPresent();
@@ -204,17 +223,32 @@ export class ExponentialMovingAverage {
     runsOnce(WHERE, "load averages");
     const { n_averaged: given } = Object(saved) as Partial<MovingAverageState>;
     const updates = given instanceof Tensor && given.size === 1 ? given.dataSync()[0] : given;
-    const count = () => `n_averaged must be a whole number, got ${String(updates)}.`;
     const isCount = Number.isInteger(updates) && (updates as number) >= 0;
-    check(isCount, "BAD_STATE", WHERE, count, "Pass what stateDict() returned.");
+    check(
+      isCount,
+      "BAD_STATE",
+      WHERE,
+      () => `n_averaged must be a whole number, got ${String(updates)}.`,
+      "Pass what stateDict() returned.",
+    );
     const found = this.entries.map(({ name, average }) => {
       const value = saved[`module.${name}`];
-      const missing = () => `needs the tensor module.${name}, got ${typeof value}.`;
       checkNotSummary(WHERE, `module.${name}`, value);
-      check(value instanceof Tensor, "BAD_STATE", WHERE, missing, "The model has changed since it was saved.");
+      check(
+        value instanceof Tensor,
+        "BAD_STATE",
+        WHERE,
+        () => `needs the tensor module.${name}, got ${typeof value}.`,
+        "The model has changed since it was saved.",
+      );
       value.checkAlive();
-      const shape = () => `module.${name} must have shape ${showShape(average.shape)}, got ${showShape(value.shape)}.`;
-      check(sameShape(value.shape, average.shape), "BAD_STATE", WHERE, shape, "The model has changed since.");
+      check(
+        sameShape(value.shape, average.shape),
+        "BAD_STATE",
+        WHERE,
+        () => `module.${name} must have shape ${showShape(average.shape)}, got ${showShape(value.shape)}.`,
+        "The model has changed since.",
+      );
       return value;
     });
     noGrad(() => {

@@ -144,14 +144,24 @@ class CompiledFunction {
   ) {}
 
   call(args: readonly unknown[]): unknown {
-    const inside = () => "a compiled function cannot call another one.";
-    check(activeTracer() === null, "UNSUPPORTED", "compile", inside, "Compile the outer function alone.");
+    check(
+      activeTracer() === null,
+      "UNSUPPORTED",
+      "compile",
+      () => "a compiled function cannot call another one.",
+      "Compile the outer function alone.",
+    );
     const given = flattenArguments(args);
     const key = `${isTaping()} ${autocastDType()} ${given.texts.join()}`;
     const entry = this.#find(key, given.tensors);
     if (entry === undefined) return this.#trace(args, given, key);
-    const again = () => "a hook cannot call the compiled function that it is part of.";
-    check(!entry.trace.isRunning, "UNSUPPORTED", "compile", again, "Call the function itself.");
+    check(
+      !entry.trace.isRunning,
+      "UNSUPPORTED",
+      "compile",
+      () => "a hook cannot call the compiled function that it is part of.",
+      "Call the function itself.",
+    );
     entry.calls++;
     this.#last = entry;
     if (entry.trace.takeMoved(given.tensors)) return this.#check(args, given, entry, true);
@@ -274,12 +284,11 @@ class CompiledFunction {
   }
 
   explain(): Explanation {
-    const none = () => "there is no trace yet.";
     check(
       this.#last !== undefined,
       "BAD_STATE",
       "explain",
-      none,
+      () => "there is no trace yet.",
       "Call the compiled function first, twice with an optimizer.",
     );
     return this.#last.trace.explain();

@@ -146,15 +146,25 @@ export class Tracing implements Tracer {
   runs(tensors: readonly Traceable[], body: (...tensors: never[]) => void): void {
     const views = (tensors as readonly Tensor[]).map((tensor) => this.#look(tensor));
     const leaves = [...this.#gradients.keys()];
-    const sparse = () => "a hook cannot look at row-sparse gradients in a compiled function.";
     const isSeen = tensors.length === 0 && untraced(() => leaves.some((leaf) => leaf.grad?.sparse));
-    check(!isSeen, "UNSUPPORTED", "compile", sparse, "Use the option clip, or gather in place of gatherSparse.");
+    check(
+      !isSeen,
+      "UNSUPPORTED",
+      "compile",
+      () => "a hook cannot look at row-sparse gradients in a compiled function.",
+      "Use the option clip, or gather in place of gatherSparse.",
+    );
     const run = (...present: Tensor[]) => {
       const before = leaves.map(({ grad }) => grad);
       (body as (...tensors: Tensor[]) => void)(...present);
       const isSame = leaves.every(({ grad }, i) => grad === before[i] || grad === null);
-      const problem = () => "a hook inside a compiled function cannot replace a gradient.";
-      check(isSame, "UNSUPPORTED", "compile", problem, "Write into it: x.grad.set(...).");
+      check(
+        isSame,
+        "UNSUPPORTED",
+        "compile",
+        () => "a hook inside a compiled function cannot replace a gradient.",
+        "Write into it: x.grad.set(...).",
+      );
     };
     this.#add({ kind: "host", views, gradients: this.takeGradients(false), run });
     untraced(() => run(...(tensors as readonly Tensor[])));

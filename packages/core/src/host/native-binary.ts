@@ -41,9 +41,13 @@ export function loadBinary<Addon>(binary: NativeBinary<Addon>): Addon {
   const { where, path, version } = binary;
   const addon = required(binary);
   const got = binary.versionOf(addon);
-  const problem = () => `${path} must be of version ${version}, got ${got ?? "one without a version"}.`;
-  const advice = `Install packages of one release; in a checkout, run ${binary.build}.`;
-  check(got === version, "DEVICE_UNAVAILABLE", where, problem, advice);
+  check(
+    got === version,
+    "DEVICE_UNAVAILABLE",
+    where,
+    () => `${path} must be of version ${version}, got ${got ?? "one without a version"}.`,
+    `Install packages of one release; in a checkout, run ${binary.build}.`,
+  );
   return addon as Addon;
 }
 

@@ -138,9 +138,13 @@ export class GradScaler {
       () => `unscale() came after ${known!.stage === "unscaled" ? "unscale" : "step"}().`,
     );
     const grads = gradientsIn(optimizer);
-    const problem = () => "gradients of f16 lose what the factor saved, got one.";
-    const advice = "Let the optimizer clip: { norm: 1 }, or train in bf16.";
-    check(!grads.some(isHalf), "UNSUPPORTED", `${where}.unscale`, problem, advice);
+    check(
+      !grads.some(isHalf),
+      "UNSUPPORTED",
+      `${where}.unscale`,
+      () => "gradients of f16 lose what the factor saved, got one.",
+      "Let the optimizer clip: { norm: 1 }, or train in bf16.",
+    );
     noGrad(() => {
       const found = this.examine([...grads, ...overflowsOf(optimizer)]);
       tidy(() => scaleInPlace(grads, this.inverse()));
@@ -162,8 +166,13 @@ export class GradScaler {
       else (optimizer.step as (closure: () => unknown) => unknown)(closure);
       return undefined;
     }
-    const problem = () => "a closure would find gradients of the scaled loss, got one.";
-    check(closure === undefined, "UNSUPPORTED", `${where}.step`, problem, "Call backward before step(optimizer).");
+    check(
+      closure === undefined,
+      "UNSUPPORTED",
+      `${where}.step`,
+      () => "a closure would find gradients of the scaled loss, got one.",
+      "Call backward before step(optimizer).",
+    );
     checkOrder(before?.stage !== "stepped", () => "step() came after step().");
     checkOrder(this.reading === null, () => "the last step was not awaited.");
     // A norm is PyTorch's to the bit if gradients are unscaled before. Those of f16 would lose digits, and their squares cannot overflow.
@@ -213,8 +222,13 @@ export class GradScaler {
       .then(([value]) => {
         if (value! > 0) return;
         const areSame = gradients().every((grad, i) => grad === examined[i]) && String(versions()) === String(seen);
-        const changed = () => "gradients were changed before step() was awaited.";
-        check(areSame, "BAD_STATE", where, changed, "Await step(optimizer).");
+        check(
+          areSame,
+          "BAD_STATE",
+          where,
+          () => "gradients were changed before step() was awaited.",
+          "Await step(optimizer).",
+        );
         optimizer.apply({ unscale });
       })
       .catch((error) => {
@@ -356,11 +370,14 @@ export class GradScaler {
   private examinedBefore(method: string, optimizer: Scalable): Examined | undefined {
     const { groups, apply } = Object(optimizer) as Partial<Scalable>;
     const isOptimizer = Array.isArray(groups) && typeof apply === "function";
-    const problem = () => `needs an optimizer, got ${show(optimizer)}.`;
     // Divided ones step on several processes.
-    const whole =
-      "Pass what new Adam(...) made; one whose steps are awaited cannot skip them: train in bf16, without a scaler.";
-    check(isOptimizer, "BAD_ARGUMENT", `${where}.${method}`, problem, whole);
+    check(
+      isOptimizer,
+      "BAD_ARGUMENT",
+      `${where}.${method}`,
+      () => `needs an optimizer, got ${show(optimizer)}.`,
+      "Pass what new Adam(...) made; one whose steps are awaited cannot skip them: train in bf16, without a scaler.",
+    );
     const present = () => {
       this.dropThrown();
       return this.examined.get(optimizer);
@@ -391,9 +408,13 @@ export class GradScaler {
 }
 
 function checkOneCall(method: string, call: object | null): void {
-  const problem = () => "unscale, step and update go together in a compiled function, got some of them outside.";
-  const advice = "Call all of them inside, or none of them.";
-  check(call === openTracer(), "UNSUPPORTED", `${where}.${method}`, problem, advice);
+  check(
+    call === openTracer(),
+    "UNSUPPORTED",
+    `${where}.${method}`,
+    () => "unscale, step and update go together in a compiled function, got some of them outside.",
+    "Call all of them inside, or none of them.",
+  );
 }
 
 const isHalf = ({ dtype }: Tensor) => dtype === "f16";
@@ -410,12 +431,21 @@ function overflowsOf(optimizer: Scalable): Set<Tensor> {
 }
 
 function checkNumber(name: string, value: number, fits: boolean, rule: string): void {
-  const problem = () => `${name} must be ${rule}, got ${value}.`;
-  check(fits && Number.isFinite(value), "BAD_ARGUMENT", where, problem, "The defaults are PyTorch's.");
+  check(
+    fits && Number.isFinite(value),
+    "BAD_ARGUMENT",
+    where,
+    () => `${name} must be ${rule}, got ${value}.`,
+    "The defaults are PyTorch's.",
+  );
 }
 
 function checkOrder(fits: boolean, problem: () => string): void {
-  const advice =
-    "Call scale(loss).backward(), then perhaps unscale(optimizer), step(optimizer), update(), awaiting the last two.";
-  check(fits, "BAD_STATE", where, problem, advice);
+  check(
+    fits,
+    "BAD_STATE",
+    where,
+    problem,
+    "Call scale(loss).backward(), then perhaps unscale(optimizer), step(optimizer), update(), awaiting the last two.",
+  );
 }

@@ -37,13 +37,23 @@ export function applyRuleInPlace<Buffer extends string, Name extends string>(
   checkValue(isPlainObject(scalars), where, "scalars", "values by name", scalars, "For example { lr: 0.1 }.");
   const lists = buffers.map((each) => rule.buffers.map((name) => bufferOf(rule, name, each[name])));
   const { dtype, device } = lists[0]![0]!;
-  const rounded = () => `buffers must be f32 or f64, got ${dtype}.`;
-  check(dtype === "f32" || dtype === "f64", "BAD_DTYPE", rule.name, rounded, `Cast them with to("f32").`);
+  check(
+    dtype === "f32" || dtype === "f64",
+    "BAD_DTYPE",
+    rule.name,
+    () => `buffers must be f32 or f64, got ${dtype}.`,
+    `Cast them with to("f32").`,
+  );
   for (const list of lists) {
     for (const [slot, buffer] of list.entries()) {
       checkLike(rule, rule.buffers[slot]!, buffer, list[0]!.size, dtype);
-      const elsewhere = () => `buffers must be on ${device.name}, got ${buffer.device.name}.`;
-      check(buffer.device === device, "DEVICE_MISMATCH", rule.name, elsewhere, "Move them with to().");
+      check(
+        buffer.device === device,
+        "DEVICE_MISMATCH",
+        rule.name,
+        () => `buffers must be on ${device.name}, got ${buffer.device.name}.`,
+        "Move them with to().",
+      );
     }
   }
   const given = rule.scalars.map((name): Scalar => {
@@ -64,8 +74,18 @@ export function applyRuleInPlace<Buffer extends string, Name extends string>(
 
 /** @throws OptError BAD_SHAPE, BAD_DTYPE */
 function checkLike(rule: Rule, name: string, value: Tensor, size: number, dtype: DType): void {
-  const count = () => `${name} must have ${size} elements, got ${showShape(value.shape)}.`;
-  check(value.size === size, "BAD_SHAPE", rule.name, count, "The buffers of a tensor have one size.");
-  const other = () => `${name} must be ${dtype}, got ${value.dtype}.`;
-  check(value.dtype === dtype, "BAD_DTYPE", rule.name, other, `Cast it with to("${dtype}").`);
+  check(
+    value.size === size,
+    "BAD_SHAPE",
+    rule.name,
+    () => `${name} must have ${size} elements, got ${showShape(value.shape)}.`,
+    "The buffers of a tensor have one size.",
+  );
+  check(
+    value.dtype === dtype,
+    "BAD_DTYPE",
+    rule.name,
+    () => `${name} must be ${dtype}, got ${value.dtype}.`,
+    `Cast it with to("${dtype}").`,
+  );
 }

@@ -45,9 +45,13 @@ export function applyRule<Buffer extends string, Scalar extends string>(
     const numbers = rule.scalars.map((name) => scalarOf(rule, name, scalars[name]));
     const { dtype, shape, device } = given[0]!;
     for (const [slot, buffer] of given.entries()) {
-      const problem = () =>
-        `${rule.buffers[slot]} must have shape ${showShape(shape)}, got ${showShape(buffer.shape)}.`;
-      check(sameShape(buffer.shape, shape), "BAD_SHAPE", rule.name, problem, "All buffers have one shape.");
+      check(
+        sameShape(buffer.shape, shape),
+        "BAD_SHAPE",
+        rule.name,
+        () => `${rule.buffers[slot]} must have shape ${showShape(shape)}, got ${showShape(buffer.shape)}.`,
+        "All buffers have one shape.",
+      );
     }
     const compute = computeDType(dtype);
     const inCompute = (value: Tensor | number) => (value instanceof Tensor ? cast(value, compute) : value);
@@ -76,17 +80,32 @@ export function checkIsRule(where: string, rule: unknown): void {
 
 /** @throws OptError BAD_ARGUMENT */
 export function bufferOf(rule: Rule, name: string, value: Tensor | undefined): Tensor {
-  const problem = () => `needs the buffer ${name} as a tensor, got ${show(value)}.`;
-  check(value instanceof Tensor, "BAD_ARGUMENT", rule.name, problem, `It takes ${rule.buffers.join(", ")}.`);
+  check(
+    value instanceof Tensor,
+    "BAD_ARGUMENT",
+    rule.name,
+    () => `needs the buffer ${name} as a tensor, got ${show(value)}.`,
+    `It takes ${rule.buffers.join(", ")}.`,
+  );
   return value;
 }
 
 /** A number, or a tensor without dimensions, which no result takes its shape from. @throws OptError BAD_ARGUMENT, BAD_SHAPE */
 export function scalarOf(rule: Rule, name: string, value: Tensor | number | undefined): Tensor | number {
   if (typeof value === "number") return value;
-  const problem = () => `needs the scalar ${name} as a number or a tensor, got ${show(value)}.`;
-  check(value instanceof Tensor, "BAD_ARGUMENT", rule.name, problem, `It takes ${rule.scalars.join(", ")}.`);
-  const many = () => `the scalar ${name} must have one element, got shape ${showShape(value.shape)}.`;
-  check(value.size === 1, "BAD_SHAPE", rule.name, many, "What differs between elements is a buffer.");
+  check(
+    value instanceof Tensor,
+    "BAD_ARGUMENT",
+    rule.name,
+    () => `needs the scalar ${name} as a number or a tensor, got ${show(value)}.`,
+    `It takes ${rule.scalars.join(", ")}.`,
+  );
+  check(
+    value.size === 1,
+    "BAD_SHAPE",
+    rule.name,
+    () => `the scalar ${name} must have one element, got shape ${showShape(value.shape)}.`,
+    "What differs between elements is a buffer.",
+  );
   return value.shape.length === 0 ? value : reshape(value, []);
 }

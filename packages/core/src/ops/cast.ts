@@ -73,8 +73,13 @@ export function cast(x: Tensor, dtype: DType): Tensor {
 /** @throws OptError BAD_DTYPE between complex and real */
 function checkCast(where: string, from: DType, to: DType): void {
   const isPossible = from === to || (from !== "c64" && to !== "c64");
-  const problem = () => `there is no cast between complex and real numbers, got ${from} and ${to}.`;
-  check(isPossible, "BAD_DTYPE", where, problem, "Use viewAsReal(x) and viewAsComplex(x).");
+  check(
+    isPossible,
+    "BAD_DTYPE",
+    where,
+    () => `there is no cast between complex and real numbers, got ${from} and ${to}.`,
+    "Use viewAsReal(x) and viewAsComplex(x).",
+  );
 }
 
 /** Computes in another dtype and casts the result, leaving nothing else behind. `body` gets the tensors cast. */

@@ -38,7 +38,12 @@ export function viewAsComplex(x: Tensor): Tensor {
     () => `complex numbers have parts of f32, got ${x.dtype}.`,
     `Use .to("f32").`,
   );
-  const problem = () => `the last axis must hold the two parts, got shape ${showShape(x.shape)}.`;
-  check(x.shape.at(-1) === 2, "BAD_SHAPE", where, problem, "For example [n, 2].");
+  check(
+    x.shape.at(-1) === 2,
+    "BAD_SHAPE",
+    where,
+    () => `the last axis must hold the two parts, got shape ${showShape(x.shape)}.`,
+    "For example [n, 2].",
+  );
   return record(where, x.alias(x.shape.slice(0, -1), 0, "c64"), [x], [], (g) => [viewAsReal(g)]);
 }

@@ -62,10 +62,20 @@ function parsed(equation: unknown, count: number): { inputs: string[]; output: s
   const inputs = left.split(",");
   const isTerm = (term: string) => /^[a-zA-Z]*(\.\.\.)?[a-zA-Z]*$/.test(term);
   const isWell = typeof equation === "string" && more.length === 0 && [...inputs, output ?? ""].every(isTerm);
-  const got = () => `the equation must be terms of letters and "...", joined by "," and "->", got ${show(equation)}.`;
-  check(isWell, "BAD_ARGUMENT", where, got, ADVICE);
-  const number = () => `the equation names ${inputs.length} operands, got ${count}.`;
-  check(inputs.length === count && count > 0, "BAD_ARGUMENT", where, number, ADVICE);
+  check(
+    isWell,
+    "BAD_ARGUMENT",
+    where,
+    () => `the equation must be terms of letters and "...", joined by "," and "->", got ${show(equation)}.`,
+    ADVICE,
+  );
+  check(
+    inputs.length === count && count > 0,
+    "BAD_ARGUMENT",
+    where,
+    () => `the equation names ${inputs.length} operands, got ${count}.`,
+    ADVICE,
+  );
   return { inputs, output };
 }
 
@@ -76,8 +86,13 @@ function labelsOf(term: string, { shape }: Tensor): string[] {
   const letters = term.replace("...", "").length;
   const further = shape.length - letters;
   const fits = term.includes("...") ? further >= 0 : further === 0;
-  const got = () => `"${term}" must name the axes of its operand, got ${showShape(shape)}.`;
-  check(fits, "BAD_ARGUMENT", where, got, 'Name each axis, or use "...".');
+  check(
+    fits,
+    "BAD_ARGUMENT",
+    where,
+    () => `"${term}" must name the axes of its operand, got ${showShape(shape)}.`,
+    'Name each axis, or use "...".',
+  );
   const [before = "", after = ""] = term.split("...");
   return [...before, ...dots(further), ...after];
 }
@@ -109,8 +124,13 @@ function extentsOf(operands: readonly Tensor[], labels: readonly (readonly strin
       const [extent, first, known = 1] = [shape[axis]!, shape[own.indexOf(label)]!, extents.get(label)];
       const other = extent === first ? known : first;
       const isSame = extent === other || (extent === first && (extent === 1 || other === 1));
-      const got = () => `axes "${label}" must have one extent, got ${other} and ${extent}.`;
-      check(isSame, "BAD_SHAPE", where, got, "Other operands may have 1.");
+      check(
+        isSame,
+        "BAD_SHAPE",
+        where,
+        () => `axes "${label}" must have one extent, got ${other} and ${extent}.`,
+        "Other operands may have 1.",
+      );
       extents.set(label, known === 1 ? extent : known);
     });
   });

@@ -66,8 +66,13 @@ export function fill(shape: Shape, value: number, dtype: DType, device: Device):
 /** Overwrites a tensor with one value. */
 export function fillInPlace(target: Tensor, value: number): void {
   if (target.dtype === "c64") {
-    const problem = () => `a complex tensor is filled with 0, got ${value}.`;
-    check(value === 0, "BAD_DTYPE", "fill", problem, "Use viewAsComplex(x) on its parts.");
+    check(
+      value === 0,
+      "BAD_DTYPE",
+      "fill",
+      () => `a complex tensor is filled with 0, got ${value}.`,
+      "Use viewAsComplex(x) on its parts.",
+    );
     tidy(() => fillInPlace(partsOf(target), 0));
     return;
   }

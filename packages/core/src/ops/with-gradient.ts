@@ -32,22 +32,36 @@ export function withGradient(
   backward: (gradient: Tensor) => readonly (Tensor | null)[],
 ): Tensor {
   checkTensor(where, output, "the output");
-  const list = () => `inputs must be a list of tensors, got ${show(inputs)}.`;
-  check(Array.isArray(inputs), "BAD_ARGUMENT", where, list, "Wrap it: [w].");
+  check(
+    Array.isArray(inputs),
+    "BAD_ARGUMENT",
+    where,
+    () => `inputs must be a list of tensors, got ${show(inputs)}.`,
+    "Wrap it: [w].",
+  );
   for (const [i, input] of inputs.entries()) checkTensor(where, input, `input ${i}`);
   checkBody(where, backward);
-  const problem = () => "the output has a gradient of its own.";
-  check(!output.requiresGrad, "BAD_ARGUMENT", where, problem, "Compute it under noGrad.");
+  check(
+    !output.requiresGrad,
+    "BAD_ARGUMENT",
+    where,
+    () => "the output has a gradient of its own.",
+    "Compute it under noGrad.",
+  );
   const forms = inputs.map(({ requiresGrad, shape, dtype, device }) =>
     requiresGrad ? { shape, dtype, device } : null,
   );
   return record(where, output, inputs, [], (gradient) => {
     const given: unknown = backward(gradient);
     checkSynchronous(where, given);
-    const got = () =>
-      `backward must give a list of ${forms.length}, got ${Array.isArray(given) ? given.length : show(given)}.`;
     const isComplete = Array.isArray(given) && given.length === forms.length;
-    check(isComplete, "BAD_ARGUMENT", where, got, "Give null where there is no gradient.");
+    check(
+      isComplete,
+      "BAD_ARGUMENT",
+      where,
+      () => `backward must give a list of ${forms.length}, got ${Array.isArray(given) ? given.length : show(given)}.`,
+      "Give null where there is no gradient.",
+    );
     return forms.map((form, i) => (form === null || given[i] === null ? null : checked(given[i], form, i)));
   });
 }
@@ -55,12 +69,26 @@ export function withGradient(
 /** A view, which the engine may take over: the tensor may be the caller's, or come twice. */
 function checked(gradient: Tensor, { shape, dtype, device }: Form, i: number): Tensor {
   checkAnyTensor(where, gradient, `the gradient of input ${i}`);
-  const other = () =>
-    `the gradient of input ${i} must have shape ${showShape(shape)}, got ${showShape(gradient.shape)}.`;
-  check(sameShape(gradient.shape, shape), "BAD_SHAPE", where, other, "Sum what was broadcast.");
-  const kind = () => `the gradient of input ${i} must be ${dtype}, got ${gradient.dtype}.`;
-  check(gradient.dtype === dtype, "BAD_DTYPE", where, kind, "Cast it with to().");
-  const place = () => `the gradient of input ${i} must be on ${device.name}, got ${gradient.device.name}.`;
-  check(gradient.device === device, "DEVICE_MISMATCH", where, place, "Move it with to().");
+  check(
+    sameShape(gradient.shape, shape),
+    "BAD_SHAPE",
+    where,
+    () => `the gradient of input ${i} must have shape ${showShape(shape)}, got ${showShape(gradient.shape)}.`,
+    "Sum what was broadcast.",
+  );
+  check(
+    gradient.dtype === dtype,
+    "BAD_DTYPE",
+    where,
+    () => `the gradient of input ${i} must be ${dtype}, got ${gradient.dtype}.`,
+    "Cast it with to().",
+  );
+  check(
+    gradient.device === device,
+    "DEVICE_MISMATCH",
+    where,
+    () => `the gradient of input ${i} must be on ${device.name}, got ${gradient.device.name}.`,
+    "Move it with to().",
+  );
   return reshape(gradient, shape);
 }

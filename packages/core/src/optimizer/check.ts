@@ -91,8 +91,13 @@ export function completeOptions<Options extends BaseOptions>(
   const given = Object.entries(overrides).filter(([name, value]) => known.includes(name) && value !== undefined);
   const options = { ...defaults, ...Object.fromEntries(given) } as Options;
   for (const [name, value] of Object.entries(fixed ?? {})) {
-    const problem = () => `${name} must be ${value}, got ${show(options[name as keyof Options])}.`;
-    check(options[name as keyof Options] === value, "BAD_ARGUMENT", where, problem, "Use the optimizer without it.");
+    check(
+      options[name as keyof Options] === value,
+      "BAD_ARGUMENT",
+      where,
+      () => `${name} must be ${value}, got ${show(options[name as keyof Options])}.`,
+      "Use the optimizer without it.",
+    );
   }
   checkNotNegative(where, "lr", options.lr);
   checkGroup(algorithm, options);

@@ -18,7 +18,12 @@ export function algorithmOf<Options extends BaseOptions>(
 ): Algorithm<Options> {
   const { prototype } = Object(optimizer) as { prototype?: { define?(): Algorithm<Options> } };
   const isClass = typeof prototype?.define === "function";
-  const problem = () => `needs the class of an optimizer, got ${show(optimizer)}.`;
-  check(isClass, "BAD_ARGUMENT", where, problem, "For example AdamW, of @opt/adam-amsgrad.");
+  check(
+    isClass,
+    "BAD_ARGUMENT",
+    where,
+    () => `needs the class of an optimizer, got ${show(optimizer)}.`,
+    "For example AdamW, of @opt/adam-amsgrad.",
+  );
   return prototype!.define!();
 }

@@ -109,10 +109,20 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const slots = toParameters(where, group.params).map(({ name, tensor }, i): Slot => {
       const unique = name ?? String(known.size);
       this.algorithm.checkParameter?.(unique, tensor);
-      const again = () => `a parameter must occur once, got ${unique} (number ${i}) again.`;
-      check(!known.has(tensor), "DUPLICATE", where, again, "Tied weights are listed once.");
-      const problem = () => `parameter names must differ, got "${unique}" twice.`;
-      check(!knownNames.has(unique), "DUPLICATE", where, problem, "Pass model.namedParameters().");
+      check(
+        !known.has(tensor),
+        "DUPLICATE",
+        where,
+        () => `a parameter must occur once, got ${unique} (number ${i}) again.`,
+        "Tied weights are listed once.",
+      );
+      check(
+        !knownNames.has(unique),
+        "DUPLICATE",
+        where,
+        () => `parameter names must differ, got "${unique}" twice.`,
+        "Pass model.namedParameters().",
+      );
       known.add(tensor);
       knownNames.add(unique);
       return { param: tensor, name: unique, number: known.size - 1, state: null };
@@ -152,9 +162,14 @@ export abstract class Optimizer<Options extends BaseOptions> {
   step<Loss>(closure: () => Loss): Loss;
   step<Loss>(closure?: () => Loss): Loss | undefined {
     const { name: where } = this.algorithm;
-    const problem = () => `step() takes nothing or a function, got ${typeof closure}.`;
     const isFunction = closure === undefined || typeof closure === "function";
-    check(isFunction, "BAD_ARGUMENT", where, problem, "The learning rate is an option: groups[0].lr.");
+    check(
+      isFunction,
+      "BAD_ARGUMENT",
+      where,
+      () => `step() takes nothing or a function, got ${typeof closure}.`,
+      "The learning rate is an option: groups[0].lr.",
+    );
     this.#runHooks("beforeStep", NOTHING);
     const loss = closure === undefined ? undefined : recordingSetTo(`${where}.step`, true, closure);
     this.#update(NOTHING);
@@ -315,8 +330,13 @@ export abstract class Optimizer<Options extends BaseOptions> {
   on(event: HookName, hook: Hook<Options>): () => void {
     const { name: where } = this.algorithm;
     const events = Object.keys(this.#hooks);
-    const problem = () => `events are ${events.join(" and ")}, got ${show(event)}.`;
-    check(events.includes(event), "BAD_ARGUMENT", where, problem, didYouMean(String(event), events));
+    check(
+      events.includes(event),
+      "BAD_ARGUMENT",
+      where,
+      () => `events are ${events.join(" and ")}, got ${show(event)}.`,
+      didYouMean(String(event), events),
+    );
     check(typeof hook === "function", "BAD_ARGUMENT", where, () => `a hook must be a function, got ${typeof hook}.`);
     const hooks = this.#hooks[event];
     hooks.add(hook);

@@ -43,8 +43,13 @@ export function toGroups<Options extends BaseOptions>(
   const isGroup = (item: unknown): item is GroupInput<Options> =>
     typeof item === "object" && item !== null && !(item instanceof Tensor) && !Array.isArray(item);
   for (const item of items) {
-    const problem = () => "params must be tensors, named tensors or groups, got a module among them.";
-    check(!isModel(item), "BAD_ARGUMENT", where, problem, FROM_MODEL);
+    check(
+      !isModel(item),
+      "BAD_ARGUMENT",
+      where,
+      () => "params must be tensors, named tensors or groups, got a module among them.",
+      FROM_MODEL,
+    );
   }
   if (items.every(isGroup)) return items;
   const problem = () => "params must be all groups or all tensors, got both.";
@@ -104,8 +109,13 @@ function checkTrainable(where: string, name: unknown, tensor: Tensor): void {
     () => `only leaves can be optimized, got the result of a computation (${name}).`,
     "Use detach(), or make it with parameter(data).",
   );
-  const problem = () => `parameters must be floating-point, got ${tensor.dtype} (${name}).`;
-  check(isDifferentiable(tensor.dtype), "BAD_DTYPE", where, problem, `Use dtype: "f32".`);
+  check(
+    isDifferentiable(tensor.dtype),
+    "BAD_DTYPE",
+    where,
+    () => `parameters must be floating-point, got ${tensor.dtype} (${name}).`,
+    `Use dtype: "f32".`,
+  );
 }
 
 const FROM_MODEL = "Pass model.parameters().";

@@ -36,21 +36,39 @@ export function checkStaged<Options extends BaseOptions>(
 ): void {
   const where = `${name} transform`;
   const { directions, scalars = {}, states = [] } = Object(staged) as Staged;
-  const count = () => `must return { directions } with one for each of ${before.length}, got ${show(staged)}.`;
-  check(Array.isArray(directions) && directions.length === before.length, "BAD_ARGUMENT", where, count);
+  check(
+    Array.isArray(directions) && directions.length === before.length,
+    "BAD_ARGUMENT",
+    where,
+    () => `must return { directions } with one for each of ${before.length}, got ${show(staged)}.`,
+  );
   for (const [old, next] of [...directions.map((direction, i) => [before[i]!, direction] as const), ...states]) {
     checkTensor(where, next, "a result");
     const { device, shape } = old;
-    const elsewhere = () => `results must be on ${device.name}, got one on ${next.device.name}.`;
-    check(next.device === device, "DEVICE_MISMATCH", where, elsewhere, "Move it with to().");
-    const problem = () => `results must keep the shape ${showShape(shape)}, got ${showShape(next.shape)}.`;
-    check(sameShape(next.shape, shape), "BAD_SHAPE", where, problem);
+    check(
+      next.device === device,
+      "DEVICE_MISMATCH",
+      where,
+      () => `results must be on ${device.name}, got one on ${next.device.name}.`,
+      "Move it with to().",
+    );
+    check(
+      sameShape(next.shape, shape),
+      "BAD_SHAPE",
+      where,
+      () => `results must keep the shape ${showShape(shape)}, got ${showShape(next.shape)}.`,
+    );
   }
   for (const scalar of stageScalars) {
     const given = scalars[scalar];
-    const problem = () => `must give ${scalar} for each of ${before.length} parameters, got ${show(given)}.`;
     const length = given instanceof Tensor ? given.size : given?.length;
-    check(length === before.length, "BAD_ARGUMENT", where, problem, "A list of numbers, or a tensor.");
+    check(
+      length === before.length,
+      "BAD_ARGUMENT",
+      where,
+      () => `must give ${scalar} for each of ${before.length} parameters, got ${show(given)}.`,
+      "A list of numbers, or a tensor.",
+    );
   }
 }
 

@@ -98,15 +98,18 @@ function checkWhole<Options extends BaseOptions>(
   { name: where, stageState }: Algorithm<Options>,
   { lazyMode, stateDType = "f32" }: GroupOptions,
 ): void {
-  const problem = () => "lazyMode steps some rows, and this step needs all of a parameter.";
-  const dense = "Leave it out: row-sparse gradients are stepped as dense ones.";
-  check(!lazyMode, "UNSUPPORTED", where, problem, dense);
-  const stored = () => `its state has less than one number for each element and is stored as f32, got ${stateDType}.`;
+  check(
+    !lazyMode,
+    "UNSUPPORTED",
+    where,
+    () => "lazyMode steps some rows, and this step needs all of a parameter.",
+    "Leave it out: row-sparse gradients are stepped as dense ones.",
+  );
   check(
     stageState === undefined || stateDType === "f32",
     "UNSUPPORTED",
     `${where} stateDType`,
-    stored,
+    () => `its state has less than one number for each element and is stored as f32, got ${stateDType}.`,
     "Leave it out.",
   );
 }
@@ -115,16 +118,26 @@ function checkWhole<Options extends BaseOptions>(
 function checkStages(where: string, stages: unknown): void {
   const { rule, transform, transformedBy } = Object(stages);
   const isWhole = typeof rule === "function" && typeof transform === "function" && Array.isArray(transformedBy);
-  const problem = () => `stages() must give { rule, transform, transformedBy }, got ${show(stages)}.`;
-  check(isWhole, "BAD_ARGUMENT", where, problem, "Two functions, and the options that the second looks at.");
+  check(
+    isWhole,
+    "BAD_ARGUMENT",
+    where,
+    () => `stages() must give { rule, transform, transformedBy }, got ${show(stages)}.`,
+    "Two functions, and the options that the second looks at.",
+  );
 }
 
 /** @throws OptError BAD_ARGUMENT for a first rule that writes anything but the direction, or has other buffers */
 function checkFirst(where: string, first: Rule, { buffers }: Rule): void {
   const fits = String(first?.buffers) === String(buffers) && String(first.writes) === DIRECTION;
-  const problem = () =>
-    `the first rule must write ${DIRECTION} alone, of ${show(buffers)}, got ${show(first?.writes)} of ${show(first?.buffers)}.`;
-  check(fits, "BAD_ARGUMENT", where, problem, "Define both rules with the same list of buffers.");
+  check(
+    fits,
+    "BAD_ARGUMENT",
+    where,
+    () =>
+      `the first rule must write ${DIRECTION} alone, of ${show(buffers)}, got ${show(first?.writes)} of ${show(first?.buffers)}.`,
+    "Define both rules with the same list of buffers.",
+  );
 }
 
 /** Slices of the rule's buffers for parameter i. The mirror comes after them. */

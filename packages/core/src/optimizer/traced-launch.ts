@@ -19,8 +19,13 @@ class TracedLaunch<Options extends BaseOptions> implements Live {
   ) {}
 
   next(): readonly Scalar[] {
-    const problem = () => "a hook has changed what the compiled step depends on.";
-    check(this.isPlanned(), "CHANGED", this.launch.algorithm.name, problem, "Change it outside of the function.");
+    check(
+      this.isPlanned(),
+      "CHANGED",
+      this.launch.algorithm.name,
+      () => "a hook has changed what the compiled step depends on.",
+      "Change it outside of the function.",
+    );
     syncMasters(this.masters);
     return this.launch.next();
   }

@@ -26,8 +26,13 @@ export function gatherSparse(table: Tensor, indices: Tensor, options: GatherSpar
   checkTensor(where, table, "table");
   checkTensor(where, indices, "indices");
   checkOptions(where, options, { paddingIdx: "number" });
-  const computed = () => `the table must be a leaf, got the result of ${table.node!.name}.`;
-  check(table.node === null, "UNSUPPORTED", where, computed, "Use gather, whose gradient is dense.");
+  check(
+    table.node === null,
+    "UNSUPPORTED",
+    where,
+    () => `the table must be a leaf, got the result of ${table.node!.name}.`,
+    "Use gather, whose gradient is dense.",
+  );
   const output = noGrad(() => gather(table, indices));
   const at = noGrad(() => rowsWithGradient(indices, options));
   const { dtype, shape } = table;

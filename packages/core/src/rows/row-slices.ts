@@ -11,8 +11,13 @@ import { byteSize } from "../values/dtype";
 function checkWhole(
   format: StoredFormats[number] | undefined,
 ): asserts format is StoredDType | RandomDType | undefined {
-  const problem = () => "lazyMode steps some rows, and state in q8 is kept in blocks of 256 elements that rows share.";
-  check(!isPacked(format), "UNSUPPORTED", "step", problem, "Load the state again, with another stateDType.");
+  check(
+    !isPacked(format),
+    "UNSUPPORTED",
+    "step",
+    () => "lazyMode steps some rows, and state in q8 is kept in blocks of 256 elements that rows share.",
+    "Load the state again, with another stateDType.",
+  );
 }
 
 /** The slices of the rows that there are. `tensors` have the whole of each buffer, but of the gradient as many rows as `rows` are long. */

@@ -209,17 +209,31 @@ export function rowSparse(indices: Tensor, values: Tensor, shape: Shape): RowSpa
   checkTensor(where, values, "values");
   checkDevice(where, [indices, values]);
   checkIndexDType(where, indices);
-  const floats = () => `values must be floating-point, got ${values.dtype}.`;
-  check(isFloat(values.dtype), "BAD_DTYPE", where, floats, `Use dtype: "f32".`);
+  check(
+    isFloat(values.dtype),
+    "BAD_DTYPE",
+    where,
+    () => `values must be floating-point, got ${values.dtype}.`,
+    `Use dtype: "f32".`,
+  );
   const isShape =
     Array.isArray(shape) && shape.length > 0 && shape.every((extent) => Number.isInteger(extent) && extent >= 0);
-  const noTable = () => `shape must be that of a table, got ${show(shape)}.`;
-  check(isShape, "BAD_SHAPE", where, noTable, "Pass table.shape.");
-  const list = () => `indices must be a list, got shape ${showShape(indices.shape)}.`;
-  check(indices.shape.length === 1, "BAD_SHAPE", where, list, "Reshape them, and the values with them.");
+  check(isShape, "BAD_SHAPE", where, () => `shape must be that of a table, got ${show(shape)}.`, "Pass table.shape.");
+  check(
+    indices.shape.length === 1,
+    "BAD_SHAPE",
+    where,
+    () => `indices must be a list, got shape ${showShape(indices.shape)}.`,
+    "Reshape them, and the values with them.",
+  );
   const expected = [indices.size, ...shape.slice(1)];
-  const rows = () => `values must have shape ${showShape(expected)}, got ${showShape(values.shape)}.`;
-  check(sameShape(values.shape, expected), "BAD_SHAPE", where, rows, "One row for each index.");
+  check(
+    sameShape(values.shape, expected),
+    "BAD_SHAPE",
+    where,
+    () => `values must have shape ${showShape(expected)}, got ${showShape(values.shape)}.`,
+    "One row for each index.",
+  );
   const own = alone(() => {
     const at = clone(indices);
     checkIndices(where, indices, shape[0]!);

@@ -114,9 +114,13 @@ export class Expression implements Operand {
 }
 
 function checkOperand(fits: boolean, name: OpName, position: number, operand: unknown): void {
-  const problem = () => `operand ${position} must be an expression or a number, got ${show(operand)}.`;
-  const advice = "Check names of buffers and scalars, and do not mix tensors with symbols.";
-  check(fits, "BAD_ARGUMENT", name, problem, advice);
+  check(
+    fits,
+    "BAD_ARGUMENT",
+    name,
+    () => `operand ${position} must be an expression or a number, got ${show(operand)}.`,
+    "Check names of buffers and scalars, and do not mix tensors with symbols.",
+  );
 }
 
 function isOperand(value: unknown): value is Operand {
@@ -126,8 +130,7 @@ function isOperand(value: unknown): value is Operand {
 /** Applies an op to symbols, tensors or numbers (numbers alone stay symbolic constants). */
 export function applyOp<T extends Operand>(name: OpName, operands: readonly (T | number)[]): T {
   const arity = ARITY[nodeOf(name)];
-  const problem = () => `takes ${arity} operands, got ${operands.length}.`;
-  check(operands.length === arity, "BAD_ARGUMENT", name, problem);
+  check(operands.length === arity, "BAD_ARGUMENT", name, () => `takes ${arity} operands, got ${operands.length}.`);
   let leader: Operand | undefined;
   operands.forEach((operand, i) => {
     if (isOperand(operand)) leader ??= operand;

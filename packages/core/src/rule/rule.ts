@@ -49,8 +49,7 @@ export function defineRule<const Buffer extends string, const Scalar extends str
   const { name, buffers, scalars, nonNegative = [], update } = definition;
   const where = `rule ${name}`;
   checkNames(where, [...buffers, ...scalars]);
-  const noBuffer = () => "a rule needs a buffer, got none.";
-  check(buffers.length > 0, "BAD_ARGUMENT", where, noBuffer, "Name one in `buffers`.");
+  check(buffers.length > 0, "BAD_ARGUMENT", where, () => "a rule needs a buffer, got none.", "Name one in `buffers`.");
   const symbols = (kind: "buffer" | "scalar", names: readonly string[]) =>
     Object.fromEntries(names.map((symbol, slot) => [symbol, new Expression(kind, [], slot)]));
   const updated = update(
@@ -58,19 +57,39 @@ export function defineRule<const Buffer extends string, const Scalar extends str
     symbols("scalar", scalars) as Record<Scalar, Expression>,
   );
   const isObject = typeof updated === "object" && updated !== null;
-  const nothing = () => `update must return the new values by buffer, got ${String(updated)}.`;
-  check(isObject, "BAD_ARGUMENT", where, nothing, "Return { param: ... }.");
+  check(
+    isObject,
+    "BAD_ARGUMENT",
+    where,
+    () => `update must return the new values by buffer, got ${String(updated)}.`,
+    "Return { param: ... }.",
+  );
   const writes = Object.keys(updated) as Buffer[];
   for (const write of writes) {
-    const undeclared = () => `update may only write declared buffers, got ${write}.`;
-    check(buffers.includes(write), "BAD_ARGUMENT", where, undeclared, `Declared: ${buffers.join(", ")}.`);
+    check(
+      buffers.includes(write),
+      "BAD_ARGUMENT",
+      where,
+      () => `update may only write declared buffers, got ${write}.`,
+      `Declared: ${buffers.join(", ")}.`,
+    );
     const value = updated[write];
     const isNumber = value instanceof Expression && !value.isCondition;
-    const problem = () => `the new ${write} must be a number expression, got ${String(value)}.`;
-    check(isNumber, "BAD_ARGUMENT", where, problem, "Build it with add, mul, ...");
+    check(
+      isNumber,
+      "BAD_ARGUMENT",
+      where,
+      () => `the new ${write} must be a number expression, got ${String(value)}.`,
+      "Build it with add, mul, ...",
+    );
   }
-  const none = () => "update must write a buffer, got none.";
-  check(writes.length > 0, "BAD_ARGUMENT", where, none, "Return { param: ... }.");
+  check(
+    writes.length > 0,
+    "BAD_ARGUMENT",
+    where,
+    () => "update must write a buffer, got none.",
+    "Return { param: ... }.",
+  );
   writes.sort((a, b) => buffers.indexOf(a) - buffers.indexOf(b));
   const program = trace(
     buffers,
@@ -79,8 +98,13 @@ export function defineRule<const Buffer extends string, const Scalar extends str
   );
   for (const { op } of program.nodes) {
     const isExact = ["buffer", "scalar", "constant", ...RULE_OPS].includes(op);
-    const problem = () => `rules are exact on every device, got the op ${op}.`;
-    check(isExact, "BAD_ARGUMENT", where, problem, `Use only ${RULE_OPS.join(", ")}.`);
+    check(
+      isExact,
+      "BAD_ARGUMENT",
+      where,
+      () => `rules are exact on every device, got the op ${op}.`,
+      `Use only ${RULE_OPS.join(", ")}.`,
+    );
   }
   return { name, buffers, scalars, nonNegative, update, program, hash: hashProgram(program), writes };
 }
@@ -91,13 +115,12 @@ const DEFINITION = { name: "string", buffers: "array", scalars: "array", update:
 function checkDefinition(definition: Partial<Record<keyof typeof DEFINITION, unknown>>): void {
   checkOptions("defineRule", definition, { ...DEFINITION, nonNegative: "array" });
   for (const part of Object.keys(DEFINITION) as (keyof typeof DEFINITION)[]) {
-    const advice = "Pass { name, buffers, scalars, update }.";
     check(
       definition[part] !== undefined,
       "BAD_ARGUMENT",
       "defineRule",
       () => `a rule needs ${part}, got none.`,
-      advice,
+      "Pass { name, buffers, scalars, update }.",
     );
   }
 }

@@ -96,9 +96,13 @@ export class OneCycleLR extends PlannedLR {
   }
 
   #levelAt(epoch: number, levels: readonly [number, number, number]): number {
-    const problem = () => `steps must be at most totalSteps = ${this.#totalSteps}, got step ${epoch}.`;
-    const advice = "Make the schedule with more steps, or stop stepping it.";
-    check(epoch <= this.#totalSteps, "BAD_STATE", "OneCycleLR", problem, advice);
+    check(
+      epoch <= this.#totalSteps,
+      "BAD_STATE",
+      "OneCycleLR",
+      () => `steps must be at most totalSteps = ${this.#totalSteps}, got step ${epoch}.`,
+      "Make the schedule with more steps, or stop stepping it.",
+    );
     const last = this.#phases.length - 1;
     const at = this.#phases.findIndex(({ end }, phase) => epoch <= end || phase === last);
     const { end, from, to } = this.#phases[at] as Phase;

@@ -88,8 +88,13 @@ export function functional<Options extends BaseOptions>(
   options: Partial<Differentiable<Options>> & GroupOptions = {},
 ): Functional<Options> {
   const algorithm = algorithmOf("functional", optimizer);
-  const stages = () => "a step of several stages is not differentiated through.";
-  check(!("stages" in optimizer.prototype), "UNSUPPORTED", algorithm.name, stages, "Use the class.");
+  check(
+    !("stages" in optimizer.prototype),
+    "UNSUPPORTED",
+    algorithm.name,
+    () => "a step of several stages is not differentiated through.",
+    "Use the class.",
+  );
   chosen(algorithm, options);
   return {
     init: (params) =>
@@ -156,12 +161,27 @@ function chosen<Options extends BaseOptions>(
     completeOptions(algorithm, algorithm.defaults, numeric(options)),
     numeric(overrides),
   );
-  const problem = () => "the norm of all gradients is not differentiated through, got clip.norm.";
-  check(numbers.clip?.norm === undefined, "UNSUPPORTED", algorithm.name, problem, "Scale the gradients before.");
-  const codes = () => "codes of 8 bits have no derivative, got stateDType q8.";
-  check(numbers.stateDType !== "q8", "UNSUPPORTED", algorithm.name, codes, "Leave it out.");
-  const rows = () => "a functional step takes dense gradients, got lazyMode.";
-  check(!numbers.lazyMode, "UNSUPPORTED", algorithm.name, rows, "Use the class.");
+  check(
+    numbers.clip?.norm === undefined,
+    "UNSUPPORTED",
+    algorithm.name,
+    () => "the norm of all gradients is not differentiated through, got clip.norm.",
+    "Scale the gradients before.",
+  );
+  check(
+    numbers.stateDType !== "q8",
+    "UNSUPPORTED",
+    algorithm.name,
+    () => "codes of 8 bits have no derivative, got stateDType q8.",
+    "Leave it out.",
+  );
+  check(
+    !numbers.lazyMode,
+    "UNSUPPORTED",
+    algorithm.name,
+    () => "a functional step takes dense gradients, got lazyMode.",
+    "Use the class.",
+  );
   const tensors = [options, overrides].flatMap((part) =>
     Object.entries(part).filter(([, value]) => value !== undefined),
   );
@@ -182,8 +202,13 @@ const UNKNOWN = 0.1;
 function numberFor(option: unknown): unknown {
   if (!(option instanceof Tensor)) return option;
   const { shape, size, dtype } = option;
-  const problem = () => `an option must be a number or a tensor of one, got ${dtype} of shape ${showShape(shape)}.`;
-  check(size === 1 && isFloat(dtype), "BAD_ARGUMENT", "functional", problem, "For example parameter(0.1).");
+  check(
+    size === 1 && isFloat(dtype),
+    "BAD_ARGUMENT",
+    "functional",
+    () => `an option must be a number or a tensor of one, got ${dtype} of shape ${showShape(shape)}.`,
+    "For example parameter(0.1).",
+  );
   option.checkAlive();
   if (option.device.backend.readSync === undefined) return UNKNOWN;
   const value = decode(option, readBytesSync(option))[0];
@@ -205,12 +230,21 @@ function entriesOf(where: string, params: Weights): [string, Tensor][] {
     ? [...params].map((param, i) => [String(i), param])
     : Object.entries(params as Readonly<Record<string, Tensor>>);
   for (const [name, param] of entries) {
-    const each = () => `parameters must be tensors, got ${show(param)} (${name}).`;
-    check(param instanceof Tensor, "BAD_ARGUMENT", where, each, "Make one with parameter(data).");
+    check(
+      param instanceof Tensor,
+      "BAD_ARGUMENT",
+      where,
+      () => `parameters must be tensors, got ${show(param)} (${name}).`,
+      "Make one with parameter(data).",
+    );
     param.checkAlive();
-    const wide = () => `a functional step computes in f32 and f64, got ${param.dtype} (${name}).`;
-    const advice = `Keep the parameters in f32, and cast them where they are used: w.to("${param.dtype}").`;
-    check(param.dtype === "f32" || param.dtype === "f64", "BAD_DTYPE", where, wide, advice);
+    check(
+      param.dtype === "f32" || param.dtype === "f64",
+      "BAD_DTYPE",
+      where,
+      () => `a functional step computes in f32 and f64, got ${param.dtype} (${name}).`,
+      `Keep the parameters in f32, and cast them where they are used: w.to("${param.dtype}").`,
+    );
   }
   return entries;
 }
@@ -323,8 +357,13 @@ function checkState<Options extends BaseOptions>(
   keys: readonly string[],
 ): void {
   const advice = "Pass what init or update returned for the same options.";
-  const entry = () => `${name}: the state must be an object, got ${show(state)}.`;
-  check(isPlainObject(state), "BAD_STATE", where, entry, advice);
+  check(
+    isPlainObject(state),
+    "BAD_STATE",
+    where,
+    () => `${name}: the state must be an object, got ${show(state)}.`,
+    advice,
+  );
   for (const key of Object.keys(initialCounters)) {
     const value = state[key];
     const fits = typeof value === "number" || (key !== "step" && value instanceof Tensor);
@@ -332,10 +371,20 @@ function checkState<Options extends BaseOptions>(
   }
   for (const key of keys) {
     const value = state[key];
-    const missing = () => `${name}: needs the tensor ${key}, got ${show(value)}.`;
-    check(value instanceof Tensor, "BAD_STATE", where, missing, advice);
+    check(
+      value instanceof Tensor,
+      "BAD_STATE",
+      where,
+      () => `${name}: needs the tensor ${key}, got ${show(value)}.`,
+      advice,
+    );
     value.checkAlive();
-    const problem = () => `${name}: ${key} must have shape ${showShape(param.shape)}, got ${showShape(value.shape)}.`;
-    check(sameShape(value.shape, param.shape), "BAD_STATE", where, problem, advice);
+    check(
+      sameShape(value.shape, param.shape),
+      "BAD_STATE",
+      where,
+      () => `${name}: ${key} must have shape ${showShape(param.shape)}, got ${showShape(value.shape)}.`,
+      advice,
+    );
   }
 }

@@ -60,8 +60,13 @@ export function ruleSteps<Options extends BaseOptions>(
   options: Partial<Options> & GroupOptions = {},
 ): RuleSteps<Options> {
   const algorithm = algorithmOf("ruleSteps", optimizer);
-  const stages = () => "a step of several stages is no single rule.";
-  check(!("stages" in optimizer.prototype), "UNSUPPORTED", algorithm.name, stages, "Use the class.");
+  check(
+    !("stages" in optimizer.prototype),
+    "UNSUPPORTED",
+    algorithm.name,
+    () => "a step of several stages is no single rule.",
+    "Use the class.",
+  );
   const chosen = completed(algorithm, algorithm.defaults, options);
   const ruleOf = (options: Options) => {
     const rule = algorithm.rule(options);
@@ -101,8 +106,13 @@ function completed<Options extends BaseOptions>(
   const options = completeOptions(algorithm, defaults, overrides);
   const { name: where } = algorithm;
   const { stateDType = "f32", lazyMode = false } = options;
-  const stored = () => `state is kept by the engine in the parameter's dtype, got stateDType ${show(stateDType)}.`;
-  check(stateDType === "f32", "UNSUPPORTED", where, stored, "Leave it out.");
+  check(
+    stateDType === "f32",
+    "UNSUPPORTED",
+    where,
+    () => `state is kept by the engine in the parameter's dtype, got stateDType ${show(stateDType)}.`,
+    "Leave it out.",
+  );
   check(!lazyMode, "UNSUPPORTED", where, () => "the engine's gradients have all rows, got lazyMode.", "Leave it out.");
   return options;
 }

@@ -61,8 +61,13 @@ export function stepArrays(
   const bindings = known.map((parameter, i) => new Binding(parameter, checkedArray("params", parameter, arrays[i])));
   const ranges = new ArrayRanges(bindings.map(({ array }) => array));
   const pair = ranges.overlapping()?.map((i) => known[i]!.name);
-  const problem = () => `arrays of parameters must not overlap, got ${pair!.join(" and ")}.`;
-  check(pair === undefined, "BAD_ARGUMENT", WHERE, problem, "Tied weights are one parameter; its gradient is the sum.");
+  check(
+    pair === undefined,
+    "BAD_ARGUMENT",
+    WHERE,
+    () => `arrays of parameters must not overlap, got ${pair!.join(" and ")}.`,
+    "Tied weights are one parameter; its gradient is the sum.",
+  );
   try {
     bindings.forEach(({ tensor }, i) => {
       const array = gradients[i]!;
@@ -70,8 +75,13 @@ export function stepArrays(
     });
     for (const binding of bindings) binding.bringIn(options.unchanged);
     const waited: unknown = optimizer.step();
-    const waits = () => "an optimizer whose step waits for others has divided its parameters.";
-    check(waited === undefined, "UNSUPPORTED", WHERE, waits, "Step its tensors.");
+    check(
+      waited === undefined,
+      "UNSUPPORTED",
+      WHERE,
+      () => "an optimizer whose step waits for others has divided its parameters.",
+      "Step its tensors.",
+    );
   } finally {
     for (const { tensor } of bindings) tensor.grad = null; // which frees them
   }
@@ -96,13 +106,22 @@ class Binding {
   ) {
     this.tensor = tensor;
     const { device, storage } = tensor;
-    const waits = () => `${device.name} cannot be read without waiting.`;
-    check(device.backend.readSync !== undefined, "NOT_SYNC", WHERE, waits, "Use js, wasm or cpu.");
+    check(
+      device.backend.readSync !== undefined,
+      "NOT_SYNC",
+      WHERE,
+      () => `${device.name} cannot be read without waiting.`,
+      "Use js, wasm or cpu.",
+    );
     const bytes = hostBytes(tensor, "read");
     this.isSame = bytes?.buffer === array.buffer && bytes.byteOffset === array.byteOffset;
-    const other = () => `${name} must be the array that its parameter was made of, got another.`;
-    const advice = "Copy into that array with set(), or make a new optimizer.";
-    check(this.isSame || !storage.isBorrowed, "BAD_ARGUMENT", WHERE, other, advice);
+    check(
+      this.isSame || !storage.isBorrowed,
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `${name} must be the array that its parameter was made of, got another.`,
+      "Copy into that array with set(), or make a new optimizer.",
+    );
   }
 
   bringIn(unchanged = false): void {
@@ -137,8 +156,13 @@ function gradientOf({ shape, dtype, device }: Tensor, array: FloatArray, isApart
 function parametersOf(optimizer: Steppable): Parameter[] {
   const groups = Object(optimizer).groups;
   const isOptimizer = Array.isArray(groups) && typeof optimizer.step === "function";
-  const problem = () => `needs an optimizer, got ${show(optimizer)}.`;
-  check(isOptimizer, "BAD_ARGUMENT", WHERE, problem, "For example new AdamW([parameter(array)]).");
+  check(
+    isOptimizer,
+    "BAD_ARGUMENT",
+    WHERE,
+    () => `needs an optimizer, got ${show(optimizer)}.`,
+    "For example new AdamW([parameter(array)]).",
+  );
   return optimizer.groups.flatMap(({ params, names }) => params.map((tensor, i) => ({ name: names[i]!, tensor })));
 }
 
@@ -155,8 +179,13 @@ function matched(what: string, given: PerParameter<unknown>, known: readonly Par
   );
   const names = known.map(({ name }) => name);
   if (isList) {
-    const count = () => `${what} must have one for each of ${names.length} parameters, got ${given.length}.`;
-    check(given.length === names.length, "BAD_ARGUMENT", WHERE, count, "null leaves a parameter alone, in grads.");
+    check(
+      given.length === names.length,
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `${what} must have one for each of ${names.length} parameters, got ${given.length}.`,
+      "null leaves a parameter alone, in grads.",
+    );
     return [...given];
   }
   const record = given as Readonly<Record<string, unknown>>;
@@ -165,8 +194,13 @@ function matched(what: string, given: PerParameter<unknown>, known: readonly Par
   const missing = names.filter((name) => !Object.hasOwn(record, name));
   const unknown = Object.keys(record).filter((name) => !wanted.has(name));
   const advice = `The optimizer's parameters are ${list(names)}.`;
-  const lacks = () => `${what} lacks ${list(missing)}${unknown.length > 0 ? `, and has ${list(unknown)}` : ""}.`;
-  check(missing.length === 0, "BAD_ARGUMENT", WHERE, lacks, advice);
+  check(
+    missing.length === 0,
+    "BAD_ARGUMENT",
+    WHERE,
+    () => `${what} lacks ${list(missing)}${unknown.length > 0 ? `, and has ${list(unknown)}` : ""}.`,
+    advice,
+  );
   check(unknown.length === 0, "BAD_ARGUMENT", WHERE, () => `${what} has ${list(unknown)}, which none is.`, advice);
   return names.map((name) => record[name]);
 }
@@ -177,8 +211,13 @@ const ARRAYS: Readonly<Record<string, string>> = { f32: "Float32Array", f64: "Fl
 function checkedArray(what: string, { name, tensor }: Parameter, array: unknown): FloatArray {
   const { dtype, size } = tensor;
   const kind = ARRAYS[dtype];
-  const wide = () => `parameters must be f32 or f64, got ${dtype} (${name}).`;
-  check(kind !== undefined, "BAD_DTYPE", WHERE, wide, "Step its tensor: assign .grad and call step().");
+  check(
+    kind !== undefined,
+    "BAD_DTYPE",
+    WHERE,
+    () => `parameters must be f32 or f64, got ${dtype} (${name}).`,
+    "Step its tensor: assign .grad and call step().",
+  );
   const problem = () => `${what} must hold a ${kind} for ${name}, which is ${dtype}, got ${show(array)}.`;
   const isArray = ArrayBuffer.isView(array);
   check(isArray, "BAD_ARGUMENT", WHERE, problem, "Wrap numbers: Float32Array.from(list).");
@@ -186,7 +225,12 @@ function checkedArray(what: string, { name, tensor }: Parameter, array: unknown)
   const isKind = (array as FloatArray)[Symbol.toStringTag] === kind;
   check(isKind, "BAD_DTYPE", WHERE, problem, `Convert it: ${kind}.from(array).`);
   const { length } = array as FloatArray;
-  const count = () => `${what} must hold ${size} elements for ${name}, got ${length}.`;
-  check(length === size, "BAD_SHAPE", WHERE, count, "An array whose buffer was transferred has none.");
+  check(
+    length === size,
+    "BAD_SHAPE",
+    WHERE,
+    () => `${what} must hold ${size} elements for ${name}, got ${length}.`,
+    "An array whose buffer was transferred has none.",
+  );
   return array as FloatArray;
 }

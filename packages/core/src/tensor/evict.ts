@@ -23,8 +23,13 @@ export function evict(x: Tensor, refill: () => void): void {
   x.checkAlive();
   const { storage } = x;
   if (storage.isEvicted) return;
-  const problem = () => `needs a tensor with memory of its own, got shape [${x.shape}] in the middle of another's.`;
-  check(x.memorySlice().byteOffset === 0, "BAD_ARGUMENT", "evict", problem, "Use clone().");
+  check(
+    x.memorySlice().byteOffset === 0,
+    "BAD_ARGUMENT",
+    "evict",
+    () => `needs a tensor with memory of its own, got shape [${x.shape}] in the middle of another's.`,
+    "Use clone().",
+  );
   storage.evict(refill);
 }
 

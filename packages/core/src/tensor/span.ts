@@ -14,9 +14,12 @@ import { Tensor } from "./tensor";
 export function span(x: Tensor, begin: number, end: number): Tensor {
   check(x instanceof Tensor, "BAD_ARGUMENT", "span", () => `needs a tensor, got ${show(x)}.`);
   const areInside = Number.isInteger(begin) && Number.isInteger(end) && 0 <= begin && begin <= end && end <= x.size;
-  const problem = () =>
-    `begin and end must be whole numbers, 0 <= begin <= end <= ${x.size}, got ${show(begin)}, ${show(end)}.`;
-  check(areInside, "BAD_ARGUMENT", "span", problem);
+  check(
+    areInside,
+    "BAD_ARGUMENT",
+    "span",
+    () => `begin and end must be whole numbers, 0 <= begin <= end <= ${x.size}, got ${show(begin)}, ${show(end)}.`,
+  );
   check(!x.sparse, "BAD_ARGUMENT", "span", () => "a row-sparse tensor has no elements in a row.", "Use toDense().");
   return x.alias([end - begin], begin);
 }

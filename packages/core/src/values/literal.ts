@@ -16,8 +16,13 @@ export function flatten(
   data: TensorData,
   dtype?: DType,
 ): { elements: TypedArray; shape: Shape; dtype: DType } {
-  const problem = () => "numbers are real, got dtype c64.";
-  check(dtype !== "c64", "BAD_DTYPE", where, problem, "Use viewAsComplex(parts), and viewAsReal(x).set(parts).");
+  check(
+    dtype !== "c64",
+    "BAD_DTYPE",
+    where,
+    () => "numbers are real, got dtype c64.",
+    "Use viewAsComplex(parts), and viewAsReal(x).set(parts).",
+  );
   if (ArrayBuffer.isView(data)) {
     const own = dtypeOfArray(data);
     const target = dtype ?? own;

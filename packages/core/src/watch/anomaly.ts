@@ -57,8 +57,13 @@ class Detector implements Watcher {
 
   launch({ name, backend }: { readonly name: string; readonly backend: Backend }, launch: Launch, run: () => void) {
     if (this.#op === null) this.end();
-    const problem = () => `${name} cannot be read without waiting.`;
-    check(backend.readSync !== undefined, "NOT_SYNC", where, problem, "Run it on js, wasm or cpu.");
+    check(
+      backend.readSync !== undefined,
+      "NOT_SYNC",
+      where,
+      () => `${name} cannot be read without waiting.`,
+      "Run it on js, wasm or cpu.",
+    );
     const floats = floatsOf(launch);
     const outputs = outputsOf(launch).filter((slice) => floats.has(slice));
     const inputs = [...floats.keys()].filter((slice) => launch.kind === "rule" || !outputs.includes(slice));

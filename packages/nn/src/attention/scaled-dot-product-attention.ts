@@ -84,8 +84,13 @@ export function scaledDotProductAttention(
 export function checkMask(where: string, name: string, mask: Tensor): void {
   checkTensor(where, mask, name);
   const isInteger = mask.dtype === "i32" || mask.dtype === "u8";
-  const rule = () => `${name} must be bool, or floats that are added to the scores, got ${mask.dtype}.`;
-  check(!isInteger, "BAD_DTYPE", where, rule, `Use ${name}.to("bool"), or ${name}.to("f32") to add it.`);
+  check(
+    !isInteger,
+    "BAD_DTYPE",
+    where,
+    () => `${name} must be bool, or floats that are added to the scores, got ${mask.dtype}.`,
+    `Use ${name}.to("bool"), or ${name}.to("f32") to add it.`,
+  );
 }
 
 function byOps(q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions, isPlain: boolean): Tensor {

@@ -177,8 +177,13 @@ function kaimingDeviation(where: string, target: Tensor, options: KaimingOptions
     'Use "in".',
   );
   const isNamed = negativeSlope === 0 || options.nonlinearity !== undefined;
-  const unnamed = () => `negativeSlope is that of "leakyRelu", got ${show(negativeSlope)} for the default, "relu".`;
-  check(isNamed, "BAD_ARGUMENT", where, unnamed, 'Pass nonlinearity: "leakyRelu", which is PyTorch\'s default.');
+  check(
+    isNamed,
+    "BAD_ARGUMENT",
+    where,
+    () => `negativeSlope is that of "leakyRelu", got ${show(negativeSlope)} for the default, "relu".`,
+    'Pass nonlinearity: "leakyRelu", which is PyTorch\'s default.',
+  );
   return gainOf(nonlinearity, negativeSlope) / Math.sqrt(fanOf(where, target.shape)[fan]);
 }
 

@@ -6,13 +6,12 @@ export abstract class Plain extends Module {
   /** @throws OptError BAD_ARGUMENT for any argument */
   constructor(...none: readonly never[]) {
     super();
-    const advice = "Results are new tensors; other axes than Flatten's are joined by flatten(x, start, end).";
     check(
       none.length === 0,
       "BAD_ARGUMENT",
       new.target.name,
       () => `takes no arguments, got ${show(none[0])}.`,
-      advice,
+      "Results are new tensors; other axes than Flatten's are joined by flatten(x, start, end).",
     );
   }
 }

@@ -103,11 +103,21 @@ function labelRows(targets: Labels, lengths: Lengths, batch: number, isBatch: bo
   checkTensor(name, given, "targets");
   if (!isBatch && given.shape.length === 1) return given.unsqueeze(0);
   const isRows = given.shape.length === 2 && given.shape[0] === batch;
-  const problem = () => `targets must be [${batch}, labels] or all labels in one row, got [${given.shape}].`;
-  check(isRows || given.shape.length === 1, "BAD_SHAPE", name, problem, "Pad the labels, or join them.");
+  check(
+    isRows || given.shape.length === 1,
+    "BAD_SHAPE",
+    name,
+    () => `targets must be [${batch}, labels] or all labels in one row, got [${given.shape}].`,
+    "Pad the labels, or join them.",
+  );
   if (isRows) return given;
-  const advice = "Pass targetLengths as a list, or targets [batch, labels].";
-  check(!(lengths instanceof Tensor), "BAD_ARGUMENT", name, () => "labels in one row need lengths as numbers.", advice);
+  check(
+    !(lengths instanceof Tensor),
+    "BAD_ARGUMENT",
+    name,
+    () => "labels in one row need lengths as numbers.",
+    "Pass targetLengths as a list, or targets [batch, labels].",
+  );
   const counts = Array.from(lengths as readonly number[]);
   const sum = counts.reduce((a, b) => a + b, 0);
   check(

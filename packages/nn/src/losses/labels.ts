@@ -19,13 +19,23 @@ export function labelIndices(where: string, labels: Labels, logits: Tensor, igno
   const isArray = Array.isArray(labels) || (ArrayBuffer.isView(labels) && !(labels instanceof DataView));
   if (!isArray) {
     const isTensor = labels instanceof Tensor;
-    const problem = () => `labels must be a list or a Tensor, got ${show(labels)}.`;
-    check(isTensor, "BAD_ARGUMENT", where, problem, "Pass one class per row of logits: [0].");
+    check(
+      isTensor,
+      "BAD_ARGUMENT",
+      where,
+      () => `labels must be a list or a Tensor, got ${show(labels)}.`,
+      "Pass one class per row of logits: [0].",
+    );
     checkTensor(where, labels, "labels");
     // As PyTorch: bytes are classes, as files of labels have them; booleans are not.
     const isClass = labels.dtype === "i32" || labels.dtype === "u8";
-    const dtype = () => `labels must be i32 or u8, got ${labels.dtype}.`;
-    check(isClass, "BAD_DTYPE", where, dtype, 'Cast with labels.to("i32").');
+    check(
+      isClass,
+      "BAD_DTYPE",
+      where,
+      () => `labels must be i32 or u8, got ${labels.dtype}.`,
+      'Cast with labels.to("i32").',
+    );
     return { indices: labels.to("i32"), count: undefined };
   }
   const classes = logits.shape.at(-1) ?? 0;

@@ -15,8 +15,13 @@ export function lengthsOf(
   const isList = Array.isArray(lengths) || lengths instanceof Int32Array;
   if (isList) {
     const other = Array.from(lengths).find((n) => !(Number.isInteger(n) && n >= 0 && n <= most));
-    const problem = () => `${name} must be integers from 0 to ${most}, got ${show(other)}.`;
-    check(other === undefined, "BAD_ARGUMENT", where, problem, "Check the extents of the tensors.");
+    check(
+      other === undefined,
+      "BAD_ARGUMENT",
+      where,
+      () => `${name} must be integers from 0 to ${most}, got ${show(other)}.`,
+      "Check the extents of the tensors.",
+    );
   } else checkTensor(where, lengths, name);
   const given = lengths instanceof Tensor ? lengths.to("i32") : tensor(Array.from(lengths), { dtype: "i32", device });
   const fits = given.size === count && given.shape.length <= 1;

@@ -25,18 +25,27 @@ export function functionalCall<M extends Module>(
   const where = "functionalCall";
   check(isModule(model), "BAD_ARGUMENT", where, () => `the model must be a module, got ${show(model)}.`);
   const isRecord = typeof parameters === "object" && parameters !== null;
-  const advice = "{ name: tensor }";
-  check(isRecord, "BAD_ARGUMENT", where, () => `needs tensors by name, got ${show(parameters)}.`, advice);
+  check(isRecord, "BAD_ARGUMENT", where, () => `needs tensors by name, got ${show(parameters)}.`, "{ name: tensor }");
   const own = new Map(model.namedTensors());
   const given = new Map<Tensor, Tensor>();
   for (const [name, tensor] of Object.entries(parameters)) {
     checkTensor(where, tensor, name);
     const mine = own.get(name);
-    const known = () => `the module must have each name, got ${name}.`;
-    check(mine !== undefined, "BAD_ARGUMENT", where, known, "namedTensors() lists its names.");
+    check(
+      mine !== undefined,
+      "BAD_ARGUMENT",
+      where,
+      () => `the module must have each name, got ${name}.`,
+      "namedTensors() lists its names.",
+    );
     const other = given.get(mine) ?? tensor;
-    const tied = () => `tied tensors must get one tensor, got another one for ${name}.`;
-    check(other === tensor, "BAD_ARGUMENT", where, tied, "Name one of them.");
+    check(
+      other === tensor,
+      "BAD_ARGUMENT",
+      where,
+      () => `tied tensors must get one tensor, got another one for ${name}.`,
+      "Name one of them.",
+    );
     given.set(mine, tensor);
   }
   const restore = substituteTensors(model.modules(), (tensor) => given.get(tensor) ?? tensor);

@@ -59,9 +59,13 @@ function checkState(where: string, state: unknown): asserts state is StateDict {
   const { tensors } = Object(state) as { readonly tensors?: unknown };
   const isWhole = typeof tensors === "object" && tensors !== null && !(tensors instanceof Tensor);
   const advice = isPromise ? "Await it." : isWhole ? "Pass its .tensors." : "{ name: tensor }";
-  const problem = () =>
-    `the state must be tensors by name, got ${isWhole ? "an object that has them in .tensors" : show(state)}.`;
-  check(isObject && !isPromise && !isList && !isWhole, "BAD_STATE", where, problem, advice);
+  check(
+    isObject && !isPromise && !isList && !isWhole,
+    "BAD_STATE",
+    where,
+    () => `the state must be tensors by name, got ${isWhole ? "an object that has them in .tensors" : show(state)}.`,
+    advice,
+  );
 }
 
 /** Names the cure where no name of the module is in the state. Not strict, nothing would be loaded. @throws OptError BAD_STATE */
@@ -74,8 +78,13 @@ function checkNames(
   if ([...own.keys()].some((name) => given.has(name))) return;
   const prefix = prefixOf(own, given);
   if (prefix === undefined) {
-    const problem = () => `the state must have a name of the module (${some(own)}), got ${some(given) || "no name"}.`;
-    check(strict, "BAD_STATE", where, problem, "Rename them.");
+    check(
+      strict,
+      "BAD_STATE",
+      where,
+      () => `the state must have a name of the module (${some(own)}), got ${some(given) || "no name"}.`,
+      "Rename them.",
+    );
     return;
   }
   const problem = () =>

@@ -86,8 +86,13 @@ export abstract class Module {
    * remove();
    */
   onForward<M extends Module>(this: M, hook: ForwardHook<M>): () => void {
-    const problem = () => `needs a function, got ${show(hook)}.`;
-    check(typeof hook === "function", "BAD_ARGUMENT", "onForward", problem, "(module, inputs, output) => { ... }");
+    check(
+      typeof hook === "function",
+      "BAD_ARGUMENT",
+      "onForward",
+      () => `needs a function, got ${show(hook)}.`,
+      "(module, inputs, output) => { ... }",
+    );
     return addForwardHook(this, hook as Parameters<typeof addForwardHook>[1]);
   }
 
@@ -152,8 +157,13 @@ export abstract class Module {
    * const model = new Linear(4, 2).to("bf16");
    */
   to(target: DType | Device | (string & {}), ...more: readonly never[]): this {
-    const problem = () => `takes a device or a dtype, got ${show([target, ...more])}.`;
-    check(more.length === 0, "BAD_ARGUMENT", "to", problem, `For example .to("wasm").to("bf16").`);
+    check(
+      more.length === 0,
+      "BAD_ARGUMENT",
+      "to",
+      () => `takes a device or a dtype, got ${show([target, ...more])}.`,
+      `For example .to("wasm").to("bf16").`,
+    );
     checkTree(this, []);
     const found = new Map<Tensor, Tensor>();
     const isDType = FLOATS.includes(target as DType);

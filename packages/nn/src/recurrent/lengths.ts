@@ -30,7 +30,12 @@ function asTensor(where: string, lengths: unknown, length: number, device: Tenso
   }
   const isLength = (value: unknown) => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= length;
   const fits = Array.isArray(lengths) && lengths.every(isLength);
-  const problem = () => `lengths must be integers in [1, ${length}], got ${show(lengths)}.`;
-  check(fits, "BAD_ARGUMENT", where, problem, "One for each sequence of the batch.");
+  check(
+    fits,
+    "BAD_ARGUMENT",
+    where,
+    () => `lengths must be integers in [1, ${length}], got ${show(lengths)}.`,
+    "One for each sequence of the batch.",
+  );
   return tensor(lengths as number[], { dtype: "i32", device });
 }

@@ -51,12 +51,22 @@ export abstract class RecurrentCell extends Module {
       tensor.shape.length === x.shape.length && tensor.shape.at(-1) === width && tensor.shape.at(-2) === x.shape.at(-2);
     checkTensor(where, x);
     const isInput = (x.shape.length === 1 || x.shape.length === 2) && x.shape.at(-1) === inputSize;
-    const problem = () => `the input must be [batch, ${inputSize}], with or without the batch, got [${x.shape}].`;
-    check(isInput, "BAD_SHAPE", where, problem, "RNN, LSTM and GRU take whole sequences.");
+    check(
+      isInput,
+      "BAD_SHAPE",
+      where,
+      () => `the input must be [batch, ${inputSize}], with or without the batch, got [${x.shape}].`,
+      "RNN, LSTM and GRU take whole sequences.",
+    );
     for (const state of given ?? []) {
       checkTensor(where, state, "the state");
-      const ofState = () => `states must be [${[...x.shape.slice(0, -1), hiddenSize]}], got [${state.shape}].`;
-      check(fits(state, hiddenSize), "BAD_SHAPE", where, ofState, "As the input, with hiddenSize.");
+      check(
+        fits(state, hiddenSize),
+        "BAD_SHAPE",
+        where,
+        () => `states must be [${[...x.shape.slice(0, -1), hiddenSize]}], got [${state.shape}].`,
+        "As the input, with hiddenSize.",
+      );
     }
     return tidy(() => {
       const rows = (tensor: Tensor) => (x.shape.length === 1 ? tensor.unsqueeze(0) : tensor);

@@ -85,8 +85,13 @@ export abstract class Recurrent extends Module {
     const { numLayers = 1, bias = true, batchFirst = false, dropout = 0, bidirectional = false, ...layer } = options;
     checkExtents(where, { inputSize, hiddenSize, numLayers });
     checkShare(where, "dropout", dropout);
-    const unused = () => `dropout comes between layers, got ${dropout} for one layer.`;
-    check(dropout === 0 || numLayers > 1, "BAD_ARGUMENT", where, unused, "Pass numLayers: 2, or add a Dropout behind.");
+    check(
+      dropout === 0 || numLayers > 1,
+      "BAD_ARGUMENT",
+      where,
+      () => `dropout comes between layers, got ${dropout} for one layer.`,
+      "Pass numLayers: 2, or add a Dropout behind.",
+    );
     this.inputSize = inputSize;
     this.hiddenSize = hiddenSize;
     this.numLayers = numLayers;

@@ -117,8 +117,13 @@ export abstract class TransformerLayer extends Module {
 
 function activationOf(where: string, activation: unknown): (x: Tensor) => Tensor {
   const isKnown = activation === "relu" || activation === "gelu" || typeof activation === "function";
-  const problem = () => `activation must be "relu", "gelu" or a function, got ${show(activation)}.`;
-  check(isKnown, "BAD_ARGUMENT", where, problem, '"gelu", or (x) => silu(x).');
+  check(
+    isKnown,
+    "BAD_ARGUMENT",
+    where,
+    () => `activation must be "relu", "gelu" or a function, got ${show(activation)}.`,
+    '"gelu", or (x) => silu(x).',
+  );
   if (typeof activation === "function") return activation as (x: Tensor) => Tensor;
   return activation === "relu" ? relu : (x) => gelu(x);
 }

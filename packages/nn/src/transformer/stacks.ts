@@ -96,8 +96,13 @@ const MOST_LAYERS = 10_000;
 function checkStack(where: string, numLayers: number, options: TransformerStackOptions): void {
   checkOptions(where, options, { norm: "any" });
   const isCount = Number.isInteger(numLayers) && numLayers >= 1 && numLayers <= MOST_LAYERS;
-  const problem = () => `numLayers must be an integer in [1, ${MOST_LAYERS}], got ${show(numLayers)}.`;
-  check(isCount, "BAD_ARGUMENT", where, problem, "For example 6.");
+  check(
+    isCount,
+    "BAD_ARGUMENT",
+    where,
+    () => `numLayers must be an integer in [1, ${MOST_LAYERS}], got ${show(numLayers)}.`,
+    "For example 6.",
+  );
   const { norm = null } = options;
   const fits = norm === null || isModule(norm);
   check(fits, "BAD_ARGUMENT", where, () => `norm must be a module or null, got ${show(norm)}.`, "new LayerNorm(width)");

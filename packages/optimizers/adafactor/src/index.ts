@@ -65,14 +65,23 @@ const adafactor: Algorithm<AdafactorOptions> = {
   name: WHERE,
   defaults: { lr: 1e-2, beta2Decay: -0.8, eps: [null, 1e-3], d: 1, weightDecay: 0, maximize: false },
   validate({ beta2Decay, eps, d, weightDecay }) {
-    const decay = () => `beta2Decay must be a number <= 0, got ${show(beta2Decay)}.`;
-    check(beta2Decay <= 0, "BAD_ARGUMENT", WHERE, decay, "The default is -0.8.");
-    const pair = () => `eps must be a pair, got ${show(eps)}.`;
-    check(Array.isArray(eps) && eps.length === 2, "BAD_ARGUMENT", WHERE, pair, "The default is [null, 1e-3].");
+    check(
+      beta2Decay <= 0,
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `beta2Decay must be a number <= 0, got ${show(beta2Decay)}.`,
+      "The default is -0.8.",
+    );
+    check(
+      Array.isArray(eps) && eps.length === 2,
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `eps must be a pair, got ${show(eps)}.`,
+      "The default is [null, 1e-3].",
+    );
     if (eps[0] !== null) checkNotNegative(WHERE, "eps[0]", eps[0]);
     checkNotNegative(WHERE, "eps[1]", eps[1]);
-    const limit = () => `d must be a number >= 1, got ${show(d)}.`;
-    check(d >= 1, "BAD_ARGUMENT", WHERE, limit, "The default is 1.");
+    check(d >= 1, "BAD_ARGUMENT", WHERE, () => `d must be a number >= 1, got ${show(d)}.`, "The default is 1.");
     checkNotNegative(WHERE, "weightDecay", weightDecay);
   },
   rule: () => adafactorRule,

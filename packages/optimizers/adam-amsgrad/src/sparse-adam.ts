@@ -56,13 +56,22 @@ const sparseAdam: Algorithm<SparseAdamOptions> = {
   fixed: { lazyMode: true },
   validate({ betas, eps }) {
     checkBetas(WHERE, betas);
-    const problem = () => `eps must be a number above 0, got ${show(eps)}.`;
-    check(typeof eps === "number" && eps > 0, "BAD_ARGUMENT", WHERE, problem, "The default is 1e-8.");
+    check(
+      typeof eps === "number" && eps > 0,
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `eps must be a number above 0, got ${show(eps)}.`,
+      "The default is 1e-8.",
+    );
   },
   checkGradient(name, gradient) {
-    const problem = () => `the gradient of ${name} must be row-sparse, got a dense one.`;
-    const advice = "Use Adam, or make its layer with sparse: true.";
-    check(gradient instanceof RowSparse, "UNSUPPORTED", WHERE, problem, advice);
+    check(
+      gradient instanceof RowSparse,
+      "UNSUPPORTED",
+      WHERE,
+      () => `the gradient of ${name} must be row-sparse, got a dense one.`,
+      "Use Adam, or make its layer with sparse: true.",
+    );
   },
   rule: () => sparseAdamRules[0]!,
   initialCounters: { step: 0 },

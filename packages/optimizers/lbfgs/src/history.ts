@@ -119,18 +119,33 @@ export class History {
     const vectors = { d, prev_flat_grad, ...named("old_dirs", old_dirs), ...named("old_stps", old_stps) };
     const present = Object.entries(vectors).filter(([, value]) => d !== undefined || value !== undefined);
     for (const [name, value] of present) {
-      const problem = () => `${name} must be a tensor of ${length} elements, got ${show(value)}.`;
       const fits = value instanceof Tensor && value.size === length;
-      check(fits, "BAD_STATE", where, problem, "It is of another optimizer, or the model has changed.");
+      check(
+        fits,
+        "BAD_STATE",
+        where,
+        () => `${name} must be a tensor of ${length} elements, got ${show(value)}.`,
+        "It is of another optimizer, or the model has changed.",
+      );
     }
     const numbers = { func_evals, n_iter, t, H_diag, prev_loss, ...named("ro", ro) };
     for (const [name, value] of Object.entries(numbers)) {
-      const problem = () => `${name} must be a number, got ${show(value)}.`;
-      check(Number.isFinite(value), "BAD_STATE", where, problem, "The state is damaged.");
+      check(
+        Number.isFinite(value),
+        "BAD_STATE",
+        where,
+        () => `${name} must be a number, got ${show(value)}.`,
+        "The state is damaged.",
+      );
     }
     const areLike = old_dirs.length === ro.length && old_stps.length === ro.length;
-    const lengths = () => `needs as many old_dirs and old_stps as ro, which has ${ro.length}.`;
-    check(areLike, "BAD_STATE", where, lengths, "The state is damaged.");
+    check(
+      areLike,
+      "BAD_STATE",
+      where,
+      () => `needs as many old_dirs and old_stps as ro, which has ${ro.length}.`,
+      "The state is damaged.",
+    );
     return () => {
       const copy = (x: Tensor) =>
         keep(quietly(() => x.detach().reshape([length]).to(like.device).to(like.dtype).clone()));
@@ -155,8 +170,13 @@ export class History {
 }
 
 function checkedMemory(where: string, saved: unknown): Partial<LBFGSMemory> {
-  const problem = () => `the state must be an object, got ${show(saved)}.`;
-  check(saved === undefined || Object(saved) === saved, "BAD_STATE", where, problem, "Pass what stateDict() returned.");
+  check(
+    saved === undefined || Object(saved) === saved,
+    "BAD_STATE",
+    where,
+    () => `the state must be an object, got ${show(saved)}.`,
+    "Pass what stateDict() returned.",
+  );
   return saved ?? {};
 }
 

@@ -73,14 +73,29 @@ export class LBFGS {
     const { maxIter = lbfgs.defaults.maxIter, maxEval = Math.floor(maxIter * 1.25) } = Object(options);
     this.#parameters = new Parameters(params, { ...options, maxEval });
     const { length } = this.groups;
-    const several = () => `takes one group of parameters, got ${length}.`;
-    check(length === 1, "BAD_ARGUMENT", WHERE, several, "Pass model.parameters().");
+    check(
+      length === 1,
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `takes one group of parameters, got ${length}.`,
+      "Pass model.parameters().",
+    );
     const [first, ...others] = this.#params as [Tensor, ...Tensor[]];
     for (const { dtype, device } of others) {
-      const dtypes = () => `parameters must have one dtype, got ${first.dtype} and ${dtype}.`;
-      check(dtype === first.dtype, "BAD_DTYPE", WHERE, dtypes, "They are one vector: cast the model.");
-      const devices = () => `parameters must be on one device, got ${first.device.name} and ${device.name}.`;
-      check(device === first.device, "DEVICE_MISMATCH", WHERE, devices, "They are one vector: move the model.");
+      check(
+        dtype === first.dtype,
+        "BAD_DTYPE",
+        WHERE,
+        () => `parameters must have one dtype, got ${first.dtype} and ${dtype}.`,
+        "They are one vector: cast the model.",
+      );
+      check(
+        device === first.device,
+        "DEVICE_MISMATCH",
+        WHERE,
+        () => `parameters must be on one device, got ${first.device.name} and ${device.name}.`,
+        "They are one vector: move the model.",
+      );
     }
   }
 
@@ -114,8 +129,13 @@ export class LBFGS {
    */
   step<Loss extends Tensor | number>(closure: Closure<Loss>): Promise<Loss> {
     runsOnce(WHERE, "wait for losses", "Compile what the closure calls, and step outside.");
-    const problem = () => `step() takes a closure, got ${show(closure)}.`;
-    check(typeof closure === "function", "BAD_ARGUMENT", WHERE, problem, "It computes the loss and its gradients.");
+    check(
+      typeof closure === "function",
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `step() takes a closure, got ${show(closure)}.`,
+      "It computes the loss and its gradients.",
+    );
     check(!this.#isStepping, "BAD_STATE", WHERE, () => "the last step has not ended.", "Await step(closure).");
     lbfgs.validate({ ...this.groups[0]!, maximize: false });
     this.#isStepping = true;
@@ -198,8 +218,13 @@ export class LBFGS {
     const result = await closure();
     this.#history.funcEvals++;
     const isLoss = typeof result === "number" || result instanceof Tensor;
-    const problem = () => `closure must return the loss, a tensor or a number, got ${show(result)}.`;
-    check(isLoss, "BAD_ARGUMENT", WHERE, problem, "End it with `return loss`.");
+    check(
+      isLoss,
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `closure must return the loss, a tensor or a number, got ${show(result)}.`,
+      "End it with `return loss`.",
+    );
     const flat = ({ grad, size, dtype, device }: Tensor) =>
       grad === null
         ? zeros([size], { dtype, device })
@@ -242,9 +267,14 @@ export class LBFGS {
   }): void {
     runsOnce(WHERE, "load a state");
     const { groups, state } = Object(saved) as Partial<LBFGSState>;
-    const problem = () => `state must be { groups, state }, got ${show(saved)}.`;
     const isState = Array.isArray(groups) && Object(state) === state;
-    check(isState, "BAD_STATE", WHERE, problem, "Pass what stateDict() returned.");
+    check(
+      isState,
+      "BAD_STATE",
+      WHERE,
+      () => `state must be { groups, state }, got ${show(saved)}.`,
+      "Pass what stateDict() returned.",
+    );
     const length = this.#params.reduce((sum, { size }) => sum + size, 0);
     const memory = state![groups![0]?.params[0] ?? ""];
     const loads = this.#history.checked(WHERE, memory, this.#params[0]!, length);

@@ -43,25 +43,50 @@ export const lbfgs: Algorithm<LBFGSOptions & BaseOptions> = {
   fixed: { maximize: false },
   validate(options) {
     for (const name of ["maxIter", "maxEval", "historySize"] as const) {
-      const problem = () => `${name} must be a whole number from 1 on, got ${show(options[name])}.`;
-      check(Number.isInteger(options[name]) && options[name] > 0, "BAD_ARGUMENT", WHERE, problem, "Leave it out.");
+      check(
+        Number.isInteger(options[name]) && options[name] > 0,
+        "BAD_ARGUMENT",
+        WHERE,
+        () => `${name} must be a whole number from 1 on, got ${show(options[name])}.`,
+        "Leave it out.",
+      );
     }
     for (const name of ["lr", "toleranceGrad", "toleranceChange"] as const) {
-      const problem = () => `${name} must be a number, got ${show(options[name])}.`;
-      check(Number.isFinite(options[name]), "BAD_ARGUMENT", WHERE, problem, "Leave it out for PyTorch's.");
+      check(
+        Number.isFinite(options[name]),
+        "BAD_ARGUMENT",
+        WHERE,
+        () => `${name} must be a number, got ${show(options[name])}.`,
+        "Leave it out for PyTorch's.",
+      );
     }
     const { lineSearch } = options;
-    const kinds = () => `lineSearch must be null or "strongWolfe", got ${show(lineSearch)}.`;
-    check(lineSearch === null || lineSearch === "strongWolfe", "BAD_ARGUMENT", WHERE, kinds, "null steps by lr.");
+    check(
+      lineSearch === null || lineSearch === "strongWolfe",
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `lineSearch must be null or "strongWolfe", got ${show(lineSearch)}.`,
+      "null steps by lr.",
+    );
     for (const name of ["clip", "regularizer", "stateDType", "lazyMode", "stochasticRounding"]) {
       const value = (options as unknown as Record<string, unknown>)[name] ?? false;
-      const problem = () => `${name} changes steps of single elements, and this optimizer's are of all at once.`;
-      check(value === false, "UNSUPPORTED", WHERE, problem, "Leave it out, or do it in the closure.");
+      check(
+        value === false,
+        "UNSUPPORTED",
+        WHERE,
+        () => `${name} changes steps of single elements, and this optimizer's are of all at once.`,
+        "Leave it out, or do it in the closure.",
+      );
     }
   },
   checkParameter(name, { dtype }) {
-    const problem = () => `parameters must be f32 or f64, got ${name} of ${dtype}.`;
-    check(dtype === "f32" || dtype === "f64", "BAD_DTYPE", WHERE, problem, "Train them by another optimizer.");
+    check(
+      dtype === "f32" || dtype === "f64",
+      "BAD_DTYPE",
+      WHERE,
+      () => `parameters must be f32 or f64, got ${name} of ${dtype}.`,
+      "Train them by another optimizer.",
+    );
   },
   rule: () => moveRule,
   initialCounters: { step: 0 },

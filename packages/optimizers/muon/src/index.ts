@@ -104,21 +104,45 @@ const muon: Algorithm<MuonOptions> = {
     checkBoolean(WHERE, "nesterov", nesterov);
     const isTriple =
       Array.isArray(nsCoefficients) && nsCoefficients.length === 3 && nsCoefficients.every(Number.isFinite);
-    const triple = () => `nsCoefficients must be three numbers, got ${show(nsCoefficients)}.`;
-    check(isTriple, "BAD_ARGUMENT", WHERE, triple, "The default is [3.4445, -4.775, 2.0315].");
+    check(
+      isTriple,
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `nsCoefficients must be three numbers, got ${show(nsCoefficients)}.`,
+      "The default is [3.4445, -4.775, 2.0315].",
+    );
     const isCount = Number.isInteger(nsSteps) && nsSteps >= 0 && nsSteps < 100;
-    const count = () => `nsSteps must be an integer from 0 to 99, got ${show(nsSteps)}.`;
-    check(isCount, "BAD_ARGUMENT", WHERE, count, "The default is 5.");
+    check(
+      isCount,
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `nsSteps must be an integer from 0 to 99, got ${show(nsSteps)}.`,
+      "The default is 5.",
+    );
     const isKnown = ["original", "match_rms_adamw"].includes(adjustLrFn);
-    const kinds = () => `adjustLrFn must be "original" or "match_rms_adamw", got ${show(adjustLrFn)}.`;
-    check(isKnown, "BAD_ARGUMENT", WHERE, kinds, "The second has AdamW's learning rates.");
+    check(
+      isKnown,
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `adjustLrFn must be "original" or "match_rms_adamw", got ${show(adjustLrFn)}.`,
+      "The second has AdamW's learning rates.",
+    );
   },
   checkParameter(name, { shape, dtype }) {
-    const complex = () => `parameters must be real, got ${name} of c64.`;
-    check(dtype !== "c64", "BAD_DTYPE", WHERE, complex, "Train it by another optimizer, AdamW for example.");
-    const problem = () => `parameters must be matrices, got ${name} of ${shape.length} dimensions.`;
-    const advice = "Train biases, embeddings and convolutions by another optimizer, AdamW for example.";
-    check(shape.length === 2, "BAD_SHAPE", WHERE, problem, advice);
+    check(
+      dtype !== "c64",
+      "BAD_DTYPE",
+      WHERE,
+      () => `parameters must be real, got ${name} of c64.`,
+      "Train it by another optimizer, AdamW for example.",
+    );
+    check(
+      shape.length === 2,
+      "BAD_SHAPE",
+      WHERE,
+      () => `parameters must be matrices, got ${name} of ${shape.length} dimensions.`,
+      "Train biases, embeddings and convolutions by another optimizer, AdamW for example.",
+    );
   },
   rule: () => muonRule,
   initialCounters: { step: 0 },

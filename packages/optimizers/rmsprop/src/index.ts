@@ -96,9 +96,14 @@ const rmsprop: Algorithm<RMSpropOptions> = {
       checkNotNegative("RMSprop", name, options[name]);
     }
     checkBoolean("RMSprop", "centered", options.centered);
-    const problem = () => "the variance of rounded averages may be negative, got centered with stateDType q8.";
     const isPacked = (options as GroupOptions).stateDType === "q8";
-    check(!(options.centered && isPacked), "UNSUPPORTED", "RMSprop", problem, "Leave one of them out.");
+    check(
+      !(options.centered && isPacked),
+      "UNSUPPORTED",
+      "RMSprop",
+      () => "the variance of rounded averages may be negative, got centered with stateDType q8.",
+      "Leave one of them out.",
+    );
   },
   rule: ({ alpha, weightDecay, momentum, centered }) =>
     rmspropRule({

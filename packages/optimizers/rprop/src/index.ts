@@ -50,13 +50,28 @@ const rprop: Algorithm<RpropOptions> = {
   defaults: { lr: 1e-2, etas: [0.5, 1.2], stepSizes: [1e-6, 50], maximize: false },
   validate({ etas, stepSizes }) {
     const arePairs = [etas, stepSizes].every((pair) => Array.isArray(pair) && pair.length === 2);
-    const pairs = () => `etas and stepSizes must be pairs of numbers, got ${String(etas)} and ${String(stepSizes)}.`;
-    check(arePairs, "BAD_ARGUMENT", "Rprop", pairs, "The defaults are [0.5, 1.2] and [1e-6, 50].");
-    const factors = () => `etas must be 0 < etas[0] < 1 < etas[1], got ${etas}.`;
-    check(0 < etas[0] && etas[0] < 1 && 1 < etas[1], "BAD_ARGUMENT", "Rprop", factors, "The default is [0.5, 1.2].");
-    const sizes = () => `stepSizes must be 0 <= stepSizes[0] <= stepSizes[1], got ${stepSizes}.`;
+    check(
+      arePairs,
+      "BAD_ARGUMENT",
+      "Rprop",
+      () => `etas and stepSizes must be pairs of numbers, got ${String(etas)} and ${String(stepSizes)}.`,
+      "The defaults are [0.5, 1.2] and [1e-6, 50].",
+    );
+    check(
+      0 < etas[0] && etas[0] < 1 && 1 < etas[1],
+      "BAD_ARGUMENT",
+      "Rprop",
+      () => `etas must be 0 < etas[0] < 1 < etas[1], got ${etas}.`,
+      "The default is [0.5, 1.2].",
+    );
     const areSizes = 0 <= stepSizes[0] && stepSizes[0] <= stepSizes[1];
-    check(areSizes, "BAD_ARGUMENT", "Rprop", sizes, "The default is [1e-6, 50].");
+    check(
+      areSizes,
+      "BAD_ARGUMENT",
+      "Rprop",
+      () => `stepSizes must be 0 <= stepSizes[0] <= stepSizes[1], got ${stepSizes}.`,
+      "The default is [1e-6, 50].",
+    );
   },
   rule: () => rpropRule,
   initialState: ({ lr }) => ({ step_size: lr }),

@@ -96,8 +96,7 @@ const scheduleFree: Algorithm<ScheduleFreeAdamWOptions> = {
   validate(options) {
     const { betas, training } = options;
     checkBetas(WHERE, betas);
-    const problem = () => "betas[0] must be above 0, got 0.";
-    check(betas[0] > 0, "BAD_ARGUMENT", WHERE, problem, "The default is 0.9.");
+    check(betas[0] > 0, "BAD_ARGUMENT", WHERE, () => "betas[0] must be above 0, got 0.", "The default is 0.9.");
     for (const name of ["eps", "weightDecay", "warmupSteps", "r", "weightLrPower"] as const) {
       checkNotNegative(WHERE, name, options[name]);
     }
@@ -107,8 +106,13 @@ const scheduleFree: Algorithm<ScheduleFreeAdamWOptions> = {
   initialState: () => ({ z: "param" }),
   initialCounters: { step: 0, weight_sum: 0, lr_max: 0 },
   advance({ step, weight_sum, lr_max }, options, arithmetic) {
-    const problem = () => "step() needs the weights that are trained, got those of eval().";
-    check(options.training, "BAD_STATE", WHERE, problem, "Call optimizer.train() before.");
+    check(
+      options.training,
+      "BAD_STATE",
+      WHERE,
+      () => "step() needs the weights that are trained, got those of eval().",
+      "Call optimizer.train() before.",
+    );
     const next = { step: step + 1, lr_max: arithmetic.maximum(lrAt(step + 1, options, arithmetic), lr_max!) };
     return { ...next, weight_sum: arithmetic.add(weight_sum!, weightOf({ ...next }, options, arithmetic)) };
   },

@@ -139,8 +139,13 @@ export class Communicator implements CheckpointCommunicator {
   /** Rank 0 gets every rank's value (plain JSON), in the order of the ranks; the others get undefined. @throws OptError BAD_ARGUMENT for what JSON does not keep (NaN, a Map); IO, MISSING, DISPOSED */
   async gather<T>(value: T, ...more: readonly never[]): Promise<T[] | undefined> {
     checkPlain("gather", value);
-    const other = () => `takes a value alone, got ${show(more[0])} after it.`;
-    check(more.length === 0, "BAD_ARGUMENT", "gather", other, "Rank 0 gets all; broadcast() hands them on.");
+    check(
+      more.length === 0,
+      "BAD_ARGUMENT",
+      "gather",
+      () => `takes a value alone, got ${show(more[0])} after it.`,
+      "Rank 0 gets all; broadcast() hands them on.",
+    );
     return gatherJson(this.group, this.group.begin("gather", { what: "gather" }), value);
   }
 
@@ -154,8 +159,13 @@ export class Communicator implements CheckpointCommunicator {
    */
   async split(color: number, ...more: readonly never[]): Promise<Communicator> {
     const where = "split";
-    const other = () => `takes a color alone, got ${show(more[0])} after it.`;
-    check(more.length === 0, "BAD_ARGUMENT", where, other, "Ranks keep their order.");
+    check(
+      more.length === 0,
+      "BAD_ARGUMENT",
+      where,
+      () => `takes a color alone, got ${show(more[0])} after it.`,
+      "Ranks keep their order.",
+    );
     const isColor = Number.isSafeInteger(color) && color >= 0;
     check(isColor, "BAD_ARGUMENT", where, () => `the color must be a whole number from 0 on, got ${String(color)}.`);
     const { world, members, name } = this.group;
@@ -202,6 +212,11 @@ async function receiveTensor(operation: Operation, from: number, x: Tensor): Pro
 }
 
 function checkRows(where: string, x: Tensor): void {
-  const advice = "Use reshape([1]).";
-  check(x.shape.length > 0, "BAD_SHAPE", where, () => "a tensor without axes has no rows, got shape [].", advice);
+  check(
+    x.shape.length > 0,
+    "BAD_SHAPE",
+    where,
+    () => "a tensor without axes has no rows, got shape [].",
+    "Use reshape([1]).",
+  );
 }

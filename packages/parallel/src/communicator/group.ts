@@ -33,14 +33,18 @@ export class Group implements Members {
     private readonly number: number,
     private readonly main?: Group,
   ) {
-    const most = () => `a job has at most ${MOST_GROUPS} groups of ranks, got one more.`;
-    check(number < MOST_GROUPS, "UNSUPPORTED", "split", most, "Split once, before the training loop.");
-    const axes = () => `a job has at most ${FIRST_SPLIT - 1} axes of meshes, got one more.`;
+    check(
+      number < MOST_GROUPS,
+      "UNSUPPORTED",
+      "split",
+      () => `a job has at most ${MOST_GROUPS} groups of ranks, got one more.`,
+      "Split once, before the training loop.",
+    );
     check(
       world.nextMeshGroup <= FIRST_SPLIT,
       "UNSUPPORTED",
       "mesh",
-      axes,
+      () => `a job has at most ${FIRST_SPLIT - 1} axes of meshes, got one more.`,
       "Make a mesh once, before the training loop.",
     );
     this.rank = members.indexOf(world.engine.rank);
@@ -79,8 +83,12 @@ export class Group implements Members {
   /** @throws OptError BAD_ARGUMENT */
   checkRank(where: string, name: string, rank: unknown): asserts rank is number {
     const isRank = Number.isInteger(rank) && (rank as number) >= 0 && (rank as number) < this.size;
-    const problem = () => `${name} must be a rank of "${this.name}", 0 to ${this.size - 1}, got ${String(rank)}.`;
-    check(isRank, "BAD_ARGUMENT", where, problem);
+    check(
+      isRank,
+      "BAD_ARGUMENT",
+      where,
+      () => `${name} must be a rank of "${this.name}", 0 to ${this.size - 1}, got ${String(rank)}.`,
+    );
   }
 
   close(): void {
@@ -94,9 +102,14 @@ export class Group implements Members {
 
   #checkOpen(where: string): void {
     runsOnce(where, "talk to other ranks", "Compile what comes before and after it: two functions.");
-    const problem = () => `the communicator "${this.name}" was closed.`;
     const isClosed = this.#isClosed || (this.main ?? this).#isClosed || this.world.isClosed;
-    check(!isClosed, "DISPOSED", where, problem, "Close it at the end of the program.");
+    check(
+      !isClosed,
+      "DISPOSED",
+      where,
+      () => `the communicator "${this.name}" was closed.`,
+      "Close it at the end of the program.",
+    );
   }
 
   #next(where: string, heading: Heading): Operation {

@@ -18,8 +18,13 @@ export function checkPlain(where: string, value: unknown): void {
   const prototype = isObject ? Object.getPrototypeOf(value) : null;
   const isList = isObject && (Array.isArray(value) || prototype === Object.prototype || prototype === null);
   const isPlain = ["string", "boolean", "undefined"].includes(typeof value) || value === null || Number.isFinite(value);
-  const advice = "Send other numbers in a tensor.";
-  check(isPlain || isList, "BAD_ARGUMENT", where, () => `values travel as JSON, got ${show(value)}.`, advice);
+  check(
+    isPlain || isList,
+    "BAD_ARGUMENT",
+    where,
+    () => `values travel as JSON, got ${show(value)}.`,
+    "Send other numbers in a tensor.",
+  );
   if (isList) for (const each of Object.values(value)) checkPlain(where, each);
 }
 

@@ -113,8 +113,13 @@ export class Operation {
   now(moves: readonly { kind: Move["kind"]; rank: number; phase: number; bytes: Uint8Array }[]): void {
     const { group, where } = this;
     const { engine, timeout } = group.world;
-    const problem = () => `the engine "${engine.name}" cannot wait in the middle of a forward or backward.`;
-    check(engine.exchangeNow, "UNSUPPORTED", where, problem, "Use npx opt-run, or MPI.");
+    check(
+      engine.exchangeNow,
+      "UNSUPPORTED",
+      where,
+      () => `the engine "${engine.name}" cannot wait in the middle of a forward or backward.`,
+      "Use npx opt-run, or MPI.",
+    );
     const headings = this.#headings.splice(0);
     const all = [...headings, ...moves].map(({ kind, rank, phase, bytes }) => {
       if (kind === "send") this.#count(bytes);

@@ -20,12 +20,21 @@ const OPERATIONS = { sum: "add", mean: "add", min: "minimum", max: "maximum" } a
 export function checkReduction(where: string, x: Tensor, reduction: unknown): asserts reduction is Reduction {
   const known = ["sum", "mean", "min", "max"];
   const isKnown = typeof reduction === "string" && known.includes(reduction);
-  const problem = () => `the reduction must be one of ${known.join(", ")}, got ${String(reduction)}.`;
-  check(isKnown, "BAD_ARGUMENT", where, problem);
+  check(
+    isKnown,
+    "BAD_ARGUMENT",
+    where,
+    () => `the reduction must be one of ${known.join(", ")}, got ${String(reduction)}.`,
+  );
   check(x.dtype !== "bool", "BAD_DTYPE", where, () => "truth values are not added.", `Use .to("i32").`);
   const isFloat = x.dtype !== "i32" && x.dtype !== "u8";
-  const mean = () => `a mean needs a floating-point tensor, got ${x.dtype}.`;
-  check(isFloat || reduction !== "mean", "BAD_DTYPE", where, mean, `Use "sum", or .to("f32").`);
+  check(
+    isFloat || reduction !== "mean",
+    "BAD_DTYPE",
+    where,
+    () => `a mean needs a floating-point tensor, got ${x.dtype}.`,
+    `Use "sum", or .to("f32").`,
+  );
 }
 
 /**

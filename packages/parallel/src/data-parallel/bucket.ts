@@ -39,8 +39,13 @@ export class Bucket {
   leave(where: string, average: (row: readonly Tensor[]) => Promise<void>): void {
     for (const { name, tensor } of this.parameters) {
       const isDense = !(tensor.grad instanceof RowSparse);
-      const problem = () => `the gradient of ${name} is row-sparse, which is not averaged.`;
-      check(isDense, "UNSUPPORTED", where, problem, "Make its layer with sparse: false.");
+      check(
+        isDense,
+        "UNSUPPORTED",
+        where,
+        () => `the gradient of ${name} is row-sparse, which is not averaged.`,
+        "Make its layer with sparse: false.",
+      );
     }
     this.#row = noGrad(() => tidy(() => this.#gradients().map((each) => keep(each))));
     this.#arrived = average(this.#row);
@@ -53,8 +58,13 @@ export class Bucket {
     for (const [i, [gradient, version]] of this.#left.entries()) {
       const { name, tensor } = this.parameters[i]!;
       const isSame = tensor.grad === gradient && (gradient === null || versionOf(gradient) === version);
-      const problem = () => `the gradient of ${name} was changed between backward and sync(), while it was averaged.`;
-      check(isSame, "CHANGED", where, problem, "Await sync() first; then clip, scale or clear gradients.");
+      check(
+        isSame,
+        "CHANGED",
+        where,
+        () => `the gradient of ${name} was changed between backward and sync(), while it was averaged.`,
+        "Await sync() first; then clip, scale or clear gradients.",
+      );
     }
   }
 

@@ -150,8 +150,13 @@ export class DataParallel<Model extends Trainable> {
    */
   async sync(): Promise<void> {
     if (this.communicator.size === 1) return;
-    const problem = () => "sync() came while another one is under way.";
-    check(!this.#isSyncing, "BAD_STATE", WHERE, problem, "It takes time: await sync(), once a step.");
+    check(
+      !this.#isSyncing,
+      "BAD_STATE",
+      WHERE,
+      () => "sync() came while another one is under way.",
+      "It takes time: await sync(), once a step.",
+    );
     this.#isSyncing = true;
     try {
       await this.#sync();
@@ -217,9 +222,13 @@ export class DataParallel<Model extends Trainable> {
   }
 
   #checkAveraged(name: string, tensor: Tensor): void {
-    const problem = () => `${name} was replaced, added or unfrozen since, and is not averaged.`;
-    const advice = "Change the model before new DataParallel, or dispose() this one and make another.";
-    check(averagedBy.get(tensor) === this, "BAD_STATE", WHERE, problem, advice);
+    check(
+      averagedBy.get(tensor) === this,
+      "BAD_STATE",
+      WHERE,
+      () => `${name} was replaced, added or unfrozen since, and is not averaged.`,
+      "Change the model before new DataParallel, or dispose() this one and make another.",
+    );
   }
 
   #reached(bucket: Bucket, { name, tensor }: NamedParameter): void {

@@ -25,18 +25,37 @@ export function checkParameters(where: string, parameters: readonly NamedParamet
   const names = new Map<Tensor, string>();
   for (const { name, tensor } of parameters) {
     check(tensor instanceof Tensor, "BAD_ARGUMENT", where, () => `${name} must be a tensor, got ${show(tensor)}.`);
-    const twice = () => `a parameter must have one name, got ${names.get(tensor)} and ${name} for one tensor.`;
-    check(!names.has(tensor), "DUPLICATE", where, twice, "Name it once in namedParameters().");
+    check(
+      !names.has(tensor),
+      "DUPLICATE",
+      where,
+      () => `a parameter must have one name, got ${names.get(tensor)} and ${name} for one tensor.`,
+      "Name it once in namedParameters().",
+    );
     names.set(tensor, name);
-    const other = () => `another ${averagedBy.get(tensor)!.constructor.name} averages the gradients of ${name}.`;
-    check(!averagedBy.has(tensor), "BAD_STATE", where, other, "dispose() that one first.");
-    const complex = () => `${name} is complex, which is not averaged.`;
-    const parts = "Train its two parts, and compute with viewAsComplex(parts).";
-    check(tensor.dtype !== "c64", "UNSUPPORTED", where, complex, parts);
+    check(
+      !averagedBy.has(tensor),
+      "BAD_STATE",
+      where,
+      () => `another ${averagedBy.get(tensor)!.constructor.name} averages the gradients of ${name}.`,
+      "dispose() that one first.",
+    );
+    check(
+      tensor.dtype !== "c64",
+      "UNSUPPORTED",
+      where,
+      () => `${name} is complex, which is not averaged.`,
+      "Train its two parts, and compute with viewAsComplex(parts).",
+    );
     const { device } = first.tensor;
-    const problem = () =>
-      `all parameters must be on one device, got ${first.name} on ${device.name} and ${name} on ${tensor.device.name}.`;
-    check(tensor.device === device, "DEVICE_MISMATCH", where, problem, "Move the model with to().");
+    check(
+      tensor.device === device,
+      "DEVICE_MISMATCH",
+      where,
+      () =>
+        `all parameters must be on one device, got ${first.name} on ${device.name} and ${name} on ${tensor.device.name}.`,
+      "Move the model with to().",
+    );
   }
 }
 

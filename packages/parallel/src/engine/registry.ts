@@ -13,8 +13,12 @@ class Engines {
       typeof rank === "number" &&
       typeof open === "function" &&
       typeof isPresent === "function";
-    const problem = () => `needs { name, rank, command, isPresent, open }, got ${show(registration)}.`;
-    check(isWhole, "BAD_ARGUMENT", "registerEngine", problem);
+    check(
+      isWhole,
+      "BAD_ARGUMENT",
+      "registerEngine",
+      () => `needs { name, rank, command, isPresent, open }, got ${show(registration)}.`,
+    );
     this.#registrations.set(name, registration);
   }
 
@@ -28,10 +32,20 @@ class Engines {
     if (name === undefined) return byRank.find((registration) => registration.isPresent())!;
     const chosen = this.#registrations.get(name);
     const known = byRank.map((registration) => registration.name).join(", ");
-    const advice = `Import its package first, as @opt/collectives-mpi for "mpi".`;
-    check(chosen, "BAD_ARGUMENT", "connect", () => `engine must be one of ${known}, got "${name}".`, advice);
-    const absent = () => `no launcher of the engine "${name}" started this process.`;
-    check(chosen.isPresent(), "DEVICE_UNAVAILABLE", "connect", absent, `Run it with: ${chosen.command}.`);
+    check(
+      chosen,
+      "BAD_ARGUMENT",
+      "connect",
+      () => `engine must be one of ${known}, got "${name}".`,
+      `Import its package first, as @opt/collectives-mpi for "mpi".`,
+    );
+    check(
+      chosen.isPresent(),
+      "DEVICE_UNAVAILABLE",
+      "connect",
+      () => `no launcher of the engine "${name}" started this process.`,
+      `Run it with: ${chosen.command}.`,
+    );
     return chosen;
   }
 

@@ -11,15 +11,19 @@ export function checkElementwise(
   isClipped: boolean,
   isStaged = false,
 ): void {
-  const whole = () => `the optimizer needs whole parameters, got a part of ${name}.`;
-  check(!isStaged, "UNSUPPORTED", WHERE, whole, "Muon, Lamb and Adafactor train with DataParallel.");
+  check(
+    !isStaged,
+    "UNSUPPORTED",
+    WHERE,
+    () => `the optimizer needs whole parameters, got a part of ${name}.`,
+    "Muon, Lamb and Adafactor train with DataParallel.",
+  );
   const limits = isClipped || groups.some(({ clip }) => clip?.norm !== undefined);
-  const norm = () => `a norm needs whole gradients, got a part of ${name}.`;
   check(
     !limits,
     "UNSUPPORTED",
     WHERE,
-    norm,
+    () => `a norm needs whole gradients, got a part of ${name}.`,
     "await parallel.clipGradNorm(maxNorm) after sync(); by value: clip: { value }.",
   );
 }

@@ -64,8 +64,13 @@ export class FullyShardedDataParallel<Model extends Module> {
     const { units = unitsOf(module), broadcastBuffers = true } = options;
     const inside = new Set<unknown>(module.modules());
     for (const unit of units) {
-      const problem = () => `each unit must be a module of the model, got ${show(unit)}.`;
-      check(inside.has(unit), "BAD_ARGUMENT", WHERE, problem, "{ units: model.blocks }");
+      check(
+        inside.has(unit),
+        "BAD_ARGUMENT",
+        WHERE,
+        () => `each unit must be a module of the model, got ${show(unit)}.`,
+        "{ units: model.blocks }",
+      );
     }
     const parameters = module.namedParameters().map(([name, tensor]) => ({ name, tensor }));
     checkParameters(WHERE, parameters);
@@ -102,8 +107,13 @@ export class FullyShardedDataParallel<Model extends Module> {
     if (!isDivided) return;
     axisOf.set(whole, this.communicator);
     whole.checkSteps = () => {
-      const problem = () => `${name} is divided over the ranks, and has no gradient of its own.`;
-      check(false, "BAD_STATE", WHERE, problem, "Use parallel.namedParameters() in place of the model's.");
+      check(
+        false,
+        "BAD_STATE",
+        WHERE,
+        () => `${name} is divided over the ranks, and has no gradient of its own.`,
+        "Use parallel.namedParameters() in place of the model's.",
+      );
     };
   }
 
@@ -187,8 +197,12 @@ export class FullyShardedDataParallel<Model extends Module> {
    */
   async clipGradNorm(maxNorm: number, normType = 2): Promise<number> {
     const isNorm = typeof maxNorm === "number" && maxNorm >= 0 && normType > 0;
-    const problem = () => `needs a norm >= 0 and an order > 0, got ${show(maxNorm)}, ${show(normType)}.`;
-    check(isNorm, "BAD_ARGUMENT", "clipGradNorm", problem);
+    check(
+      isNorm,
+      "BAD_ARGUMENT",
+      "clipGradNorm",
+      () => `needs a norm >= 0 and an order > 0, got ${show(maxNorm)}, ${show(normType)}.`,
+    );
     return clipByNorm(this.#units, this.#shards(), maxNorm, normType);
   }
 
@@ -203,8 +217,13 @@ export class FullyShardedDataParallel<Model extends Module> {
     const own = Object.entries(this.stateDict());
     for (const [name, { shape }] of own) {
       const given = state[name];
-      const problem = () => `${name} must have shape [${shape}] on this rank, got ${given && `[${given.shape}]`}.`;
-      check(`${given?.shape}` === `${shape}`, "BAD_STATE", WHERE, problem, "loadCheckpoint(path, { layout, rank })");
+      check(
+        `${given?.shape}` === `${shape}`,
+        "BAD_STATE",
+        WHERE,
+        () => `${name} must have shape [${shape}] on this rank, got ${given && `[${given.shape}]`}.`,
+        "loadCheckpoint(path, { layout, rank })",
+      );
     }
     noGrad(() => {
       for (const [name, x] of own) x.set(state[name]!);
@@ -238,16 +257,23 @@ export class FullyShardedDataParallel<Model extends Module> {
   }
 
   #checkOpen({ name }: Shard): void {
-    const problem = () => `${name} is divided over the ranks, and whole only in parallel.forward() and backward.`;
-    const advice = "Read this rank's part: parallel.namedParameters() or parallel.stateDict().";
-    check(this.#isOpen, "BAD_STATE", WHERE, problem, advice);
+    check(
+      this.#isOpen,
+      "BAD_STATE",
+      WHERE,
+      () => `${name} is divided over the ranks, and whole only in parallel.forward() and backward.`,
+      "Read this rank's part: parallel.namedParameters() or parallel.stateDict().",
+    );
   }
 
   #reached(unit: Unit, shard: Shard): void {
-    const problem = () => `backward reached ${shard.name} a second time before sync().`;
-    const advice =
-      "Await sync() after each backward; put those whose gradients accumulate into noSync, before the last.";
-    check(!unit.ready.has(shard) && !unit.isReduced, "BAD_STATE", WHERE, problem, advice);
+    check(
+      !unit.ready.has(shard) && !unit.isReduced,
+      "BAD_STATE",
+      WHERE,
+      () => `backward reached ${shard.name} a second time before sync().`,
+      "Await sync() after each backward; put those whose gradients accumulate into noSync, before the last.",
+    );
     unit.evict([shard]);
     if (this.#isSilent) return;
     unit.ready.add(shard);

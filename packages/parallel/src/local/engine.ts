@@ -53,8 +53,13 @@ export async function openLocal(timeout: number): Promise<Engine> {
   launcher.unref();
 
   const open = (where: string, other: number): Peer => {
-    const closed = () => "the engine was closed.";
-    check(!isClosed, "DISPOSED", where, closed, "Close the communicator at the end of the program.");
+    check(
+      !isClosed,
+      "DISPOSED",
+      where,
+      () => "the engine was closed.",
+      "Close the communicator at the end of the program.",
+    );
     return peers[other]!;
   };
   const begin: NonNullable<Engine["begin"]> = ({ kind, rank: other, tag, bytes }, ended) =>

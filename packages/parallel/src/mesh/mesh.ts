@@ -40,8 +40,13 @@ export class ProcessMesh implements Mesh {
   /** The ranks that differ from this one in that axis alone, in its order. @throws OptError BAD_ARGUMENT */
   axis(name: string): Communicator {
     const found = this.#communicators.get(name);
-    const problem = () => `there is no axis ${show(name)}.`;
-    check(found, "BAD_ARGUMENT", WHERE, problem, `Its axes are ${this.axes.join(", ")}.`);
+    check(
+      found,
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `there is no axis ${show(name)}.`,
+      `Its axes are ${this.axes.join(", ")}.`,
+    );
     return found;
   }
 }
@@ -61,8 +66,13 @@ export function mesh(communicator: Communicator, sizes: Readonly<Record<string, 
   check(isOurs, "BAD_ARGUMENT", WHERE, () => `needs a communicator, got ${show(communicator)}.`, "await connect()");
   const { world, members } = communicator.group;
   const isWhole = members.length === world.engine.size;
-  const part = () => `a mesh is made of all ranks, got "${communicator.name}".`;
-  check(isWhole, "UNSUPPORTED", WHERE, part, "Give it the communicator of connect().");
+  check(
+    isWhole,
+    "UNSUPPORTED",
+    WHERE,
+    () => `a mesh is made of all ranks, got "${communicator.name}".`,
+    "Give it the communicator of connect().",
+  );
   const isRecord =
     typeof sizes === "object" && sizes !== null && !Array.isArray(sizes) && Object.keys(sizes).length > 0;
   const example = "{ data: 2, model: 2 }";
@@ -71,7 +81,11 @@ export function mesh(communicator: Communicator, sizes: Readonly<Record<string, 
   const areCounts = extents.every((extent) => Number.isSafeInteger(extent) && extent > 0);
   check(areCounts, "BAD_ARGUMENT", WHERE, () => `extents must be whole numbers above 0, got ${show(sizes)}.`, example);
   const product = extents.reduce((a, b) => a * b, 1);
-  const problem = () => `the extents must give ${communicator.size} ranks, got ${extents.join(" x ")} = ${product}.`;
-  check(product === communicator.size, "BAD_ARGUMENT", WHERE, problem);
+  check(
+    product === communicator.size,
+    "BAD_ARGUMENT",
+    WHERE,
+    () => `the extents must give ${communicator.size} ranks, got ${extents.join(" x ")} = ${product}.`,
+  );
   return new ProcessMesh(communicator, sizes);
 }

@@ -51,8 +51,13 @@ export class DistributedSampler implements Iterable<number> {
     checkCount("length", length);
     check(size >= 1, "BAD_ARGUMENT", WHERE, () => `size must be at least 1, got ${show(size)}.`, "communicator.size");
     for (const [name, value] of Object.entries({ rank, size, seed })) checkCount(name, value);
-    const problem = () => `rank must be in 0 to ${size - 1}, got ${rank}.`;
-    check(rank < size, "BAD_ARGUMENT", WHERE, problem, "communicator.rank");
+    check(
+      rank < size,
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `rank must be in 0 to ${size - 1}, got ${rank}.`,
+      "communicator.rank",
+    );
     this.#samples = length;
     this.#options = { rank, size, shuffle, seed, dropLast };
   }
@@ -114,8 +119,13 @@ export class DistributedSampler implements Iterable<number> {
     check(isState, "BAD_STATE", WHERE, () => `needs what stateDict() returned, got ${show(state)}.`);
     for (const [name, value] of Object.entries(own)) {
       const saved = (state as unknown as Record<string, unknown>)[name];
-      const problem = () => `${name} must be ${show(saved)} as in the state, got ${show(value)}.`;
-      check(saved === value, "BAD_STATE", WHERE, problem, "Make the sampler as it was made before.");
+      check(
+        saved === value,
+        "BAD_STATE",
+        WHERE,
+        () => `${name} must be ${show(saved)} as in the state, got ${show(value)}.`,
+        "Make the sampler as it was made before.",
+      );
     }
     this.#epoch = state.epoch;
     this.#taken = state.taken;

@@ -98,8 +98,13 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     const isOurs = communicator instanceof Communicator;
     check(isOurs, "BAD_ARGUMENT", WHERE, () => `needs a communicator, got ${show(communicator)}.`, "await connect()");
     algorithmOf(WHERE, optimizer);
-    const stages = () => `a step of ${optimizer.name} needs whole parameters.`;
-    check(!("stages" in optimizer.prototype), "UNSUPPORTED", WHERE, stages, "Do not shard it.");
+    check(
+      !("stages" in optimizer.prototype),
+      "UNSUPPORTED",
+      WHERE,
+      () => `a step of ${optimizer.name} needs whole parameters.`,
+      "Do not shard it.",
+    );
     this.communicator = communicator;
     this.#whole = new optimizer(params, options);
     const { size, rank } = communicator;
@@ -151,9 +156,13 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     const operation = group.begin(WHERE, this.#heading());
     const areAveraged = this.#steps === 0 && group.size > 1 ? this.#agreeOnGradients() : undefined;
     for (const { name, tensor } of this.#parameters) {
-      const problem = () => `the gradient of ${name} is row-sparse, which is not divided.`;
-      const advice = "Make its layer with sparse: false.";
-      check(!(tensor.grad instanceof RowSparse), "UNSUPPORTED", WHERE, problem, advice);
+      check(
+        !(tensor.grad instanceof RowSparse),
+        "UNSUPPORTED",
+        WHERE,
+        () => `the gradient of ${name} is row-sparse, which is not divided.`,
+        "Make its layer with sparse: false.",
+      );
     }
     const compared = this.#tensors().map(({ grad }) => [grad, grad === null ? 0 : versionOf(grad)] as const);
     this.#isReadable = await this.#areReadable;
@@ -162,8 +171,13 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     for (const [i, [gradient, version]] of compared.entries()) {
       const { name, tensor } = this.#parameters[i]!;
       const isSame = tensor.grad === gradient && (gradient === null || versionOf(gradient) === version);
-      const problem = () => `the gradient of ${name} was changed while a step is under way.`;
-      check(isSame, "CHANGED", WHERE, problem, "Its steps take time: await step().");
+      check(
+        isSame,
+        "CHANGED",
+        WHERE,
+        () => `the gradient of ${name} was changed while a step is under way.`,
+        "Its steps take time: await step().",
+      );
     }
     this.#steps++;
     try {
@@ -289,8 +303,13 @@ export class ShardedOptimizer<Options extends BaseOptions> {
 
   /** Gradients are read, and parameters written, until a step ends. @throws OptError BAD_STATE */
   #checkIdle(method: string): void {
-    const problem = () => `${method}() came while a step is under way.`;
-    check(!this.#isStepping, "BAD_STATE", WHERE, problem, "Its steps take time: await step().");
+    check(
+      !this.#isStepping,
+      "BAD_STATE",
+      WHERE,
+      () => `${method}() came while a step is under way.`,
+      "Its steps take time: await step().",
+    );
   }
 
   /** This rank's parts of a whole state. @param cut takes what is to be disposed */
@@ -328,8 +347,13 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   async #swap(mode: "train" | "eval"): Promise<void> {
     this.#checkIdle(mode);
     const own: Optimizer<Options> & Partial<Record<typeof mode, () => void>> = this.#own;
-    const problem = () => `${own.constructor.name} has no ${mode}().`;
-    check(own[mode] !== undefined, "UNSUPPORTED", WHERE, problem, "It evaluates the weights that it trains.");
+    check(
+      own[mode] !== undefined,
+      "UNSUPPORTED",
+      WHERE,
+      () => `${own.constructor.name} has no ${mode}().`,
+      "It evaluates the weights that it trains.",
+    );
     this.#isStepping = true;
     try {
       const { group } = this.communicator;

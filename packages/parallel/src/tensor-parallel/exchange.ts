@@ -33,9 +33,13 @@ export function joined(where: string, x: Tensor, extents: readonly number[], com
 /** @throws OptError NOT_SYNC */
 export function bytesNow(where: string, x: Tensor): Uint8Array {
   const bytes = bytesOf(x);
-  const problem = () => `${x.device.name} cannot be read without waiting.`;
-  const advice = "Layers that are divided between ranks compute on js, wasm or cpu.";
-  check(bytes instanceof Uint8Array, "NOT_SYNC", where, problem, advice);
+  check(
+    bytes instanceof Uint8Array,
+    "NOT_SYNC",
+    where,
+    () => `${x.device.name} cannot be read without waiting.`,
+    "Layers that are divided between ranks compute on js, wasm or cpu.",
+  );
   return bytes;
 }
 

@@ -35,11 +35,20 @@ export abstract class DividedLayer extends Module {
   constructor(where: string, communicator: Communicator, divided: number, what: string) {
     super();
     const isOurs = communicator instanceof Communicator;
-    const advice = `mesh(...).axis("model")`;
-    check(isOurs, "BAD_ARGUMENT", where, () => `needs a communicator, got ${show(communicator)}.`, advice);
+    check(
+      isOurs,
+      "BAD_ARGUMENT",
+      where,
+      () => `needs a communicator, got ${show(communicator)}.`,
+      `mesh(...).axis("model")`,
+    );
     const isCount = Number.isSafeInteger(divided) && divided >= communicator.size;
-    const problem = () => `each of ${communicator.size} ranks needs ${what}, got ${show(divided)} of them.`;
-    check(isCount, "BAD_ARGUMENT", where, problem);
+    check(
+      isCount,
+      "BAD_ARGUMENT",
+      where,
+      () => `each of ${communicator.size} ranks needs ${what}, got ${show(divided)} of them.`,
+    );
     this.#communicator = communicator;
   }
 
@@ -239,6 +248,11 @@ function checkInput(where: string, x: Tensor, weight: Tensor): void {
 }
 
 function checkFeatures(where: string, x: Tensor, features: number): void {
-  const problem = () => `the last axis of the input must be ${features}, got shape [${x.shape}].`;
-  check(x.shape.at(-1) === features, "BAD_SHAPE", where, problem, "Reshape the input, or change inFeatures.");
+  check(
+    x.shape.at(-1) === features,
+    "BAD_SHAPE",
+    where,
+    () => `the last axis of the input must be ${features}, got shape [${x.shape}].`,
+    "Reshape the input, or change inFeatures.",
+  );
 }

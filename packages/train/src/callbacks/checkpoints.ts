@@ -66,9 +66,13 @@ export function checkpoints(folder: string, options: CheckpointsOptions = {}): C
       const { inspectCheckpoint } = await import("@opt/checkpoint");
       const found = await ifThere(inspectCheckpoint(folder, elsewhere(fileSystem)));
       const { step: newest = 0 } = found ?? {};
-      const problem = () => `${show(folder)} must have no later steps, got step ${newest} where the run is at ${step}.`;
-      const cure = "Go on from it with resume: true, remove the folder, or choose another one.";
-      check(newest <= step, "BAD_STATE", WHERE, problem, cure);
+      check(
+        newest <= step,
+        "BAD_STATE",
+        WHERE,
+        () => `${show(folder)} must have no later steps, got step ${newest} where the run is at ${step}.`,
+        "Go on from it with resume: true, remove the folder, or choose another one.",
+      );
     },
     onStepEnd: (state, control) =>
       control.stop || (every !== undefined && state.step % every === 0) ? save(state, control, false) : undefined,

@@ -51,8 +51,12 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
   checkOptions(WHERE, options, { ...kinds, restoreBest: "boolean" });
   const { monitor = "val_loss", patience = 3, minDelta = 0, restoreBest = true } = options;
   const { mode = isLowerBetter(monitor) ? "min" : "max" } = options;
-  const unknown = () => `mode must be "min" or "max", got ${show(mode)}.`;
-  check(mode === "min" || mode === "max", "BAD_ARGUMENT", WHERE, unknown);
+  check(
+    mode === "min" || mode === "max",
+    "BAD_ARGUMENT",
+    WHERE,
+    () => `mode must be "min" or "max", got ${show(mode)}.`,
+  );
   checkCounts(WHERE, { patience });
   check(minDelta >= 0, "BAD_ARGUMENT", WHERE, () => `minDelta must be at least 0, got ${show(minDelta)}.`);
   let best: number | null = null;
@@ -71,17 +75,25 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
   return {
     name: WHERE,
     onTrainBegin({ hasValidation }, control) {
-      const problem = () => `monitor must be a number of each epoch, got ${show(monitor)} without validation.`;
       const isKnown = hasValidation || !monitor.startsWith("val_");
-      check(isKnown, "BAD_ARGUMENT", WHERE, problem, 'Give fit the option validation, or monitor: "loss".');
+      check(
+        isKnown,
+        "BAD_ARGUMENT",
+        WHERE,
+        () => `monitor must be a number of each epoch, got ${show(monitor)} without validation.`,
+        'Give fit the option validation, or monitor: "loss".',
+      );
       if (hasStopped) control.stop = waited >= patience; // resumed, perhaps with more patience
     },
     onEpochEnd(state, control) {
       const record = state.history.epochs.at(-1)!;
       const value = record[monitor];
-      const missing = () =>
-        `monitor must be a number of each epoch, got ${show(monitor)} among ${show(Object.keys(record))}.`;
-      check(value !== undefined, "BAD_ARGUMENT", WHERE, missing);
+      check(
+        value !== undefined,
+        "BAD_ARGUMENT",
+        WHERE,
+        () => `monitor must be a number of each epoch, got ${show(monitor)} among ${show(Object.keys(record))}.`,
+      );
       if (isBetter(value)) {
         best = value;
         waited = 0;

@@ -17,16 +17,35 @@ export function placed(where: string, model: Module | ParallelModel, given: FitC
   const parallel = isParallel ? (model as ParallelModel) : undefined;
   const module = parallel?.module ?? (model as Module);
   const isModule = typeof module?.forward === "function" && typeof module.modules === "function";
-  const noModel = () => `needs a model, got ${show(model)}.`;
-  check(isModule, "BAD_ARGUMENT", where, noModel, "A Module, or a DataParallel of one.");
-  const divided = () => `needs a whole model on each rank, got ${show(model)}.`;
-  const cure = "Use DataParallel, or write the loop: see the guide Divide the whole model.";
-  check(!parallel || !("namedParameters" in parallel), "UNSUPPORTED", where, divided, cure);
+  check(
+    isModule,
+    "BAD_ARGUMENT",
+    where,
+    () => `needs a model, got ${show(model)}.`,
+    "A Module, or a DataParallel of one.",
+  );
+  check(
+    !parallel || !("namedParameters" in parallel),
+    "UNSUPPORTED",
+    where,
+    () => `needs a whole model on each rank, got ${show(model)}.`,
+    "Use DataParallel, or write the loop: see the guide Divide the whole model.",
+  );
   const isOurs = given === undefined || typeof given.replicate === "function";
-  const problem = () => `communicator must be one of @opt/parallel, got ${show(given)}.`;
-  check(isOurs, "BAD_ARGUMENT", where, problem, "communicator: await connect()");
-  const another = () => "communicator must be that of the model, got another one.";
-  check(!given || !parallel || given === parallel.communicator, "BAD_ARGUMENT", where, another, "Leave it out.");
+  check(
+    isOurs,
+    "BAD_ARGUMENT",
+    where,
+    () => `communicator must be one of @opt/parallel, got ${show(given)}.`,
+    "communicator: await connect()",
+  );
+  check(
+    !given || !parallel || given === parallel.communicator,
+    "BAD_ARGUMENT",
+    where,
+    () => "communicator must be that of the model, got another one.",
+    "Leave it out.",
+  );
   return { module, parallel, communicator: given ?? parallel?.communicator };
 }
 
@@ -47,12 +66,22 @@ export function forwardOf<Batch>(
   model: Module,
   { loss, forward }: ForwardOptions<Batch>,
 ): (batch: Batch) => Forwarded {
-  const one = () => `needs loss or forward, got ${loss && forward ? "both" : "neither"}.`;
-  check((loss === undefined) !== (forward === undefined), "BAD_ARGUMENT", where, one, "Such as loss: crossEntropy.");
+  check(
+    (loss === undefined) !== (forward === undefined),
+    "BAD_ARGUMENT",
+    where,
+    () => `needs loss or forward, got ${loss && forward ? "both" : "neither"}.`,
+    "Such as loss: crossEntropy.",
+  );
   const checked = (name: string, forwarded: Forwarded) => {
-    const problem = () => `${name} must return the loss as a tensor, got ${show(forwarded.loss)}.`;
     const cure = (forwarded.loss as unknown) instanceof Promise ? "Compute it without async and await." : undefined;
-    check(forwarded.loss instanceof Tensor, "BAD_ARGUMENT", where, problem, cure);
+    check(
+      forwarded.loss instanceof Tensor,
+      "BAD_ARGUMENT",
+      where,
+      () => `${name} must return the loss as a tensor, got ${show(forwarded.loss)}.`,
+      cure,
+    );
     return forwarded;
   };
   if (forward !== undefined)
@@ -73,8 +102,13 @@ export function forwardOf<Batch>(
 export function batchesOf<Batch>(where: string, data: FitData<Batch>): Iterable<Batch> | AsyncIterable<Batch> {
   const batches = typeof data === "function" ? data() : data;
   const isIterable = Symbol.iterator in Object(batches) || Symbol.asyncIterator in Object(batches);
-  const problem = () => `data must be iterable, got ${show(batches)}.`;
-  check(isIterable, "BAD_ARGUMENT", where, problem, "A DataLoader or a list.");
+  check(
+    isIterable,
+    "BAD_ARGUMENT",
+    where,
+    () => `data must be iterable, got ${show(batches)}.`,
+    "A DataLoader or a list.",
+  );
   return batches;
 }
 

@@ -78,17 +78,27 @@ export function checkFitOptions<Batch>(options: FitOptions<Batch>): void {
   checkMetrics(WHERE, metrics);
   check(epochs !== undefined, "BAD_ARGUMENT", WHERE, () => "epochs must be a number, got undefined.");
   checkCounts(WHERE, { epochs, accumulate });
-  const noOptimizer = () => `needs an optimizer, got ${show(optimizer)}.`;
   const isOptimizer = typeof optimizer?.step === "function" && Array.isArray(optimizer.groups);
-  check(isOptimizer, "BAD_ARGUMENT", WHERE, noOptimizer, "new AdamW(model.namedParameters())");
+  check(
+    isOptimizer,
+    "BAD_ARGUMENT",
+    WHERE,
+    () => `needs an optimizer, got ${show(optimizer)}.`,
+    "new AdamW(model.namedParameters())",
+  );
   const isKnown = scheduleEvery === "step" || scheduleEvery === "epoch";
   check(isKnown, "BAD_ARGUMENT", WHERE, () => `scheduleEvery must be "step" or "epoch", got ${show(scheduleEvery)}.`);
   if (clip !== undefined) checkOptions(`${WHERE} clip`, clip, { norm: "number", value: "number" });
   const hooks: readonly string[] = fitEvents.map(hookOf);
   for (const callback of callbacks as readonly unknown[]) {
-    const problem = () => `callbacks must be objects, got ${show(callback)}.`;
     const isObject = typeof callback === "object" && callback !== null;
-    check(isObject, "BAD_ARGUMENT", WHERE, problem, "{ onEpochEnd() {} }");
+    check(
+      isObject,
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `callbacks must be objects, got ${show(callback)}.`,
+      "{ onEpochEnd() {} }",
+    );
     const unknown = Object.keys(callback).find((name) => /^on[A-Z_]/.test(name) && !hooks.includes(name));
     const cure = `Use ${hooks.join(", ")}.`;
     check(unknown === undefined, "BAD_ARGUMENT", WHERE, () => `there is no event ${unknown}.`, cure);

@@ -125,15 +125,24 @@ async function loadRun<Batch>(run: Resumable<Batch>, loaded: Loaded<Tensor>): Pr
         ? Number(leaf)
         : leaf;
   const saved = mapTree(values.fit, put, ROOT) as SavedRun | undefined;
-  const problem = () => "the checkpoint must be one of fit, got another one.";
-  const cure = "Load its weights with model.loadStateDict, and leave out resume.";
-  check(saved?.position, "BAD_STATE", WHERE, problem, cure);
+  check(
+    saved?.position,
+    "BAD_STATE",
+    WHERE,
+    () => "the checkpoint must be one of fit, got another one.",
+    "Load its weights with model.loadStateDict, and leave out resume.",
+  );
   const { optimizerState } = await import("@opt/checkpoint");
   model.loadStateDict(Object.fromEntries(Object.keys(model.stateDict()).map((name) => [name, tensors[name]])));
   const state = optimizerState(loaded);
   const foreign = Object.keys(state.groups[0] ?? {}).find((option) => !(option in optimizer.groups[0]!));
-  const another = () => `the optimizer must be of the class that was saved, got one without ${foreign}.`;
-  check(foreign === undefined, "BAD_STATE", WHERE, another, "Make the same optimizer.");
+  check(
+    foreign === undefined,
+    "BAD_STATE",
+    WHERE,
+    () => `the optimizer must be of the class that was saved, got one without ${foreign}.`,
+    "Make the same optimizer.",
+  );
   optimizer.loadStateDict(state);
   if (ema) ema.loadStateDict(saved.ema ?? {});
   if (scaler && saved.scaler) scaler.loadStateDict(saved.scaler);

@@ -99,8 +99,13 @@ export const isSharded = (optimizer: FitOptimizer) => "contents" in optimizer;
 /** One tensor, so that there is one read. @throws OptError BAD_ARGUMENT for metrics without an output and a target */
 export function measured({ loss, output, target }: Forwarded, metrics: readonly Metric[]): Tensor {
   if (metrics.length === 0) return loss;
-  const problem = () => "metrics need an output and a target, got a loss alone.";
-  check(output && target, "BAD_ARGUMENT", WHERE, problem, "Return { loss, output, target } from forward.");
+  check(
+    output && target,
+    "BAD_ARGUMENT",
+    WHERE,
+    () => "metrics need an output and a target, got a loss alone.",
+    "Return { loss, output, target } from forward.",
+  );
   const sums = metrics.map((metric) => metric.sums(output.detach(), target).to("f32"));
   return concat([loss.detach().to("f32").reshape([1]), ...sums]);
 }

@@ -46,8 +46,12 @@ export async function findLearningRate<Batch>(
 ): Promise<LearningRates> {
   const { from = 1e-7, to = 10, steps = 100, ...rest } = options;
   checkOptions(WHERE, { from, to, steps }, { from: "number", to: "number", steps: "number" });
-  const range = () => `rates must grow from above 0, got ${show(from)} to ${show(to)}.`;
-  check(from > 0 && to > from, "BAD_ARGUMENT", WHERE, range);
+  check(
+    from > 0 && to > from,
+    "BAD_ARGUMENT",
+    WHERE,
+    () => `rates must grow from above 0, got ${show(from)} to ${show(to)}.`,
+  );
   checkCounts(WHERE, { steps }, 2);
   const { optimizer } = rest;
   const rates: number[] = [];

@@ -31,8 +31,12 @@ export function plot(curves: History | Readonly<Record<string, readonly number[]
   const kinds = { as: "string", x: "array", log: "boolean", width: "number", height: "number" } as const;
   checkOptions("plot", options, { ...kinds, element: "object" });
   const { as = "svg", log = false, element } = options;
-  const problem = () => `as must be "svg" or "blocks", got ${show(as)}.`;
-  check(as === "svg" || as === "blocks", "BAD_ARGUMENT", "plot", problem);
+  check(
+    as === "svg" || as === "blocks",
+    "BAD_ARGUMENT",
+    "plot",
+    () => `as must be "svg" or "blocks", got ${show(as)}.`,
+  );
   const named = Object.entries(isHistory(curves) ? lossesOf(curves) : curves).filter(([, values]) => values.length > 0);
   check(named.length > 0, "BAD_ARGUMENT", "plot", () => `needs curves, got ${show(curves)}.`, "{ loss: [3, 2, 1] }");
   const { width = as === "svg" ? 640 : 60, height = as === "svg" ? 320 : 10 } = options;

@@ -68,8 +68,13 @@ export function sumMetric({ name, size, sums, value }: MetricDefinition): Metric
 /** @throws OptError BAD_ARGUMENT */
 export function checkMetrics(where: string, metrics: readonly unknown[] = []): void {
   for (const metric of metrics) {
-    const problem = () => `metrics must be a list of metrics, got ${show(metric)}.`;
     const isMetric = typeof (metric as Metric | null)?.sums === "function";
-    check(isMetric, "BAD_ARGUMENT", where, problem, "For example metrics: [accuracy()].");
+    check(
+      isMetric,
+      "BAD_ARGUMENT",
+      where,
+      () => `metrics must be a list of metrics, got ${show(metric)}.`,
+      "For example metrics: [accuracy()].",
+    );
   }
 }

@@ -106,10 +106,13 @@ const IGNORED = -100;
 function labelsOf(name: string, output: Tensor, target: Tensor) {
   const isLogit = output.size === target.size;
   const isWide = isLogit && output.shape.length > 1 && output.shape.at(-1)! > 1;
-  const problem = () => `targets must be class numbers, got ${target.dtype} of the outputs' shape [${target.shape}].`;
-  const cure =
-    'Return target.argmax(-1) from forward for one-hot targets, target.to("i32") where each output is a logit.';
-  check(!isWide || ["i32", "u8", "bool"].includes(target.dtype), "BAD_ARGUMENT", name, problem, cure);
+  check(
+    !isWide || ["i32", "u8", "bool"].includes(target.dtype),
+    "BAD_ARGUMENT",
+    name,
+    () => `targets must be class numbers, got ${target.dtype} of the outputs' shape [${target.shape}].`,
+    'Return target.argmax(-1) from forward for one-hot targets, target.to("i32") where each output is a logit.',
+  );
   const labels = target.to("i32").reshape([-1]);
   return { labels, isCounted: labels.ne(IGNORED), isLogit };
 }

@@ -49,8 +49,13 @@ export async function writeFolder(
   body: (folder: string, fileSystem: FileSystem) => Promise<void>,
 ): Promise<void> {
   const fileSystem = fileSystemOf(options.fileSystem);
-  const problem = () => "other systems' folders are complete when they get their name, and nothing is renamed here.";
-  check(!fileSystem.unfinished, "UNSUPPORTED", path, problem, "Write it to a disk and copy it.");
+  check(
+    !fileSystem.unfinished,
+    "UNSUPPORTED",
+    path,
+    () => "other systems' folders are complete when they get their name, and nothing is renamed here.",
+    "Write it to a disk and copy it.",
+  );
   await replacing(fileSystem, path, "writing", async ({ target, temporary, attempt, kind }) => {
     const taken =
       kind === "file" || kind === "other" || (kind === "folder" && (await fileSystem.list(target)).length > 0);

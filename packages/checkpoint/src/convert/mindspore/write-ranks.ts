@@ -62,8 +62,13 @@ export async function writeMindsporeRanks(
 /** A share of the ranks: the first jobs have one more where they do not divide. Throws BAD_ARGUMENT. */
 export function ranksOfJob([i, n]: readonly [number, number], ranks: number): number[] {
   const whole = Number.isSafeInteger(i) && Number.isSafeInteger(n) && i >= 1 && i <= n;
-  const problem = () => `must be i of n with 1 <= i <= n, got ${i} of ${n}.`;
-  check(whole, "BAD_ARGUMENT", "job", problem, "For example [1, 4].");
+  check(
+    whole,
+    "BAD_ARGUMENT",
+    "job",
+    () => `must be i of n with 1 <= i <= n, got ${i} of ${n}.`,
+    "For example [1, 4].",
+  );
   const all = Array.from({ length: ranks }, (_, rank) => rank);
   return all.slice(Math.ceil(((i - 1) * ranks) / n), Math.ceil((i * ranks) / n));
 }

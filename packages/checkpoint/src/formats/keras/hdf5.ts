@@ -113,9 +113,14 @@ export class Hdf5File {
           found.push(dataset);
           unpacked += dataset.bytes.byteLength;
           const fits = unpacked <= mostUnpacked && chunkBytes <= LARGEST_CHUNK;
-          const problem = () =>
-            `${name} makes it ${found.length} datasets that unpack to ${unpacked} bytes, in chunks of ${chunkBytes}.`;
-          check(found.length <= most && fits, "REFUSED", this.#source.path, problem, "Save it without compression.");
+          check(
+            found.length <= most && fits,
+            "REFUSED",
+            this.#source.path,
+            () =>
+              `${name} makes it ${found.length} datasets that unpack to ${unpacked} bytes, in chunks of ${chunkBytes}.`,
+            "Save it without compression.",
+          );
         }
       }
     };

@@ -88,9 +88,13 @@ function byLayout(
   const placed = held.map((part): Placed => {
     const [box, ...more] = boxesOfRank(layout, { ...one, shape }, part.rank);
     const fits = box !== undefined && more.length === 0 && `${box.size}` === `${part.tensor.shape}`;
-    const problem = () => `rank ${part.rank} holds [${part.tensor.shape}], the source layout says [${box?.size}].`;
-    const advice = 'Check the layout; uneven parts need { split, sizes } or another rule ("ceil").';
-    check(fits, "BAD_SHAPE", `tensor ${JSON.stringify(name)}`, problem, advice);
+    check(
+      fits,
+      "BAD_SHAPE",
+      `tensor ${JSON.stringify(name)}`,
+      () => `rank ${part.rank} holds [${part.tensor.shape}], the source layout says [${box?.size}].`,
+      'Check the layout; uneven parts need { split, sizes } or another rule ("ceil").',
+    );
     return { ...part, offset: box.offset };
   });
   return { shape, placed };

@@ -30,8 +30,13 @@ export async function readMindsporeValues(
   const most = mostTensors(source.byteLength);
   await eachField(cursor, end, async (field) => {
     if (field.number !== 1 || field.kind !== "bytes") return;
-    const problem = () => `the file names more than ${most} parameters.`;
-    check(values.length < most, "REFUSED", source.path, problem, "Its size makes that unlikely: use another copy.");
+    check(
+      values.length < most,
+      "REFUSED",
+      source.path,
+      () => `the file names more than ${most} parameters.`,
+      "Its size makes that unlikely: use another copy.",
+    );
     values.push(await readValue(cursor, field.end));
   });
   if (values.length === 0 && source.byteLength > 0) {

@@ -152,10 +152,13 @@ class PickleMachine {
   global([module, attribute]: readonly unknown[]): false {
     if (typeof module !== "string" || typeof attribute !== "string") throw this.cursor.corrupt("a global has no name");
     const name = `${module}.${attribute}`;
-    const problem = () => `the pickle wants ${name.slice(0, 200)}, which no tensor or plain value needs.`;
-    const advice =
-      "Nothing was run. If you trust the file, load it where it was written and save tensors and values only.";
-    check(this.#limits.globals.has(name), "REFUSED", this.cursor.source.path, problem, advice);
+    check(
+      this.#limits.globals.has(name),
+      "REFUSED",
+      this.cursor.source.path,
+      () => `the pickle wants ${name.slice(0, 200)}, which no tensor or plain value needs.`,
+      "Nothing was run. If you trust the file, load it where it was written and save tensors and values only.",
+    );
     return this.stack.push(new PickleGlobal(name));
   }
 

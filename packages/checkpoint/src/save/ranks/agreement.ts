@@ -38,8 +38,13 @@ export function agree(layout: Layout, said: readonly Said[], isWhole: boolean): 
   const { terms } = said[0]!;
   const held = new Map<string, Holder[]>();
   for (const [rank, { terms: own, tensors }] of said.entries()) {
-    const problem = () => `all ranks must say the same, but rank 0 says ${terms}; rank ${rank} says ${own}.`;
-    check(own === terms, "BAD_ARGUMENT", "saveCheckpoint", problem, "Start all ranks alike.");
+    check(
+      own === terms,
+      "BAD_ARGUMENT",
+      "saveCheckpoint",
+      () => `all ranks must say the same, but rank 0 says ${terms}; rank ${rank} says ${own}.`,
+      "Start all ranks alike.",
+    );
     for (const tensor of tensors) {
       const holders = held.get(tensor.name);
       if (holders) holders.push({ rank, tensor });
@@ -71,13 +76,28 @@ function rejectDisagreement(
   isGiven: boolean,
 ): void {
   const where = `tensor ${JSON.stringify(tensor.name)}`;
-  const dtypes = () => `rank ${first} holds ${expected.dtype}, rank ${rank} ${tensor.dtype}.`;
-  check(tensor.dtype === expected.dtype, "BAD_DTYPE", where, dtypes, "Make them equal.");
-  const kinds = () => `rank ${first} and rank ${rank} must both give boxes of it, or neither.`;
-  check((tensor.boxes === undefined) === (expected.boxes === undefined), "BAD_SHAPE", where, kinds, "Make them alike.");
+  check(
+    tensor.dtype === expected.dtype,
+    "BAD_DTYPE",
+    where,
+    () => `rank ${first} holds ${expected.dtype}, rank ${rank} ${tensor.dtype}.`,
+    "Make them equal.",
+  );
+  check(
+    (tensor.boxes === undefined) === (expected.boxes === undefined),
+    "BAD_SHAPE",
+    where,
+    () => `rank ${first} and rank ${rank} must both give boxes of it, or neither.`,
+    "Make them alike.",
+  );
   const isSame = !isGiven || `${tensor.shape}` === `${expected.shape}`;
-  const shapes = () => `rank ${first} says that the whole is [${expected.shape}], rank ${rank} [${tensor.shape}].`;
-  check(isSame, "BAD_SHAPE", where, shapes, "Make them equal.");
+  check(
+    isSame,
+    "BAD_SHAPE",
+    where,
+    () => `rank ${first} says that the whole is [${expected.shape}], rank ${rank} [${tensor.shape}].`,
+    "Make them equal.",
+  );
 }
 
 /** What a rank hands over must be what the layout says it holds. Throws BAD_SHAPE. */
@@ -95,7 +115,12 @@ export function checkSlices(
     const isOne = box !== undefined && more.length === 0;
     const fits = isOne ? `${box.size}` === `${slice}` : !box && slice.includes(0);
     const wanted = isOne ? `[${box.size}]` : `${more.length + (box ? 1 : 0)} boxes`;
-    const problem = () => `rank ${rank} must hold ${wanted} of [${tensor.shape}], got [${slice}].`;
-    check(fits, "BAD_SHAPE", `tensor ${JSON.stringify(tensor.name)}`, problem, "Fix the slice or the layout.");
+    check(
+      fits,
+      "BAD_SHAPE",
+      `tensor ${JSON.stringify(tensor.name)}`,
+      () => `rank ${rank} must hold ${wanted} of [${tensor.shape}], got [${slice}].`,
+      "Fix the slice or the layout.",
+    );
   }
 }

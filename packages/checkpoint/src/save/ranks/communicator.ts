@@ -35,8 +35,13 @@ export type Exchange = (contribution: unknown) => Promise<unknown[]>;
 export function communicatorOver(rank: number, size: number, exchange: Exchange): Communicator {
   const all = async (value: unknown) => {
     const values = await exchange(value);
-    const count = () => `exchange must resolve with ${size} values, got ${values?.length ?? show(values)}.`;
-    check(Array.isArray(values) && values.length === size, "BAD_ARGUMENT", "communicatorOver", count, "One per rank.");
+    check(
+      Array.isArray(values) && values.length === size,
+      "BAD_ARGUMENT",
+      "communicatorOver",
+      () => `exchange must resolve with ${size} values, got ${values?.length ?? show(values)}.`,
+      "One per rank.",
+    );
     return values;
   };
   return {

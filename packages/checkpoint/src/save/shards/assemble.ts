@@ -32,10 +32,14 @@ export function checkNotCopies(plan: SavePlan, reports: readonly RankReport[]): 
       byTensor.set(tensor.name, [...(byTensor.get(tensor.name) ?? []), reports[rank]!.checksums[i]!]);
   const divided = [...byTensor.values()].filter(({ length }) => length > 1);
   const areCopies = divided.length > 0 && divided.every(([first, ...others]) => others.every((each) => each === first));
-  const problem = () =>
-    `slices of ${plan.length} ranks must differ, got the same bytes from all ranks in each of ${divided.length} tensors.`;
-  const advice = `Where each rank has the whole tensors, say so: layout: { mesh: { shape: [${plan.length}], axes: ["rank"] }, tensors: { "*": "replicate" } }. Otherwise give the layout of the slices.`;
-  check(!areCopies, "BAD_STATE", "saveCheckpoint", problem, advice);
+  check(
+    !areCopies,
+    "BAD_STATE",
+    "saveCheckpoint",
+    () =>
+      `slices of ${plan.length} ranks must differ, got the same bytes from all ranks in each of ${divided.length} tensors.`,
+    `Where each rank has the whole tensors, say so: layout: { mesh: { shape: [${plan.length}], axes: ["rank"] }, tensors: { "*": "replicate" } }. Otherwise give the layout of the slices.`,
+  );
 }
 
 /** `plan`: by rank, the boxes of its file. Throws MISSING, naming the tensor, where boxes leave a gap. */

@@ -63,9 +63,14 @@ export class Holdings {
   checkUnchanged(): void {
     if (this.isCopied) return;
     for (const { name, version, versionNow } of this.tensors) {
-      const problem = () => "was overwritten while it was saved.";
       const where = `tensor ${JSON.stringify(name)}`;
-      check(versionNow?.() === version, "CHANGED", where, problem, "Await the save, or use async.");
+      check(
+        versionNow?.() === version,
+        "CHANGED",
+        where,
+        () => "was overwritten while it was saved.",
+        "Await the save, or use async.",
+      );
     }
   }
 

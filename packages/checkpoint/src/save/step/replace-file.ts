@@ -37,8 +37,13 @@ export async function replacing<T>(
 
 /** Throws BAD_ARGUMENT where something is there that may not be replaced. */
 export function checkFree(path: string, isTaken: boolean, overwrite = false): void {
-  const problem = () => "something is there already.";
-  check(!isTaken || overwrite, "BAD_ARGUMENT", path, problem, "Pass overwrite: true, or write elsewhere.");
+  check(
+    !isTaken || overwrite,
+    "BAD_ARGUMENT",
+    path,
+    () => "something is there already.",
+    "Pass overwrite: true, or write elsewhere.",
+  );
 }
 
 /** `write` makes the file under the name it is given, synced; then it takes the place of `path`. */

@@ -32,9 +32,14 @@ export function checkedRetention(
   }
   const value = best && values[best.value];
   const isThere = best === undefined || typeof value === "number" || value === null;
-  const lacking = () =>
-    `keep.best chooses by the number values.${best!.value}, got ${show(value)} among ${show(Object.keys(values))}.`;
-  check(isThere, "BAD_ARGUMENT", where, lacking, "Save it with each step, null where it is not known.");
+  check(
+    isThere,
+    "BAD_ARGUMENT",
+    where,
+    () =>
+      `keep.best chooses by the number values.${best!.value}, got ${show(value)} among ${show(Object.keys(values))}.`,
+    "Save it with each step, null where it is not known.",
+  );
   return retention;
 }
 

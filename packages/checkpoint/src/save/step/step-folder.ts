@@ -89,8 +89,13 @@ export class StepFolder {
 
   async #rejectExisting(): Promise<void> {
     const isFree = !(await this.#exists());
-    const advice = "Save another step, or with overwrite: true.";
-    check(isFree, "DUPLICATE", this.finalPath, () => "the step exists already.", advice);
+    check(
+      isFree,
+      "DUPLICATE",
+      this.finalPath,
+      () => "the step exists already.",
+      "Save another step, or with overwrite: true.",
+    );
   }
 
   async isCommitted(): Promise<boolean> {

@@ -106,8 +106,7 @@ export function sign(x: Tensor): Tensor {
 
 /** PyTorch multiplies by a power of ten and divides by it, or the other way round. */
 function toDecimals(x: Tensor, decimals: number): Tensor {
-  const problem = () => `decimals need floats, got ${x.dtype}.`;
-  check(isFloat(x.dtype), "BAD_DTYPE", "round", problem, 'Use x.to("f32").');
+  check(isFloat(x.dtype), "BAD_DTYPE", "round", () => `decimals need floats, got ${x.dtype}.`, 'Use x.to("f32").');
   const [scale, back] = decimals > 0 ? (["mul", "div"] as const) : (["div", "mul"] as const);
   const power = 10 ** Math.abs(decimals);
   return computeIn(computeDType(x.dtype), [x], x.dtype, (wide) =>

@@ -52,13 +52,22 @@ export function pathSums(begin: Tensor, scores: Tensor, skips: Tensor): Tensor {
   const where = "pathSums";
   for (const [name, x] of Object.entries({ begin, scores, skips })) checkTensor(where, x, name);
   const { shape, dtype, device } = scores;
-  const kind = () => `scores must be f32 or f64, got ${dtype}.`;
-  check(dtype === computeDType(dtype), "BAD_DTYPE", where, kind, 'Use to("f32").');
+  check(
+    dtype === computeDType(dtype),
+    "BAD_DTYPE",
+    where,
+    () => `scores must be f32 or f64, got ${dtype}.`,
+    'Use to("f32").',
+  );
   const [times = 0, states = 0, batch = 0] = shape;
   const fits = shape.length === 3 && times > 0 && [begin, skips].every((x) => sameShape(x.shape, [states, batch]));
-  const problem = () =>
-    `needs [states, batch], [times, states, batch] and [states, batch], got ${[begin, scores, skips].map((x) => showShape(x.shape)).join(", ")}.`;
-  check(fits, "BAD_SHAPE", where, problem);
+  check(
+    fits,
+    "BAD_SHAPE",
+    where,
+    () =>
+      `needs [states, batch], [times, states, batch] and [states, batch], got ${[begin, scores, skips].map((x) => showShape(x.shape)).join(", ")}.`,
+  );
   const areAlike = [begin, skips].every((x) => x.dtype === dtype && x.device === device);
   check(areAlike, "BAD_ARGUMENT", where, () => "tensors must be of one dtype and device.", "Use to().");
   const row = states * batch;

@@ -46,9 +46,14 @@ export function indexAdd(
   const { alpha = 1 } = options;
   const shape = x.shape.with(along, indices.size);
   const fits = indices.shape.length === 1 && source.shape.join() === shape.join();
-  const problem = () =>
-    `needs indices [n] and a source ${showShape(shape)}, got ${showShape(indices.shape)} and ${showShape(source.shape)}.`;
-  check(fits, "BAD_SHAPE", where, problem, "scatterAdd has an index for each element.");
+  check(
+    fits,
+    "BAD_SHAPE",
+    where,
+    () =>
+      `needs indices [n] and a source ${showShape(shape)}, got ${showShape(indices.shape)} and ${showShape(source.shape)}.`,
+    "scatterAdd has an index for each element.",
+  );
   checkIndices(where, indices, x.shape[along]!);
   return tidy(() => {
     const scaled = alpha === 1 ? source : elementwise("mul", [source, alpha]);
@@ -142,14 +147,24 @@ function fitted(source: Tensor, shape: Shape): Tensor {
 function checkOperands(where: string, x: Tensor, axis: number, indices: Tensor, source: Tensor): number {
   checkTensor(where, x);
   const isTensor = indices instanceof Tensor;
-  const problem = () => `indices must be a Tensor, got ${show(indices)}.`;
-  check(isTensor, "BAD_ARGUMENT", where, problem, `It takes ${where}(x, axis, indices, source).`);
+  check(
+    isTensor,
+    "BAD_ARGUMENT",
+    where,
+    () => `indices must be a Tensor, got ${show(indices)}.`,
+    `It takes ${where}(x, axis, indices, source).`,
+  );
   checkTensor(where, indices, "indices");
   checkIndexDType(where, indices);
   checkTensor(where, source, "source");
   checkDevice(where, [x, indices, source]);
-  const dtypes = () => `the source must have x's dtype ${x.dtype}, got ${source.dtype}.`;
-  check(source.dtype === x.dtype, "BAD_DTYPE", where, dtypes, "Cast it with to().");
+  check(
+    source.dtype === x.dtype,
+    "BAD_DTYPE",
+    where,
+    () => `the source must have x's dtype ${x.dtype}, got ${source.dtype}.`,
+    "Cast it with to().",
+  );
   return normalizeAxis(where, axis, x.shape.length);
 }
 

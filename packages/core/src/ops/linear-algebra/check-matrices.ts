@@ -14,16 +14,26 @@ export function checkSquare(where: string, x: unknown, name = "x"): asserts x is
   checkFloats(where, x, name);
   const { shape } = x;
   const isSquare = shape.length >= 2 && shape.at(-1) === shape.at(-2);
-  const got = () => `${name} must be square matrices [..., n, n], got ${showShape(shape)}.`;
-  check(isSquare, "BAD_SHAPE", where, got, "Matrices are the last two axes.");
+  check(
+    isSquare,
+    "BAD_SHAPE",
+    where,
+    () => `${name} must be square matrices [..., n, n], got ${showShape(shape)}.`,
+    "Matrices are the last two axes.",
+  );
 }
 
 /** @throws OptError BAD_DTYPE, BAD_ARGUMENT, DISPOSED */
 export function checkFloats(where: string, x: unknown, name: string): asserts x is Tensor {
   checkTensor(where, x, name);
   const { dtype } = x;
-  const got = () => `${name} must be f32 or f64, got ${dtype}.`;
-  check(dtype === "f32" || dtype === "f64", "BAD_DTYPE", where, got, 'Cast with to("f32").');
+  check(
+    dtype === "f32" || dtype === "f64",
+    "BAD_DTYPE",
+    where,
+    () => `${name} must be f32 or f64, got ${dtype}.`,
+    'Cast with to("f32").',
+  );
 }
 
 /** Within autocast operands of 16 bits become float32, and products stay what they are: as torch.autocast does. */

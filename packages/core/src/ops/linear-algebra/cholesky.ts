@@ -55,8 +55,13 @@ function factorOf(x: Tensor): Tensor {
 function checkPositive(diagonal: ArrayLike<number>, extent: number): void {
   const failed = Array.prototype.findIndex.call(diagonal, (value: number) => Number.isNaN(value));
   const order = (failed % extent) + 1;
-  const problem = () => `the matrix must be positive definite, its leading minor of order ${order} is not.`;
-  check(failed < 0, "BAD_ARGUMENT", "cholesky", problem, "Add a small number to its diagonal.");
+  check(
+    failed < 0,
+    "BAD_ARGUMENT",
+    "cholesky",
+    () => `the matrix must be positive definite, its leading minor of order ${order} is not.`,
+    "Add a small number to its diagonal.",
+  );
 }
 
 const COLUMN: ElementwiseDefinition = {
@@ -116,9 +121,13 @@ function solvedBy(b: Tensor, factor: Tensor, upper: boolean): Tensor {
   checkFloats(where, b, "b");
   checkSquare(where, factor, "the factor");
   const isFit = b.shape.length >= 2 && b.shape.at(-2) === factor.shape.at(-1);
-  const got = () =>
-    `b must be [..., n, k] for factors [..., n, n], got ${showShape(b.shape)} and ${showShape(factor.shape)}.`;
-  check(isFit, "BAD_SHAPE", where, got, "A vector is unsqueeze(b, -1).");
+  check(
+    isFit,
+    "BAD_SHAPE",
+    where,
+    () => `b must be [..., n, k] for factors [..., n, n], got ${showShape(b.shape)} and ${showShape(factor.shape)}.`,
+    "A vector is unsqueeze(b, -1).",
+  );
   return tidy(() => {
     const inverse = inverseOfTriangle(upper ? transpose(factor) : factor);
     return matmul(inverse, matmul(inverse, b), { transposeA: true });

@@ -46,9 +46,13 @@ function solution(a: Tensor, b: Tensor, left: boolean): Tensor {
   checkDevice(where, [a, b]);
   const isVector = b.shape.length === 1 || sameShape(b.shape, a.shape.slice(0, -1));
   const extent = b.shape.length === 0 ? undefined : b.shape.at(isVector || !left ? -1 : -2);
-  const got = () =>
-    `b must have ${left ? "rows" : "columns"} for A, got ${showShape(b.shape)} for ${showShape(a.shape)}.`;
-  check(extent === a.shape.at(-1), "BAD_SHAPE", where, got, "A x = b takes b [..., n, k] or vectors [..., n].");
+  check(
+    extent === a.shape.at(-1),
+    "BAD_SHAPE",
+    where,
+    () => `b must have ${left ? "rows" : "columns"} for A, got ${showShape(b.shape)} for ${showShape(a.shape)}.`,
+    "A x = b takes b [..., n, k] or vectors [..., n].",
+  );
   return tidy(() => {
     const dtype = promote(a.dtype, b.dtype);
     const [matrix, sides] = [cast(a, dtype), cast(isVector ? unsqueeze(b, -1) : b, dtype)];
@@ -90,8 +94,13 @@ function solved(where: string, a: Tensor, b: Tensor): Tensor {
 function checkPivots(where: string, pivots: Tensor, extent: number): void {
   lookAtResult(pivots, (values) => {
     const failed = Array.prototype.indexOf.call(values, 0);
-    const problem = () => `the matrix must be invertible, its pivot ${failed % extent} is 0.`;
-    check(failed < 0, "BAD_ARGUMENT", where, problem, "Add a small number to its diagonal.");
+    check(
+      failed < 0,
+      "BAD_ARGUMENT",
+      where,
+      () => `the matrix must be invertible, its pivot ${failed % extent} is 0.`,
+      "Add a small number to its diagonal.",
+    );
   });
 }
 

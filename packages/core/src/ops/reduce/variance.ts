@@ -51,9 +51,13 @@ function spread(
   last: (squares: Tensor) => Tensor,
 ): Tensor {
   checkTensor(where, x);
-  const unnamed = () => `the second place takes options, got ${show(options)}.`;
-  const cure = "Write { keepDim: true }, or { correction: 0 } for PyTorch's unbiased=False.";
-  check(typeof options !== "boolean", "BAD_ARGUMENT", where, unnamed, cure);
+  check(
+    typeof options !== "boolean",
+    "BAD_ARGUMENT",
+    where,
+    () => `the second place takes options, got ${show(options)}.`,
+    "Write { keepDim: true }, or { correction: 0 } for PyTorch's unbiased=False.",
+  );
   checkOptions(where, options, { correction: "number", keepDim: "boolean" });
   const { correction = 1, keepDim = false } = options;
   checkValue(correction >= 0, where, "correction", ">= 0", correction, "Use 1.");

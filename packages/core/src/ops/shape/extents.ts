@@ -48,8 +48,13 @@ export function flatten(x: Tensor, start = 0, end = -1): Tensor {
   checkTensor("flatten", x);
   const rank = Math.max(x.shape.length, 1); // a number alone becomes [1]
   const [first, last] = [normalizeAxis("flatten", start, rank), normalizeAxis("flatten", end, rank)];
-  const problem = () => `end must not be before start, got ${start} and ${end}.`;
-  check(first <= last, "BAD_ARGUMENT", "flatten", problem, "flatten(x, 1) keeps the first axis.");
+  check(
+    first <= last,
+    "BAD_ARGUMENT",
+    "flatten",
+    () => `end must not be before start, got ${start} and ${end}.`,
+    "flatten(x, 1) keeps the first axis.",
+  );
   return reshape(x, x.shape.toSpliced(first, last + 1 - first, sizeOf(x.shape.slice(first, last + 1))));
 }
 

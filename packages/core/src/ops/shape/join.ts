@@ -29,8 +29,13 @@ export function stack(tensors: readonly Tensor[], axis = 0): Tensor {
   for (const [i, tensor] of tensors.entries()) checkTensor("stack", tensor, `tensor ${i}`);
   const { shape } = tensors[0]!;
   const other = tensors.find((tensor) => !sameShape(tensor.shape, shape));
-  const problem = () => `shapes must be equal, got ${showShape(shape)} and ${showShape(other!.shape)}.`;
-  check(other === undefined, "BAD_SHAPE", "stack", problem, "concat joins along an axis that is there.");
+  check(
+    other === undefined,
+    "BAD_SHAPE",
+    "stack",
+    () => `shapes must be equal, got ${showShape(shape)} and ${showShape(other!.shape)}.`,
+    "concat joins along an axis that is there.",
+  );
   const along = normalizeAxis("stack", axis, shape.length + 1);
   return tidy(() =>
     concat(

@@ -54,8 +54,13 @@ export function roll(x: Tensor, shifts: number | readonly number[], axes?: numbe
   const areWhole = Array.isArray(list) && list.every(Number.isInteger);
   checkValue(areWhole, "roll", "shifts", "an integer or a list of them", shifts, "For example 1.");
   const along = axes === undefined ? [0] : axesOf("roll", x, axes);
-  const counts = () => `needs a shift for each axis, got ${list.length} for ${along.length}.`;
-  check(list.length === along.length, "BAD_ARGUMENT", "roll", counts, "For example roll(x, [1, 2], [0, 1]).");
+  check(
+    list.length === along.length,
+    "BAD_ARGUMENT",
+    "roll",
+    () => `needs a shift for each axis, got ${list.length} for ${along.length}.`,
+    "For example roll(x, [1, 2], [0, 1]).",
+  );
   return tidy(() => {
     const flat = axes === undefined ? reshape(x, [x.size]) : x;
     const rolled = along.reduce((rest, axis, i) => shifted(rest, list[i]!, axis), flat);
@@ -81,8 +86,13 @@ export function repeat(x: Tensor, repeats: Shape): Tensor {
   const isList = Array.isArray(repeats) && repeats.every((count) => Number.isInteger(count) && count >= 0);
   checkValue(isList, "repeat", "repeats", "a list of counts", repeats, "For example [2, 1].");
   const missing = repeats.length - x.shape.length;
-  const few = () => `needs a count for each axis of ${showShape(x.shape)}, got ${show(repeats)}.`;
-  check(missing >= 0, "BAD_ARGUMENT", "repeat", few, "1 keeps an axis.");
+  check(
+    missing >= 0,
+    "BAD_ARGUMENT",
+    "repeat",
+    () => `needs a count for each axis of ${showShape(x.shape)}, got ${show(repeats)}.`,
+    "1 keeps an axis.",
+  );
   const shape = [...Array<number>(missing).fill(1), ...x.shape];
   return tidy(() => {
     const apart = reshape(

@@ -30,8 +30,13 @@ export function select(x: Tensor, axis: number, index: number): Tensor {
 export function at(x: Tensor, ...indices: readonly (number | null)[]): Tensor {
   checkTensor("at", x);
   const { length } = x.shape;
-  const problem = () => `takes a position for each of ${length} axes at most, got ${show(indices)}.`;
-  check(indices.length <= length, "BAD_ARGUMENT", "at", problem, `x is ${showShape(x.shape)}.`);
+  check(
+    indices.length <= length,
+    "BAD_ARGUMENT",
+    "at",
+    () => `takes a position for each of ${length} axes at most, got ${show(indices)}.`,
+    `x is ${showShape(x.shape)}.`,
+  );
   // From the last axis on, so that the axes before it keep their numbers.
   const part = (from: Tensor) =>
     indices.reduceRight<Tensor>(

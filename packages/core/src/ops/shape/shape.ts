@@ -54,8 +54,13 @@ function inferShape(x: Tensor, shape: Shape): Shape {
   if (shape === x.shape) return shape;
   if (Array.isArray(shape) && holds(shape, x.size)) return [...shape];
   const isList = Array.isArray(shape) && shape.every((extent) => typeof extent === "number");
-  const advice = "Pass for example [2, 3].";
-  check(isList, "BAD_SHAPE", "reshape", () => `the new shape must be a list of integers, got ${show(shape)}.`, advice);
+  check(
+    isList,
+    "BAD_SHAPE",
+    "reshape",
+    () => `the new shape must be a list of integers, got ${show(shape)}.`,
+    "Pass for example [2, 3].",
+  );
   const others = -sizeOf(shape); // with one extent of -1
   const inferred = shape.map((extent) => (extent === -1 ? x.size / others : extent));
   check(

@@ -50,8 +50,13 @@ export function clipGradNorm(
   checkNotNegative(where, "maxNorm", maxNorm);
   checkOptions(where, options, { normType: "number", errorIfNonfinite: "boolean" });
   const { normType = 2, errorIfNonfinite = false } = options;
-  const wrongNorm = () => `normType must be a number > 0 or Infinity, got ${normType}.`;
-  check(normType > 0, "BAD_ARGUMENT", where, wrongNorm, "The default is 2.");
+  check(
+    normType > 0,
+    "BAD_ARGUMENT",
+    where,
+    () => `normType must be a number > 0 or Infinity, got ${normType}.`,
+    "The default is 2.",
+  );
   const list = listed(where, params);
   const grads = gradientsOf(list);
   if (grads.length === 0) return zeros([], list.length > 0 ? { device: list[0]!.device } : {});
@@ -117,7 +122,12 @@ export function clipGradValue(params: Iterable<Tensor> | Tensor, clipValue: numb
 export function checkOneDevice(where: string, grads: readonly Tensor[]): void {
   const { device } = grads[0]!;
   for (const grad of grads) {
-    const problem = () => `gradients must be on one device, got ${device.name} and ${grad.device.name}.`;
-    check(grad.device === device, "DEVICE_MISMATCH", where, problem, "Clip each device's parameters by themselves.");
+    check(
+      grad.device === device,
+      "DEVICE_MISMATCH",
+      where,
+      () => `gradients must be on one device, got ${device.name} and ${grad.device.name}.`,
+      "Clip each device's parameters by themselves.",
+    );
   }
 }

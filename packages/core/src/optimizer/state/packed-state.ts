@@ -52,11 +52,21 @@ const ofBlocks: StatePacking = {
 
   format(rule, key, { size, device }) {
     if (size < LEAST_PACKED || !stateKeys(rule).includes(key)) return "f32";
-    const absent = () => "it has no kernels for stateDType q8 yet.";
-    check(device.backend.packs, "UNSUPPORTED", device.name, absent, "Call enableQ8() of the device's package.");
+    check(
+      device.backend.packs,
+      "UNSUPPORTED",
+      device.name,
+      () => "it has no kernels for stateDType q8 yet.",
+      "Call enableQ8() of the device's package.",
+    );
     const unknown = rule.nonNegative?.find((buffer) => !rule.buffers.includes(buffer));
-    const undeclared = () => `nonNegative must name buffers, got ${unknown}.`;
-    check(unknown === undefined, "BAD_ARGUMENT", `rule ${rule.name}`, undeclared, "Name those of the rule.");
+    check(
+      unknown === undefined,
+      "BAD_ARGUMENT",
+      `rule ${rule.name}`,
+      () => `nonNegative must name buffers, got ${unknown}.`,
+      "Name those of the rule.",
+    );
     return rule.nonNegative?.some((buffer) => stateKey(buffer) === key) ? "uq8" : "q8";
   },
 
@@ -81,12 +91,11 @@ const ofBlocks: StatePacking = {
   },
 
   check(where, { stateDType, lazyMode }) {
-    const problem = () => "lazyMode steps some rows, and stateDType q8 keeps blocks of 256 elements that rows share.";
     check(
       stateDType !== "q8" || !lazyMode,
       "UNSUPPORTED",
       where,
-      problem,
+      () => "lazyMode steps some rows, and stateDType q8 keeps blocks of 256 elements that rows share.",
       "Give the table a group with another stateDType.",
     );
   },

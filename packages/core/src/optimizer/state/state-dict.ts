@@ -155,15 +155,24 @@ function matchNames(where: string, groups: readonly (readonly Slot[])[], saved: 
     () => "state must be { groups, state }.",
     "Pass what stateDict() returned.",
   );
-  const count = () => `the state must have ${groups.length} parameter groups, got ${saved.groups.length}.`;
-  check(saved.groups.length === groups.length, "BAD_STATE", where, count, SAME_GROUPS);
+  check(
+    saved.groups.length === groups.length,
+    "BAD_STATE",
+    where,
+    () => `the state must have ${groups.length} parameter groups, got ${saved.groups.length}.`,
+    SAME_GROUPS,
+  );
   const matched = new Map<Slot, string>();
   groups.forEach((slots, g) => {
     const names = slots.map(({ name }) => name);
     const theirs = saved.groups[g]?.params;
-    const problem = () =>
-      `group ${g} of the state must have ${slots.length} parameters, got ${theirs?.length ?? "none"}.`;
-    check(Array.isArray(theirs) && theirs.length === slots.length, "BAD_STATE", where, problem, SAME_GROUPS);
+    check(
+      Array.isArray(theirs) && theirs.length === slots.length,
+      "BAD_STATE",
+      where,
+      () => `group ${g} of the state must have ${slots.length} parameters, got ${theirs?.length ?? "none"}.`,
+      SAME_GROUPS,
+    );
     const savedNames = theirs.map(String);
     const areNumbers = (list: readonly string[]) => list.every((name) => /^\d+$/.test(name));
     const byPosition = areNumbers(savedNames) || areNumbers(names);
@@ -194,24 +203,37 @@ function checkParameterState(
   shapes: Readonly<Record<string, Shape>>,
   initial: Counters,
 ): void {
-  const entry = () => `${name}: must be an object, got ${show(saved)}.`;
-  check(isPlainObject(saved), "BAD_STATE", where, entry, OTHER_STATE);
+  check(isPlainObject(saved), "BAD_STATE", where, () => `${name}: must be an object, got ${show(saved)}.`, OTHER_STATE);
   for (const key of Object.keys(initial)) {
     const value = saved[key];
     const fits = key === "step" ? Number.isInteger(value) && (value as number) >= 0 : Number.isFinite(value);
-    const problem = () =>
-      `${name}: ${key} must be a ${key === "step" ? "whole" : "finite"} number, got ${show(value)}.`;
-    check(fits, "BAD_STATE", where, problem, OTHER_STATE);
+    check(
+      fits,
+      "BAD_STATE",
+      where,
+      () => `${name}: ${key} must be a ${key === "step" ? "whole" : "finite"} number, got ${show(value)}.`,
+      OTHER_STATE,
+    );
   }
   for (const [key, shape] of [...Object.entries(shapes), [MASTER, param.shape] as const]) {
     const value = saved[key];
     if (value === undefined && key === MASTER) continue;
-    const missing = () => `${name}: needs the tensor ${key}, got ${typeof value}.`;
     checkNotSummary(where, `${name}: ${key}`, value);
-    check(value instanceof Tensor, "BAD_STATE", where, missing, OTHER_STATE);
+    check(
+      value instanceof Tensor,
+      "BAD_STATE",
+      where,
+      () => `${name}: needs the tensor ${key}, got ${typeof value}.`,
+      OTHER_STATE,
+    );
     value.checkAlive();
-    const problem = () => `${name}: ${key} must have shape ${showShape(shape)}, got ${showShape(value.shape)}.`;
-    check(sameShape(value.shape, shape), "BAD_STATE", where, problem, "The model has changed.");
+    check(
+      sameShape(value.shape, shape),
+      "BAD_STATE",
+      where,
+      () => `${name}: ${key} must have shape ${showShape(shape)}, got ${showShape(value.shape)}.`,
+      "The model has changed.",
+    );
   }
 }
 

@@ -17,9 +17,13 @@ const atRandom: StochasticRounding = {
   },
 
   keys(option, step, { name, backend }) {
-    const absent = () => "it has no kernels for stochasticRounding yet.";
-    const advice = "Call enableStochasticRounding() of the device's package.";
-    check(backend.draws, "UNSUPPORTED", name, absent, advice);
+    check(
+      backend.draws,
+      "UNSUPPORTED",
+      name,
+      () => "it has no kernels for stochasticRounding yet.",
+      "Call enableStochasticRounding() of the device's package.",
+    );
     return keysOf(typeof option === "object" ? option.seed : 0, step);
   },
 };

@@ -184,8 +184,13 @@ export function defineRows<Input extends string, Output extends string, Scalar e
   for (const { kind, node } of outputs) {
     const isPlain =
       kind !== "columns" || !(labels || neededFor(nodes, [node]).some((n) => n !== node && isReduction(nodes[n]!)));
-    const problem = () => "columns must be summed from inputs alone, got labels or another reduction.";
-    check(isPlain, "BAD_ARGUMENT", `rows ${name}`, problem, "Make them a program of their own.");
+    check(
+      isPlain,
+      "BAD_ARGUMENT",
+      `rows ${name}`,
+      () => "columns must be summed from inputs alone, got labels or another reduction.",
+      "Make them a program of their own.",
+    );
   }
   const kinds = inputs.map(({ kind }) => kind).join();
   const stored = outputs.map(({ kind, node, atLabel }) => `${kind}${node},${atLabel ?? ""}`).join();

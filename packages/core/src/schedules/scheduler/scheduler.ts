@@ -75,8 +75,13 @@ export abstract class LRScheduler {
 
   /** Entry `index` of a list that was made with one entry for each group. Throws BAD_STATE for a group added later. */
   protected forGroup<Value>(list: readonly Value[], index: number, what: string): Value {
-    const problem = () => `${what} must be known for every group, got none for group ${index}, which was added later.`;
-    check(index < list.length, "BAD_STATE", this.kind, problem, "Add every group first, then make the schedule.");
+    check(
+      index < list.length,
+      "BAD_STATE",
+      this.kind,
+      () => `${what} must be known for every group, got none for group ${index}, which was added later.`,
+      "Add every group first, then make the schedule.",
+    );
     return list[index] as Value;
   }
 

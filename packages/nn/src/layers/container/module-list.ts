@@ -76,8 +76,13 @@ export class ModuleDict<M extends Readonly<Record<string, Module>> = Record<stri
 
   /** @throws OptError BAD_ARGUMENT for a name that is not there */
   get<K extends keyof M & string>(name: K): M[K] {
-    const known = () => `there is no module ${show(name)} among ${[...this.#modules.keys()].join(", ") || "none"}.`;
-    check(this.#modules.has(name), "BAD_ARGUMENT", "ModuleDict", known, "Check the name, or set it.");
+    check(
+      this.#modules.has(name),
+      "BAD_ARGUMENT",
+      "ModuleDict",
+      () => `there is no module ${show(name)} among ${[...this.#modules.keys()].join(", ") || "none"}.`,
+      "Check the name, or set it.",
+    );
     return this.#modules.get(name) as M[K];
   }
 

@@ -34,8 +34,13 @@ export class Sequential extends Module {
 
   forward(x: Tensor, ...more: readonly never[]): Tensor {
     checkTensor("Sequential", x);
-    const problem = () => `takes one input, got ${more.length + 1}.`;
-    check(more.length === 0, "BAD_ARGUMENT", "Sequential", problem, "Write a Module whose forward hands them on.");
+    check(
+      more.length === 0,
+      "BAD_ARGUMENT",
+      "Sequential",
+      () => `takes one input, got ${more.length + 1}.`,
+      "Write a Module whose forward hands them on.",
+    );
     const [first, ...others] = this.#layers;
     if (first === undefined) return x.reshape(x.shape);
     return others.reduce((input, layer) => layer.forward(input), first.forward(x));

@@ -11,9 +11,13 @@ export type Sides = readonly [number, number];
 
 /** @throws OptError BAD_ARGUMENT */
 export function checkMode(where: string, mode: unknown): asserts mode is PaddingMode {
-  const advice = 'Use "zeros".';
-  const problem = () => `paddingMode must be one of ${MODES.map((name) => `"${name}"`).join(", ")}, got ${show(mode)}.`;
-  check(MODES.includes(mode), "BAD_ARGUMENT", where, problem, advice);
+  check(
+    MODES.includes(mode),
+    "BAD_ARGUMENT",
+    where,
+    () => `paddingMode must be one of ${MODES.map((name) => `"${name}"`).join(", ")}, got ${show(mode)}.`,
+    'Use "zeros".',
+  );
 }
 
 /** Of "same" the result has the extents of the input: where they are not equal, the side behind is the larger one. */

@@ -157,9 +157,18 @@ function checkCall(mode: string, indices: Tensor, call: EmbeddingBagCall): void 
   }
   if (perSampleWeights === undefined) return;
   checkTensor(owner, perSampleWeights, "perSampleWeights");
-  const isSum = () => `perSampleWeights needs mode "sum", got "${mode}".`;
-  check(mode === "sum", "BAD_ARGUMENT", owner, isSum, "Multiply the weights yourself.");
+  check(
+    mode === "sum",
+    "BAD_ARGUMENT",
+    owner,
+    () => `perSampleWeights needs mode "sum", got "${mode}".`,
+    "Multiply the weights yourself.",
+  );
   const fits = String(perSampleWeights.shape) === String(indices.shape);
-  const problem = () => `perSampleWeights must be [${indices.shape}], as the indices, got [${perSampleWeights.shape}].`;
-  check(fits, "BAD_SHAPE", owner, problem);
+  check(
+    fits,
+    "BAD_SHAPE",
+    owner,
+    () => `perSampleWeights must be [${indices.shape}], as the indices, got [${perSampleWeights.shape}].`,
+  );
 }

@@ -9,8 +9,13 @@ export function paddingRow(owner: string, paddingIdx: number | null, count: numb
   checkExtents(owner, { count });
   if (paddingIdx === null) return null;
   const isRow = Number.isInteger(paddingIdx) && paddingIdx >= -count && paddingIdx < count;
-  const problem = () => `paddingIdx must be null or a row of ${count}, got ${show(paddingIdx)}.`;
-  check(isRow, "BAD_ARGUMENT", owner, problem, "For example 0.");
+  check(
+    isRow,
+    "BAD_ARGUMENT",
+    owner,
+    () => `paddingIdx must be null or a row of ${count}, got ${show(paddingIdx)}.`,
+    "For example 0.",
+  );
   return paddingIdx < 0 ? paddingIdx + count : paddingIdx;
 }
 

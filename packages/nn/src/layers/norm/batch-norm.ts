@@ -81,8 +81,13 @@ export class BatchNorm1d extends BatchNorm {
   forward(x: Tensor): Tensor {
     checkTensor("BatchNorm1d", x);
     const fits = x.shape.length === 2 || x.shape.length === 3;
-    const problem = () => `the input must be [batch, features] or [batch, features, length], got [${x.shape}].`;
-    check(fits, "BAD_SHAPE", "BatchNorm1d", problem, "Reshape it.");
+    check(
+      fits,
+      "BAD_SHAPE",
+      "BatchNorm1d",
+      () => `the input must be [batch, features] or [batch, features, length], got [${x.shape}].`,
+      "Reshape it.",
+    );
     return this.normalize(x);
   }
 }
@@ -105,8 +110,13 @@ export class BatchNorm2d extends BatchNorm {
   forward(x: Tensor): Tensor {
     checkTensor("BatchNorm2d", x);
     const fits = x.shape.length === 4;
-    const problem = () => `the input must be [batch, features, height, width], got [${x.shape}].`;
-    check(fits, "BAD_SHAPE", "BatchNorm2d", problem, "Reshape it.");
+    check(
+      fits,
+      "BAD_SHAPE",
+      "BatchNorm2d",
+      () => `the input must be [batch, features, height, width], got [${x.shape}].`,
+      "Reshape it.",
+    );
     return this.normalize(x);
   }
 }

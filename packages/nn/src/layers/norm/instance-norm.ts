@@ -44,8 +44,13 @@ abstract class InstanceNorm extends ChannelNorm {
 
   #bySample(planes: Tensor): Tensor {
     const [batch, channels, length] = planes.shape as [number, number, number];
-    const problem = () => `needs more than one value per channel of a sample, got ${length}.`;
-    check(length > 1, "BAD_SHAPE", this.constructor.name, problem, "Use larger inputs.");
+    check(
+      length > 1,
+      "BAD_SHAPE",
+      this.constructor.name,
+      () => `needs more than one value per channel of a sample, got ${length}.`,
+      "Use larger inputs.",
+    );
     const { output, mean, variance } = this.byInput(planes.reshape([1, batch * channels, length]), null, null);
     if (this.isTracking) {
       noGrad(() => {

@@ -30,8 +30,13 @@ export function checkInterpolation(where: string, options: InterpolateOptions): 
   const list = [(size ?? scaleFactor)!].flat();
   const fits =
     list.length > 0 && list.every((n) => n > 0 && Number.isFinite(n) && (size === undefined || Number.isInteger(n)));
-  const rule = () => `${size === undefined ? "scaleFactor" : "size"} must be > 0, got ${show(size ?? scaleFactor)}.`;
-  check(fits, "BAD_ARGUMENT", where, rule, advice);
+  check(
+    fits,
+    "BAD_ARGUMENT",
+    where,
+    () => `${size === undefined ? "scaleFactor" : "size"} must be > 0, got ${show(size ?? scaleFactor)}.`,
+    advice,
+  );
   const known = Object.keys(AXES).map((name) => `"${name}"`);
   const isKnown = typeof mode === "string" && mode in AXES;
   check(isKnown, "BAD_ARGUMENT", where, () => `mode must be one of ${known.join(", ")}, got ${show(mode)}.`, advice);

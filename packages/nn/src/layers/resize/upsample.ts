@@ -88,8 +88,13 @@ export class Unflatten extends Module {
     const isAxis = Number.isInteger(axis);
     check(isAxis, "BAD_ARGUMENT", "Unflatten", () => `axis must be an integer, got ${show(axis)}.`, "For example 1.");
     const isList = Array.isArray(sizes) && sizes.length > 0 && sizes.every(Number.isInteger);
-    const problem = () => `sizes must be a list of integers, got ${show(sizes)}.`;
-    check(isList, "BAD_ARGUMENT", "Unflatten", problem, "For example [3, 4, 4].");
+    check(
+      isList,
+      "BAD_ARGUMENT",
+      "Unflatten",
+      () => `sizes must be a list of integers, got ${show(sizes)}.`,
+      "For example [3, 4, 4].",
+    );
     this.axis = axis;
     this.sizes = [...sizes];
   }
