@@ -13,7 +13,7 @@ export const TOPICS = {
     ["Index", /^ops\/indices\//],
     ["Matrices", /^(ops\/linear-algebra|ops\/einsum|tensor-methods)/],
     ["Images and rows", /^ops\/(windows|rows)\//],
-    ["Gradients", /^(engine|recompute|ops\/with-gradient|tensor\/(tape|gradient-hooks)|optimizer\/gradients)/],
+    ["Gradients", /^(autograd|recompute|ops\/with-gradient|tensor\/(tape|gradient-hooks)|optimizer\/gradients)/],
     ["Mixed precision", /^(loss-scaling|ops\/autocast)/],
     ["Compile", /^(compile\/|device\/host-code)/],
     ["Devices and memory", /^(device\/|backend\/)/],

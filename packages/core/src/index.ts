@@ -1,5 +1,6 @@
 /** `@opt/core`: tensors, autograd, update rules, the optimizer loop and the device registry. */
 
+export { type GradOptions, grad, type OneEach } from "./autograd";
 export {
   ExponentialMovingAverage,
   type MovingAverageOptions,
@@ -31,7 +32,6 @@ export { type HostIo, hostIo, registerHostIo } from "./device/host-io";
 export { type DeviceListing, init, listDevices, registerBackend } from "./device/registry";
 export { keep, type Scoped, tidy } from "./device/scope";
 export { bernoulli, type DrawOptions, type MultinomialOptions, multinomial, randint, randperm } from "./draws";
-export { type GradOptions, grad, type OneEach } from "./engine";
 export { check, type ErrorCode, OptError } from "./errors/errors";
 export { checkOptions, type OptionKind } from "./errors/options";
 export { show } from "./errors/show";

@@ -1,7 +1,7 @@
 /** The methods of tensors: `x.add(y)` is `add(x, y)`. They are installed on the class, which knows none of them. */
 
+import { backward } from "./autograd";
 import { deviceOf } from "./device/registry";
-import { backward } from "./engine";
 import { check } from "./errors/errors";
 import { checkOptions } from "./errors/options";
 import { inspectSymbol } from "./host/inspect-symbol";

@@ -14,8 +14,8 @@ export const areas = {
   },
   clip: { files: "optimizer/gradients/clip.ts", tests: `optimizer/gradients/clip ${PROGRAMS} tensor/memory` },
   autograd: {
-    files: "engine.ts tensor/tape*.ts",
-    tests: `engine ops/apply-rule ${PROGRAMS} tensor/memory ops/gradients two-copies`,
+    files: "autograd.ts tensor/tape*.ts",
+    tests: `autograd grad ops/apply-rule ${PROGRAMS} tensor/memory ops/gradients two-copies`,
   },
   compile: {
     files: "compile/**/*.ts device/tracer.ts",
@@ -23,7 +23,7 @@ export const areas = {
   },
   scope: {
     files: "device/scope.ts host/synchronous.ts",
-    tests: `engine optimizer/gradients/clip ${PROGRAMS} tensor/memory two-copies`,
+    tests: `autograd grad optimizer/gradients/clip ${PROGRAMS} tensor/memory two-copies`,
   },
   rule: {
     files: "rule/*.ts",

@@ -1,8 +1,8 @@
 // Gradients of gradients: every op against finite differences in float64.
 import { DIFFERENTIABLE_OPS, gradCheck, inputsOf, sample, triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { grad } from "../autograd";
 import { parameter, tensor } from "../create";
-import { grad } from "../engine";
 import { enableGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import { concat, crossEntropyRows } from "./index";

@@ -66,7 +66,7 @@ export function withGradient(
   });
 }
 
-/** A view, which the engine may take over: the tensor may be the caller's, or come twice. */
+/** A view, which autograd may take over: the tensor may be the caller's, or come twice. */
 function checked(gradient: Tensor, { shape, dtype, device }: Form, i: number): Tensor {
   checkAnyTensor(where, gradient, `the gradient of input ${i}`);
   check(

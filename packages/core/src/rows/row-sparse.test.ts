@@ -1,9 +1,9 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { FakeDevice } from "../../testing/fake-backend";
+import { grad } from "../autograd";
 import { parameter, tensor } from "../create";
 import { tidy } from "../device/scope";
-import { grad } from "../engine";
 import { gather } from "../ops";
 import { gatherSparse } from "./gather-sparse";
 import { RowSparse, rowSparse } from "./row-sparse";

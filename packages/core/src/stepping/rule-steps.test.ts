@@ -35,7 +35,7 @@ it.each(OPTIONS)("has the bits of the class with %o", (options) => {
   expect(counters.step).toBe(2);
 });
 
-it("leaves the factor of clip.norm to the engine", () => {
+it("leaves the factor of clip.norm to the library", () => {
   const options = { clip: { norm: 0.5, value: 1 }, maximize: true };
   const { rule, scalars, factor } = ruleSteps(Momentum, options).next({ step: 0 }, "w");
   const given = scalars.map((value, slot) => (slot === factor!.slot ? 0.1 : value));

@@ -1,4 +1,4 @@
-/** An optimizer's steps as rules and scalars: for engines that keep arrays of their own and compute rules in them. */
+/** An optimizer's steps as rules and scalars: for libraries that keep arrays of their own and compute rules in them. */
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "../optimizer/algorithm";
@@ -18,7 +18,7 @@ export interface RuleStep {
   readonly keys: readonly string[];
   /** For each of the rule's scalars, in float64; NaN for `factor`. */
   readonly scalars: readonly number[];
-  /** With `clip.norm`: which of the scalars the engine gives, min(1, limit / (norm + 1e-6)) of the 2-norm of all gradients. */
+  /** With `clip.norm`: which of the scalars the library gives, min(1, limit / (norm + 1e-6)) of the 2-norm of all gradients. */
   readonly factor?: { readonly slot: number; readonly limit: number };
   /** The counters after the step. */
   readonly counters: Counters;
@@ -110,9 +110,9 @@ function completed<Options extends BaseOptions>(
     stateDType === "f32",
     "UNSUPPORTED",
     where,
-    () => `state is kept by the engine in the parameter's dtype, got stateDType ${show(stateDType)}.`,
+    () => `state is kept by the library in the parameter's dtype, got stateDType ${show(stateDType)}.`,
     "Leave it out.",
   );
-  check(!lazyMode, "UNSUPPORTED", where, () => "the engine's gradients have all rows, got lazyMode.", "Leave it out.");
+  check(!lazyMode, "UNSUPPORTED", where, () => "the library's gradients have all rows, got lazyMode.", "Leave it out.");
   return options;
 }

@@ -1,4 +1,4 @@
-/** Steps of an optimizer on typed arrays of the program: for models that know no tensors (written by hand, ONNX gradients, other engines). */
+/** Steps of an optimizer on typed arrays of the program: for models that know no tensors (written by hand, ONNX gradients, other libraries). */
 
 import { runsOnce } from "../device/host-code";
 import { checkValue } from "../errors/check-value";

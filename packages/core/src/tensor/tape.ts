@@ -1,4 +1,4 @@
-/** The tape: which ops are recorded, and how. Forward and backward of each op stand together in `ops/`; `engine.ts` plays it back. */
+/** The tape: which ops are recorded, and how. Forward and backward of each op stand together in `ops/`; `autograd.ts` plays it back. */
 
 import { untrack } from "../device/scope";
 import { watching } from "../device/watcher";

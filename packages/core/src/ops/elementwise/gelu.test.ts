@@ -1,8 +1,8 @@
 // The gradient of gelu, which takes the distribution from the result, against its formula in float64.
 import "@opt/testkit";
 import { expect, it } from "vitest";
+import { grad } from "../../autograd";
 import { tensor } from "../../create";
-import { grad } from "../../engine";
 import { erf } from "../../rule/erf";
 
 const density = (x: number) => Math.exp((-x * x) / 2) / Math.sqrt(2 * Math.PI);

@@ -1,7 +1,7 @@
 import "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { grad } from "../../autograd";
 import { parameter } from "../../create";
-import { grad } from "../../engine";
 import type { Tensor } from "../../tensor/tensor";
 import { elu, gelu, hardtanh, logaddexp, logsigmoid, mish, relu6, selu, silu, softplus } from "../index";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
+import { grad } from "../../autograd";
 import { compile } from "../../compile/compile";
 import { parameter, tensor } from "../../create";
-import { grad } from "../../engine";
 import type { DType } from "../../values/dtype";
 import { topk } from "./topk";
 

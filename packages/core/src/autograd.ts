@@ -1,4 +1,4 @@
-/** The engine: reverse-mode automatic differentiation over the tape. */
+/** Autograd: reverse-mode automatic differentiation over the tape. */
 
 import { collect, track, untrack } from "./device/scope";
 import { watching } from "./device/watcher";

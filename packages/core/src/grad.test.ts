@@ -2,11 +2,11 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { Momentum } from "../testing/momentum";
+import { grad } from "./autograd";
 import { compile } from "./compile/compile";
 import { parameter, tensor } from "./create";
 import { init } from "./device/registry";
 import { tidy } from "./device/scope";
-import { grad } from "./engine";
 import { maxPool2d } from "./ops";
 import { clipGradNorm } from "./optimizer/gradients/clip";
 import { noGrad } from "./tensor/tape";
