@@ -18,7 +18,7 @@ export const TOPICS = {
     ["Compile", /^(compile\/|device\/host-code)/],
     ["Devices and memory", /^(device\/|backend\/)/],
     ["Optimizers", /^(optimizer\/|averages\/|stepping\/)/],
-    ["Sparse rows", /^rows\//],
+    ["Sparse rows", /^row-sparse\//],
     ["Rules", /^(rule\/|ops\/apply-rule)/],
     ["Errors", /^(errors|debug|profile)\//],
     ["More", /./],

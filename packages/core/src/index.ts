@@ -109,8 +109,8 @@ export { enableStochasticRounding } from "./optimizer/state/stochastic-rounding"
 export { checkGenerator, defaultGenerator, Generator, manualSeed } from "./random/generator";
 export { arange, eye, linspace } from "./ranges";
 export { isRecomputing, recompute } from "./recompute";
-export { type GatherSparseOptions, gatherSparse } from "./rows/gather-sparse";
-export { RowSparse, rowSparse } from "./rows/row-sparse";
+export { type GatherSparseOptions, gatherSparse } from "./row-sparse/gather-sparse";
+export { RowSparse, rowSparse } from "./row-sparse/row-sparse";
 export { Expression, type Op, type Operand, type OpName, type RuleOp } from "./rule/expression";
 export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";
 export { type Choices, everyVariant, ruleByVariant, type VariantOf } from "./rule/variants";

@@ -1,4 +1,4 @@
-/** Making tensors of numbers in a row, and unit matrices. */
+/** Making tensors of numbers in sequence, and unit matrices. */
 
 import { CREATE_OPTIONS, type CreateOptions, marked, room, upload } from "./create";
 import { deviceOf } from "./device/registry";

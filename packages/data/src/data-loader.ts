@@ -131,7 +131,7 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
   /**
    * A loader of one rank's samples, in batches of the same size. Of the order of an epoch it has r, r + size, r + 2 size, ...: as many as
    * the other ranks, so that samples from the start of the order come again; `dropLast` leaves some out instead. `even: false` divides the
-   * order into parts in a row, which have each sample once. Ranks need equal generators.
+   * order into contiguous parts, which have each sample once. Ranks need equal generators.
    *
    * @throws OptError BAD_ARGUMENT
    * @example

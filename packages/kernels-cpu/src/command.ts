@@ -1,4 +1,4 @@
-/** Writes launches as native code reads them (native/cpu/src/kernels/command.h): float64 numbers in a row at a fixed address. */
+/** Writes launches as native code reads them (native/cpu/src/kernels/command.h): contiguous float64 numbers at a fixed address. */
 import {
   byteSize,
   type ComputeDType,

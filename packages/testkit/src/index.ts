@@ -2,7 +2,7 @@
 import "./numbers/matcher";
 
 export type { ContractTolerances } from "./contract/context";
-export { type ContractRow, contractSuite, rulesSuite, whyUnavailable } from "./contract/suite";
+export { type ContractDevice, contractSuite, rulesSuite, whyUnavailable } from "./contract/suite";
 export { DIFFERENTIABLE_OPS, inputsOf } from "./differentiable-ops";
 export { EXACT_DEVICES, eachDevice } from "./each-device";
 export { expectCode } from "./expect-code";

@@ -88,7 +88,7 @@ export function fillInPlace(target: Tensor, value: number): void {
   }
 }
 
-/** The numbers of a complex tensor, in a row. */
+/** The numbers of a complex tensor, one behind the other. */
 function partsOf(x: Tensor): Tensor {
   return x.alias([2 * x.size], 0, "f32");
 }

@@ -103,7 +103,7 @@ export function completeState<Options extends BaseOptions>(
   return made.length > 0 || fresh.length > 0;
 }
 
-/** Missing tensors in one block of memory for each device and dtype. All tensors of a key are in a row, so that a launch walks on in each buffer. */
+/** Missing tensors in one block of memory for each device and dtype. All tensors of a key are contiguous, so that a launch walks on in each buffer. */
 function missingState<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   { slots, rule, options }: Wanting<Options>,

@@ -7,7 +7,7 @@ import { init } from "../device/registry";
 import type { ErrorCode } from "../errors/errors";
 import { GradScaler } from "../loss-scaling/scaler";
 import { viewAsComplex } from "../ops/complex";
-import { rowSparse } from "../rows/row-sparse";
+import { rowSparse } from "../row-sparse/row-sparse";
 import { defineRule, type Rule, type RuleDefinition } from "../rule/rule";
 import { add, fma, mul } from "../rule/symbols";
 import type { Tensor } from "../tensor/tensor";

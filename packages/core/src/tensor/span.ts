@@ -4,7 +4,7 @@ import { show } from "../errors/show";
 import { Tensor } from "./tensor";
 
 /**
- * Elements [begin, end) of a tensor, row-major, as a row on the same memory, without a tape: what is written to one is seen in the other.
+ * Elements [begin, end) of a tensor, row-major, as a vector on the same memory, without a tape: what is written to one is seen in the other.
  *
  * @throws OptError BAD_ARGUMENT, DISPOSED
  * @example
@@ -20,6 +20,6 @@ export function span(x: Tensor, begin: number, end: number): Tensor {
     "span",
     () => `begin and end must be whole numbers, 0 <= begin <= end <= ${x.size}, got ${show(begin)}, ${show(end)}.`,
   );
-  check(!x.sparse, "BAD_ARGUMENT", "span", () => "a row-sparse tensor has no elements in a row.", "Use toDense().");
+  check(!x.sparse, "BAD_ARGUMENT", "span", () => "a row-sparse tensor has no contiguous elements.", "Use toDense().");
   return x.alias([end - begin], begin);
 }

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { builtRules } from "@opt/testkit/built-rules";
-import { workspaceRows } from "@opt/testkit/rows";
+import { workspaceRowPrograms } from "@opt/testkit/row-programs";
 import { writeCommands, writeProtocol } from "./write-commands";
 import { writeFunctions } from "./write-functions";
 import { writeAllRows } from "./write-rows";
@@ -12,7 +12,7 @@ const [folder] = process.argv.slice(2);
 if (folder === undefined) throw new Error("Say where to write: tsx main.ts <folder>.");
 mkdirSync(folder, { recursive: true });
 const { functions, hashes } = writeRules(builtRules);
-const ofRows = writeAllRows(await workspaceRows());
+const ofRows = writeAllRows(await workspaceRowPrograms());
 for (const [name, text] of [
   ["rules.inc", functions],
   ["rule-hashes.inc", hashes],

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { builtRules } from "@opt/testkit/built-rules";
-import { workspaceRows } from "@opt/testkit/rows";
+import { workspaceRowPrograms } from "@opt/testkit/row-programs";
 import { builtMaps, writeMaps } from "./maps";
 import { writeFields } from "./write-fields";
 import { writeFunctions } from "./write-functions";
@@ -15,7 +15,7 @@ mkdirSync(folder, { recursive: true });
 for (const [name, text] of [
   ["rules.cu", writeRules(builtRules)],
   ["maps.cu", writeMaps(builtMaps)],
-  ["rows.cu", writeAllRows(await workspaceRows())],
+  ["rows.cu", writeAllRows(await workspaceRowPrograms())],
   ["functions.cuh", writeFunctions()],
   ["fields.cuh", writeFields()],
 ] as const) {

@@ -1,6 +1,6 @@
 import { interpretRows, type RowProgram, type Spec, type TypedArray } from "@opt/core/backend";
 import { sample } from "@opt/testkit";
-import { workspaceRows } from "@opt/testkit/rows";
+import { workspaceRowPrograms } from "@opt/testkit/row-programs";
 import { describe, expect, it } from "vitest";
 import { probeTarget } from "../target";
 import { rows as source } from "./rows";
@@ -19,7 +19,7 @@ const SHAPES = [
   [3, 32_771],
 ] as const;
 
-const programs = await workspaceRows();
+const programs = await workspaceRowPrograms();
 const target = probeTarget(false);
 
 /** Memory for a program: matrices of numbers around 0, scalars of 1/2, some labels that are no element and one to ignore. */

@@ -211,7 +211,7 @@ export class LBFGS {
     }
   }
 
-  /** The loss and the gradients of all parameters in a row. */
+  /** The loss and the flat gradient of all parameters. */
   async #evaluate<Loss extends Tensor | number>(
     closure: Closure<Loss>,
   ): Promise<{ result: Loss; loss: number | Promise<number>; gradient: Tensor }> {

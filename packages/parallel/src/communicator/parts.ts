@@ -1,4 +1,4 @@
-/** How a row of elements is divided among ranks, and how a rank's part travels. */
+/** How a flat list of elements is divided among ranks, and how a rank's part travels. */
 
 export interface Part {
   readonly begin: number;
@@ -23,7 +23,7 @@ export function piecesOf({ begin, end }: Part, width: number): Part[] {
   return Array.from({ length: count }, (_, piece) => ({ begin: at(piece), end: at(piece + 1) }));
 }
 
-/** A row of so few bytes travels whole to each rank: one wait in place of two, and half of the messages. */
+/** A list of so few bytes travels whole to each rank: one wait in place of two, and half of the messages. */
 const SMALL_BYTES = 4096;
 /** Among more ranks it travels to the first one and back: 2 W messages in place of W x W. */
 const FEW_RANKS = 8;
@@ -33,7 +33,7 @@ const isSmall = (count: number, width: number) => count * width <= SMALL_BYTES;
 export const travelsWhole = (count: number, width: number, ranks: number) =>
   isSmall(count, width) && ranks <= FEW_RANKS;
 
-/** What each rank adds of a row that does not travel whole. */
+/** What each rank adds of a list that does not travel whole. */
 export function sharesOf(count: number, width: number, ranks: number): Part[] {
   if (!isSmall(count, width)) return partsOf(count, ranks);
   return Array.from({ length: ranks }, (_, rank) => ({ begin: rank === 0 ? 0 : count, end: count }));

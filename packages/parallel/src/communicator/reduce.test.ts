@@ -1,4 +1,4 @@
-/** A row of several tensors, in pieces, over an engine that moves nothing by itself: what it takes for a sum to go on, and its bits. */
+/** Several tensors as one flat list, in pieces, over an engine that moves nothing by itself: what it takes for a sum to go on, and its bits. */
 import { full, Generator, randn, type Tensor, zeros } from "@opt/core";
 import { describe, expect, it } from "vitest";
 import type { Engine } from "../engine/engine";
@@ -76,7 +76,7 @@ it.each([
   [3, [PIECE + 1, 1, 1, 5 * PIECE]],
   [4, [2, 1]],
   [9, [2, 1]],
-])("%d ranks add rows of %j elements without a task in between", async (size, sizes) => {
+])("%d ranks add tensors of %j elements without a task in between", async (size, sizes) => {
   const groups = ranks(size);
   const generator = new Generator(1);
   const rows = groups.map(() => sizes.map((count) => randn([count], { generator })));
@@ -94,7 +94,7 @@ it.each([
 it.each([
   [8, [8, 8]],
   [9, [9, 2]],
-])("%d ranks send %j messages for a short row: heading, contributions, results", async (size, [first, second]) => {
+])("%d ranks send %j messages for a short list: heading, contributions, results", async (size, [first, second]) => {
   const groups = ranks(size);
   const done = groups.map((group) => allReduce(group, "allReduce", [full([3], 1)], "sum", { what: "sum" }));
   for (let round = 0; round < 4; round++) for (const group of groups) group.poll();

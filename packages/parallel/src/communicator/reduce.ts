@@ -2,10 +2,10 @@
 import { check, combine, keep, noGrad, span, type Tensor, tidy } from "@opt/core";
 import type { Reduction } from "../engine/engine";
 import { Exchange, Turns } from "./exchange";
+import { FlatTensors } from "./flat-tensors";
 import { type Group, others } from "./group";
 import { type Heading, headingOf } from "./heading";
 import { type Part, partsOf, piecesOf, sharesOf, travelsWhole } from "./parts";
-import { Row } from "./row";
 import { abandon, arriving, bytesOf, movedIn, roomLike } from "./staging";
 
 const CONTRIBUTIONS = 0;
@@ -40,7 +40,7 @@ export function checkReduction(where: string, x: Tensor, reduction: unknown): as
 /**
  * x = the reduction over the ranks, in place: each rank sends n (W - 1) / W elements, twice.
  *
- * @param tensors of one dtype and device, which are one row of elements
+ * @param tensors of one dtype and device, which are flattened together
  */
 export async function allReduce(
   group: Group,
@@ -51,20 +51,20 @@ export async function allReduce(
 ): Promise<void> {
   const operation = group.begin(where, heading);
   if (group.size === 1) return;
-  const read = Row.of(tensors);
+  const read = FlatTensors.of(tensors);
   // Without a wait where none is needed: what leaves in the middle of a backward leaves now.
-  const row = read instanceof Row ? read : await read;
+  const flat = read instanceof FlatTensors ? read : await read;
   const exchange = new Exchange(operation);
-  if (travelsWhole(row.size, row.width, group.size)) {
-    await reduceWhole(group, exchange, row, reduction);
-    row.done();
+  if (travelsWhole(flat.size, flat.width, group.size)) {
+    await reduceWhole(group, exchange, flat, reduction);
+    flat.done();
     return;
   }
-  const pieces = sharesOf(row.size, row.width, group.size).map((part) => piecesOf(part, row.width));
+  const pieces = sharesOf(flat.size, flat.width, group.size).map((part) => piecesOf(part, flat.width));
   for (const rank of others(group)) {
     const results = new Turns();
     for (const [number, piece] of pieces[rank]!.entries()) {
-      const place = row.at(piece);
+      const place = flat.at(piece);
       place.read();
       const receive = () =>
         exchange.move("receive", rank, RESULTS, place.bytes, () => {
@@ -75,8 +75,8 @@ export async function allReduce(
       exchange.move("send", rank, CONTRIBUTIONS, place.bytes, () => results.possible(number, receive));
     }
   }
-  await reducePieces(group, exchange, row, pieces[group.rank]!, reduction, inPlace, (piece, sum) => {
-    const place = row.at(piece);
+  await reducePieces(group, exchange, flat, pieces[group.rank]!, reduction, inPlace, (piece, sum) => {
+    const place = flat.at(piece);
     if (!areOne(place.bytes, sum)) place.bytes.set(sum);
     place.put();
     let unsent = group.size - 1;
@@ -85,23 +85,23 @@ export async function allReduce(
     };
     for (const rank of others(group)) exchange.move("send", rank, RESULTS, place.bytes, left);
   });
-  row.done();
+  flat.done();
 }
 
 const inPlace = (_: Part, own: Tensor) => own;
 
 /** Each rank adds all of it. */
-async function reduceWhole(group: Group, exchange: Exchange, row: Row, reduction: Reduction): Promise<void> {
-  const pieces = row.size === 0 ? [] : [{ begin: 0, end: row.size }];
+async function reduceWhole(group: Group, exchange: Exchange, flat: FlatTensors, reduction: Reduction): Promise<void> {
+  const pieces = flat.size === 0 ? [] : [{ begin: 0, end: flat.size }];
   for (const piece of pieces) {
-    const place = row.at(piece);
+    const place = flat.at(piece);
     place.read();
     const copy = place.bytes.slice(); // the sum comes to where it was, perhaps before it has left
     place.release();
     for (const rank of others(group)) exchange.move("send", rank, CONTRIBUTIONS, copy);
   }
-  await reducePieces(group, exchange, row, pieces, reduction, inPlace, (piece, sum) => {
-    const place = row.at(piece);
+  await reducePieces(group, exchange, flat, pieces, reduction, inPlace, (piece, sum) => {
+    const place = flat.at(piece);
     if (!areOne(place.bytes, sum)) place.bytes.set(sum);
     place.put();
     place.release();
@@ -122,13 +122,13 @@ export async function allReduceByEngine(
   if (engines === undefined || size === 0) return allReduce(group, where, tensors, reduction, heading);
   const operation = group.begin(where, heading);
   if (reduction === "mean") noGrad(() => tidy(() => tensors.map((x) => x.set(x.mul(1 / group.size)))));
-  const row = await Row.of(tensors);
-  const place = row.at({ begin: 0, end: size });
+  const flat = await FlatTensors.of(tensors);
+  const place = flat.at({ begin: 0, end: size });
   place.read();
   const sum = engines(operation.tag, place.bytes, reduction === "mean" ? "sum" : reduction);
   await movedIn(tensors, operation.all([operation.together(sum)]));
   place.put();
-  row.done();
+  flat.done();
 }
 
 /** A rank's rows of the reduction: its part along axis 0. */
@@ -136,7 +136,7 @@ export async function reduceScatter(group: Group, where: string, x: Tensor, redu
   const [rows, ...row] = x.shape as [number, ...number[]];
   const length = row.reduce((a, b) => a * b, 1);
   const operation = group.begin(where, headingOf(`${where} "${reduction}"`, x));
-  const whole = await Row.of([x]);
+  const whole = await FlatTensors.of([x]);
   const parts = partsOf(rows, group.size).map(({ begin, end }) => ({ begin: begin * length, end: end * length }));
   const pieces = parts.map((part) => piecesOf(part, whole.width));
   const { begin } = parts[group.rank]!;
@@ -154,7 +154,7 @@ export async function reduceScatter(group: Group, where: string, x: Tensor, redu
 }
 
 /**
- * Adds what all ranks contribute to these pieces, in the order of the ranks and on the device of the row. Resolves when all of the exchange
+ * Adds what all ranks contribute to these pieces, in the order of the ranks and on the device of the tensors. Resolves when all of the exchange
  * has ended.
  *
  * @param target where the sum comes to: perhaps this rank's own contribution. It is disposed
@@ -163,7 +163,7 @@ export async function reduceScatter(group: Group, where: string, x: Tensor, redu
 async function reducePieces(
   group: Group,
   exchange: Exchange,
-  row: Row,
+  flat: FlatTensors,
   pieces: readonly Part[],
   reduction: Reduction,
   target: (piece: Part, own: Tensor) => Tensor,
@@ -178,8 +178,8 @@ async function reducePieces(
     const piece = pieces[number];
     if (piece === undefined) return;
     const contributions = Array.from({ length: group.size }, (_, rank) => {
-      if (rank === group.rank) return row.tensor(piece);
-      const room = roomLike(row.tensors[0]!, [piece.end - piece.begin]);
+      if (rank === group.rank) return flat.tensor(piece);
+      const room = roomLike(flat.tensors[0]!, [piece.end - piece.begin]);
       rooms.add(room);
       return room;
     });
@@ -213,7 +213,7 @@ async function reducePieces(
   try {
     await exchange.begun();
   } catch (error) {
-    abandon([...rooms, ...row.tensors]);
+    abandon([...rooms, ...flat.tensors]);
     throw error;
   }
 }

@@ -1,4 +1,4 @@
-/** Gradients that travel together: one row of elements, with a mark behind it for each of them that says whether it was there. */
+/** Gradients that travel together: one flat list of elements, with a mark behind it for each of them that says whether it was there. */
 import {
   check,
   concat,
@@ -19,8 +19,8 @@ import type { NamedParameter } from "./parameters";
 export class Bucket {
   /** Parameters that a backward has reached since the last `sync`. */
   readonly ready = new Set<Tensor>();
-  /** Parts of the row while it is on its way: all gradients in their own memory, where that is the host's; else one copy of all. */
-  #row: readonly Tensor[] = [];
+  /** Parts of the flat list while it is on its way: all gradients in their own memory, where that is the host's; else one copy of all. */
+  #flat: readonly Tensor[] = [];
   #arrived: Promise<void> | undefined;
   /** Each gradient as it left, and how often its memory had been written to: what is done to it now would be lost, or mixed in. */
   #left: readonly (readonly [gradient: Tensor | null, version: number])[] = [];
@@ -36,7 +36,7 @@ export class Bucket {
   }
 
   /** Begins what turns the gradients, those that are missing being zeros, into their averages. */
-  leave(where: string, average: (row: readonly Tensor[]) => Promise<void>): void {
+  leave(where: string, average: (flat: readonly Tensor[]) => Promise<void>): void {
     for (const { name, tensor } of this.parameters) {
       const isDense = !(tensor.grad instanceof RowSparse);
       check(
@@ -47,8 +47,8 @@ export class Bucket {
         "Make its layer with sparse: false.",
       );
     }
-    this.#row = noGrad(() => tidy(() => this.#gradients().map((each) => keep(each))));
-    this.#arrived = average(this.#row);
+    this.#flat = noGrad(() => tidy(() => this.#gradients().map((each) => keep(each))));
+    this.#arrived = average(this.#flat);
     this.#arrived.catch(() => {}); // sync() throws it
     this.#left = this.parameters.map(({ tensor: { grad } }) => [grad, grad === null ? 0 : versionOf(grad)]);
   }
@@ -72,7 +72,7 @@ export class Bucket {
   async arrive(): Promise<void> {
     try {
       await this.#arrived;
-      const last = this.#row.at(-1)!;
+      const last = this.#flat.at(-1)!;
       const marks = noGrad(() => keep(last.slice(last.size - this.parameters.length)));
       try {
         const values = await marks.data();
@@ -81,8 +81,8 @@ export class Bucket {
         marks.dispose();
       }
     } finally {
-      for (const part of this.#row) part.dispose();
-      this.#row = [];
+      for (const part of this.#flat) part.dispose();
+      this.#flat = [];
       this.#left = [];
       this.#arrived = undefined;
       this.ready.clear();
@@ -103,11 +103,11 @@ export class Bucket {
   }
 
   #handOut(marks: ArrayLike<number>): void {
-    const isCopy = this.#row.length === 1;
+    const isCopy = this.#flat.length === 1;
     let at = 0;
     for (const [i, { tensor: each }] of this.parameters.entries()) {
       const { grad, size, shape } = each;
-      const average = isCopy ? this.#row[0]!.slice(at, at + size) : this.#row[i]!;
+      const average = isCopy ? this.#flat[0]!.slice(at, at + size) : this.#flat[i]!;
       at += size;
       if (marks[i] === 0) continue; // no rank has one
       if (grad === null) each.grad = average.reshape(shape);

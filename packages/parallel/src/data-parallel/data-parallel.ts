@@ -256,10 +256,10 @@ export class DataParallel<Model extends Trainable> {
     this.#look();
     const weights = this.#weights === undefined ? [] : [`weights ${this.#weights}`];
     const what = `sync of step ${this.#step + 1}, bucket ${this.#left + 1} of ${this.#buckets.length}`;
-    bucket.leave(WHERE, (row) => {
-      const size = row.reduce((sum, part) => sum + part.size, 0);
-      const heading = { what, dtype: row[0]!.dtype, shape: `[${size}]`, more: weights, advice: ALIKE };
-      return average(group, WHERE, row, "mean", heading);
+    bucket.leave(WHERE, (flat) => {
+      const size = flat.reduce((sum, part) => sum + part.size, 0);
+      const heading = { what, dtype: flat[0]!.dtype, shape: `[${size}]`, more: weights, advice: ALIKE };
+      return average(group, WHERE, flat, "mean", heading);
     });
   }
 }

@@ -1,4 +1,4 @@
-/** How a group's parameters are cut for ZeRO-1: they lie one behind the other, and each rank owns a range of that row, not whole parameters. */
+/** How a group's parameters are cut for ZeRO-1: they lie one behind the other, and each rank owns a range of that list, not whole parameters. */
 
 /** Parameters and cuts lie at multiples of so many elements: 256 bytes of float32, where every device can begin. */
 const ALIGNMENT = 64;

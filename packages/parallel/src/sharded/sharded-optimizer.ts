@@ -53,7 +53,7 @@ export interface ShardedContents {
 
 /**
  * An optimizer whose state is divided over the ranks (ZeRO stage 1, PyTorch's `ZeroRedundancyOptimizer`). Each group's parameters lie in
- * a row, of which every rank owns an equal range: it keeps state for that alone, steps it, and the ranks gather the parameters. Rules
+ * a flat list, of which every rank owns an equal range: it keeps state for that alone, steps it, and the ranks gather the parameters. Rules
  * are elementwise, so parameters and state have the bits of the unsharded optimizer; but `stateDType: "q8"` packs each range by itself
  * (and keeps ranges below 4096 elements in float32), so that its last bits change with the ranks. Gradients are those of `DataParallel` after `sync`.
  *
@@ -216,9 +216,9 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     const gathered = this.#parameters.flatMap(({ name, tensor }) =>
       Object.entries(own.state[name] ?? {}).map(async ([key, value]) => {
         if (typeof value === "number") return [name, key, value] as const;
-        const row = await this.communicator.allGather(value);
-        const whole = keep(row.reshape(tensor.shape));
-        row.dispose();
+        const flat = await this.communicator.allGather(value);
+        const whole = keep(flat.reshape(tensor.shape));
+        flat.dispose();
         return [name, key, whole] as const;
       }),
     );

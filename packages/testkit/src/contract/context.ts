@@ -66,11 +66,11 @@ export class ContractContext {
     /** Whether NaN, infinities, -0, subnormals and extreme magnitudes are part of the contract here. */
     readonly specials: boolean,
     readonly tolerances: ContractTolerances,
-    /** See `ContractRow`. */
+    /** See `ContractDevice`. */
     private readonly edge: boolean,
-    /** See `ContractRow`. */
+    /** See `ContractDevice`. */
     readonly portable: boolean,
-    /** See `ContractRow`. */
+    /** See `ContractDevice`. */
     private readonly sampled: boolean,
   ) {}
 

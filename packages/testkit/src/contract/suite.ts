@@ -1,5 +1,5 @@
 /**
- * The contract suite: every spec, on every device, in every dtype. A device is one row: one call of `contractSuite`.
+ * The contract suite: every spec, on every device, in every dtype. A device is one call of `contractSuite`.
  * `npm run test:full` tries all cases of the largest tables in each memory layout. Others try one of four (one of eight in float64),
  * in the layouts by turns.
  */
@@ -24,7 +24,7 @@ import { ruleContract } from "./rule";
 import { sumsContract } from "./sums";
 import { windowsContract } from "./windows";
 
-export interface ContractRow {
+export interface ContractDevice {
   readonly name: string;
   open(): Promise<Backend>;
   /** In which it computes; each other compute dtype shows as skipped. What i32 gives is tried on tensors. */
@@ -43,22 +43,22 @@ export interface ContractRow {
   readonly epilogues?: boolean;
   /** Matrix products, and rows in float32, have the words of js. By default what `exact` is. */
   readonly portable?: boolean;
-  /** One of five cases of each table, for kernels that another row tries whole. By default false. */
+  /** One of five cases of each table, for kernels that another device tries whole. By default false. */
   readonly sampled?: boolean;
   /** Why the device is not here. */
   readonly skip?: string | undefined;
 }
 
-/** Registers the tests of one row. */
-export function contractSuite(row: ContractRow): void {
-  inEachDtype(row, (context) => {
-    it("is what its row says", () => {
+/** Registers the tests of one device. */
+export function contractSuite(device: ContractDevice): void {
+  inEachDtype(device, (context) => {
+    it("is what the suite was told", () => {
       const { backend } = context;
-      expect(backend.name).toBe(row.name);
-      expect(backend.exact).toBe(row.exact ?? true);
-      expect(backend.fuses ?? []).toEqual(row.fuses ?? []);
-      expect(backend.epilogues ?? false).toBe(row.epilogues ?? false);
-      expect([...backend.dtypes].sort()).toEqual([...row.dtypes].sort());
+      expect(backend.name).toBe(device.name);
+      expect(backend.exact).toBe(device.exact ?? true);
+      expect(backend.fuses ?? []).toEqual(device.fuses ?? []);
+      expect(backend.epilogues ?? false).toBe(device.epilogues ?? false);
+      expect([...backend.dtypes].sort()).toEqual([...device.dtypes].sort());
     });
 
     memoryContract(context);
@@ -68,37 +68,37 @@ export function contractSuite(row: ContractRow): void {
     reduceContract(context);
     sumsContract(context);
     matmulContract(context);
-    if (row.epilogues) epilogueContract(context);
+    if (device.epilogues) epilogueContract(context);
     copyContract(context);
     rowsByIndexContract(context);
     rowsContract(context);
     windowsContract(context);
-    if (row.fuses?.includes("attention")) attentionContract(context);
-    if (row.fuses?.includes("batchNorm")) batchNormContract(context);
-    if (row.fuses?.includes("lstm")) lstmContract(context);
+    if (device.fuses?.includes("attention")) attentionContract(context);
+    if (device.fuses?.includes("batchNorm")) batchNormContract(context);
+    if (device.fuses?.includes("lstm")) lstmContract(context);
   });
 }
 
-/** The part of a row that tries rules: for rules that the device's own package does not know. */
-export function rulesSuite(row: ContractRow): void {
-  inEachDtype(row, ruleContract);
+/** The part of the suite that tries rules: for rules that the device's own package does not know. */
+export function rulesSuite(device: ContractDevice): void {
+  inEachDtype(device, ruleContract);
 }
 
-function inEachDtype(row: ContractRow, register: (context: ContractContext) => void): void {
-  const { name, skip, exact = true, portable = exact, rules = [], edge = false, sampled = false } = row;
+function inEachDtype(device: ContractDevice, register: (context: ContractContext) => void): void {
+  const { name, skip, exact = true, portable = exact, rules = [], edge = false, sampled = false } = device;
   if (skip !== undefined) {
     skipped(name, skip);
     return;
   }
   for (const dtype of ["f32", "f64"] as const) {
-    if (!row.dtypes.includes(dtype)) {
+    if (!device.dtypes.includes(dtype)) {
       skipped(`${name} ${dtype}`, `${name} does not compute in ${dtype}`);
       continue;
     }
-    const tolerances = { ...defaultTolerances(dtype, exact), ...row.tolerances };
+    const tolerances = { ...defaultTolerances(dtype, exact), ...device.tolerances };
     const context = new ContractContext(name, dtype, rules, exact, tolerances, edge, portable, sampled);
     describe(`${name} ${dtype}`, () => {
-      beforeAll(async () => context.use(await row.open()));
+      beforeAll(async () => context.use(await device.open()));
       afterAll(() => context.backend.close());
       register(context);
     });

@@ -6,8 +6,8 @@ import { compile } from "../../compile/compile";
 import { parameter, tensor, zeros } from "../../create";
 import type { ErrorCode } from "../../errors/errors";
 import * as F from "../../functions";
-import { gatherSparse } from "../../rows/gather-sparse";
-import { rowSparse } from "../../rows/row-sparse";
+import { gatherSparse } from "../../row-sparse/gather-sparse";
+import { rowSparse } from "../../row-sparse/row-sparse";
 import { crossEntropyRows, gather } from "../index";
 
 const i32 = (values: number[]) => tensor(values, { dtype: "i32" });

@@ -12,7 +12,7 @@ import { gather } from "./gather";
 import { places } from "./positions";
 
 /**
- * The elements of x where the mask is true, in a row: `x[mask]`. Mask and x are broadcast. The gradient goes back to where they were.
+ * The elements of x where the mask is true, in order: `x[mask]`. Mask and x are broadcast. The gradient goes back to where they were.
  *
  * @throws OptError BAD_DTYPE for a mask that is not bool; BAD_SHAPE, DEVICE_MISMATCH; UNSUPPORTED in a compiled function
  * @example

@@ -8,7 +8,7 @@ import { compile } from "../../compile/compile";
 import { parameter, randn, tensor } from "../../create";
 import { tidy } from "../../device/scope";
 import { Generator } from "../../random/generator";
-import { gatherSparse } from "../../rows/gather-sparse";
+import { gatherSparse } from "../../row-sparse/gather-sparse";
 import { span } from "../../tensor/span";
 import type { Tensor } from "../../tensor/tensor";
 import type { DType } from "../../values/dtype";

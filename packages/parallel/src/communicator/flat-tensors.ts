@@ -25,7 +25,7 @@ interface Segment extends Part {
   done(): void;
 }
 
-export class Row {
+export class FlatTensors {
   readonly size: number;
   /** Bytes of an element. */
   readonly width: number;
@@ -48,11 +48,11 @@ export class Row {
   }
 
   /** Of one dtype and device: at once where that answers at once. */
-  static of(tensors: readonly Tensor[]): Row | Promise<Row> {
+  static of(tensors: readonly Tensor[]): FlatTensors | Promise<FlatTensors> {
     const read = tensors.map(bytesOf);
     const isThere = (bytes: (typeof read)[number]): bytes is Uint8Array => bytes instanceof Uint8Array;
-    if (read.every(isThere)) return new Row(tensors, read);
-    return Promise.all(read).then((all) => new Row(tensors, all));
+    if (read.every(isThere)) return new FlatTensors(tensors, read);
+    return Promise.all(read).then((all) => new FlatTensors(tensors, all));
   }
 
   /** The bytes of a piece: where they lie, or a copy where it reaches into several tensors. */

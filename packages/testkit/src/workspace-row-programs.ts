@@ -5,7 +5,7 @@ import type { RowProgram } from "@opt/core/backend";
 const FOLDERS = ["../../core/src/rule/row-programs/", "./row-programs/"];
 
 /** What the files of these folders export. */
-export async function workspaceRows(): Promise<RowProgram[]> {
+export async function workspaceRowPrograms(): Promise<RowProgram[]> {
   const files = FOLDERS.map((folder) => new URL(folder, import.meta.url)).flatMap((folder) =>
     readdirSync(folder)
       .sort()
