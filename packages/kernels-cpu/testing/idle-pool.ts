@@ -4,7 +4,7 @@ import { launchRule } from "./launch-rule";
 
 launchRule(openCpuBackend(), 200_000, 10);
 const shares: number[] = [];
-for (let window = 0; window < 6 && !shares.some((share) => share < 0.01); window++) {
+for (let interval = 0; interval < 6 && !shares.some((share) => share < 0.01); interval++) {
   const before = process.cpuUsage();
   await new Promise((resolve) => setTimeout(resolve, 150));
   const { user, system } = process.cpuUsage(before);

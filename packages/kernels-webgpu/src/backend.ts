@@ -8,8 +8,8 @@ import { Staging } from "./device/staging";
 import type { KernelSource, Target } from "./kernel";
 import { KERNELS } from "./kernels";
 import { MERGE_WORD } from "./kernels/merge-word";
+import { findBindings } from "./memory/binding-ranges";
 import { type HeapMemory, Heaps } from "./memory/heaps";
-import { findBindings } from "./memory/windows";
 import { memberNames, passesStart, type Shader, unitOf } from "./shader/shader";
 import { Tables } from "./tables";
 
@@ -229,8 +229,8 @@ export class WebGpuBackend implements Backend {
     if (groups === 0) return;
     const facts = this.#factsOf(shader);
     const limits = { binding: this.largestBinding, bindings: this.#bindings };
-    const { windows, windowOf, byteOf } = findBindings(shader.name, slices, facts.units, limits);
-    const pipeline = this.#pipelines.pipeline(shader, windowOf, windows.length);
+    const { ranges, rangeOf, byteOf } = findBindings(shader.name, slices, facts.units, limits);
+    const pipeline = this.#pipelines.pipeline(shader, rangeOf, ranges.length);
     const { offset, words, floats } = this.#commands.reserve(facts.uniformBytes);
     let at = offset / 4;
     for (let k = 0; k < slices.length; k++) {
@@ -240,7 +240,7 @@ export class WebGpuBackend implements Backend {
       if (type === "f32") floats[at++] = params[name]!;
       else words[at++] = params[name]!;
     }
-    const group = this.#pipelines.group(windows, facts.uniformBytes);
+    const group = this.#pipelines.group(ranges, facts.uniformBytes);
     this.#commands.dispatch(shader.name, pipeline, group, offset, gridOf(groups, this.#largestGrid));
   }
 

@@ -18,7 +18,7 @@ export interface Execution {
   readonly largestBinding: number;
   /** Enqueues `groups` workgroups (any number) on slices in the shader's order; the lengths of those seen as `bytes` count bytes. */
   dispatch(shader: Shader, slices: readonly Slice[], params: Readonly<Record<string, number>>, groups: number): void;
-  /** Where slices start in the windows that a dispatch would show them through, in their units of so many bytes. */
+  /** Where slices start in the ranges that a dispatch would bind, in their units of so many bytes. */
   starts(where: string, slices: readonly Slice[], units: readonly number[]): number[];
   /** Words that the device reads; uploaded only when they differ from what this kernel used before. */
   table(owner: object, words: Uint32Array): Slice;

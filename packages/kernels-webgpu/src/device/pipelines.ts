@@ -1,6 +1,6 @@
 /** Compiled shaders and their bind groups, made once for each arrangement of buffers. */
 import { OptError } from "@opt/core";
-import type { Window } from "../memory/windows";
+import type { BindingRange } from "../memory/binding-ranges";
 import { type Shader, writeShader } from "../shader/shader";
 import type { Faults } from "./faults";
 
@@ -70,18 +70,18 @@ export class Pipelines {
     return layout;
   }
 
-  /** The bind group of some windows, beside `uniformBytes` of the ring at a dynamic offset. */
-  group(windows: readonly Window[], uniformBytes: number): GPUBindGroup {
+  /** The bind group of some ranges, beside `uniformBytes` of the ring at a dynamic offset. */
+  group(ranges: readonly BindingRange[], uniformBytes: number): GPUBindGroup {
     let key = `${uniformBytes}`;
-    for (const { heap, start, bytes } of windows) key += ` ${heap.id}:${start}:${bytes}`;
+    for (const { heap, start, bytes } of ranges) key += ` ${heap.id}:${start}:${bytes}`;
     let group = this.#groups.get(key);
     if (group === undefined) {
       if (this.#groups.size >= 4096) this.#groups.clear();
       group = this.device.createBindGroup({
-        layout: this.#layout(windows.length).group,
+        layout: this.#layout(ranges.length).group,
         entries: [
           { binding: 0, resource: { buffer: this.uniforms, size: uniformBytes } },
-          ...windows.map(({ heap: { buffer }, start: offset, bytes: size }, k) => ({
+          ...ranges.map(({ heap: { buffer }, start: offset, bytes: size }, k) => ({
             binding: k + 1,
             resource: { buffer, offset, size },
           })),

@@ -41,7 +41,7 @@ export function overBlock(lines: readonly string[]): string {
 /** Tensors of which slot k lies in the same buffer for each k. */
 interface Part {
   readonly tensors: ListedTensor[];
-  /** Oversized memories are shown by windows, in which these slices start at 0 or where the window says. */
+  /** Oversized memories are bound by ranges, in which these slices start at 0 or where the range says. */
   readonly oversized: boolean;
 }
 

@@ -1,6 +1,6 @@
 /** Hands out ranges of one buffer: first fit over a list of free ranges that is sorted and merged. */
 
-/** What WebGPU asks of the offsets of bindings, and so of windows into large memories. */
+/** What WebGPU asks of the offsets of bindings, and so of ranges of large memories. */
 export const ALIGNMENT = 256;
 
 /** Rounded up to the alignment, and never nothing. */

@@ -14,7 +14,7 @@ export interface HeapLimits {
   readonly firstHeap: number;
 }
 
-/** A buffer. An oversized one holds a single memory, larger than a binding may be, and is bound through windows. */
+/** A buffer. An oversized one holds a single memory, larger than a binding may be, and is bound by ranges. */
 export interface Heap {
   readonly id: number;
   readonly buffer: GPUBuffer;

@@ -2,19 +2,19 @@ import type { OptError } from "@opt/core";
 import { corrupt } from "./errors";
 import { type ByteSource, readBytes } from "./source";
 
-const WINDOW = 256 * 1024;
+const READ_AHEAD = 256 * 1024;
 
-/** Walks a source forwards through a window, 256 KiB without another: parsers wait only where the window ends. */
+/** Walks a source forwards through a buffer, by default of 256 KiB: parsers wait only where the buffer ends. */
 export class ByteCursor {
-  #window: Uint8Array = new Uint8Array(0);
-  #view = new DataView(this.#window.buffer);
-  #windowStart = 0;
+  #buffer: Uint8Array = new Uint8Array(0);
+  #view = new DataView(this.#buffer.buffer);
+  #bufferStart = 0;
   #position: number;
 
   constructor(
     readonly source: ByteSource,
     position = 0,
-    private readonly ahead = WINDOW,
+    private readonly ahead = READ_AHEAD,
   ) {
     this.#position = position;
   }
@@ -29,7 +29,7 @@ export class ByteCursor {
 
   /** Whether `length` bytes can be taken without waiting. */
   has(length: number): boolean {
-    return this.#position - this.#windowStart + length <= this.#window.byteLength;
+    return this.#position - this.#bufferStart + length <= this.#buffer.byteLength;
   }
 
   /** Makes `length` bytes takeable. Throws CORRUPT when the source ends before them. */
@@ -37,9 +37,9 @@ export class ByteCursor {
     if (this.has(length)) return;
     if (length > this.remaining) throw this.corrupt(`${length} more bytes are needed, got ${this.remaining}`);
     const bytes = await readBytes(this.source, this.#position, Math.min(Math.max(length, this.ahead), this.remaining));
-    this.#window = bytes;
+    this.#buffer = bytes;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    this.#windowStart = this.#position;
+    this.#bufferStart = this.#position;
   }
 
   /** Steps over `length` bytes without reading them. Throws CORRUPT when the source ends before. */
@@ -48,16 +48,16 @@ export class ByteCursor {
       throw this.corrupt(`${length} bytes are to be skipped, got ${this.remaining}`);
     }
     this.#position += length;
-    if (this.#position > this.#windowStart + this.#window.byteLength) {
-      this.#window = this.#window.subarray(0, 0);
-      this.#windowStart = this.#position;
+    if (this.#position > this.#bufferStart + this.#buffer.byteLength) {
+      this.#buffer = this.#buffer.subarray(0, 0);
+      this.#bufferStart = this.#position;
     }
   }
 
   /** The next bytes, which `need` made takeable; a view, valid until the next `need`. */
   take(length: number): Uint8Array {
     const start = this.#advance(length);
-    return this.#window.subarray(start, start + length);
+    return this.#buffer.subarray(start, start + length);
   }
 
   uint8(): number {
@@ -93,8 +93,8 @@ export class ByteCursor {
   }
 
   #advance(length: number): number {
-    const start = this.#position - this.#windowStart;
-    if (start + length > this.#window.byteLength) throw this.corrupt(`${length} more bytes are needed`);
+    const start = this.#position - this.#bufferStart;
+    if (start + length > this.#buffer.byteLength) throw this.corrupt(`${length} more bytes are needed`);
     this.#position += length;
     return start;
   }

@@ -20,7 +20,7 @@ import {
 } from "./records";
 
 /** Read at once where members begin: most are longer, and stepped over. */
-const WINDOW = 64 * 1024;
+const READ_AHEAD = 64 * 1024;
 
 /** Members of a PyTorch file that are no storages. */
 const OTHER_MEMBERS = 16;
@@ -39,7 +39,7 @@ export async function openZip(source: ByteSource): Promise<Map<string, ByteSourc
   const entries = await readDirectory(source, mostTensors(source.byteLength) + OTHER_MEMBERS);
   entries.sort((a, b) => a.begin - b.begin);
   const members = new Map<string, ByteSource>();
-  const cursor = new ByteCursor(source, 0, WINDOW);
+  const cursor = new ByteCursor(source, 0, READ_AHEAD);
   for (const entry of entries) {
     const { name, byteLength, begin } = entry;
     const path = `${source.path}:${name}`;

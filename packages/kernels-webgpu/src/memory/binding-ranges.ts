@@ -1,26 +1,26 @@
-/** Finds the bindings of a launch: whole heaps, and windows into memories that are larger than a binding may be. */
+/** Finds the bindings of a launch: whole heaps, and ranges of memories that are larger than a binding may be. */
 import { OptError } from "@opt/core";
 import type { Slice } from "@opt/core/backend";
 import { ALIGNMENT } from "./allocator";
 import type { Heap, HeapMemory } from "./heaps";
 
 /** What one binding shows of a buffer. */
-export interface Window {
+export interface BindingRange {
   readonly heap: Heap;
   readonly start: number;
   readonly bytes: number;
 }
 
 export interface Bindings {
-  readonly windows: readonly Window[];
-  /** For each slice: which window shows it, and the byte of that window where it starts. */
-  readonly windowOf: readonly number[];
+  readonly ranges: readonly BindingRange[];
+  /** For each slice: which range has it, and the byte of that range where it starts. */
+  readonly rangeOf: readonly number[];
   readonly byteOf: readonly number[];
 }
 
 /**
  * The bindings of some slices of a launch. `elementBytes` are theirs; negative strides may reach before a slice, so that
- * windows are cut only where a memory is oversized.
+ * ranges are cut only where a memory is oversized.
  *
  * @throws OptError UNSUPPORTED if a slice is larger than a binding, or if there are too many of them
  */
@@ -30,64 +30,64 @@ export function findBindings(
   elementBytes: readonly number[],
   limits: { readonly binding: number; readonly bindings: number },
 ): Bindings {
-  const windows: Window[] = [];
-  const windowOf: number[] = [];
+  const ranges: BindingRange[] = [];
+  const rangeOf: number[] = [];
   const byteOf: number[] = [];
   slices.forEach((slice, i) => {
     const { heap, start } = slice.memory as HeapMemory;
     const byte = start + slice.byteOffset;
-    let index = windows.findIndex((window) => window.heap === heap);
+    let index = ranges.findIndex((range) => range.heap === heap);
     if (index < 0) {
       const bytes = heap.allocator === undefined ? 0 : heap.bytes;
-      windows.push({ heap, start: 0, bytes });
-      index = windows.length - 1;
+      ranges.push({ heap, start: 0, bytes });
+      index = ranges.length - 1;
     }
-    windowOf[i] = index;
+    rangeOf[i] = index;
     byteOf[i] = byte;
   });
   const ends = slices.map(({ length }, i) => byteOf[i]! + Math.max(1, length) * elementBytes[i]!);
-  if (windows.some(({ bytes }) => bytes === 0)) cutWindows(where, windows, windowOf, byteOf, ends, limits.binding);
-  if (windows.length > limits.bindings) {
+  if (ranges.some(({ bytes }) => bytes === 0)) cutRanges(where, ranges, rangeOf, byteOf, ends, limits.binding);
+  if (ranges.length > limits.bindings) {
     throw new OptError(
       "UNSUPPORTED",
       where,
-      `a launch can bind ${limits.bindings} buffers on this device, got ${windows.length}.`,
+      `a launch can bind ${limits.bindings} buffers on this device, got ${ranges.length}.`,
       "Use smaller tensors, which share buffers.",
     );
   }
-  return { windows, windowOf, byteOf };
+  return { ranges, rangeOf, byteOf };
 }
 
-/** Gives the slices of each oversized memory as few windows as they fit in: those that would overlap share one. */
-function cutWindows(
+/** Gives the slices of each oversized memory as few ranges as they fit in: those that would overlap share one. */
+function cutRanges(
   where: string,
-  windows: Window[],
-  windowOf: number[],
+  ranges: BindingRange[],
+  rangeOf: number[],
   byteOf: number[],
   ends: readonly number[],
   largest: number,
 ): void {
-  windows.slice().forEach((whole, index) => {
+  ranges.slice().forEach((whole, index) => {
     if (whole.bytes !== 0) return;
-    const members = [...windowOf.keys()].filter((i) => windowOf[i] === index);
+    const members = [...rangeOf.keys()].filter((i) => rangeOf[i] === index);
     members.sort((a, b) => byteOf[a]! - byteOf[b]!);
     let current = -1;
     for (const i of members) {
       const start = Math.floor(byteOf[i]! / ALIGNMENT) * ALIGNMENT;
       const end = Math.ceil(ends[i]! / ALIGNMENT) * ALIGNMENT;
-      const open = current < 0 ? undefined : windows[current]!;
+      const open = current < 0 ? undefined : ranges[current]!;
       if (open !== undefined && start < open.start + open.bytes) {
         const bytes = Math.max(open.start + open.bytes, end) - open.start;
-        windows[current] = { ...open, bytes };
+        ranges[current] = { ...open, bytes };
       } else {
-        current = current < 0 ? index : windows.length;
-        windows[current] = { heap: whole.heap, start, bytes: end - start };
+        current = current < 0 ? index : ranges.length;
+        ranges[current] = { heap: whole.heap, start, bytes: end - start };
       }
-      windowOf[i] = current;
+      rangeOf[i] = current;
     }
-    for (const i of members) byteOf[i]! -= windows[windowOf[i]!]!.start;
+    for (const i of members) byteOf[i]! -= ranges[rangeOf[i]!]!.start;
   });
-  for (const { bytes } of windows) {
+  for (const { bytes } of ranges) {
     if (bytes <= largest) continue;
     throw new OptError(
       "UNSUPPORTED",
