@@ -232,7 +232,7 @@ it("writes a table once for launches on the same memory, and again when memory c
   expect(count(driver.calls, "launch")).toBe(7);
 });
 
-it("takes new staging while the GPU still copies, up to a limit, and reuses it afterwards", () => {
+it("takes new staging buffers while the GPU still copies, up to a limit, and reuses them afterwards", () => {
   const driver = fakeDriver();
   driver.gpuIsBusy = true;
   const backend = openFake(driver);

@@ -4,6 +4,7 @@ import type { Backend, Kernel, Kind, Launch, Memory, PreparedLaunches, Spec } fr
 import { binaryFolder, loadAddon, openDriver, openFirst } from "./addon";
 import { COMPILER_FUNCTIONS, type Compiler, nvrtc } from "./compiler";
 import type { Driver } from "./driver";
+import { withFixedMemory } from "./fixed-memory";
 import { Gpu } from "./gpu";
 import { Kernels } from "./kernels";
 import { LaunchGraph } from "./launch-graph";
@@ -11,7 +12,6 @@ import { Launcher } from "./launcher";
 import { type CudaKernel, FUSES, startLaunch } from "./launches";
 import { type CudaMemory, rangeAddress } from "./memory";
 import { ruleForm } from "./rule-arguments";
-import { staged } from "./staged";
 import type { Download } from "./staging";
 
 export interface CudaParts {
@@ -103,7 +103,7 @@ export class CudaBackend implements Backend {
   }
 
   prepare(launches: readonly Launch[], open: readonly Memory[]): PreparedLaunches {
-    return staged(this, launches, open, (list) => new LaunchGraph(this.on, list));
+    return withFixedMemory(this, launches, open, (list) => new LaunchGraph(this.on, list));
   }
 
   async sync(): Promise<void> {

@@ -134,7 +134,7 @@ export function deviceSuite(row: Row): void {
       expect([...(await floats(backend, right!))]).toEqual([2, 3, 4]);
     });
 
-    it("moves more bytes than one piece of staging", async () => {
+    it("moves more bytes than one staging buffer", async () => {
       const bytes = new Uint8Array(2 ** 25 + 4099);
       for (let i = 0; i < bytes.length; i++) bytes[i] = i * 7 + (i >>> 16);
       const memory = backend.allocate(bytes.length);

@@ -15,7 +15,7 @@ function place(backend: WasmBackend, numbers: Float32Array): Slice {
 const read = (backend: WasmBackend, { memory, length }: Slice) =>
   new Float32Array(backend.readSync(memory, 0, 4 * length).buffer as ArrayBuffer);
 
-/** Products that need room in between, of two sizes, a sum in two stages and a row of nothing. */
+/** Products that need room in between, of two sizes, a sum in two passes and a row of nothing. */
 function launchesOn(backend: WasmBackend) {
   const wave = (n: number) =>
     place(

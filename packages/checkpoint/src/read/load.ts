@@ -13,9 +13,9 @@ import {
   checkInto,
   type LoadedPlainTensor,
   type Place,
+  placeByCopy,
   placeInto,
   plainPlace,
-  stagedInto,
   tensorPlaces,
 } from "./places";
 import { PlannedSource, planReads, ReadRequest } from "./read-plan";
@@ -132,7 +132,7 @@ async function loadFrom(source: TensorSource, options: LoadOptions<"tensor" | "p
   };
   const openPlace = (one: Wanted) => {
     const target = into?.[one.tensor.name];
-    const place = !target ? newPlace(one) : isNear ? placeInto(one, target) : stagedInto(one, target);
+    const place = !target ? newPlace(one) : isNear ? placeInto(one, target) : placeByCopy(one, target);
     open.set(one.tensor.name, place);
     return place.data;
   };

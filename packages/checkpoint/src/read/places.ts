@@ -66,11 +66,11 @@ export function placeInto(one: Wanted, target: Tensor | PlainTensor): Place {
   };
   if (data) return { data, finish, drop };
   drop();
-  return stagedInto(one, target);
+  return placeByCopy(one, target);
 }
 
 /** The same, held beside it until it is finished. */
-export function stagedInto(one: Wanted, target: Tensor | PlainTensor): Place {
+export function placeByCopy(one: Wanted, target: Tensor | PlainTensor): Place {
   const { data } = plainPlace(one);
   const finish = () => {
     if (!isTensor(target)) {

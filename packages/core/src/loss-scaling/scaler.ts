@@ -52,7 +52,7 @@ export interface Scalable {
 
 /** An optimizer between `unscale` or `step`, and `update`. */
 interface Examined {
-  stage: "unscaled" | "stepped";
+  phase: "unscaled" | "stepped";
   /** 1 if a gradient was not finite, else 0. */
   readonly found: Tensor;
   /** Stands for the traced call of a compiled function in which it was examined; null for none. */
@@ -135,7 +135,7 @@ export class GradScaler {
     const known = this.examinedBefore("unscale", optimizer);
     checkOrder(
       known === undefined,
-      () => `unscale() came after ${known!.stage === "unscaled" ? "unscale" : "step"}().`,
+      () => `unscale() came after ${known!.phase === "unscaled" ? "unscale" : "step"}().`,
     );
     const grads = gradientsIn(optimizer);
     check(
@@ -173,7 +173,7 @@ export class GradScaler {
       () => "a closure would find gradients of the scaled loss, got one.",
       "Call backward before step(optimizer).",
     );
-    checkOrder(before?.stage !== "stepped", () => "step() came after step().");
+    checkOrder(before?.phase !== "stepped", () => "step() came after step().");
     checkOrder(this.reading === null, () => "the last step was not awaited.");
     // A norm is PyTorch's to the bit if gradients are unscaled before. Those of f16 would lose digits, and their squares cannot overflow.
     // Hooks that run before a step clip and set gradients as they do without a scaler.
@@ -245,7 +245,7 @@ export class GradScaler {
   private forget(optimizer: Scalable, found: Tensor, isUnscaled: boolean): void {
     const known = this.examined.get(optimizer);
     if (known?.found !== found) return; // updated meanwhile
-    if (isUnscaled) known.stage = "unscaled";
+    if (isUnscaled) known.phase = "unscaled";
     else {
       this.examined.delete(optimizer);
       found.dispose();
@@ -384,7 +384,7 @@ export class GradScaler {
     };
     const known = present();
     if (known !== undefined) checkOneCall(method, known.call);
-    else dependsOn(() => present()?.stage);
+    else dependsOn(() => present()?.phase);
     return known;
   }
 
@@ -397,11 +397,11 @@ export class GradScaler {
     }
   }
 
-  private note(stage: Examined["stage"], optimizer: Scalable, found: Tensor): void {
+  private note(phase: Examined["phase"], optimizer: Scalable, found: Tensor): void {
     const known = this.examined.get(optimizer);
-    if (known !== undefined) known.stage = stage;
+    if (known !== undefined) known.phase = phase;
     else {
-      this.examined.set(optimizer, { stage, found, call: openTracer() });
+      this.examined.set(optimizer, { phase, found, call: openTracer() });
       afterEachRun(() => checkOneCall("update", this.examined.get(optimizer)?.call ?? null));
     }
   }

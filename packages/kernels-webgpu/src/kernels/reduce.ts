@@ -1,5 +1,5 @@
 /**
- * Reductions over the middle axis of [outer, length, inner], in two stages where lines are long: parts of all lines first,
+ * Reductions over the middle axis of [outer, length, inner], in two passes where lines are long: parts of all lines first,
  * then the parts of each. Lines along the last axis have a workgroup each, others an invocation.
  */
 import type { Launch, Slice, Spec, Specs } from "@opt/core/backend";
@@ -9,7 +9,7 @@ import { LANES, type Shader } from "../shader/shader";
 
 type ReduceOp = Specs["reduce"]["op"];
 
-/** Elements that an invocation reduces before a second stage pays. */
+/** Elements that an invocation reduces before a second pass pays. */
 const CHUNK = 64;
 /** Lines with closer neighbours are read one by each invocation: memory is then read in order. */
 const COLUMNS = 16;
@@ -59,11 +59,11 @@ function numberShader(op: "sum" | "max", type: Shared, lanes: number, subgroups:
   };
 }
 
-/** Position of the largest, by one invocation a part. `second` reads the positions that the first stage found. */
+/** Position of the largest, by one invocation a part. `second` reads the positions that the first pass found. */
 function positionShader(type: Shared, second: boolean): Shader {
   const isNan = type === "f32" ? "is_nan" : "never_nan";
   return {
-    name: second ? "reduce argmax, second stage" : "reduce argmax",
+    name: second ? "reduce argmax, second pass" : "reduce argmax",
     slices: second ? { values: type, positions: "i32", output: "i32" } : { values: type, largest: type, output: "i32" },
     params: { ...PARAMS, keep: "u32" },
     declarations: type === "f32" ? IS_NAN : "fn never_nan(x: i32) -> bool { return false; }",

@@ -11,7 +11,7 @@ import {
 } from "@opt/core/backend";
 
 /** @param prepare prepares launches that have no open memory */
-export function staged(
+export function withFixedMemory(
   backend: Backend,
   launches: readonly Launch[],
   open: readonly Memory[],
