@@ -13,7 +13,7 @@ export interface SummaryWriterOptions {
 /** Bytes that wait for the file at most, and milliseconds. */
 const MOST_BYTES = 1 << 16;
 const LONGEST = 2000;
-const BUCKETS = 30;
+const BINS = 30;
 let files = 0;
 
 /**
@@ -59,7 +59,7 @@ export class SummaryWriter {
     this.#summary(step, summary);
   }
 
-  /** How numbers are spread, in 30 buckets of equal width. NaN and infinity are left out. */
+  /** How numbers are spread, in 30 bins of equal width. NaN and infinity are left out. */
   histogram(tag: string, values: ArrayLike<number>, step: number): void {
     const { least, most, count, sum, squares, limits, counts } = spread(values);
     const histogram = new Message().double(1, least).double(2, most).double(3, count).double(4, sum).double(5, squares);
@@ -113,16 +113,16 @@ function spread(values: ArrayLike<number>) {
   const finite = Array.from(values).filter(Number.isFinite);
   const least = finite.reduce((a, b) => Math.min(a, b), finite[0] ?? 0);
   const most = finite.reduce((a, b) => Math.max(a, b), finite[0] ?? 0);
-  const width = (most - least) / BUCKETS || 1;
-  const counts: number[] = new Array(BUCKETS).fill(0);
+  const width = (most - least) / BINS || 1;
+  const counts: number[] = new Array(BINS).fill(0);
   let [sum, squares] = [0, 0];
   for (const value of finite) {
-    counts[Math.min(BUCKETS - 1, Math.floor((value - least) / width))]!++;
+    counts[Math.min(BINS - 1, Math.floor((value - least) / width))]!++;
     sum += value;
     squares += value * value;
   }
   const limits = counts.map((_, i) =>
-    i === BUCKETS - 1 ? Math.max(most, least + BUCKETS * width) : least + (i + 1) * width,
+    i === BINS - 1 ? Math.max(most, least + BINS * width) : least + (i + 1) * width,
   );
   return { least, most, count: finite.length, sum, squares, limits, counts };
 }
