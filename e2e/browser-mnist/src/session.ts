@@ -19,7 +19,7 @@ const FOLDER = "digits";
 type Batch = [images: Tensor, labels: Tensor];
 
 /** How a run is told about, and stopped. */
-type Told = Pick<ExposedRun, "signal" | "report">;
+type RunPort = Pick<ExposedRun, "signal" | "report">;
 
 export class Session {
   readonly #model: Sequential;
@@ -90,7 +90,7 @@ export class Session {
   }
 
   /** Trains until it is stopped. Returns all measurements on the test digits. */
-  async train({ signal, report }: Told): Promise<readonly Measured[]> {
+  async train({ signal, report }: RunPort): Promise<readonly Measured[]> {
     const measure: Callback = {
       onStepEnd({ history }) {
         if (Number.isFinite(history.losses.at(-1) ?? 0)) return;

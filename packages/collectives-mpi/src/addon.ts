@@ -16,7 +16,7 @@ export const REDUCE = 2;
 export const ELEMENTS: readonly string[] = ["f32", "f64", "i32", "u8"];
 export const REDUCTIONS: readonly string[] = ["sum", "min", "max"];
 
-export type Ended = (id: number, outcome: number, count: number, text: string) => void;
+export type EndCallback = (id: number, outcome: number, count: number, text: string) => void;
 
 /** Functions of native/mpi/src/addon.cc. */
 export interface Addon {
@@ -24,7 +24,7 @@ export interface Addon {
   /** Opens a library, or with null what this process has already: what it is, or the system's words on why it does not serve. */
   open(path: string | null): { readonly abi: "open-mpi" | "mpich" | "standard" } | string;
   /** MPI_Init on a thread of its own. `ended` is told of that with number 0, then of each message. Messages longer than `piece` bytes are cut. */
-  start(piece: number, ended: Ended): void;
+  start(piece: number, ended: EndCallback): void;
   place(): { readonly rank: number; readonly size: number; readonly version: string };
   /** A message, or a reduction of elements over all ranks. */
   post(id: number, kind: typeof RECEIVE | typeof SEND, peer: number, tag: number, bytes: Uint8Array): void;

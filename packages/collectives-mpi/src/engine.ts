@@ -8,7 +8,7 @@ import { type Addon, ELEMENTS, FAILED, loadAddon, RECEIVE, REDUCE, REDUCTIONS, S
 import { type Launcher, TAKEN } from "./launcher";
 import { openLibrary } from "./library";
 import { reportDeath } from "./report-death";
-import { type Moving, UnderWay } from "./under-way";
+import { type Transfer, UnderWay } from "./under-way";
 
 /** Counts of MPI are ints. */
 const PIECE = 2 ** 30;
@@ -50,7 +50,7 @@ export async function open(launcher: Launcher, timeout = BEGIN_WITHIN): Promise<
     OTHER_LIBRARY,
   );
 
-  const move = (kind: "send" | "receive", peer: number, tag: number, bytes: Uint8Array): Moving => {
+  const move = (kind: "send" | "receive", peer: number, tag: number, bytes: Uint8Array): Transfer => {
     check(
       !isClosing,
       "DISPOSED",

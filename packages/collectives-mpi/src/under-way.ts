@@ -1,8 +1,8 @@
 /** Messages under way: each has a number, and whoever waits for it. */
 import { OptError } from "@opt/core";
-import { type Addon, type Ended, LONGER, MOVED, PEER_ENDED, SHORTER } from "./addon";
+import { type Addon, type EndCallback, LONGER, MOVED, PEER_ENDED, SHORTER } from "./addon";
 
-export interface Moving {
+export interface Transfer {
   readonly where: string;
   /** Undefined where all ranks take part. */
   readonly peer?: number;
@@ -12,7 +12,7 @@ export interface Moving {
   post(id: number): void;
 }
 
-interface Waiting extends Moving {
+interface PendingTransfer extends Transfer {
   told(error?: OptError): void;
 }
 
@@ -20,13 +20,13 @@ interface Waiting extends Moving {
 const MOST = 0xfffffffe;
 
 export class UnderWay {
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #waiting = new Map<number, PendingTransfer>();
   #last = 0;
   #broken: OptError | undefined;
 
   constructor(private readonly addon: Addon) {}
 
-  start(moving: Moving): Promise<void> {
+  start(moving: Transfer): Promise<void> {
     return new Promise((resolve, reject) => this.begin(moving, (error) => (error ? reject(error) : resolve())));
   }
 
@@ -36,9 +36,9 @@ export class UnderWay {
   }
 
   /** All of these before it returns; the thread of JavaScript waits. @throws OptError as messages reject, MISSING */
-  now(all: readonly Moving[], timeout: number): void {
+  now(all: readonly Transfer[], timeout: number): void {
     let failed: OptError | undefined;
-    const late = new Map<number, Moving>();
+    const late = new Map<number, Transfer>();
     for (const moving of all) {
       let id = 0;
       const done = (error?: OptError) => {
@@ -58,7 +58,7 @@ export class UnderWay {
     throw new OptError("MISSING", first.where, problem, advice);
   }
 
-  readonly ended: Ended = (id, outcome, count, text) => {
+  readonly ended: EndCallback = (id, outcome, count, text) => {
     const waiting = this.#waiting.get(id);
     this.#forget(id);
     waiting?.told(outcome === MOVED ? undefined : problemOf(waiting, outcome, count, text));
@@ -85,7 +85,7 @@ export class UnderWay {
   }
 
   /** Its number; 0 if it is rejected at once. @param told once, when it has ended */
-  begin(moving: Moving, told: (error?: OptError) => void): number {
+  begin(moving: Transfer, told: (error?: OptError) => void): number {
     if (this.#broken) {
       told(this.#broken);
       return 0;
@@ -100,7 +100,7 @@ export class UnderWay {
   }
 }
 
-function problemOf({ where, peer, length }: Moving, outcome: number, count: number, text: string): OptError {
+function problemOf({ where, peer, length }: Transfer, outcome: number, count: number, text: string): OptError {
   if (outcome === SHORTER || outcome === LONGER) {
     const sent = outcome === LONGER ? `more than ${length}` : count;
     const advice = "All ranks call the same collectives in the same order, with tensors of one size.";

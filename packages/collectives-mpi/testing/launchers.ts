@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { triesAll } from "@opt/testkit";
 import type { Launcher } from "../../parallel/testing/job";
 
-export interface Named {
+export interface NamedLauncher {
   readonly name: string;
   /** Undefined where it is there. */
   readonly missing: string | undefined;
@@ -18,7 +18,7 @@ function commandOf(commands: readonly string[], says: RegExp): string | undefine
   return commands.find((command) => says.test(spawnSync(command, ["--version"], { encoding: "utf8" }).stdout ?? ""));
 }
 
-function named(name: string, command: string | undefined, options: readonly string[], debian: string): Named {
+function named(name: string, command: string | undefined, options: readonly string[], debian: string): NamedLauncher {
   const missing = command === undefined ? ` (no ${name}: Debian package ${debian})` : undefined;
   const launcher: Launcher = (size, program) => ({
     command: command!,
@@ -38,13 +38,13 @@ export const openMpi = named(
 );
 export const mpich = named("MPICH", commandOf(["mpirun.mpich", "mpiexec.hydra", "mpirun"], /HYDRA/), [], "mpich");
 
-export const launchers: readonly Named[] = [openMpi, mpich];
+export const launchers: readonly NamedLauncher[] = [openMpi, mpich];
 
 /**
  * The cases of a table that a launcher tries: all in `npm run test:full`, else every launcher that is here tries its share.
  * What differs between the libraries is in collectives.test.ts and training.test.ts, which try all.
  */
-export function shareOf<Case>(launcher: Named, table: readonly Case[]): readonly Case[] {
+export function shareOf<Case>(launcher: NamedLauncher, table: readonly Case[]): readonly Case[] {
   const present = launchers.filter(({ missing }) => missing === undefined);
   if (triesAll || launcher.missing !== undefined) return table;
   return table.filter((_, i) => present[i % present.length] === launcher);

@@ -5,7 +5,7 @@ import { check, OptError } from "./errors/errors";
 import { checkBody } from "./host/synchronous";
 import type { Generator } from "./random/generator";
 import { autocast, autocastDType } from "./tensor/autocast";
-import { enableGrad, hold, isTaping, presentRecomputation, type Recomputed, recordedBy } from "./tensor/tape";
+import { enableGrad, hold, isTaping, presentRecomputation, type RecomputedForward, recordedBy } from "./tensor/tape";
 import type { TapeNode } from "./tensor/tape-node";
 import { Tensor } from "./tensor/tensor";
 
@@ -51,7 +51,7 @@ interface Draw {
   state: GeneratorState;
 }
 
-class FirstRun implements Recomputed {
+class FirstRun implements RecomputedForward {
   readonly nodes: Node[] = [];
   readonly draws: Draw[] = [];
   /** Leaves and inputs, by how often they had been overwritten. */
@@ -129,7 +129,7 @@ class FirstRun implements Recomputed {
 }
 
 /** Gives what its ops save to the nodes of the first run. */
-class SecondRun implements Recomputed {
+class SecondRun implements RecomputedForward {
   #node = 0;
   #draw = 0;
 

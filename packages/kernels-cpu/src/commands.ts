@@ -18,7 +18,7 @@ import {
   withoutDraws,
 } from "@opt/core/backend";
 import type { CommandWriter, Repeatable } from "./command";
-import { type Described, Fields, signatureOf } from "./fields";
+import { type FieldDescription, Fields, signatureOf } from "./fields";
 import type { CpuKernel, On } from "./launch";
 import { bug } from "./memory";
 import { ENUMERATIONS, FORMAT_NUMBER, numbered, OPS, REDUCTION_NUMBER, REWRITE_NUMBER } from "./numbers";
@@ -95,7 +95,7 @@ const sumsOf = ({ kernel: { spec }, a, sums, m, k }: On<"matmul">) =>
     ...{ input: a, output: sums ?? a, outer: sums ? 1 : 0, length: k, inner: m },
   }) as On<"reduce">;
 
-type Command<K extends Kind> = Described & Pick<Fields<On<K>>, "write">;
+type Command<K extends Kind> = FieldDescription & Pick<Fields<On<K>>, "write">;
 
 export const COMMANDS: { readonly [K in Kind]: Command<K> } = {
   rule: RULE,
@@ -194,7 +194,7 @@ export const OPCODE = { list: -1, ...numbered(Object.keys(COMMANDS) as Kind[]) }
 
 /** Identity of what both sides must agree on, by FNV-1a. A binary of another format would misread commands. */
 export function commandFormat(): number {
-  const text = JSON.stringify([Object.values<Described>(COMMANDS).map(signatureOf), ENUMERATIONS, OPS]);
+  const text = JSON.stringify([Object.values<FieldDescription>(COMMANDS).map(signatureOf), ENUMERATIONS, OPS]);
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
   return hash >>> 0;

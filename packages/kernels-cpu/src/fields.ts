@@ -20,16 +20,16 @@ export const CPP_TYPES = {
 } as const satisfies Record<SizeType | SliceType, string> & Record<string, string>;
 
 /** What C++ knows of fields. `struct`: their name there. `isTyped`: whether that is a template over the launch's dtype. */
-export interface Described {
+export interface FieldDescription {
   readonly struct: string;
   readonly isTyped: boolean;
   readonly fields: readonly { readonly name: string; readonly type: FieldType }[];
 }
 
-type FieldType = keyof typeof CPP_TYPES | Described;
+type FieldType = keyof typeof CPP_TYPES | FieldDescription;
 
 /** Names and types as text: what both sides must agree on. */
-export function signatureOf({ struct, fields }: Described): string {
+export function signatureOf({ struct, fields }: FieldDescription): string {
   const each = fields.map(({ name, type }) => `${name}:${typeof type === "string" ? type : signatureOf(type)}`);
   return `${struct}(${each.join()})`;
 }
@@ -43,7 +43,7 @@ type Count<Source> = (source: Source) => number;
 type Write<Source> = (to: CommandWriter, source: Source) => void;
 
 /** Fields that are read from a source of one type. */
-export class Fields<Source> implements Described {
+export class Fields<Source> implements FieldDescription {
   readonly fields: { name: string; type: FieldType }[] = [];
   isTyped = false;
   /** One may write several fields: eager launches wait for each call. */

@@ -8,13 +8,13 @@ import type { CompilerTable } from "./compiler";
 import { DRIVER_FUNCTIONS, type Driver } from "./driver";
 
 /** A library's functions by name, or the system's words on why it does not open. */
-type Opened<Table> = (Table & { readonly library: number }) | string;
+type OpenedLibrary<Table> = (Table & { readonly library: number }) | string;
 
 /** Functions of native/cuda/src/addon.cc. */
 export interface Addon {
   readonly doorVersion: number;
-  open(kind: "driver", path: string): Opened<Partial<Driver>>;
-  open(kind: "compiler", path: string): Opened<CompilerTable>;
+  open(kind: "driver", path: string): OpenedLibrary<Partial<Driver>>;
+  open(kind: "compiler", path: string): OpenedLibrary<CompilerTable>;
   errorText(library: number, status: number): string;
   bindLaunch(library: number): Driver["launch"] | undefined;
   bindCopyInOrder(library: number): Driver["copyInOrder"] | undefined;
@@ -87,7 +87,7 @@ export function openDriver(addon: Addon, path = environmentVariable("OPT_CUDA_DR
  * first, separated by colons.
  */
 export function openFirst<Table>(
-  open: (path: string) => Opened<Table>,
+  open: (path: string) => OpenedLibrary<Table>,
   name: string,
   needed: readonly (keyof Table)[],
 ): Table | undefined {

@@ -81,14 +81,14 @@ function elementAt(start: number, from: number, bytes: number): number {
   return start - low + ((low + from) % 2 ** 32);
 }
 
-interface Kept {
+interface CachedTable {
   readonly addresses: Float64Array;
   readonly lengths: readonly number[];
   readonly table: ChunkTable;
 }
 
 export class ChunkTables {
-  private readonly kept = new Map<string, Kept>();
+  private readonly kept = new Map<string, CachedTable>();
   /** Of their own: a table must not take the very block that the next gradient would have come back to. */
   private readonly memory: Allocator;
 

@@ -26,7 +26,7 @@ type Run = (scalars: readonly Scalar[] | undefined, now: ReadonlyMap<Memory, Pla
 /** @throws OptError OUT_OF_MEMORY; then nothing is held */
 export function prepared(runner: Runner, launches: readonly Launch[], open: readonly Memory[]): PreparedLaunches {
   const isOpen = new Set(open);
-  const made = new Prepared(runner);
+  const made = new PreparedCalls(runner);
   const runOf = (launch: Launch): Run => {
     if ([...memoriesOf(launch)].some((memory) => isOpen.has(memory)))
       return (scalars, now) => runner.launch(movedLaunch(withScalars(launch, scalars), now));
@@ -53,7 +53,7 @@ function withScalars(launch: Launch, scalars: readonly Scalar[] | undefined): La
 }
 
 /** An execution that keeps what launches set up, and their calls for later. */
-class Prepared implements Execution {
+class PreparedCalls implements Execution {
   readonly #all: Block[] = [];
   /** Room for results in between, which later launches use again. */
   #spare: Block[] = [];

@@ -8,7 +8,7 @@ import { bundled, optRun } from "@opt/testkit/bundled";
 const BUILD = new URL("../../build/", import.meta.url).pathname;
 const SOURCE = pathToFileURL(new URL("../../", import.meta.url).pathname).href;
 
-export interface Finished {
+export interface FinishedJob {
   readonly code: number | null;
   readonly out: string;
   readonly error: string;
@@ -41,7 +41,7 @@ export type Launcher = (
 ) => { command: string; args: readonly string[]; env?: Record<string, string> };
 
 /** @param body runs in each rank, where \`communicator\`, \`core\`, \`tell\` and \`sleep\` are known */
-export async function runJob(size: number, body: string, options: JobOptions = {}): Promise<Finished> {
+export async function runJob(size: number, body: string, options: JobOptions = {}): Promise<FinishedJob> {
   const {
     imports = "",
     connect = "const communicator = await connect();",
@@ -101,7 +101,7 @@ export function jobOf<Name extends string>(
       await core.init(device.name);
     }
     tell(all);`;
-  let job: Promise<Finished> | undefined;
+  let job: Promise<FinishedJob> | undefined;
   return async (name) => {
     job ??= runJob(size, body, options);
     const { told, error } = await job;

@@ -4,7 +4,7 @@
  */
 import { check, type ParameterStateDict, show, Tensor, tensor, tidy } from "@opt/core";
 import { keep, type Optimizer, type Tensor as TfTensor, tensor as tfTensor } from "@tensorflow/tfjs-core";
-import type { StateByName } from "./loaded";
+import type { StateByName } from "./loaded-state";
 
 /** A name and a tensor, as TF.js has them in lists. */
 export type NamedTensor = Awaited<ReturnType<Optimizer["getWeights"]>>[number];

@@ -25,7 +25,7 @@ import { fromConfig, toConfig } from "./config";
 import { gradientsOf } from "./gradients";
 import { fromNamedTensors, type NamedTensor, toNamedTensors } from "./named-weights";
 import { register, registered } from "./registered";
-import { Trained } from "./trained";
+import { TrainedVariables } from "./trained-variables";
 
 const WHERE = "TfOptimizer";
 
@@ -66,7 +66,7 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
   readonly #options: Optimizer<Options>;
   /** Those of the options that were checked. */
   #names: string;
-  readonly #trained: Trained<Options>;
+  readonly #trained: TrainedVariables<Options>;
   /** What `getWeights` gave last: `model.save` leaves it to us. */
   #given: readonly NamedTensor[] = [];
 
@@ -95,7 +95,7 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
     this.#device = nothing.device;
     this.groups = [chosen(this.#options)];
     this.#names = namesOf(this.groups[0]);
-    this.#trained = new Trained(WHERE, { optimizer, device: nothing.device, inPlace });
+    this.#trained = new TrainedVariables(WHERE, { optimizer, device: nothing.device, inPlace });
   }
 
   /** The learning rate, `groups[0].lr`. */

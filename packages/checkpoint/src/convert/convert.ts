@@ -3,7 +3,7 @@ import { check, checkOptions, OptError } from "@opt/core";
 import { bytesOf } from "../format/dtype";
 import type { TensorSource } from "../format/source";
 import { Verification } from "../format/verification";
-import type { Naming } from "../formats/names/renaming";
+import type { NameOptions } from "../formats/names/renaming";
 import type { Layout } from "../layout/layout";
 import { OPEN_OPTIONS, type OpenOptions, openSource } from "../read/open";
 import { checkUsed, SELECTION_OPTIONS, type Selection, selectTensors, withoutTensors } from "../read/select";
@@ -27,7 +27,7 @@ const TARGETS = ["safetensors", "ckpt", "checkpoint", "pt", "dcp"] as const;
 export type ConvertTarget = (typeof TARGETS)[number];
 
 /** `exclude` leaves out what the source calls so, or what is called so here. */
-export interface ConvertOptions extends Selection, OpenOptions, OutputOptions, Naming {
+export interface ConvertOptions extends Selection, OpenOptions, OutputOptions, NameOptions {
   readonly to: ConvertTarget;
   /** New names for the result, by pattern: `{ "encoder.*": "*" }`. The first pattern that matches wins; optimizer state follows. */
   readonly rename?: Rename;
@@ -114,12 +114,12 @@ function checkTarget({ to, parameterOrder, ranks, layout, job, maxShardSize }: C
   must(maySplit, `maxShardSize is for safetensors, got it with ${to}.`);
 }
 
-interface Written {
+interface ConversionResult {
   readonly tensors: number;
   readonly unverified: readonly string[];
 }
 
-async function write(source: TensorSource, destination: string, options: ConvertOptions): Promise<Written> {
+async function write(source: TensorSource, destination: string, options: ConvertOptions): Promise<ConversionResult> {
   const { maxShardSize } = options;
   if (maxShardSize !== undefined) return writeHuggingFace(source, destination, { ...options, maxShardSize });
   if (options.to === "safetensors") return mergeSource(source, destination, options);

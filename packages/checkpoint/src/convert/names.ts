@@ -5,7 +5,7 @@ import { withRole } from "../format/tensors";
 import { badState, missing } from "../formats/bytes/errors";
 import { byName, renamed, scalarTensor } from "../formats/bytes/foreign-tensor";
 import { kerasNames } from "../formats/keras/names";
-import { type Naming, type NamingContext, type Renaming, STRUCTURE_KEY } from "../formats/names/renaming";
+import { type NameOptions, type NamingContext, type Renaming, STRUCTURE_KEY } from "../formats/names/renaming";
 import { scalarOf } from "../formats/names/scalars";
 import { prefixedNames, suffixedNames } from "../formats/names/states";
 import { type PythonTree, renameTensors } from "../formats/python/tree";
@@ -32,7 +32,7 @@ const SHOWN = 12;
  */
 export async function underOurNames(
   sources: TensorSource | readonly TensorSource[],
-  naming: Naming = {},
+  naming: NameOptions = {},
 ): Promise<TensorSource> {
   const files = [sources].flat() as readonly TensorSource[];
   const whole = joinSources(files);
@@ -90,7 +90,7 @@ function rejectUnproven(
   renamings: readonly Renaming[],
   mapped: ReadonlyMap<string, string>,
   { tensors, path }: TensorSource,
-  { parameterOrder }: Naming,
+  { parameterOrder }: NameOptions,
 ): void {
   const left = [...tensors.keys()].filter((name) => !mapped.has(name));
   const unproven = renamings

@@ -20,7 +20,7 @@ import {
 } from "./places";
 import { PlannedSource, planReads, ReadRequest } from "./read-plan";
 import { ReadPool } from "./read-pool";
-import { boxesWanted, type Parts, SELECTION_OPTIONS, type Selection, selectTensors, type Wanted } from "./select";
+import { boxesWanted, type Parts, SELECTION_OPTIONS, type SelectedBox, type Selection, selectTensors } from "./select";
 
 export interface LoadOptions<As extends "tensor" | "plain" = "tensor">
   extends Omit<Selection, "verify">,
@@ -104,10 +104,10 @@ async function loadFrom(source: TensorSource, options: LoadOptions<"tensor" | "p
   const report = reporter(options.progress, looksFirst ? 2 * total : total);
   const pool = new ReadPool();
   const extent = verify === "whole" ? "whole" : "region";
-  const read = (targetOf: (one: Wanted) => Uint8Array | undefined, done: (one: Wanted) => void) =>
+  const read = (targetOf: (one: SelectedBox) => Uint8Array | undefined, done: (one: SelectedBox) => void) =>
     pool.run(function* (room) {
       for (const batch of inBatches(wanted, byteLengthOf)) {
-        const request = (one: Wanted) =>
+        const request = (one: SelectedBox) =>
           new ReadRequest(new PlannedSource(one.tensor), one.box, targetOf(one), {
             extent,
             done: () => {
@@ -130,7 +130,7 @@ async function loadFrom(source: TensorSource, options: LoadOptions<"tensor" | "p
     loaded.set(name, open.get(name)!.finish());
     open.delete(name);
   };
-  const openPlace = (one: Wanted) => {
+  const openPlace = (one: SelectedBox) => {
     const target = into?.[one.tensor.name];
     const place = !target ? newPlace(one) : isNear ? placeInto(one, target) : placeByCopy(one, target);
     open.set(one.tensor.name, place);

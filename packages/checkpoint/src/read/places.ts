@@ -4,7 +4,7 @@ import { storedDType, tensorDType } from "../format/dtype";
 import { byteLengthOf } from "../format/shard";
 import { isTensor, type PlainTensor } from "../format/tensors";
 import { heldDType, toTensor } from "./cast";
-import type { Wanted } from "./select";
+import type { SelectedBox } from "./select";
 
 export interface LoadedPlainTensor extends PlainTensor {
   readonly data: Uint8Array;
@@ -21,9 +21,9 @@ export interface Place<T = Tensor | LoadedPlainTensor> {
   drop?(): void;
 }
 
-export type Places = (one: Wanted) => Place;
+export type Places = (one: SelectedBox) => Place;
 
-export function plainPlace(one: Wanted): Place<LoadedPlainTensor> {
+export function plainPlace(one: SelectedBox): Place<LoadedPlainTensor> {
   const data = new Uint8Array(byteLengthOf(one));
   return { data, finish: () => plainTensor(one, data) };
 }
@@ -46,7 +46,7 @@ export function tensorPlaces(): Places {
 }
 
 /** What is there already, read into straight where the device lets us. */
-export function placeInto(one: Wanted, target: Tensor | PlainTensor): Place {
+export function placeInto(one: SelectedBox, target: Tensor | PlainTensor): Place {
   if (!isTensor(target)) {
     const { buffer, byteOffset, byteLength } = target.data;
     const data = new Uint8Array(buffer, byteOffset, byteLength);
@@ -70,7 +70,7 @@ export function placeInto(one: Wanted, target: Tensor | PlainTensor): Place {
 }
 
 /** The same, held beside it until it is finished. */
-export function placeByCopy(one: Wanted, target: Tensor | PlainTensor): Place {
+export function placeByCopy(one: SelectedBox, target: Tensor | PlainTensor): Place {
   const { data } = plainPlace(one);
   const finish = () => {
     if (!isTensor(target)) {
@@ -87,7 +87,7 @@ export function placeByCopy(one: Wanted, target: Tensor | PlainTensor): Place {
 }
 
 /** What is loaded must fit what is there. Throws BAD_SHAPE, BAD_DTYPE, UNSUPPORTED for what tensors cannot hold, DISPOSED. */
-export function checkInto({ tensor, box }: Wanted, target: Tensor | PlainTensor): void {
+export function checkInto({ tensor, box }: SelectedBox, target: Tensor | PlainTensor): void {
   const where = `tensor ${JSON.stringify(tensor.name)}`;
   check(
     `${target.shape}` === `${box.size}`,
@@ -120,7 +120,7 @@ export function checkInto({ tensor, box }: Wanted, target: Tensor | PlainTensor)
   }
 }
 
-function plainTensor({ tensor, box }: Wanted, data: Uint8Array): LoadedPlainTensor {
+function plainTensor({ tensor, box }: SelectedBox, data: Uint8Array): LoadedPlainTensor {
   const { dtype, role, follows, shape: wholeShape } = tensor;
   const roles = { ...(role ? { role } : {}), ...(follows === undefined ? {} : { follows }) };
   return { dtype, shape: box.size, data, offset: box.offset, wholeShape, ...roles };

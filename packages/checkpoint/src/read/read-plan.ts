@@ -99,7 +99,7 @@ class Part {
 }
 
 /** Bytes of a file that are read at once: parts that lie near each other. */
-export class Read {
+export class FileRead {
   readonly length: number;
   readonly position: number;
 
@@ -107,7 +107,7 @@ export class Read {
     readonly file: StoredFile,
     readonly parts: readonly Part[],
     /** Follows this one, and never runs beside it. */
-    readonly next?: Read,
+    readonly next?: FileRead,
   ) {
     this.position = parts[0]!.position;
     let end = this.position;
@@ -128,9 +128,9 @@ export class Read {
   }
 
   /** What to read in its place, so that it shows which part it was; throws the error where nobody wants to know. */
-  failed(error: unknown): Read[] {
+  failed(error: unknown): FileRead[] {
     if (this.parts.some(({ request }) => !request.options.failed)) throw error;
-    if (this.parts.length > 1) return this.parts.map((part) => new Read(this.file, [part]));
+    if (this.parts.length > 1) return this.parts.map((part) => new FileRead(this.file, [part]));
     const [{ request, box }] = this.parts as readonly [Part];
     request.options.failed!(error, box);
     return [];
@@ -149,9 +149,9 @@ export class Read {
 }
 
 /** The reads that fill all requests, by file and place; near ones are one read of at most `room` bytes. Throws MISSING before any read. */
-export function* planReads(requests: Iterable<ReadRequest>, room: number): Generator<Read> {
+export function* planReads(requests: Iterable<ReadRequest>, room: number): Generator<FileRead> {
   const files = new Map<StoredFile, Part[]>();
-  const chains: Read[] = [];
+  const chains: FileRead[] = [];
   for (const request of requests) {
     for (const box of request.source.boxesOf(request.region)) {
       const { stored } = box;
@@ -163,8 +163,8 @@ export function* planReads(requests: Iterable<ReadRequest>, room: number): Gener
       }
       // What is no plain bytes of a file may have to be unpacked, from front to back.
       const parts = [...partsOf(request, box, 0, room)];
-      let chain: Read | undefined;
-      for (const part of parts.reverse()) chain = new Read(box, [part], chain);
+      let chain: FileRead | undefined;
+      for (const part of parts.reverse()) chain = new FileRead(box, [part], chain);
       if (chain) chains.push(chain);
     }
     if (request.pending === 0) request.options.done?.();
@@ -213,7 +213,7 @@ function* partsOf(request: ReadRequest, box: SourceBox, base: number, room: numb
 }
 
 /** Parts in the order of their bytes, those that are read at once together. */
-function* spansOf(file: StoredFile, parts: Part[], room: number): Generator<Read> {
+function* spansOf(file: StoredFile, parts: Part[], room: number): Generator<FileRead> {
   parts.sort((a, b) => a.position - b.position);
   let span = Array.of<Part>();
   let end = 0;
@@ -223,15 +223,15 @@ function* spansOf(file: StoredFile, parts: Part[], room: number): Generator<Read
     // What is long enough goes straight to its place, and whoever reads takes its checksum.
     const isLong = part.length >= DIRECT;
     if (first && (!joins || isLong)) {
-      yield new Read(file, span);
+      yield new FileRead(file, span);
       span = Array.of<Part>();
     }
     if (isLong) {
-      yield new Read(file, Array.of(part));
+      yield new FileRead(file, Array.of(part));
       continue;
     }
     end = span.length === 0 ? part.position + part.length : Math.max(end, part.position + part.length);
     span.push(part);
   }
-  if (span.length > 0) yield new Read(file, span);
+  if (span.length > 0) yield new FileRead(file, span);
 }

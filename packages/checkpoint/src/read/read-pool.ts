@@ -3,7 +3,7 @@
 import type { Checksum } from "../stores/file-system";
 import { allOf } from "../stores/lanes";
 import { Scratch } from "../stores/scratch";
-import { planReads, type Read, type ReadRequest } from "./read-plan";
+import { type FileRead, planReads, type ReadRequest } from "./read-plan";
 
 /** Reads at once. Node reads four at a time; stores behind a network have more on their way. */
 const LANES = 8;
@@ -26,18 +26,18 @@ export class ReadPool {
   }
 
   /** Runs a plan that is made while it runs; `plan` gets how much may be read through the pool's own memory at once. One at a time. */
-  async run(plan: (room: number) => IterableIterator<Read>): Promise<void> {
+  async run(plan: (room: number) => IterableIterator<FileRead>): Promise<void> {
     const reads = plan(this.#room);
     const lane = async (memory: Scratch) => {
       // Where one fails, it ends the plan of all lanes.
       for (const first of reads)
-        for (let read: Read | undefined = first; read; read = read.next) await one(read, memory);
+        for (let read: FileRead | undefined = first; read; read = read.next) await one(read, memory);
     };
     await allOf(this.#lanes.map(lane));
   }
 }
 
-async function one(read: Read, memory: Scratch): Promise<void> {
+async function one(read: FileRead, memory: Scratch): Promise<void> {
   const bytes = read.into ?? memory.take(read.length);
   const sum: Checksum | undefined = read.isSummed ? {} : undefined;
   try {

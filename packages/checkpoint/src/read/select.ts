@@ -115,7 +115,7 @@ export interface Parts {
   readonly world?: number;
 }
 
-export interface Wanted {
+export interface SelectedBox {
   readonly tensor: SourceTensor;
   readonly box: Box;
 }

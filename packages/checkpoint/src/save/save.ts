@@ -10,7 +10,7 @@ import { fileSystemOf } from "../platform/local";
 import { checkedPath, type FileSystem } from "../stores/file-system";
 import type { ProgressCallback } from "../stores/progress";
 import { oneAtATime } from "./queue";
-import { agree, checkSlices, describeTensor, type Said } from "./ranks/agreement";
+import { agree, checkSlices, describeTensor, type RankProposal } from "./ranks/agreement";
 import { type Communicator, singleProcess } from "./ranks/communicator";
 import { failureOf, type Outcome, outcomeOf, unwrap } from "./ranks/outcome";
 import {
@@ -108,7 +108,7 @@ async function reject(options: SaveOptions, error: unknown): Promise<never> {
   const communicator = speaking(options);
   if (isCommunicator(communicator)) {
     await oneAtATime([communicator], async () => {
-      const said = await communicator.gather<Outcome<Said>>(failureOf(error));
+      const said = await communicator.gather<Outcome<RankProposal>>(failureOf(error));
       await communicator.broadcast(said && failureOf(error));
     });
   }
@@ -125,7 +125,7 @@ function isCommunicator(given: Communicator | undefined): given is Communicator 
   return isCount(rank) && isCount(size) && [barrier, gather, broadcast].every((one) => typeof one === "function");
 }
 
-interface Agreed {
+interface SaveAgreement {
   readonly attempt: string;
   readonly overwrite: boolean;
   readonly tensors: readonly RecordedTensor[];
@@ -192,7 +192,7 @@ class Save {
   }
 
   /** Rank 0 hears what all ranks hold, begins the step, and tells how. */
-  async #agree(communicator: Communicator, ready: Promise<void> | undefined): Promise<Agreed> {
+  async #agree(communicator: Communicator, ready: Promise<void> | undefined): Promise<SaveAgreement> {
     const said = await communicator.gather(await outcomeOf(() => this.#say(ready)));
     const begin = async () => {
       const { keep, overwrite = false } = this.#options;
@@ -205,7 +205,7 @@ class Save {
     return unwrap(await communicator.broadcast(said && (await outcomeOf(begin))));
   }
 
-  async #say(ready: Promise<void> | undefined): Promise<Said> {
+  async #say(ready: Promise<void> | undefined): Promise<RankProposal> {
     await ready;
     const { whole = false, checkReplicas = false } = this.#options;
     const layout = crcText(crc32(new TextEncoder().encode(JSON.stringify(this.#layout))));

@@ -3,13 +3,13 @@ import type { FileSystem, OpenFile } from "./file-system";
 
 const CAPACITY = 64;
 
-interface Pooled {
+interface PooledFile {
   readonly file: Promise<OpenFile>;
   users: number;
 }
 
 export class FilePool {
-  readonly #open = new Map<string, Pooled>();
+  readonly #open = new Map<string, PooledFile>();
   readonly #waiting: (() => void)[] = [];
 
   constructor(

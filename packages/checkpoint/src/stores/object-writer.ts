@@ -61,7 +61,7 @@ export class Lanes {
 }
 
 /** A file on its way: parts in memory until they are full, then sent. */
-export class Gathered {
+export class PartBuffer {
   byteLength = 0;
   readonly #key: string;
   readonly #writer: ObjectWriter;

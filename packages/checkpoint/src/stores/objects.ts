@@ -1,7 +1,7 @@
 /** Stores of objects as a file system. An object exists whole or not at all, and is never renamed: a file exists from `finish` on. */
 import { check } from "@opt/core";
 import type { FileSystem, FolderEntry, OpenFile, OpenMode } from "./file-system";
-import { Gathered, LANES, Lanes, type ObjectWriter } from "./object-writer";
+import { LANES, Lanes, type ObjectWriter, PartBuffer } from "./object-writer";
 import { basename, dirname, join } from "./path";
 
 export type { ObjectWriter, Upload } from "./object-writer";
@@ -47,7 +47,7 @@ const keyOf = (path: string): string => {
 /** For the option `fileSystem`. Paths are keys: names between slashes. */
 export function objectFileSystem(store: ObjectStore): FileSystem {
   const { writer } = store;
-  const gathering = new Map<string, Gathered>();
+  const gathering = new Map<string, PartBuffer>();
   const lanes = new Lanes(LANES);
 
   const writing = (path: string): ObjectWriter => {
@@ -89,7 +89,7 @@ export function objectFileSystem(store: ObjectStore): FileSystem {
     };
   };
 
-  const openToWrite = (key: string, gathered: Gathered): OpenFile => {
+  const openToWrite = (key: string, gathered: PartBuffer): OpenFile => {
     let written: Promise<OpenFile> | undefined;
     return {
       async read(target, position) {
@@ -132,7 +132,7 @@ export function objectFileSystem(store: ObjectStore): FileSystem {
         throw fail("ENOENT", `${key} is not being written`);
       }
       await gathering.get(key)?.abort();
-      const gathered = new Gathered(key, writing(path), lanes, byteLength);
+      const gathered = new PartBuffer(key, writing(path), lanes, byteLength);
       gathering.set(key, gathered);
       return openToWrite(key, gathered);
     },

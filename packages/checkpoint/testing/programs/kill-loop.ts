@@ -41,7 +41,7 @@ async function kill(child: ChildProcess): Promise<void> {
   await gone;
 }
 
-export interface Killed {
+export interface KillCounts {
   readonly kills: number;
   /** Kills that left something unfinished: only those prove anything. */
   readonly unfinished: number;
@@ -56,7 +56,7 @@ async function killLoop(
   run: string,
   kills: number,
   begin: (life: number, saves: number) => Promise<readonly ChildProcess[]>,
-): Promise<Killed> {
+): Promise<KillCounts> {
   const next = random(7);
   let latest = -1;
   let unfinished = 0;
@@ -98,14 +98,14 @@ async function expectWhole(run: string): Promise<void> {
 export type SaveMode = "sync" | "async" | "overwrite" | "large";
 
 /** One process that saves as `mode` says. */
-export async function killOneProcess(folder: string, kills: number, mode: SaveMode): Promise<Killed> {
+export async function killOneProcess(folder: string, kills: number, mode: SaveMode): Promise<KillCounts> {
   const [program] = await bundled(new URL("./endless-saves.ts", import.meta.url).pathname);
   const run = join(folder, mode);
   return killLoop(run, kills, async (life, saves) => [await start(program, [run, String(life), mode], saves)]);
 }
 
 /** Three processes that save together. */
-export async function killRanks(folder: string, kills: number): Promise<Killed> {
+export async function killRanks(folder: string, kills: number): Promise<KillCounts> {
   const [program] = await bundled(new URL("./endless-ranks.ts", import.meta.url).pathname);
   const run = join(folder, "ranks");
   return killLoop(run, kills, (life, saves) => {

@@ -9,7 +9,7 @@ import type { Scheduler } from "./scheduler";
 /** So that a shard has several. */
 const PART = 200;
 
-interface Gathering {
+interface PendingUpload {
   readonly key: string;
   readonly parts: Uint8Array[];
 }
@@ -17,7 +17,7 @@ interface Gathering {
 export class Bucket {
   readonly #scheduler: Scheduler;
   readonly #objects = new Map<string, { readonly data: Uint8Array; readonly stat: ObjectStat }>();
-  readonly #uploads = new Set<Gathering>();
+  readonly #uploads = new Set<PendingUpload>();
   /** Nothing more can be written. */
   isFull = false;
 
@@ -40,7 +40,7 @@ export class Bucket {
     };
     const put = (key: string, data: Uint8Array) =>
       objects.set(key, { data, stat: { byteLength: data.length, modified: Date.now() } });
-    const uploadOf = (upload: Gathering): Upload => ({
+    const uploadOf = (upload: PendingUpload): Upload => ({
       part: (index, data) =>
         change(`part ${upload.key} ${index}`, () => {
           upload.parts[index] = data.slice();

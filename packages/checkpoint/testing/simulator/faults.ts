@@ -2,7 +2,7 @@
 import type { Communicator } from "../../src/save/ranks/communicator";
 import type { FileSystem, OpenFile, UnfinishedFiles } from "../../src/stores/file-system";
 import { basename } from "../../src/stores/path";
-import type { Planted } from "./history";
+import type { PlantedFaults } from "./history";
 import { RUN } from "./oracle";
 
 const isShard = (path: string) => path.endsWith(".safetensors");
@@ -12,13 +12,13 @@ const isStep = (path: string) => /\/step-\d+$/.test(path);
 const nothing = async () => {};
 
 /** Another way to make some calls. */
-const onDisk = (change: (inner: FileSystem) => Partial<FileSystem>): Planted => ({
+const onDisk = (change: (inner: FileSystem) => Partial<FileSystem>): PlantedFaults => ({
   store: "disk",
   fileSystem: (inner) => ({ ...inner, ...change(inner) }),
 });
 
 /** Another way to write some files. */
-const onFiles = (change: (file: OpenFile, path: string) => Partial<OpenFile>): Planted =>
+const onFiles = (change: (file: OpenFile, path: string) => Partial<OpenFile>): PlantedFaults =>
   onDisk((inner) => ({
     async open(path, mode, byteLength) {
       const file = await inner.open(path, mode, byteLength);
@@ -27,19 +27,19 @@ const onFiles = (change: (file: OpenFile, path: string) => Partial<OpenFile>): P
   }));
 
 /** Another way to make some calls to a bucket. */
-const inBucket = (change: (inner: FileSystem, unfinished: UnfinishedFiles) => Partial<FileSystem>): Planted => ({
+const inBucket = (change: (inner: FileSystem, unfinished: UnfinishedFiles) => Partial<FileSystem>): PlantedFaults => ({
   store: "bucket",
   fileSystem: (inner) => ({ ...inner, ...change(inner, inner.unfinished!) }),
 });
 
-const noSyncOf = (isIt: (path: string) => boolean): Planted =>
+const noSyncOf = (isIt: (path: string) => boolean): PlantedFaults =>
   onDisk((inner) => ({ syncFolder: async (path) => (isIt(path) ? undefined : inner.syncFolder(path)) }));
 
 /** What every save's second broadcast says when the step is there. */
 const success = { value: { path: RUN, step: 0, warnings: [] } };
 
 /** The n-th call of a communicator, and of its `aside`. */
-const onMessages = (change: (inner: Communicator) => Partial<Communicator>): Planted => {
+const onMessages = (change: (inner: Communicator) => Partial<Communicator>): PlantedFaults => {
   const communicator = (inner: Communicator): Communicator => {
     let aside: Communicator | undefined;
     const own = { ...inner, ...change(inner) };
@@ -49,7 +49,7 @@ const onMessages = (change: (inner: Communicator) => Partial<Communicator>): Pla
 };
 
 /** By what is wrong; made anew for each history. */
-export const FAULTS: Readonly<Record<string, () => Planted>> = {
+export const FAULTS: Readonly<Record<string, () => PlantedFaults>> = {
   "a shard is not synced": () => onFiles((_, path) => (isShard(path) ? { finish: nothing } : {})),
   "a sync that fails is taken for done": () => onFiles((file) => ({ finish: () => file.finish().catch(() => {}) })),
   "a write that fails is taken for done": () =>

@@ -15,7 +15,7 @@ import { hasCode, leftOver, loadLatest, Oracle, ROWS, RUN, type Save, Violation 
 import { Actor, Scheduler } from "./scheduler";
 
 /** What stands between the package and the simulated world, to plant faults. */
-export interface Planted {
+export interface PlantedFaults {
   /** Where histories save; without it the seed chooses. */
   readonly store?: "disk" | "bucket";
   fileSystem?(inner: FileSystem): FileSystem;
@@ -33,7 +33,7 @@ export interface History {
 let loaded: Promise<void> | undefined;
 
 /** What a seed leads to, the same each time. */
-export async function runHistory(seed: number, planted: Planted = {}): Promise<History> {
+export async function runHistory(seed: number, planted: PlantedFaults = {}): Promise<History> {
   loaded ??= loadModules();
   await loaded;
   return play(seed, planted);
@@ -48,7 +48,7 @@ async function loadModules(): Promise<void> {
   }
 }
 
-async function play(seed: number, planted: Planted = {}): Promise<History> {
+async function play(seed: number, planted: PlantedFaults = {}): Promise<History> {
   const job = new Job(seed, planted);
   let violation: string | undefined;
   const { setInterval, clearInterval } = globalThis;
@@ -99,14 +99,14 @@ type Disaster = "none" | "rank" | "job" | "power" | "full" | "call";
 
 class Job {
   readonly scheduler: Scheduler;
-  readonly #planted: Planted;
+  readonly #planted: PlantedFaults;
   readonly #store: Disk | Bucket;
   readonly #oracle = new Oracle();
   #ids = 0;
   #open = new Set<string>();
   #violation: Violation | undefined;
 
-  constructor(seed: number, planted: Planted) {
+  constructor(seed: number, planted: PlantedFaults) {
     this.scheduler = new Scheduler(seed);
     this.#planted = planted;
     const isBucket = planted.store ? planted.store === "bucket" : this.scheduler.chance(0.3);

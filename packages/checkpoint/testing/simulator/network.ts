@@ -2,7 +2,7 @@
 import type { Communicator } from "../../src/save/ranks/communicator";
 import type { Actor, Scheduler } from "./scheduler";
 
-interface Waiting {
+interface PendingReceive {
   readonly to: number;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: Error) => void;
@@ -13,7 +13,7 @@ export class Network {
   readonly #ranks: readonly Actor[];
   /** By channel, sender, receiver and number. */
   readonly #delivered = new Map<string, unknown>();
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waiting = new Map<string, PendingReceive>();
   isBroken = false;
 
   constructor(scheduler: Scheduler, ranks: readonly Actor[]) {

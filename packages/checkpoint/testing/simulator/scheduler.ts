@@ -19,7 +19,7 @@ export class Actor {
   }
 }
 
-interface Pending {
+interface PendingAction {
   readonly actor: Actor;
   readonly name: string;
   readonly run: () => void;
@@ -32,7 +32,7 @@ interface Pending {
 export class Scheduler {
   readonly log: string[] = [];
   readonly #next: () => number;
-  #pending: Pending[] = [];
+  #pending: PendingAction[] = [];
   /** Some calls wait until nothing else is left; otherwise each is as likely as the next. */
   isUnfair = false;
   /** What processes do again and again while they live: the seed says when. */

@@ -4,7 +4,7 @@ import type { Spec } from "../backend/spec";
 import type { Program } from "../rule/program";
 import type { RowProgram } from "../rule/rows/row-program";
 import type { Rule } from "../rule/rule";
-import type { Optimized } from "./passes/passes";
+import type { OptimizedTrace } from "./passes/passes";
 
 export interface Explanation {
   /** How many launches a run has. */
@@ -22,7 +22,7 @@ export interface Explanation {
 }
 
 /** @param eager the function as it was written */
-export function explain({ steps, arenaBytes }: Optimized, eager: Explanation["eager"]): Explanation {
+export function explain({ steps, arenaBytes }: OptimizedTrace, eager: Explanation["eager"]): Explanation {
   const launches = steps.flatMap((step) => (step.kind === "launch" ? [step.launch] : []));
   return {
     launches: launches.length,

@@ -1,7 +1,7 @@
 /** The steps of a compiled function, as plain data: what passes rewrite and runs repeat. */
 import type { Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
-import type { Live } from "../device/live";
+import type { ScalarSource } from "../device/scalar-source";
 import type { Tensor } from "../tensor/tensor";
 import type { DType } from "../values/dtype";
 import type { Shape } from "../values/shape";
@@ -13,16 +13,16 @@ export interface View extends Slice {
 }
 
 /** A gradient as the function leaves it: a view, or a tensor that was there before; null: cleared. */
-export type Left = View | Tensor | null;
+export type FinalGradient = View | Tensor | null;
 
 /** What happened, in order. */
 export type Step =
-  | { readonly kind: "launch"; readonly launch: Launch; readonly live: Live | undefined }
+  | { readonly kind: "launch"; readonly launch: Launch; readonly scalarSource: ScalarSource | undefined }
   | { readonly kind: "draw"; readonly slice: Slice; bytes(): Uint8Array }
   | {
       readonly kind: "host";
       readonly views: readonly View[];
       /** Gradients that are others than at the last host code, or than at the start. */
-      readonly gradients: ReadonlyMap<Tensor, Left>;
+      readonly gradients: ReadonlyMap<Tensor, FinalGradient>;
       run(...tensors: Tensor[]): void;
     };

@@ -4,16 +4,16 @@ import { memoriesOf, movedLaunch, withSlices, writesOf } from "../backend/launch
 import type { Memory, Scalar, Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import type { Device } from "../device/device";
-import type { Live } from "../device/live";
 import { loadedLater } from "../device/loaded-later";
+import type { ScalarSource } from "../device/scalar-source";
 import type { Overwritable } from "../device/tracer";
 import { watching } from "../device/watcher";
 import { Storage } from "../tensor/storage";
 import { Tensor } from "../tensor/tensor";
 import { type Explanation, explain } from "./explain";
 import { plan } from "./passes/memory-plan";
-import type { Optimized } from "./passes/passes";
-import type { Left, Step, View } from "./steps";
+import type { OptimizedTrace } from "./passes/passes";
+import type { FinalGradient, Step, View } from "./steps";
 import { type Input, type Tracing, viewOf } from "./tracing";
 import { mapTensors, mapTree } from "./tree";
 
@@ -30,7 +30,7 @@ const isPlaceholder = (value: unknown): value is Placeholder => value instanceof
 interface Segment {
   readonly kind: "launches";
   readonly draws: readonly Extract<Step, { kind: "draw" }>[];
-  readonly lives: ReadonlyMap<number, Live>;
+  readonly scalarSources: ReadonlyMap<number, ScalarSource>;
   readonly launches: readonly Launch[];
   readonly prepared: PreparedLaunches;
   readonly writes: ReadonlySet<Memory>;
@@ -59,10 +59,10 @@ export class TraceMemory {
 }
 
 export class Trace {
-  readonly #optimized: Optimized;
+  readonly #optimized: OptimizedTrace;
   readonly #device: Device | null;
   readonly #result: unknown;
-  readonly #left: ReadonlyMap<Tensor, Left>;
+  readonly #finalGradients: ReadonlyMap<Tensor, FinalGradient>;
   /** Those that get gradients. */
   readonly #leaves: readonly Tensor[];
   readonly #inputs: readonly (readonly Input[])[];
@@ -92,12 +92,12 @@ export class Trace {
     this.#device = tracing.device;
     this.#inputs = [...inputs.values()];
     this.#unmoved = new Set(this.#inputs.flat());
-    this.#left = tracing.takeGradients();
+    this.#finalGradients = tracing.takeGradients();
     const outputs = new Set<Memory>();
     const escapes = (view: View) => made.has(view.memory) && outputs.add(view.memory);
     const leaves = new Set<Tensor>();
-    const escapeAll = (left: ReadonlyMap<Tensor, Left>) => {
-      for (const [leaf, grad] of left) {
+    const escapeAll = (finalGradients: ReadonlyMap<Tensor, FinalGradient>) => {
+      for (const [leaf, grad] of finalGradients) {
         if (grad !== null) leaves.add(leaf);
         if (grad !== null && !(grad instanceof Tensor)) escapes(grad);
       }
@@ -110,7 +110,7 @@ export class Trace {
       escapes(view);
       return new Placeholder(view);
     });
-    escapeAll(this.#left);
+    escapeAll(this.#finalGradients);
     for (const step of steps) if (step.kind === "host") escapeAll(step.gradients);
     this.#leaves = [...leaves];
     this.#outputs = [...outputs];
@@ -225,7 +225,7 @@ export class Trace {
           withTensors(part.views, places, part.run);
         }
       }
-      leave(this.#left, places);
+      leave(this.#finalGradients, places);
       for (const end of this.tracing.ends) end();
       return mapTree(this.#result, isPlaceholder, ({ view }) => tensorAt(view, places));
     } finally {
@@ -260,11 +260,13 @@ function partsOf(steps: readonly Step[], prepare: (launches: readonly Launch[]) 
   const end = () => {
     const launches = segment.filter((step) => step.kind === "launch");
     const draws = segment.filter((step) => step.kind === "draw");
-    const lives = new Map(launches.flatMap(({ live }, i) => (live === undefined ? [] : [[i, live] as const])));
+    const scalarSources = new Map(
+      launches.flatMap(({ scalarSource }, i) => (scalarSource === undefined ? [] : [[i, scalarSource] as const])),
+    );
     const list = launches.map(({ launch }) => launch);
     if (segment.length > 0) {
       const writes = new Set(list.flatMap((launch) => [...writesOf(launch)]));
-      parts.push({ kind: "launches", draws, lives, launches: list, prepared: prepare(list), writes });
+      parts.push({ kind: "launches", draws, scalarSources, launches: list, prepared: prepare(list), writes });
     }
     segment = [];
   };
@@ -280,20 +282,20 @@ function partsOf(steps: readonly Step[], prepare: (launches: readonly Launch[]) 
 }
 
 function runSegment(
-  { draws, lives, launches, prepared }: Segment,
+  { draws, scalarSources, launches, prepared }: Segment,
   backend: Backend,
   open: readonly Place[],
   places: Places,
 ): void {
   const scalars = new Map<number, readonly Scalar[]>();
-  for (const [index, live] of lives) {
+  for (const [index, scalarSource] of scalarSources) {
     // Scalars on the device stay where the trace has them.
     const { scalars: traced } = launches[index] as Launch<"rule">;
     scalars.set(
       index,
-      live.next().map((scalar, i) => (typeof scalar === "number" ? scalar : traced[i]!)),
+      scalarSource.next().map((scalar, i) => (typeof scalar === "number" ? scalar : traced[i]!)),
     );
-    live.commit();
+    scalarSource.commit();
   }
   for (const { slice, bytes } of draws) {
     const place = places.get(slice.memory);
@@ -323,7 +325,7 @@ function placeOf({ byteOffset, of }: Input, tensors: readonly Tensor[]): { stora
   return { storage: tensor.storage, byteOffset: tensor.memorySlice().byteOffset - byteOffset };
 }
 
-function leave(gradients: ReadonlyMap<Tensor, Left>, places: Places): void {
+function leave(gradients: ReadonlyMap<Tensor, FinalGradient>, places: Places): void {
   for (const [leaf, grad] of gradients) {
     if (grad === null) leaf.clearGradient();
     else if (grad instanceof Tensor) leaf.grad = grad;

@@ -4,13 +4,13 @@ import { isSlice } from "../backend/launches";
 import type { Memory, Slice } from "../backend/memory";
 import { type Launch, specKey } from "../backend/spec";
 import type { Device } from "../device/device";
-import type { Live } from "../device/live";
+import type { ScalarSource } from "../device/scalar-source";
 import { type Overwritable, type Traceable, type Tracer, untraced } from "../device/tracer";
 import { check } from "../errors/errors";
 import { callerLine } from "../host/caller-line";
 import type { Storage } from "../tensor/storage";
 import type { Tensor } from "../tensor/tensor";
-import type { Left, Step, View } from "./steps";
+import type { FinalGradient, Step, View } from "./steps";
 
 /** Memory that is another one in each run: of an argument, or of the gradient that a leaf has when the run begins. */
 export interface Input {
@@ -73,8 +73,8 @@ export class Tracing implements Tracer {
     this.device = device as Device;
   }
 
-  launched(launch: Launch, live: Live | undefined): void {
-    this.#add({ kind: "launch", launch, live });
+  launched(launch: Launch, scalarSource: ScalarSource | undefined): void {
+    this.#add({ kind: "launch", launch, scalarSource });
   }
 
   allocated(device: object, memory: Memory): void {
@@ -189,8 +189,8 @@ export class Tracing implements Tracer {
   }
 
   /** The gradients that are others than when this was asked last, or than at the start. */
-  takeGradients(isEnd = true): Map<Tensor, Left> {
-    const left = new Map<Tensor, Left>();
+  takeGradients(isEnd = true): Map<Tensor, FinalGradient> {
+    const finalGradients = new Map<Tensor, FinalGradient>();
     for (const [leaf, last] of this.#gradients) {
       const grad = untraced(() => leaf.grad);
       if (grad === last || (grad?.sparse && !isEnd)) continue;
@@ -201,10 +201,10 @@ export class Tracing implements Tracer {
         () => "a compiled function cannot leave row-sparse gradients.",
         "Call zeroGrad() inside, after optimizer.step() and not before backward().",
       );
-      left.set(leaf, grad !== null && this.#isOfThisRun(grad) ? viewOf(grad) : grad);
+      finalGradients.set(leaf, grad !== null && this.#isOfThisRun(grad) ? viewOf(grad) : grad);
       this.#gradients.set(leaf, grad);
     }
-    return left;
+    return finalGradients;
   }
 
   #isOfThisRun(tensor: Tensor): boolean {
@@ -261,11 +261,11 @@ export class Tracing implements Tracer {
 
   #isSame(a: Step, b: Step): boolean {
     if (a.kind === "launch" && b.kind === "launch") {
-      if ((a.live === undefined) !== (b.live === undefined)) return false;
+      if ((a.scalarSource === undefined) !== (b.scalarSource === undefined)) return false;
       if (a.launch.kind !== b.launch.kind || specKey(a.launch.kernel.spec) !== specKey(b.launch.kernel.spec))
         return false;
-      const compared = ({ kernel, ...rest }: Launch, { live }: { live: Live | undefined }) =>
-        live === undefined ? rest : { ...rest, scalars: null };
+      const compared = ({ kernel, ...rest }: Launch, { scalarSource }: { scalarSource: ScalarSource | undefined }) =>
+        scalarSource === undefined ? rest : { ...rest, scalars: null };
       return this.#isSameValue(compared(a.launch, a), compared(b.launch, b));
     }
     if (a.kind === "draw" && b.kind === "draw") return this.#isSameValue(a.slice, b.slice);

@@ -8,7 +8,7 @@ import type { Program } from "../rule/program";
 import type { ComputeDType, MapDType, TypedArray } from "../values/dtype";
 import { DeviceMemory } from "./device-memory";
 import { runsOnce } from "./host-code";
-import type { Live } from "./live";
+import type { ScalarSource } from "./scalar-source";
 import { activeTracer, type Overwritable, openTracer } from "./tracer";
 import { watching } from "./watcher";
 
@@ -149,14 +149,14 @@ export class Device {
     this.backend.write(slice.memory, slice.byteOffset, bytes);
   }
 
-  /** @internal `live`: the scalars of each run of a compiled function. */
-  launch(launch: Launch, live?: Live): void {
+  /** @internal `scalarSource`: the scalars of each run of a compiled function. */
+  launch(launch: Launch, scalarSource?: ScalarSource): void {
     const tracer = activeTracer();
     tracer?.launches(this);
     const present = launch.kind === "rule" && launch.rows !== undefined ? this.#ofRows(launch) : launch;
     if (watching.watcher === null) this.backend.launch(present);
     else watching.watcher.launch(this, present, () => this.backend.launch(present));
-    tracer?.launched(launch, live);
+    tracer?.launched(launch, scalarSource);
   }
 
   /** The launch for the rows that are listed now. */

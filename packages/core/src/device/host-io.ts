@@ -22,13 +22,13 @@ export interface HostIo {
   copy?(target: Uint8Array, source: Uint8Array): void;
 }
 
-interface Registered {
+interface HostIoEntry {
   readonly load: () => HostIo;
   loaded?: HostIo;
 }
 
 /** One for each process, shared by every copy of core that is loaded. */
-const shared = globalThis as { [key: symbol]: Registered | undefined };
+const shared = globalThis as { [key: symbol]: HostIoEntry | undefined };
 const key = Symbol.for("@opt/core.host-io");
 
 /**

@@ -21,10 +21,10 @@ export interface Scoped {
   dispose(): void;
 }
 
-type Made = (Scoped | null)[];
+type ScopedList = (Scoped | null)[];
 
 /** What the innermost tidy has made: in a list, where each knows its place. Sets would hash every result of every op. */
-const scopes = /* @__PURE__ */ shared("tidies", () => ({ current: null as Made | null }));
+const scopes = /* @__PURE__ */ shared("tidies", () => ({ current: null as ScopedList | null }));
 
 /** @internal Puts a new tensor under the innermost tidy, which holds it. Under none it can be dropped. */
 export function track(tensor: Scoped): void {
@@ -84,7 +84,7 @@ export function tidy<Result>(body: () => Result): Result {
 export function collect<Result>(where: string, body: () => Result): { result: Result; kept: Scoped[] } {
   checkBody(where, body);
   const outer = scopes.current;
-  const made: Made = [];
+  const made: ScopedList = [];
   scopes.current = made;
   const kept: Scoped[] = [];
   try {

@@ -2,7 +2,7 @@
 import type { Memory, Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import { shared } from "../host/shared";
-import type { Live } from "./live";
+import type { ScalarSource } from "./scalar-source";
 
 /** Memory that tensors share. */
 export interface Overwritable {
@@ -24,7 +24,7 @@ export interface Traceable {
 export interface Tracer {
   /** A launch is about to come. @throws OptError UNSUPPORTED on a second device */
   launches(device: object): void;
-  launched(launch: Launch, live: Live | undefined): void;
+  launched(launch: Launch, scalarSource: ScalarSource | undefined): void;
   allocated(device: object, memory: Memory): void;
   /** Memory is no longer used. True if the trace keeps it until it ends. */
   frees(device: object, memory: Memory): boolean;

@@ -5,7 +5,7 @@ import type { Launch } from "../backend/spec";
 import { shared } from "../host/shared";
 
 /** A tensor, as far as a watcher looks at it. */
-export interface Watched {
+export interface WatchedTensor {
   readonly shape: readonly number[];
   readonly storage: { readonly memory: Memory };
 }
@@ -21,9 +21,9 @@ export interface Watcher {
   /** Calls `run`, which launches. */
   launch(device: { readonly name: string; readonly backend: Backend }, launch: Launch, run: () => void): void;
   /** An op has been computed, and is on the tape. */
-  recorded(op: WatchedOp, output: Watched): void;
+  recorded(op: WatchedOp, output: WatchedTensor): void;
   /** Calls `run`, which computes the gradients of an op's inputs. */
-  backward<Gradient extends Watched | null>(op: WatchedOp, run: () => readonly Gradient[]): readonly Gradient[];
+  backward<Gradient extends WatchedTensor | null>(op: WatchedOp, run: () => readonly Gradient[]): readonly Gradient[];
 }
 
 export const watching = /* @__PURE__ */ shared("watcher", () => ({ watcher: null as Watcher | null }));

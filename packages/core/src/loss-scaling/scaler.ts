@@ -51,7 +51,7 @@ export interface Scalable {
 }
 
 /** An optimizer between `unscale` or `step`, and `update`. */
-interface Examined {
+interface ScaledOptimizer {
   phase: "unscaled" | "stepped";
   /** 1 if a gradient was not finite, else 0. */
   readonly found: Tensor;
@@ -84,7 +84,7 @@ export class GradScaler {
   private factor: Tensor | null = null;
   private tracker: Tensor | null = null;
   private initial: { scale: number; tracker: number };
-  private readonly examined = new Map<Scalable, Examined>();
+  private readonly examined = new Map<Scalable, ScaledOptimizer>();
   /** What the host is still reading. */
   private reading: Promise<void> | null = null;
 
@@ -367,7 +367,7 @@ export class GradScaler {
   }
 
   /** @throws OptError BAD_ARGUMENT for what is no optimizer, UNSUPPORTED in a compiled function after what was done outside of it */
-  private examinedBefore(method: string, optimizer: Scalable): Examined | undefined {
+  private examinedBefore(method: string, optimizer: Scalable): ScaledOptimizer | undefined {
     const { groups, apply } = Object(optimizer) as Partial<Scalable>;
     const isOptimizer = Array.isArray(groups) && typeof apply === "function";
     // Divided ones step on several processes.
@@ -397,7 +397,7 @@ export class GradScaler {
     }
   }
 
-  private note(phase: Examined["phase"], optimizer: Scalable, found: Tensor): void {
+  private note(phase: ScaledOptimizer["phase"], optimizer: Scalable, found: Tensor): void {
     const known = this.examined.get(optimizer);
     if (known !== undefined) known.phase = phase;
     else {

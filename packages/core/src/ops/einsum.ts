@@ -14,7 +14,7 @@ import { diagonals } from "./shape/diagonals";
 import { reshape } from "./shape/shape";
 
 /** A tensor, and what its axes are called: by a letter, or ".2", ".1" for those of an ellipsis, counted from the right. */
-interface Labelled {
+interface LabelledTensor {
   readonly tensor: Tensor;
   readonly labels: readonly string[];
 }
@@ -138,7 +138,7 @@ function extentsOf(operands: readonly Tensor[], labels: readonly (readonly strin
 }
 
 /** Each label once; axes of extent 1 that others stretch are dropped. */
-function withoutRepeats({ tensor, labels }: Labelled, extents: ReadonlyMap<string, number>): Labelled {
+function withoutRepeats({ tensor, labels }: LabelledTensor, extents: ReadonlyMap<string, number>): LabelledTensor {
   const unique = [...new Set(labels)];
   const groups = unique.map((label) => labels.flatMap((each, axis) => (each === label ? [axis] : [])));
   const single = unique.length === labels.length ? tensor : diagonals(tensor, groups);
@@ -153,12 +153,12 @@ function withoutRepeats({ tensor, labels }: Labelled, extents: ReadonlyMap<strin
 }
 
 /** Sums over the axes that are not needed. */
-function summed({ tensor, labels }: Labelled, isNeeded: (label: string) => boolean): Labelled {
+function summed({ tensor, labels }: LabelledTensor, isNeeded: (label: string) => boolean): LabelledTensor {
   const axes = labels.flatMap((label, axis) => (isNeeded(label) ? [] : [axis]));
   return axes.length === 0 ? { tensor, labels } : { tensor: sum(tensor, axes), labels: labels.filter(isNeeded) };
 }
 
-function contracted(a: Labelled, b: Labelled, needed: ReadonlySet<string>): Labelled {
+function contracted(a: LabelledTensor, b: LabelledTensor, needed: ReadonlySet<string>): LabelledTensor {
   const left = summed(a, (label) => needed.has(label) || b.labels.includes(label));
   const right = summed(b, (label) => needed.has(label) || a.labels.includes(label));
   const shared = left.labels.filter((label) => right.labels.includes(label));
@@ -195,9 +195,10 @@ function contracted(a: Labelled, b: Labelled, needed: ReadonlySet<string>): Labe
   return { tensor: reshape(product, shapeOf(labels)), labels };
 }
 
-const isOrder = ({ labels }: Labelled, order: readonly string[]) => order.every((label, i) => labels[i] === label);
+const isOrder = ({ labels }: LabelledTensor, order: readonly string[]) =>
+  order.every((label, i) => labels[i] === label);
 
-function inOrder(x: Labelled, order: readonly string[]): Tensor {
+function inOrder(x: LabelledTensor, order: readonly string[]): Tensor {
   if (isOrder(x, order)) return x.tensor;
   return diagonals(
     x.tensor,

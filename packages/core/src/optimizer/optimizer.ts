@@ -22,7 +22,7 @@ import { prepare } from "./prepare";
 import { isInSync } from "./state/master";
 import type { Slot, StepCounter } from "./state/state";
 import { loadedState, type OptimizerState, savedState } from "./state/state-dict";
-import { livesOf } from "./traced-launch";
+import { scalarSourcesOf } from "./traced-launch";
 
 /** The moments at which a hook may run. */
 export type HookName = "beforeStep" | "afterStep";
@@ -256,7 +256,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   #planAndLaunch(around: Around): void {
     const { algorithm } = this;
     const norm = this.#limitedNorm(around);
-    const { stepping, made } = prepare(algorithm, this.#groups);
+    const { parameters: stepping, made } = prepare(algorithm, this.#groups);
     if (made) this.#stateChanged();
     const launches = this.#groups.flatMap((group, g) =>
       plan(algorithm, group, stepping[g]!, aroundOf(group.options, norm, around)),
@@ -275,9 +275,9 @@ export abstract class Optimizer<Options extends BaseOptions> {
     for (const launch of launches) launch.scalars = launch.next();
     const staged = this.hasStages ? launches.map((launch) => this.staged(launch)) : launches;
     const generation = this.#generation;
-    const lives = livesOf(launches, () => this.#refreshOptions() === generation);
+    const scalarSources = scalarSourcesOf(launches, () => this.#refreshOptions() === generation);
     for (let i = 0; i < launches.length; i++) {
-      staged[i]!.launch(lives[i]!);
+      staged[i]!.launch(scalarSources[i]!);
       launches[i]!.commit();
     }
   }

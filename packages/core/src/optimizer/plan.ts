@@ -2,7 +2,7 @@
 import type { Scalar, Slice } from "../backend/memory";
 import type { Kernel } from "../backend/spec";
 import type { Device } from "../device/device";
-import type { Live } from "../device/live";
+import type { ScalarSource } from "../device/scalar-source";
 import { OptError } from "../errors/errors";
 import { cast } from "../ops";
 import { NUMBERS } from "../rule/interpret";
@@ -13,7 +13,7 @@ import type { Tensor } from "../tensor/tensor";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { advanced } from "./check-rule";
 import type { Regularizer } from "./gradients/regularizer";
-import type { Stepping } from "./prepare";
+import type { PreparedParameter } from "./prepare";
 import { hasMaster, markInSync } from "./state/master";
 import { formatsOf, MASTER, type Slot, type StepCounter, stochasticRounding, storedFormat } from "./state/state";
 
@@ -30,7 +30,7 @@ export interface Around {
 }
 
 /** One change to a rule, with its scalar. */
-export interface Rewriting {
+export interface ScaledRewrite {
   readonly rewrite: Rewrite;
   readonly by: number | Tensor;
 }
@@ -40,8 +40,8 @@ export function rewritesOf(
   { clip, maximize }: Pick<GroupOptions & BaseOptions, "clip" | "maximize">,
   penalty: Regularizer | null,
   { unscale, factor, skip }: Around = {},
-): readonly Rewriting[] {
-  const rewrites: Rewriting[] = [];
+): readonly ScaledRewrite[] {
+  const rewrites: ScaledRewrite[] = [];
   if (unscale) rewrites.push({ rewrite: "scale", by: unscale });
   if (factor) rewrites.push({ rewrite: "scale", by: factor });
   if (clip?.value !== undefined) rewrites.push({ rewrite: "clamp", by: clip.value });
@@ -53,7 +53,7 @@ export function rewritesOf(
 }
 
 /** The rule after these changes. Their scalars come after its own. */
-export function rewrittenBy(rule: Rule, rewrites: readonly Rewriting[]): Rule {
+export function rewrittenBy(rule: Rule, rewrites: readonly ScaledRewrite[]): Rule {
   return rewritten(
     rule,
     rewrites.map(({ rewrite }) => rewrite),
@@ -95,11 +95,11 @@ export interface PlannedGroup<Options> {
 export function plan<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   group: PlannedGroup<Options>,
-  parameters: readonly Stepping[],
+  parameters: readonly PreparedParameter[],
   around: Around,
 ): PlannedLaunch<Options>[] {
-  const lists: Stepping[][] = [];
-  let list: Stepping[] | undefined;
+  const lists: PreparedParameter[][] = [];
+  let list: PreparedParameter[] | undefined;
   for (const each of parameters) {
     if (list === undefined || !stepTogether(list[0]!, each, group.keys)) {
       list = lists.find((known) => stepTogether(known[0]!, each, group.keys));
@@ -113,7 +113,7 @@ export function plan<Options extends BaseOptions>(
   return lists.map((members) => new PlannedLaunch(algorithm, group, members, around));
 }
 
-function stepTogether(a: Stepping, b: Stepping, keys: readonly string[]): boolean {
+function stepTogether(a: PreparedParameter, b: PreparedParameter, keys: readonly string[]): boolean {
   if (a.rows !== b.rows || a.isStochastic !== b.isStochastic) return false;
   const [one, other] = [a.slot, b.slot];
   if (one.param.device !== other.param.device || one.param.dtype !== other.param.dtype) return false;
@@ -130,19 +130,19 @@ function isSamePenalty(a: Regularizer | null, b: Regularizer | null): boolean {
 }
 
 /** One launch of a step. Its scalars are computed at each step from the options and counters of that time. */
-export class PlannedLaunch<Options extends BaseOptions> implements Live {
+export class PlannedLaunch<Options extends BaseOptions> implements ScalarSource {
   readonly slots: readonly Slot[];
   /** Those with master weights. */
   readonly masters: readonly Slot[];
   readonly device: Device;
   readonly kernel: Kernel<"rule">;
-  readonly rewrites: readonly Rewriting[];
+  readonly rewrites: readonly ScaledRewrite[];
   /** The same list in each step: devices cache what they make of it. */
   readonly tensors: readonly (readonly Slice[])[];
   /** The scalars of the next launch, and among them those of the rewrites. */
   scalars: readonly Scalar[] = [];
   extraScalars: readonly Scalar[] = [];
-  readonly #first: Stepping;
+  readonly #first: PreparedParameter;
   readonly #written: readonly Tensor[] = [];
   readonly #storages: ReadonlySet<Storage>;
   #next: Counters | null = null;
@@ -150,10 +150,10 @@ export class PlannedLaunch<Options extends BaseOptions> implements Live {
   constructor(
     readonly algorithm: Algorithm<Options>,
     readonly group: PlannedGroup<Options>,
-    members: readonly Stepping[],
+    members: readonly PreparedParameter[],
     private readonly around: Around,
   ) {
-    const [first] = members as readonly [Stepping, ...Stepping[]];
+    const [first] = members as readonly [PreparedParameter, ...PreparedParameter[]];
     const { slot, penalty, isStochastic } = first;
     const { options, rule, keys } = group;
     this.#first = first;
@@ -195,9 +195,9 @@ export class PlannedLaunch<Options extends BaseOptions> implements Live {
     if (!this.around.skipped?.()) this.counter.counters = this.#next!;
   }
 
-  launch(live: Live): void {
+  launch(scalarSource: ScalarSource): void {
     const { kernel, tensors, scalars } = this;
-    (this.#first.rows ?? this.device).launch({ kind: "rule", kernel, tensors, scalars }, live, this.#written);
+    (this.#first.rows ?? this.device).launch({ kind: "rule", kernel, tensors, scalars }, scalarSource, this.#written);
     this.launched();
   }
 
@@ -213,7 +213,11 @@ export class PlannedLaunch<Options extends BaseOptions> implements Live {
  *
  * @param written gets the tensors that the step overwrites
  */
-function buffersOf({ slot, gradient, isStochastic }: Stepping, keys: readonly string[], written: Tensor[]): Slice[] {
+function buffersOf(
+  { slot, gradient, isStochastic }: PreparedParameter,
+  keys: readonly string[],
+  written: Tensor[],
+): Slice[] {
   const { param, number, state } = slot;
   const { tensors } = state!;
   const master = tensors.get(MASTER);

@@ -15,7 +15,7 @@ import { hasMaster, syncMasters } from "./state/master";
 import { is16Bit, MASTER, type Slot, stateKeys, statePacking, storedState } from "./state/state";
 
 /** A parameter that steps. It has its state. */
-export interface Stepping {
+export interface PreparedParameter {
   readonly slot: Slot;
   /** The numbers of the gradient. */
   readonly gradient: Tensor;
@@ -34,14 +34,14 @@ export interface Stepping {
 export function prepare<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   groups: readonly ParameterGroup<Options>[],
-): { stepping: Stepping[][]; made: boolean } {
+): { parameters: PreparedParameter[][]; made: boolean } {
   const present = groups.map(({ slots }) => slots.filter((slot) => hasGradient(algorithm, slot)));
   const made = completeState(
     algorithm,
     groups.map(({ rule, options }, g) => ({ slots: present[g]!, rule, options })),
   );
   for (const slots of present) syncMasters(slots.filter(hasMaster));
-  return { stepping: groups.map((group, g) => present[g]!.map((slot) => steppingOf(group, slot))), made };
+  return { parameters: groups.map((group, g) => present[g]!.map((slot) => preparedParameter(group, slot))), made };
 }
 
 /** The shape and dtype of the gradient were checked when it was set. @throws OptError DISPOSED, or as the algorithm's `checkGradient` */
@@ -55,7 +55,7 @@ function hasGradient<Options extends BaseOptions>({ checkGradient }: Algorithm<O
 }
 
 /** A row-sparse gradient comes as its rows if it is stepped lazily, else in a dense copy of this step. */
-function steppingOf<Options extends BaseOptions>(group: ParameterGroup<Options>, slot: Slot): Stepping {
+function preparedParameter<Options extends BaseOptions>(group: ParameterGroup<Options>, slot: Slot): PreparedParameter {
   const { lazyMode, stochasticRounding } = group.options;
   const grad = slot.param.grad!;
   const rows = lazyMode ? grad.sparse : undefined;
@@ -69,14 +69,14 @@ function steppingOf<Options extends BaseOptions>(group: ParameterGroup<Options>,
 }
 
 /** Parameters of a group, with what their state depends on. */
-interface Wanting<Options> {
+interface GroupState<Options> {
   readonly slots: readonly Slot[];
   readonly rule: Rule;
   readonly options: Options & GroupOptions;
 }
 
 /** A state tensor that is yet to be assigned. */
-interface Made {
+interface NewState {
   readonly slot: Slot;
   readonly key: string;
   readonly tensor: Tensor;
@@ -88,7 +88,7 @@ interface Made {
  */
 export function completeState<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
-  groups: readonly Wanting<Options>[],
+  groups: readonly GroupState<Options>[],
   withMasters = true,
 ): boolean {
   const made = groups.flatMap((group) => missingState(algorithm, group, withMasters));
@@ -106,9 +106,9 @@ export function completeState<Options extends BaseOptions>(
 /** Missing tensors in one block of memory for each device and dtype. All tensors of a key are contiguous, so that a launch walks on in each buffer. */
 function missingState<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
-  { slots, rule, options }: Wanting<Options>,
+  { slots, rule, options }: GroupState<Options>,
   withMasters: boolean,
-): Made[] {
+): NewState[] {
   const first = algorithm.initialState?.(options) ?? {};
   const blocks: { device: Device; dtype: DType | PackedDType; wanted: { slot: Slot; key: string; shape: Shape }[] }[] =
     [];

@@ -1,6 +1,6 @@
 /** The launches of a rule after stages: with the directions, scalars and state that these computed. */
 import type { Scalar, Slice } from "../backend/memory";
-import type { Live } from "../device/live";
+import type { ScalarSource } from "../device/scalar-source";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { cast, checkTensor } from "../ops";
@@ -73,9 +73,9 @@ export function checkStaged<Options extends BaseOptions>(
 }
 
 /** The launch of one parameter, whose scalars are partly its own. */
-class OneOf implements Live {
+class OneOf implements ScalarSource {
   constructor(
-    private readonly all: Live,
+    private readonly all: ScalarSource,
     private readonly own: ReadonlyMap<number, Scalar>,
     private readonly isLast: boolean,
   ) {}
@@ -98,14 +98,15 @@ export class StagedLaunch<Options extends BaseOptions> {
     private readonly staged: Staged,
   ) {}
 
-  launch(live: Live): void {
+  launch(scalarSource: ScalarSource): void {
     const { main, tensors } = this;
     const { device, kernel, scalars } = main;
     this.#renew();
-    if (main.algorithm.stageScalars === undefined) device.launch({ kind: "rule", kernel, tensors, scalars }, live);
+    if (main.algorithm.stageScalars === undefined)
+      device.launch({ kind: "rule", kernel, tensors, scalars }, scalarSource);
     else {
       tensors.forEach((slices, i) => {
-        const one = new OneOf(live, this.#scalarsOf(i), i === tensors.length - 1);
+        const one = new OneOf(scalarSource, this.#scalarsOf(i), i === tensors.length - 1);
         device.launch({ kind: "rule", kernel, tensors: [slices], scalars: one.next(scalars) }, one);
       });
     }

@@ -1,6 +1,6 @@
 /** Steps of several stages: ops between two launches compute what no rule can say of one element (matrix products, norms, means). */
 import type { Scalar, Slice } from "../backend/memory";
-import type { Live } from "../device/live";
+import type { ScalarSource } from "../device/scalar-source";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { cast } from "../ops";
@@ -150,7 +150,7 @@ function withDirection<Options extends BaseOptions>(
 }
 
 /** A launch before the main one. Nothing is counted for it. */
-class StageLaunch<Options extends BaseOptions> implements Live {
+class StageLaunch<Options extends BaseOptions> implements ScalarSource {
   constructor(
     private readonly rule: Rule,
     private readonly main: PlannedLaunch<Options>,
@@ -177,16 +177,16 @@ function launchFirst<Options extends BaseOptions>(rule: Rule, main: PlannedLaunc
   const plainly = (format: StoredFormats[number]) => (isRandom(format) ? withoutDraws(format) : format);
   const formats = stored && { stored: stored.slice(0, length).map(plainly) };
   const rewrites = main.rewrites.filter(({ rewrite }) => rewrite !== "guard");
-  const live = new StageLaunch(rule, main, main.extraScalars.slice(0, rewrites.length)); // a guard is the last
+  const scalarSource = new StageLaunch(rule, main, main.extraScalars.slice(0, rewrites.length)); // a guard is the last
   const directions = slots.map(({ param }) => Tensor.empty(param.shape, dtype, device));
   device.launch(
     {
       kind: "rule",
       kernel: device.kernel({ kind: "rule", rule: rewrittenBy(rule, rewrites), dtype, ...formats }),
       tensors: directions.map((direction, i) => withDirection(main, i, direction).slice(0, length)),
-      scalars: live.next(),
+      scalars: scalarSource.next(),
     },
-    live,
+    scalarSource,
   );
   for (const { storage } of directions) storage.overwritten();
   return directions;
@@ -201,15 +201,15 @@ function launchStage<Options extends BaseOptions>(
 ): void {
   const { device, kernel } = main;
   const { dtype } = kernel.spec as { dtype: ComputeDType };
-  const live = new StageLaunch(rule, main, [], constants);
+  const scalarSource = new StageLaunch(rule, main, [], constants);
   device.launch(
     {
       kind: "rule",
       kernel: device.kernel({ kind: "rule", rule, dtype }),
       tensors: tensors.map((list) => list.map((tensor) => tensor.memorySlice())),
-      scalars: live.next(),
+      scalars: scalarSource.next(),
     },
-    live,
+    scalarSource,
   );
   for (const name of rule.writes) for (const list of tensors) list[rule.buffers.indexOf(name)]!.storage.overwritten();
 }

@@ -1,7 +1,7 @@
 /** Steps in compiled functions: what each run does beside the launches. */
 import type { Scalar } from "../backend/memory";
 import { afterEachRun, dependsOn } from "../device/host-code";
-import type { Live } from "../device/live";
+import type { ScalarSource } from "../device/scalar-source";
 import { activeTracer, openTracer } from "../device/tracer";
 import { check } from "../errors/errors";
 import type { BaseOptions } from "./algorithm";
@@ -10,7 +10,7 @@ import { isInSync, markInSync, syncMasters } from "./state/master";
 import type { Slot } from "./state/state";
 
 /** A launch whose scalars each run computes again. */
-class TracedLaunch<Options extends BaseOptions> implements Live {
+class TracedLaunch<Options extends BaseOptions> implements ScalarSource {
   constructor(
     private readonly launch: PlannedLaunch<Options>,
     /** Their parameters are as others left them when the function begins. */
@@ -41,10 +41,10 @@ class TracedLaunch<Options extends BaseOptions> implements Live {
  * @param isPlanned false if a step now needs another plan
  * @throws OptError UNSUPPORTED for two devices in a compiled function
  */
-export function livesOf<Options extends BaseOptions>(
+export function scalarSourcesOf<Options extends BaseOptions>(
   launches: readonly PlannedLaunch<Options>[],
   isPlanned: () => boolean,
-): readonly Live[] {
+): readonly ScalarSource[] {
   const tracer = activeTracer();
   if (tracer === null) return launches;
   for (const { device } of launches) tracer.launches(device);

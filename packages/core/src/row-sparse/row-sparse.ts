@@ -1,7 +1,7 @@
 /** Gradients that have only some of a table's rows. */
 import type { Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
-import type { Live } from "../device/live";
+import type { ScalarSource } from "../device/scalar-source";
 import { keep, tidy } from "../device/scope";
 import { check, OptError } from "../errors/errors";
 import { show } from "../errors/show";
@@ -103,14 +103,14 @@ export class RowSparse extends Tensor {
   }
 
   /** @internal If the host does not know the rows, all are stepped, and those that are not there are put back. */
-  launch(launch: Launch<"rule">, live: Live, written: readonly Tensor[]): void {
+  launch(launch: Launch<"rule">, scalarSource: ScalarSource, written: readonly Tensor[]): void {
     const { device, place, shape } = this;
     if (device.backend.sharesMemory) {
-      device.launch({ ...launch, rows: place.memorySlice(), slicesOfRows: rowSlices }, live);
+      device.launch({ ...launch, rows: place.memorySlice(), slicesOfRows: rowSlices }, scalarSource);
       return;
     }
     const before = written.map(clone);
-    device.launch(launch, live);
+    device.launch(launch, scalarSource);
     written.forEach((after, i) => {
       const compute = computeDType(after.dtype);
       const counts = scatterRows(fill([place.size], 1, compute, device), place, [shape[0]!]);

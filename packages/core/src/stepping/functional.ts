@@ -144,7 +144,7 @@ export function functional<Options extends BaseOptions>(
 }
 
 /** Options of a step: as numbers, for checks and the choice of the rule, and as they were given. */
-interface Chosen<Options> {
+interface StepOptions<Options> {
   readonly numbers: Options & GroupOptions;
   readonly given: Readonly<Record<string, unknown>>;
 }
@@ -154,7 +154,7 @@ function chosen<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   options: object,
   overrides: object = {},
-): Chosen<Options> {
+): StepOptions<Options> {
   const numeric = (part: object) => (isPlainObject(part) ? mapValues(part, (x) => inEach(x, numberFor)) : part);
   const numbers = completeOptions(
     algorithm,
@@ -271,7 +271,7 @@ function likewise<Params extends Weights, Value>(
 }
 
 /** Scalars that parameters with equal counters share. */
-interface Advanced {
+interface SharedScalars {
   readonly before: Readonly<Record<string, unknown>>;
   readonly dtype: DType;
   readonly after: Readonly<Record<string, unknown>>;
@@ -280,11 +280,11 @@ interface Advanced {
 
 /** One step of all parameters with one choice of options. */
 class Step<Options extends BaseOptions> {
-  private readonly known: Advanced[] = [];
+  private readonly known: SharedScalars[] = [];
 
   constructor(
     private readonly algorithm: Algorithm<Options>,
-    private readonly options: Chosen<Options>,
+    private readonly options: StepOptions<Options>,
   ) {}
 
   update(
@@ -316,7 +316,7 @@ class Step<Options extends BaseOptions> {
   }
 
   /** Counters and scalars of the step, computed once for parameters of one dtype that have counted the same. */
-  private advance(param: Tensor, state: ParameterStateDict): Advanced {
+  private advance(param: Tensor, state: ParameterStateDict): SharedScalars {
     const { algorithm, options, known } = this;
     const { device, dtype } = param;
     const before = Object.fromEntries(Object.keys(algorithm.initialCounters).map((name) => [name, state[name]]));

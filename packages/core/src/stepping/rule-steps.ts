@@ -6,7 +6,7 @@ import { completeOptions } from "../optimizer/check";
 import { advanced, checkRule } from "../optimizer/check-rule";
 import { penaltyOf } from "../optimizer/group";
 import { algorithmOf, type OptimizerClass } from "../optimizer/optimizer-class";
-import { type Rewriting, rewritesOf, rewrittenBy, scalarsOf } from "../optimizer/plan";
+import { rewritesOf, rewrittenBy, type ScaledRewrite, scalarsOf } from "../optimizer/plan";
 import { stateKeys } from "../optimizer/state/state";
 import type { Rule } from "../rule/rule";
 
@@ -86,7 +86,7 @@ export function ruleSteps<Options extends BaseOptions>(
       const plain = ruleOf(own);
       const counters = advanced(algorithm, before, own);
       const limit = own.clip?.norm;
-      const clipped: Rewriting[] = limit === undefined ? [] : [{ rewrite: "scale", by: Number.NaN }];
+      const clipped: ScaledRewrite[] = limit === undefined ? [] : [{ rewrite: "scale", by: Number.NaN }];
       const rewrites = [...clipped, ...rewritesOf(own, penaltyOf(own, name))];
       const scalars = [
         ...scalarsOf(algorithm, own, plain, counters, before),

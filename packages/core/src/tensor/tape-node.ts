@@ -12,7 +12,7 @@ const count = /* @__PURE__ */ shared("tape", () => ({ next: 0 }));
 export type Backward<T> = (gradient: T, saved: readonly T[], needs: readonly boolean[]) => readonly (T | null)[];
 
 /** What a node asks of the tensors that it saves. */
-interface Saved {
+interface SavedTensor {
   readonly name: string | undefined;
   readonly shape: Shape;
   readonly storage: { readonly version: number };
@@ -28,7 +28,7 @@ export interface Recomputation {
 }
 
 /** Freed by backward, or when neither its output nor a later op needs it any more. */
-export class TapeNode<T extends Saved> {
+export class TapeNode<T extends SavedTensor> {
   /** Nodes are made in order, so that a higher number depends only on lower ones. */
   readonly order = count.next++;
   private users = 1; // the output tensor; later nodes add themselves
@@ -129,7 +129,7 @@ export class TapeNode<T extends Saved> {
   }
 }
 
-function changed(op: string, { name, shape }: Saved): OptError {
+function changed(op: string, { name, shape }: SavedTensor): OptError {
   const tensor = `${name === undefined ? "a tensor" : `"${name}"`} of shape ${showShape(shape)}`;
   return new OptError(
     "CHANGED",

@@ -10,10 +10,13 @@ import type { Tensor } from "./tensor";
 
 export type Backward = BackwardOf<Tensor>;
 
-const mode = /* @__PURE__ */ shared("gradMode", () => ({ recording: true, recomputed: null as Recomputed | null }));
+const mode = /* @__PURE__ */ shared("gradMode", () => ({
+  recording: true,
+  recomputed: null as RecomputedForward | null,
+}));
 
 /** A forward computation that saves nothing: it runs again in backward. */
-export interface Recomputed extends Recomputation {
+export interface RecomputedForward extends Recomputation {
   /** An op of its first or second run. */
   recorded(node: TapeNode<Tensor>, inputs: readonly Tensor[], saved: readonly Tensor[]): void;
   /** The draw of random numbers, the same in both runs. */
@@ -21,7 +24,7 @@ export interface Recomputed extends Recomputation {
 }
 
 /** Runs `body` as part of `recomputed`. */
-export function recordedBy<Result>(recomputed: Recomputed, body: () => Result): Result {
+export function recordedBy<Result>(recomputed: RecomputedForward, body: () => Result): Result {
   const before = mode.recomputed;
   mode.recomputed = recomputed;
   try {

@@ -3,7 +3,7 @@
 import type { Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import type { Device } from "../device/device";
-import type { Live } from "../device/live";
+import type { ScalarSource } from "../device/scalar-source";
 import { isTensor, keep, type Scoped, track, untrack } from "../device/scope";
 import { activeTracer } from "../device/tracer";
 import { checkValue } from "../errors/check-value";
@@ -17,18 +17,18 @@ import { Storage } from "./storage";
 import type { TapeNode } from "./tape-node";
 
 /** What must be given back when a tensor is disposed, or was dropped without it. */
-interface Holding {
+interface TensorResources {
   storage: Storage;
   node: TapeNode<Tensor> | null;
 }
 
 /** The backstop for tensors that nobody disposed. */
-const dropped = new FinalizationRegistry<Holding>((holding) => {
+const dropped = new FinalizationRegistry<TensorResources>((holding) => {
   giveBack(holding);
   holding.storage.device.pool.settle();
 });
 
-function giveBack({ storage, node }: Holding): void {
+function giveBack({ storage, node }: TensorResources): void {
   storage.device.pool.tensors--;
   storage.release();
   node?.release();
@@ -41,7 +41,7 @@ export interface SparseGradient {
   /** What a step reads: of no more than its rows if it is `lazy`. */
   numbers(lazy: boolean): Tensor;
   /** A lazy step: the launch for its rows alone, of what would be written by all. */
-  launch(launch: Launch<"rule">, live: Live, written: readonly Tensor[]): void;
+  launch(launch: Launch<"rule">, scalarSource: ScalarSource, written: readonly Tensor[]): void;
   /** Leaves it no rows, and returns its numbers. */
   emptied(): Tensor;
   /** A new gradient from two, of which at least one is row-sparse. */
@@ -99,7 +99,7 @@ export class Tensor {
   declare gradientHooks?: Set<() => void>;
   /** @internal What the bytes of an optimizer's state mean. */
   declare packed?: PackedState;
-  private readonly holding: Holding;
+  private readonly holding: TensorResources;
   private readonly byteOffset: number;
   private readonly extents: Shape;
   private readonly elementType: DType;

@@ -4,7 +4,7 @@ import { isSlice, outputsOf } from "../backend/launches";
 import type { Memory, Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import { kernelText } from "../compile/explain";
-import { type Watched, type WatchedOp, type Watcher, watched } from "../device/watcher";
+import { type WatchedOp, type WatchedTensor, type Watcher, watched } from "../device/watcher";
 import { check, OptError } from "../errors/errors";
 import { callerLine } from "../host/caller-line";
 import { checkBody } from "../host/synchronous";
@@ -15,7 +15,7 @@ import { showShape, sizeOf } from "../values/shape";
 const where = "detectAnomaly";
 
 /** What a launch wrote. */
-interface Found {
+interface LaunchOutput {
   readonly value: number;
   readonly memory: Memory;
   readonly length: number;
@@ -48,7 +48,7 @@ export async function detectAnomaly<Result>(body: () => Result): Promise<Awaited
 class Detector implements Watcher {
   readonly isEager = true;
   /** Waits for the op that it belongs to. */
-  #found: Found | undefined;
+  #found: LaunchOutput | undefined;
   /** The one whose gradient is computed. */
   #op: WatchedOp | null = null;
   readonly #outer = callerLine();
@@ -80,13 +80,13 @@ class Detector implements Watcher {
     }
   }
 
-  recorded(op: WatchedOp, output: Watched): void {
+  recorded(op: WatchedOp, output: WatchedTensor): void {
     this.#lines.set(op, this.#line());
     const isIts = this.#found?.memory === output.storage.memory;
     this.end(isIts ? `the result of ${op.name}` : undefined, [output]);
   }
 
-  backward<Gradient extends Watched | null>(op: WatchedOp, run: () => readonly Gradient[]): readonly Gradient[] {
+  backward<Gradient extends WatchedTensor | null>(op: WatchedOp, run: () => readonly Gradient[]): readonly Gradient[] {
     this.end();
     this.#op = op;
     try {
@@ -106,7 +106,7 @@ class Detector implements Watcher {
   }
 
   /** @throws OptError NOT_FINITE */
-  end(name?: string, tensors: readonly (Watched | null)[] = [], before = ""): void {
+  end(name?: string, tensors: readonly (WatchedTensor | null)[] = [], before = ""): void {
     const found = this.#found;
     if (found === undefined) return;
     this.#found = undefined;

@@ -3,7 +3,7 @@ import type { Backend } from "../backend/backend";
 import { outputsOf, writesOf } from "../backend/launches";
 import type { Launch } from "../backend/spec";
 import { kernelText } from "../compile/explain";
-import { type Watched, type WatchedOp, type Watcher, watched } from "../device/watcher";
+import { type WatchedOp, type WatchedTensor, type Watcher, watched } from "../device/watcher";
 import { checkBody } from "../host/synchronous";
 
 /** One launch, and the host's time before it. */
@@ -86,14 +86,17 @@ class Profiler implements Watcher {
     this.#leaveOut(end);
   }
 
-  recorded({ name }: WatchedOp, { storage }: Watched): void {
+  recorded({ name }: WatchedOp, { storage }: WatchedTensor): void {
     const begin = this.now();
     const last = this.runs.at(-1);
     if (last !== undefined && last.op === undefined && writesOf(last.launch).has(storage.memory)) last.op = name;
     this.#leaveOut(begin);
   }
 
-  backward<Gradient extends Watched | null>({ name }: WatchedOp, run: () => readonly Gradient[]): readonly Gradient[] {
+  backward<Gradient extends WatchedTensor | null>(
+    { name }: WatchedOp,
+    run: () => readonly Gradient[],
+  ): readonly Gradient[] {
     this.#op = `${name} backward`;
     try {
       return run();

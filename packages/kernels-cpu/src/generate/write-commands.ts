@@ -1,6 +1,6 @@
 /** Writes the fields of commands out as C++: a struct of each that reads them, and the function that runs a command. */
 import { COMMANDS, commandFormat } from "../commands";
-import { CPP_TYPES, type Described } from "../fields";
+import { CPP_TYPES, type FieldDescription } from "../fields";
 import { ENUMERATIONS, OPS } from "../numbers";
 
 const READS: Partial<Record<keyof typeof CPP_TYPES, string>> = {
@@ -13,7 +13,7 @@ const READS: Partial<Record<keyof typeof CPP_TYPES, string>> = {
 const capital = (name: string) => name[0]!.toUpperCase() + name.slice(1);
 const constant = (name: string) => name.replace(/([A-Z])/g, "_$1").toUpperCase();
 
-function struct({ struct: name, isTyped, fields }: Described): string {
+function struct({ struct: name, isTyped, fields }: FieldDescription): string {
   const types = fields.map(({ type }) =>
     typeof type === "string" ? CPP_TYPES[type] : `${type.struct}Fields${type.isTyped ? "<T>" : ""}`,
   );
@@ -54,7 +54,7 @@ export function writeProtocol(): string {
 
 /** For the kernels: the structs, and `runLaunch`. A kernel's file defines `run` of its struct. */
 export function writeCommands(): string {
-  const all = Object.values<Described>(COMMANDS);
+  const all = Object.values<FieldDescription>(COMMANDS);
   const groups = all.flatMap(({ fields }) => fields.flatMap(({ type }) => (typeof type === "string" ? [] : [type])));
   const cases = all.map(({ struct: name, isTyped }, opcode) => {
     const call = (type: string) => `run(${name}Fields${type}(command), threads)`;

@@ -44,7 +44,7 @@ export function seeded(length: number, seed: number, dtype: "f32" | "f64" = "f32
   return values;
 }
 
-type Plain<K extends Kind> = {
+type PlainArguments<K extends Kind> = {
   [P in keyof LaunchArguments[K]]: LaunchArguments[K][P] extends Slice
     ? Argument
     : LaunchArguments[K][P] extends readonly Slice[]
@@ -59,7 +59,7 @@ const isArgument = (value: unknown): value is Argument =>
 export function runKernel<K extends Kind>(
   source: KernelSource<K>,
   spec: Spec<K>,
-  launch: Plain<K>,
+  launch: PlainArguments<K>,
   options: { parts?: number; target?: Target; base?: number } = {},
 ): Record<string, TypedArray> {
   const pages = new WebAssembly.Memory({ initial: 1, maximum: 65_536 });

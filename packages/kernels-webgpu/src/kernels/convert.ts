@@ -12,10 +12,10 @@ export const BYTES: Readonly<Record<Exclude<DType, "f64">, number>> = {
   bool: 1,
 };
 
-export type Stored = keyof typeof BYTES;
+export type StoredKind = keyof typeof BYTES;
 
 /** @throws OptError UNSUPPORTED for f64 */
-export function checkStored(dtype: DType): asserts dtype is Stored {
+export function checkStored(dtype: DType): asserts dtype is StoredKind {
   if (dtype === "f64") {
     throw new OptError(
       "UNSUPPORTED",
@@ -26,7 +26,7 @@ export function checkStored(dtype: DType): asserts dtype is Stored {
   }
 }
 
-const isFloat = (dtype: Stored) => dtype === "f32" || dtype === "f16" || dtype === "bf16";
+const isFloat = (dtype: StoredKind) => dtype === "f32" || dtype === "f16" || dtype === "bf16";
 
 const FROM_HALF = `
 fn from_half(bits: u32) -> f32 {
@@ -103,7 +103,7 @@ const LIBRARY = {
   "to_int(": TO_INT,
 };
 
-const DECODE: Readonly<Record<Stored, string>> = {
+const DECODE: Readonly<Record<StoredKind, string>> = {
   f32: "bitcast<f32>(bits)",
   i32: "bitcast<i32>(bits)",
   f16: "from_half(bits)",
@@ -113,7 +113,7 @@ const DECODE: Readonly<Record<Stored, string>> = {
 };
 
 /** The bits of `value`, an f32 or an i32. */
-function encode(to: Stored, fromFloat: boolean): string {
+function encode(to: StoredKind, fromFloat: boolean): string {
   const float = fromFloat ? "value" : "f32(value)";
   const whole = fromFloat ? "to_int(value)" : "value";
   switch (to) {
@@ -146,7 +146,7 @@ export function readStored(buffer: string, at: string, stored: StoredDType, atom
 }
 
 /** A function `convert(bits)` from stored bits to stored bits, with what it needs. */
-export function writeConvert(from: Stored, to: Stored): string {
+export function writeConvert(from: StoredKind, to: StoredKind): string {
   const body =
     from === to ? "  return bits;" : `  let value = ${DECODE[from]};\n  return ${encode(to, isFloat(from))};`;
   return [...conversionsOf(body), `fn convert(bits: u32) -> u32 {\n${body}\n}`].join("\n");

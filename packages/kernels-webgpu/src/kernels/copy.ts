@@ -6,13 +6,13 @@ import { indent, type Launch, mergeDimensions, type Slice, type Spec, sizeOf } f
 import type { Execution, KernelSource, Target } from "../kernel";
 import { isOversized } from "../memory/heaps";
 import { LANES, type Parameter, type Shader } from "../shader/shader";
-import { BYTES, checkStored, type Stored, writeConvert } from "./convert";
+import { BYTES, checkStored, type StoredKind, writeConvert } from "./convert";
 
 /** Elements of a workgroup, on GPUs. */
 const BLOCK = 256;
 
 /** The element at an index from byte `<slice>_at` on, as the low bits of a word. */
-function load(slice: string, buffer: string, dtype: Stored, atomic: boolean): string {
+function load(slice: string, buffer: string, dtype: StoredKind, atomic: boolean): string {
   const read = (word: string) => (atomic ? `atomicLoad(&${buffer}[${word}])` : `${buffer}[${word}]`);
   const bytes = BYTES[dtype];
   if (bytes === 4) return `let bits = ${read(`(params.${slice}_at >> 2u) + read_at`)};`;
@@ -23,7 +23,7 @@ function load(slice: string, buffer: string, dtype: Stored, atomic: boolean): st
   ].join("\n");
 }
 
-function store(slice: string, buffer: string, dtype: Stored): string {
+function store(slice: string, buffer: string, dtype: StoredKind): string {
   const bytes = BYTES[dtype];
   if (bytes === 4) return `${buffer}[(params.${slice}_at >> 2u) + write_at] = convert(bits);`;
   const mask = bytes === 1 ? "0xffu" : "0xffffu";
@@ -35,7 +35,7 @@ function store(slice: string, buffer: string, dtype: Stored): string {
   ].join("\n");
 }
 
-export function copyShader(from: Stored, to: Stored, rank: number, block: number = BLOCK): Shader {
+export function copyShader(from: StoredKind, to: StoredKind, rank: number, block: number = BLOCK): Shader {
   const axes = Array.from({ length: rank }, (_, axis) => axis);
   const params: [string, Parameter][] = [
     ["size", "u32"],
@@ -74,21 +74,21 @@ export function copyShader(from: Stored, to: Stored, rank: number, block: number
   };
 }
 
-interface Prepared {
-  readonly from: Stored;
-  readonly to: Stored;
+interface PreparedCopy {
+  readonly from: StoredKind;
+  readonly to: StoredKind;
   readonly block: number;
   readonly byRank: Map<number, Shader>;
 }
 
-export const copy: KernelSource<"copy", Prepared> = {
+export const copy: KernelSource<"copy", PreparedCopy> = {
   prepare({ from, to }: Spec<"copy">, { grain }: Target) {
     checkStored(from);
     checkStored(to);
     return { from, to, block: BLOCK * grain, byRank: new Map() };
   },
 
-  launch(launch: Launch<"copy">, { from, to, block, byRank }: Prepared, execution: Execution) {
+  launch(launch: Launch<"copy">, { from, to, block, byRank }: PreparedCopy, execution: Execution) {
     const merged = mergeDimensions(launch.shape, [launch.sourceStrides, launch.targetStrides]);
     const { shape } = merged;
     const [sourceStrides, targetStrides] = merged.strides as [number[], number[]];
@@ -119,11 +119,17 @@ export const copy: KernelSource<"copy", Prepared> = {
 };
 
 /** A slice whose length counts bytes, as those of shaders that address bytes do. */
-function inBytes(slice: Slice, dtype: Stored): Slice {
+function inBytes(slice: Slice, dtype: StoredKind): Slice {
   return { ...slice, length: slice.length * BYTES[dtype] };
 }
 
-function pieceOf({ memory, byteOffset }: Slice, dtype: Stored, start: number, length: number, stride: number): Slice {
+function pieceOf(
+  { memory, byteOffset }: Slice,
+  dtype: StoredKind,
+  start: number,
+  length: number,
+  stride: number,
+): Slice {
   const bytes = BYTES[dtype];
   return {
     memory,

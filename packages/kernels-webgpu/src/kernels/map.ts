@@ -60,7 +60,7 @@ export function mapShader(traced: Program, rank: number, dtype: MapDType = "f32"
   };
 }
 
-interface Prepared {
+interface PreparedMap {
   readonly program: Program;
   readonly dtype: MapDType;
   readonly scalars: readonly string[];
@@ -68,7 +68,7 @@ interface Prepared {
   readonly byRank: Map<number, Shader>;
 }
 
-export const map: KernelSource<"map", Prepared> = {
+export const map: KernelSource<"map", PreparedMap> = {
   prepare: ({ program, dtype }: Spec<"map">, { grain }: Target) => ({
     program,
     dtype,
@@ -77,7 +77,7 @@ export const map: KernelSource<"map", Prepared> = {
     byRank: new Map(),
   }),
 
-  launch({ inputs, output, scalars, shape, strides }: Launch<"map">, prepared: Prepared, execution: Execution) {
+  launch({ inputs, output, scalars, shape, strides }: Launch<"map">, prepared: PreparedMap, execution: Execution) {
     const size = shape.reduce((product, extent) => product * extent, 1);
     if (size === 0) return;
     let shader = prepared.byRank.get(shape.length);

@@ -142,7 +142,7 @@ export function thinShader(transposes: Transposes): Shader {
   };
 }
 
-interface Prepared {
+interface PreparedMatmul {
   readonly small: Shader;
   readonly large: Shader;
   readonly thin: Shader;
@@ -153,7 +153,7 @@ const SMALL = 32;
 const LARGE = 64;
 const THIN = 16;
 
-export const matmul: KernelSource<"matmul", Prepared> = {
+export const matmul: KernelSource<"matmul", PreparedMatmul> = {
   prepare(transposes: Spec<"matmul">) {
     const withRows = (shader: Shader): Shader => ({ ...shader, declarations: shader.declarations + PUT_ROW });
     return {
@@ -163,7 +163,7 @@ export const matmul: KernelSource<"matmul", Prepared> = {
     };
   },
 
-  launch(launch: Launch<"matmul">, { small, large, thin }: Prepared, execution: Execution) {
+  launch(launch: Launch<"matmul">, { small, large, thin }: PreparedMatmul, execution: Execution) {
     const { a, b, output, batch, m, n, k, strideA: stride_a, strideB: stride_b } = launch;
     const size = batch * m * n;
     if (size === 0) return;

@@ -4,7 +4,7 @@
  */
 import type { Launch, Slice, Spec, Specs } from "@opt/core/backend";
 import type { Execution, KernelSource, Target } from "../kernel";
-import { IS_NAN, LARGER, largestOfLanes, type Shared, sharedValues, sumOfLanes } from "../shader/group";
+import { IS_NAN, LARGER, largestOfLanes, type SharedDType, sharedValues, sumOfLanes } from "../shader/group";
 import { LANES, type Shader } from "../shader/shader";
 
 type ReduceOp = Specs["reduce"]["op"];
@@ -32,7 +32,7 @@ function walk(lanes: number): string {
 const STEP = (lanes: number) => (lanes === 1 ? "l++" : `l += ${lanes}u`);
 const START = (lanes: number) => (lanes === 1 ? "begin" : "begin + lane");
 
-function numberShader(op: "sum" | "max", type: Shared, lanes: number, subgroups: boolean): Shader {
+function numberShader(op: "sum" | "max", type: SharedDType, lanes: number, subgroups: boolean): Shader {
   const sum = op === "sum";
   const usesSubgroups = subgroups && sum && lanes > 1;
   return {
@@ -60,7 +60,7 @@ function numberShader(op: "sum" | "max", type: Shared, lanes: number, subgroups:
 }
 
 /** Position of the largest, by one invocation a part. `second` reads the positions that the first pass found. */
-function positionShader(type: Shared, second: boolean): Shader {
+function positionShader(type: SharedDType, second: boolean): Shader {
   const isNan = type === "f32" ? "is_nan" : "never_nan";
   return {
     name: second ? "reduce argmax, second pass" : "reduce argmax",
@@ -85,14 +85,14 @@ function positionShader(type: Shared, second: boolean): Shader {
   };
 }
 
-interface Prepared {
+interface PreparedReduce {
   readonly op: ReduceOp;
   readonly columns: Shader;
   readonly rows: Shader;
   readonly second: Shader;
 }
 
-export const reduce: KernelSource<"reduce", Prepared> = {
+export const reduce: KernelSource<"reduce", PreparedReduce> = {
   prepare({ op, dtype }: Spec<"reduce">, { subgroups }: Target) {
     const type = dtype === "i32" ? "i32" : "f32";
     if (op === "argmax") {
@@ -104,7 +104,7 @@ export const reduce: KernelSource<"reduce", Prepared> = {
     return { op, columns, rows: numberShader(kind, type, LANES, subgroups), second: columns };
   },
 
-  launch({ input, output, outer, length, inner }: Launch<"reduce">, prepared: Prepared, execution: Execution) {
+  launch({ input, output, outer, length, inner }: Launch<"reduce">, prepared: PreparedReduce, execution: Execution) {
     const lines = outer * inner;
     if (lines === 0) return;
     const { op, second } = prepared;

@@ -98,21 +98,21 @@ export function ruleShader(
   };
 }
 
-interface Prepared {
+interface PreparedRule {
   /** By the width of its loads, and by which scalars the device has. */
   readonly shaders: Map<string, Shader>;
   readonly scalars: readonly string[];
   readonly block: number;
 }
 
-export const rule: KernelSource<"rule", Prepared> = {
+export const rule: KernelSource<"rule", PreparedRule> = {
   prepare: ({ rule: { program } }: Spec<"rule">, { grain }: Target) => ({
     shaders: new Map(),
     scalars: renamed(program).scalars,
     block: BLOCK * grain,
   }),
 
-  launch({ kernel, tensors, scalars }: Launch<"rule">, prepared: Prepared, execution: Execution) {
+  launch({ kernel, tensors, scalars }: Launch<"rule">, prepared: PreparedRule, execution: Execution) {
     const { rule, stored } = kernel.spec;
     const { block } = prepared;
     const onDevice = scalars.map((scalar) => typeof scalar !== "number");

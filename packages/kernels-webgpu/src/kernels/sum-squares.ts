@@ -9,12 +9,12 @@ import { blocksOf, dispatchPart, findTensor, LIST_PARAMS, overBlock, partsOf } f
 /** Elements of a workgroup. */
 const BLOCK = 4096;
 
-interface Prepared {
+interface PreparedSumSquares {
   readonly blocks: Shader;
   readonly totals: Shader;
 }
 
-export const sumSquares: KernelSource<"sumSquares", Prepared> = {
+export const sumSquares: KernelSource<"sumSquares", PreparedSumSquares> = {
   prepare({ stored = "f32", nonFinite }: Spec<"sumSquares">, { subgroups }: Target) {
     const declarations = `${sharedValues(LANES)}\n${sumOfLanes(LANES, subgroups)}`;
     // By its bits: devices may assume that neither infinities nor NaN occur.
@@ -54,7 +54,7 @@ export const sumSquares: KernelSource<"sumSquares", Prepared> = {
     };
   },
 
-  launch({ kernel, inputs, output }: Launch<"sumSquares">, prepared: Prepared, execution: Execution) {
+  launch({ kernel, inputs, output }: Launch<"sumSquares">, prepared: PreparedSumSquares, execution: Execution) {
     if (inputs.length === 0) return;
     let blocks = 0;
     const ends = Uint32Array.of(

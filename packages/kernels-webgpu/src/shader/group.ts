@@ -5,15 +5,15 @@ import { LANES } from "./shader";
 export const IS_NAN = "fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }";
 
 /** What lanes share: numbers, or integers where a map or reduction is of those. */
-export type Shared = "f32" | "i32";
+export type SharedDType = "f32" | "i32";
 
 /** The larger number; a NaN wins. */
-export const LARGER: Readonly<Record<Shared, string>> = {
+export const LARGER: Readonly<Record<SharedDType, string>> = {
   f32: "fn larger(a: f32, b: f32) -> f32 { return select(a, b, !is_nan(a) && (b > a || is_nan(b))); }",
   i32: "fn larger(a: i32, b: i32) -> i32 { return max(a, b); }",
 };
 
-function tree(name: string, type: Shared, combined: (a: string, b: string) => string): string {
+function tree(name: string, type: SharedDType, combined: (a: string, b: string) => string): string {
   return `
 fn ${name}(value: ${type}, lane: u32) -> ${type} {
   workgroupBarrier();
@@ -27,7 +27,7 @@ fn ${name}(value: ${type}, lane: u32) -> ${type} {
 }`;
 }
 
-const subgroupSum = (type: Shared) => `
+const subgroupSum = (type: SharedDType) => `
 fn sum_of_lanes(value: ${type}, lane: u32) -> ${type} {
   let part = subgroupAdd(value);
   workgroupBarrier();
@@ -39,18 +39,18 @@ fn sum_of_lanes(value: ${type}, lane: u32) -> ${type} {
 }`;
 
 /** `sum_of_lanes(value, lane)`: of the whole workgroup, in every invocation; the value itself if each has a row of its own. */
-export function sumOfLanes(lanes: number, subgroups: boolean, type: Shared = "f32"): string {
+export function sumOfLanes(lanes: number, subgroups: boolean, type: SharedDType = "f32"): string {
   if (lanes === 1) return `fn sum_of_lanes(value: ${type}, lane: u32) -> ${type} { return value; }`;
   return subgroups ? subgroupSum(type) : tree("sum_of_lanes", type, (a, b) => `${a} + ${b}`);
 }
 
 /** `largest_of_lanes(value, lane)`, likewise. */
-export function largestOfLanes(lanes: number, type: Shared = "f32"): string {
+export function largestOfLanes(lanes: number, type: SharedDType = "f32"): string {
   if (lanes === 1) return `fn largest_of_lanes(value: ${type}, lane: u32) -> ${type} { return value; }`;
   return tree("largest_of_lanes", type, (a, b) => `larger(${a}, ${b})`);
 }
 
 /** The memory that the functions above share. */
-export function sharedValues(lanes: number, type: Shared = "f32"): string {
+export function sharedValues(lanes: number, type: SharedDType = "f32"): string {
   return lanes === 1 ? "" : `var<workgroup> shared_values: array<${type}, ${LANES}>;`;
 }

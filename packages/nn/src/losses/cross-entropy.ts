@@ -10,7 +10,7 @@ import {
   where,
   widened,
 } from "@opt/core";
-import { type Counted, checkClassWeight, classesLast, countedRows, type Labels, labelIndices } from "./labels";
+import { type CountedLabels, checkClassWeight, classesLast, countedRows, type Labels, labelIndices } from "./labels";
 import { checkReduction, type Reduction, reduce } from "./reduction";
 
 export interface CrossEntropyOptions {
@@ -94,17 +94,21 @@ function softTargets(logits: Tensor, targets: Tensor): Tensor {
 }
 
 /** -sum(w t log p) of each row, t being the target, smoothed. The mean is over rows. */
-function softLoss(logits: Tensor, targets: Tensor, { reduction, labelSmoothing, weight }: Settled): Tensor {
+function softLoss(logits: Tensor, targets: Tensor, { reduction, labelSmoothing, weight }: ResolvedOptions): Tensor {
   const smooth =
     labelSmoothing > 0 ? targets.mul(1 - labelSmoothing).add(labelSmoothing / logits.shape.at(-1)!) : targets;
   const terms = smooth.mul(logits.logSoftmax(-1)).neg();
   return reduce((weight === undefined ? terms : terms.mul(weight.to(logits.dtype))).sum(-1), reduction);
 }
 
-type Settled = Required<Omit<CrossEntropyOptions, "weight" | "axis">> & Pick<CrossEntropyOptions, "weight">;
+type ResolvedOptions = Required<Omit<CrossEntropyOptions, "weight" | "axis">> & Pick<CrossEntropyOptions, "weight">;
 
 /** For f32 and f64 logits: no 16-bit float tells class 257 from class 256. */
-function lossOf(logits: Tensor, counted: Counted, { reduction, ignoreIndex, labelSmoothing, weight }: Settled): Tensor {
+function lossOf(
+  logits: Tensor,
+  counted: CountedLabels,
+  { reduction, ignoreIndex, labelSmoothing, weight }: ResolvedOptions,
+): Tensor {
   const { indices, count } = counted;
   const dtype = logits.dtype as "f32" | "f64";
   const plain = crossEntropyRows(logits, indices, ignoreIndex);

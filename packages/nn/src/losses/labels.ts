@@ -4,7 +4,7 @@ import { check, checkTensor, type NestedArray, type Shape, show, Tensor, tensor 
 export type Labels = Tensor | Int32Array | Uint8Array | NestedArray;
 
 /** Which rows count. */
-export interface Counted {
+export interface CountedLabels {
   readonly indices: Tensor;
   /** How many rows are not ignored; unknown for tensors, which are not read. */
   readonly count: number | undefined;
@@ -15,7 +15,7 @@ export interface Counted {
  *
  * @throws OptError BAD_SHAPE for another count of labels; BAD_ARGUMENT for a label that is no class
  */
-export function labelIndices(where: string, labels: Labels, logits: Tensor, ignoreIndex: number): Counted {
+export function labelIndices(where: string, labels: Labels, logits: Tensor, ignoreIndex: number): CountedLabels {
   const isArray = Array.isArray(labels) || (ArrayBuffer.isView(labels) && !(labels instanceof DataView));
   if (!isArray) {
     const isTensor = labels instanceof Tensor;

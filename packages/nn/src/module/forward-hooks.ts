@@ -3,13 +3,13 @@
 type Hook = (module: object, inputs: readonly unknown[], output: unknown) => unknown;
 type Forward = (...inputs: readonly unknown[]) => unknown;
 
-interface Hooked {
+interface HookedModule {
   readonly hooks: { readonly hook: Hook }[];
   /** What was there before: an arrow function in a property. */
   readonly own: PropertyDescriptor | undefined;
 }
 
-const hookedOf = new WeakMap<object, Hooked>();
+const hookedOf = new WeakMap<object, HookedModule>();
 
 /** @returns removes the hook, and with the last one the `forward` that calls them */
 export function addForwardHook(module: { forward: unknown }, hook: Hook): () => void {
@@ -28,8 +28,8 @@ export function addForwardHook(module: { forward: unknown }, hook: Hook): () => 
   };
 }
 
-function intercept(module: { forward: unknown }): Hooked {
-  const hooked: Hooked = { hooks: [], own: Object.getOwnPropertyDescriptor(module, "forward") };
+function intercept(module: { forward: unknown }): HookedModule {
+  const hooked: HookedModule = { hooks: [], own: Object.getOwnPropertyDescriptor(module, "forward") };
   const forward = module.forward as Forward;
   const value: Forward = (...inputs) => {
     let output = forward.apply(module, inputs as unknown[]);

@@ -3,11 +3,11 @@ import { Tensor } from "@opt/core";
 
 type Exchange = (tensor: Tensor) => Tensor;
 /** Puts a value under a name of an object. */
-type Put = (holder: object, name: string, value: unknown) => void;
+type PutValue = (holder: object, name: string, value: unknown) => void;
 
 /** Every tensor in place of itself, which may be the same. Child modules are left alone. */
 export function replaceTensors(module: object, exchange: Exchange): void {
-  const put: Put = (holder, name, value) => {
+  const put: PutValue = (holder, name, value) => {
     (holder as Record<string, unknown>)[name] = value;
   };
   walk(module, exchange, put, []);
@@ -19,7 +19,7 @@ export function substituteTensors(modules: readonly object[], exchange: Exchange
   const restore = () => {
     for (const back of undo.splice(0).reverse()) back();
   };
-  const put: Put = (holder, name, value) => {
+  const put: PutValue = (holder, name, value) => {
     const before = Object.getOwnPropertyDescriptor(holder, name)!;
     Object.defineProperty(holder, name, { configurable: true, enumerable: true, writable: true, value });
     undo.push(() => Object.defineProperty(holder, name, before));
@@ -33,14 +33,14 @@ export function substituteTensors(modules: readonly object[], exchange: Exchange
   return restore;
 }
 
-function walk(holder: object, exchange: Exchange, put: Put, undo: (() => void)[]): void {
+function walk(holder: object, exchange: Exchange, put: PutValue, undo: (() => void)[]): void {
   for (const [name, value] of Object.entries(holder)) {
     const next = exchanged(value, exchange, put, undo);
     if (next !== value) put(holder, name, next);
   }
 }
 
-function exchanged(value: unknown, exchange: Exchange, put: Put, undo: (() => void)[]): unknown {
+function exchanged(value: unknown, exchange: Exchange, put: PutValue, undo: (() => void)[]): unknown {
   if (value instanceof Tensor) return exchange(value);
   if (typeof value !== "object" || value === null) return value;
   const inside = (item: unknown) => exchanged(item, exchange, put, undo);

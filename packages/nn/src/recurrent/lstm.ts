@@ -1,7 +1,7 @@
 import { check, fusedLstm, type LstmResults, needing, show, type Tensor, zeros } from "@opt/core";
 import { lstmCell } from "./cell";
 import type { RecurrentCall } from "./lengths";
-import { type Passed, Recurrent, type RecurrentOptions, type Whole } from "./recurrent";
+import { type DirectionResult, Recurrent, type RecurrentOptions, type WholeSequence } from "./recurrent";
 
 /**
  * Long short-term memory (Hochreiter & Schmidhuber 1997): c' = sigmoid(f) c + sigmoid(i) tanh(g), h' = sigmoid(o) tanh(c'), the gates
@@ -37,7 +37,7 @@ export class LSTM extends Recurrent {
   }
 }
 
-const inOneKernel: Whole = (products, { recurrent, biases }, [h, c], reverse, byCell) => {
+const inOneKernel: WholeSequence = (products, { recurrent, biases }, [h, c], reverse, byCell) => {
   const { dtype, device } = products;
   const bias = biases.length === 2 ? biases[0]!.add(biases[1]!) : zeros([recurrent.shape[0]!], { dtype, device });
   const { results, cell } =
@@ -47,7 +47,7 @@ const inOneKernel: Whole = (products, { recurrent, biases }, [h, c], reverse, by
 };
 
 /** What the kernel's gradient needs, that of the cells does, too. */
-function stepByStep({ results, end }: Passed, weight: Tensor): LstmResults {
+function stepByStep({ results, end }: DirectionResult, weight: Tensor): LstmResults {
   const cell = needing("lstm", end[1]!, [weight, results]);
   return { results: needing("lstm", results, [weight, results]), cell };
 }

@@ -42,19 +42,19 @@ const OPTIONS = {
 } as const;
 
 /** One direction of a layer: all results, and each of the cell's states that was last. */
-export interface Passed {
+export interface DirectionResult {
   readonly results: Tensor;
   readonly end: readonly Tensor[];
 }
 
 /** All of it at once from the products of inputs [length, batch, gates * hidden], on devices that can; `byCell` on others. */
-export type Whole = (
+export type WholeSequence = (
   products: Tensor,
   own: Weights,
   begin: readonly Tensor[],
   reverse: boolean,
-  byCell: () => Passed,
-) => Passed;
+  byCell: () => DirectionResult,
+) => DirectionResult;
 
 export interface Weights {
   readonly recurrent: Tensor;
@@ -129,7 +129,7 @@ export abstract class Recurrent extends Module {
     count: number,
     call: RecurrentCall,
     cell: Cell,
-    whole: Whole = (_products, _own, _begin, _reverse, byCell) => byCell(),
+    whole: WholeSequence = (_products, _own, _begin, _reverse, byCell) => byCell(),
   ): [Tensor, Tensor[]] {
     const where = this.constructor.name;
     checkTensor(where, x);
@@ -189,8 +189,8 @@ export abstract class Recurrent extends Module {
     begin: readonly Tensor[],
     seen: Tensor | undefined,
     cell: Cell,
-    whole: Whole,
-  ): Passed {
+    whole: WholeSequence,
+  ): DirectionResult {
     const own = this as unknown as Record<string, Tensor | undefined>;
     const [length, batch, width] = sequence.shape as [number, number, number];
     const plus = (product: Tensor, bias: Tensor | undefined) => (bias === undefined ? product : product.add(bias));
@@ -200,7 +200,7 @@ export abstract class Recurrent extends Module {
     const places = products.reshape([length, batch, products.shape[1]!]);
     const weights = { recurrent: recurrent!, biases: biases.filter((bias) => bias !== undefined) };
     const reverse = suffix.endsWith("_reverse");
-    const byCell = (): Passed => {
+    const byCell = (): DirectionResult => {
       const inputs = plus(products, own[`bias_ih_${suffix}`]);
       const recur = (hidden: Tensor) =>
         plus(hidden.matmul(own[`weight_hh_${suffix}`]!, { transposeB: true }), own[`bias_hh_${suffix}`]);

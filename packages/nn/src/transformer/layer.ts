@@ -36,7 +36,7 @@ export const TRANSFORMER_LAYER_OPTIONS = {
   ...LAYER_OPTIONS,
 } as const;
 
-type Made = new (width: number, heads: number, options: TransformerLayerOptions) => TransformerLayer;
+type LayerClass = new (width: number, heads: number, options: TransformerLayerOptions) => TransformerLayer;
 
 /** Attention of a sequence to itself, two linear layers, and how parts are joined. Parameters have PyTorch's names. */
 export abstract class TransformerLayer extends Module {
@@ -105,7 +105,7 @@ export abstract class TransformerLayer extends Module {
   clone(): this {
     const [width, heads, options] = this.#made;
     const { dtype, device } = this.linear1.weight;
-    const other = new (this.constructor as Made)(width, heads, { ...options, dtype, device }) as this;
+    const other = new (this.constructor as LayerClass)(width, heads, { ...options, dtype, device }) as this;
     other.loadStateDict(this.stateDict());
     return other.train(this.training);
   }

@@ -36,12 +36,12 @@ export interface LambOptions extends BaseOptions {
 const BUFFERS = ["param", "grad", "expAvg", "expAvgSq", "direction"] as const;
 const AVERAGES = ["oneMinusBeta1", "beta2", "oneMinusBeta2"] as const;
 
-type Named<Name extends string> = Readonly<Record<Name, Expression>>;
+type NamedExpressions<Name extends string> = Readonly<Record<Name, Expression>>;
 
 /** The running averages after this gradient. */
 function averages(
-  { grad, expAvg, expAvgSq }: Named<"grad" | "expAvg" | "expAvgSq">,
-  { oneMinusBeta1, beta2, oneMinusBeta2 }: Named<(typeof AVERAGES)[number]>,
+  { grad, expAvg, expAvgSq }: NamedExpressions<"grad" | "expAvg" | "expAvgSq">,
+  { oneMinusBeta1, beta2, oneMinusBeta2 }: NamedExpressions<(typeof AVERAGES)[number]>,
 ) {
   return {
     expAvg: fma(oneMinusBeta1, sub(grad, expAvg), expAvg),

@@ -3,7 +3,7 @@ import type { Tensor } from "@opt/core";
 import { byteSize } from "@opt/core/backend";
 import { type Group, others } from "./group";
 import type { Operation } from "./operation";
-import { arriving, bytesOf, movedIn, roomLike } from "./staging";
+import { bytesOf, movedIn, receiveBuffer, roomLike } from "./staging";
 
 const COUNTS = 0;
 const ROWS = 1;
@@ -15,7 +15,7 @@ export async function allGather(group: Group, where: string, x: Tensor): Promise
   const bytes = await bytesOf(x);
   const counts = await countsOf(group, operation, own);
   const result = roomLike(x, [counts.reduce((a, b) => a + b, 0), ...row]);
-  const incoming = arriving(result);
+  const incoming = receiveBuffer(result);
   const width = row.reduce((a, b) => a * b, byteSize(x.dtype));
   const begin = (rank: number) => counts.slice(0, rank).reduce((a, b) => a + b, 0) * width;
   const places = counts.map((_, rank) => incoming.bytes.subarray(begin(rank), begin(rank + 1)));

@@ -9,7 +9,7 @@ import { allGatherJson, broadcastJson, checkPlain, gatherJson, treeOf } from "./
 import type { Operation } from "./operation";
 import { allReduce, checkReduction, reduceScatter } from "./reduce";
 import { type Replica, type Replicable, replicas } from "./replica";
-import { arriving, bytesOf, checkDense, movedIn } from "./staging";
+import { bytesOf, checkDense, movedIn, receiveBuffer } from "./staging";
 import type { Traffic } from "./world";
 
 /**
@@ -206,7 +206,7 @@ export const WORLD = "world";
 
 async function receiveTensor(operation: Operation, from: number, x: Tensor): Promise<void> {
   if (x.size === 0) return;
-  const { bytes, done } = arriving(x);
+  const { bytes, done } = receiveBuffer(x);
   await movedIn([x], operation.receive(from, 0, bytes));
   done();
 }

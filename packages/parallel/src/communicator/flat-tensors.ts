@@ -2,7 +2,7 @@
 import { keep, span, type Tensor } from "@opt/core";
 import { byteSize } from "@opt/core/backend";
 import { type Part, PIECE_BYTES } from "./parts";
-import { arriving, bytesOf, roomLike } from "./staging";
+import { bytesOf, receiveBuffer, roomLike } from "./staging";
 
 /** Where a piece is sent from and comes to. */
 export interface Place {
@@ -39,7 +39,7 @@ export class FlatTensors {
     this.#segments = tensors.map((tensor, i) => {
       const begin = at;
       at += tensor.size;
-      const { bytes, done } = arriving(tensor);
+      const { bytes, done } = receiveBuffer(tensor);
       if (bytes.buffer !== read[i]!.buffer) bytes.set(read[i]!);
       return { tensor, begin, end: at, bytes, done };
     });
@@ -78,7 +78,7 @@ export class FlatTensors {
     if (direct) return keep(span(direct.tensor, direct.begin, direct.end));
     const [like] = this.tensors as [Tensor];
     const copy = roomLike(like, [piece.end - piece.begin]);
-    const { bytes, done } = arriving(copy);
+    const { bytes, done } = receiveBuffer(copy);
     this.#gather(piece, bytes);
     done();
     return copy;

@@ -8,7 +8,7 @@ import type { Members } from "./world";
 export const PHASES = 4;
 const HEADINGS = PHASES - 1;
 
-type Ended = (error?: Error) => void;
+type EndCallback = (error?: Error) => void;
 
 /** To whom this rank says what it calls, and who says it to this one. */
 export interface Ring {
@@ -17,11 +17,11 @@ export interface Ring {
 }
 
 export class Operation {
-  readonly #open = new Set<Ended>();
+  readonly #open = new Set<EndCallback>();
   #failure: Error | undefined;
   /** Headings that are on their way. */
   #unheard = 0;
-  readonly #whenAgreed: Ended[] = [];
+  readonly #whenAgreed: EndCallback[] = [];
   /** What goes along with the first `now`. */
   #headings: { kind: Move["kind"]; rank: number; phase: number; bytes: Uint8Array }[];
   readonly #ours: Uint8Array;
@@ -60,7 +60,7 @@ export class Operation {
   }
 
   /** A call when the headings have come; at once where they have. */
-  whenAgreed(ended: Ended): void {
+  whenAgreed(ended: EndCallback): void {
     if (this.#unheard === 0) ended(this.#failure);
     else this.#whenAgreed.push(ended);
   }
@@ -74,7 +74,7 @@ export class Operation {
   }
 
   /** The same by a call: within `poll` of the group, or later. */
-  begin(kind: Move["kind"], rank: number, phase: number, bytes: Uint8Array, ended: Ended): void {
+  begin(kind: Move["kind"], rank: number, phase: number, bytes: Uint8Array, ended: EndCallback): void {
     const { group } = this;
     const { engine } = group.world;
     if (this.#failure) {
@@ -170,10 +170,10 @@ export class Operation {
   }
 
   /** Nothing waits forever: a call of `ended`, or after a while one with an error. */
-  #within(other: number | undefined, ended: Ended): Ended {
+  #within(other: number | undefined, ended: EndCallback): EndCallback {
     const { rank, name, world } = this.group;
     let isOver = false;
-    const end: Ended = (error) => {
+    const end: EndCallback = (error) => {
       if (isOver) return;
       isOver = true;
       clearTimeout(timer);
@@ -194,6 +194,6 @@ export class Operation {
   }
 }
 
-function settled(begin: (ended: Ended) => void): Promise<void> {
+function settled(begin: (ended: EndCallback) => void): Promise<void> {
   return new Promise((resolve, reject) => begin((error) => (error ? reject(error) : resolve())));
 }

@@ -6,7 +6,7 @@ import { FlatTensors } from "./flat-tensors";
 import { type Group, others } from "./group";
 import { type Heading, headingOf } from "./heading";
 import { type Part, partsOf, piecesOf, sharesOf, travelsWhole } from "./parts";
-import { abandon, arriving, bytesOf, movedIn, roomLike } from "./staging";
+import { abandon, bytesOf, movedIn, receiveBuffer, roomLike } from "./staging";
 
 const CONTRIBUTIONS = 0;
 const RESULTS = 1;
@@ -202,7 +202,7 @@ async function reducePieces(
     };
     if (missing === 0) arrived();
     for (const rank of others(group)) {
-      const { bytes, done } = arriving(contributions[rank]!);
+      const { bytes, done } = receiveBuffer(contributions[rank]!);
       exchange.move("receive", rank, CONTRIBUTIONS, bytes, () => {
         done();
         arrived();

@@ -36,12 +36,12 @@ export function bytesOf(x: Tensor): Uint8Array | Promise<Uint8Array> {
 }
 
 /** Room for elements that will come, and what puts them into the tensor once they are there. */
-export interface Arriving {
+export interface ReceiveBuffer {
   readonly bytes: Uint8Array;
   done(): void;
 }
 
-export function arriving(x: Tensor): Arriving {
+export function receiveBuffer(x: Tensor): ReceiveBuffer {
   const bytes = hostBytes(x, "write");
   if (bytes !== undefined) return { bytes, done() {} };
   const copy = new Uint8Array(x.size * byteSize(x.dtype));

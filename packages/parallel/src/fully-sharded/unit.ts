@@ -5,7 +5,7 @@ import type { Communicator } from "../communicator/communicator";
 import { others } from "../communicator/group";
 import type { Heading } from "../communicator/heading";
 import { type Part, partsOf } from "../communicator/parts";
-import { arriving, roomLike } from "../communicator/staging";
+import { receiveBuffer, roomLike } from "../communicator/staging";
 import type { NamedParameter } from "../data-parallel/parameters";
 import type { Move } from "../engine/engine";
 import { cut } from "../tensor-parallel/cut";
@@ -89,7 +89,7 @@ export class Unit {
     const moves: Moves = [];
     const ends = shards.map(({ ranges }, i) => {
       const own = bytesNow(WHERE, parts[i]!);
-      const { bytes, done } = arriving(wholes[i]!);
+      const { bytes, done } = receiveBuffer(wholes[i]!);
       const placeOf = (rank: number) => bytesIn(bytes, ranges[rank]!, parts[i]!);
       placeOf(group.rank).set(own);
       for (const rank of others(group))
@@ -128,7 +128,7 @@ export class Unit {
       return ranges.map((range, rank) => {
         if (rank === group.rank) return keep(span(grad, own.begin, own.end));
         const room = roomLike(grad, [own.end - own.begin]);
-        const { bytes: into, done } = arriving(room);
+        const { bytes: into, done } = receiveBuffer(room);
         moves.push(
           { kind: "send", rank, phase: 0, bytes: bytesIn(bytes, range, grad) },
           { kind: "receive", rank, phase: 0, bytes: into },

@@ -17,32 +17,32 @@ const INLINE_PIECE = 64 << 10;
 const TOLD_AT_ONCE = 8 << 20;
 
 /** A piece that came, and that nobody asked for yet. */
-interface Waiting {
+interface UnclaimedPiece {
   readonly frame: Frame;
   /** A copy of what came on the socket; undefined: it lies in the sender's memory. */
   readonly bytes?: Uint8Array;
 }
 
 /** Told once, when a message has moved or failed. */
-type Ended = (error?: Error) => void;
+type EndCallback = (error?: Error) => void;
 
-interface Posted {
+interface PostedReceive {
   readonly into: Uint8Array;
   done: number;
-  readonly ended: Ended;
+  readonly ended: EndCallback;
 }
 
-interface Unsent {
+interface QueuedSend {
   readonly tag: number;
   readonly bytes: Uint8Array;
   done: number;
-  readonly ended: Ended;
+  readonly ended: EndCallback;
 }
 
 export class Peer {
-  readonly #waiting = new Map<number, Waiting[]>();
-  readonly #posted = new Map<number, Posted[]>();
-  readonly #unsent: Unsent[] = [];
+  readonly #waiting = new Map<number, UnclaimedPiece[]>();
+  readonly #posted = new Map<number, PostedReceive[]>();
+  readonly #unsent: QueuedSend[] = [];
   readonly #reader = new FrameReader();
   /** What the socket has not taken yet. */
   readonly #outbox: Uint8Array[] = [];
@@ -73,7 +73,7 @@ export class Peer {
     this.#hold();
   }
 
-  send(tag: number, bytes: Uint8Array, ended: Ended): void {
+  send(tag: number, bytes: Uint8Array, ended: EndCallback): void {
     if (this.#ended) {
       ended(this.#ended);
       return;
@@ -82,7 +82,7 @@ export class Peer {
     this.pump();
   }
 
-  receive(tag: number, into: Uint8Array, ended: Ended): void {
+  receive(tag: number, into: Uint8Array, ended: EndCallback): void {
     const queue = this.#posted.get(tag);
     const posted = { into, done: 0, ended };
     if (queue) queue.push(posted);
@@ -147,7 +147,7 @@ export class Peer {
   }
 
   /** False where there is no room yet. */
-  #sendPiece(unsent: Unsent): boolean {
+  #sendPiece(unsent: QueuedSend): boolean {
     const { tag, bytes, done } = unsent;
     const message = bytes.byteLength;
     const isSmall = message <= SMALL;
@@ -247,8 +247,8 @@ export class Peer {
   }
 
   /** @returns what is to be told when the lists are in order */
-  #deliver({ frame, bytes }: Waiting, posted: Posted[]): () => void {
-    const [receiver] = posted as [Posted];
+  #deliver({ frame, bytes }: UnclaimedPiece, posted: PostedReceive[]): () => void {
+    const [receiver] = posted as [PostedReceive];
     const { into, done, ended } = receiver;
     if (frame.message !== into.byteLength) {
       posted.shift();

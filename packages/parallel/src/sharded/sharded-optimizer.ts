@@ -36,7 +36,7 @@ const EXAMPLE = "new ShardedOptimizer(AdamW, params, { lr: 0.01 }, communicator)
 const ALIKE = "All ranks step with the same options, and with the same gradients: those of DataParallel after sync().";
 
 /** A parameter and its parts. */
-interface Sharded {
+interface ShardedParameter {
   readonly name: string;
   readonly tensor: Tensor;
   /** By rank. */
@@ -75,7 +75,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   readonly #whole: Optimizer<Options>;
   /** Trains this rank's parts. */
   readonly #own: Optimizer<Options>;
-  readonly #parameters: readonly Sharded[];
+  readonly #parameters: readonly ShardedParameter[];
   /** Whether every rank's memory can be looked at in each step. */
   readonly #areReadable: Promise<boolean>;
   #isReadable = false;

@@ -2,7 +2,7 @@
 import type { DType } from "@opt/core";
 import { compareNumbers } from "../numbers/compare";
 import { EPSILON, isFloat } from "./numbers";
-import type { Observation, Seen } from "./observe";
+import type { Observation, ObservedValue } from "./observe";
 
 /** The first name whose bits differ, described; null if all are equal. */
 export function bitDifference(actual: Observation, expected: Observation): string | null {
@@ -94,7 +94,7 @@ export function isOutgrown(observation: Observation): boolean {
 function firstDifference(
   actual: Observation,
   expected: Observation,
-  differs: (name: string, a: Seen, b: Seen) => string | null,
+  differs: (name: string, a: ObservedValue, b: ObservedValue) => string | null,
 ): string | null {
   for (const name of new Set([...expected.keys(), ...actual.keys()])) {
     const [a, b] = [actual.get(name), expected.get(name)];

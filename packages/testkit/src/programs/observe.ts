@@ -4,10 +4,10 @@ import type { Id } from "./program";
 import type { World } from "./world";
 
 /** Numbers of a tensor, or a plain fact. */
-export type Seen = { readonly dtype: DType; readonly data: ArrayLike<number> } | string;
+export type ObservedValue = { readonly dtype: DType; readonly data: ArrayLike<number> } | string;
 
 /** By name: "w0", "w0.grad", "o0.w0.exp_avg", "result t7", "argument x1". */
-export type Observation = ReadonlyMap<string, Seen>;
+export type Observation = ReadonlyMap<string, ObservedValue>;
 
 /** A gradient whose numbers can be looked at. */
 export const denseOf = (grad: Tensor): Tensor =>
@@ -18,7 +18,7 @@ export async function observe(
   results: ReadonlyMap<Id, Tensor>,
   args: ReadonlyMap<Id, Tensor> = new Map(),
 ): Promise<Observation> {
-  const seen = new Map<string, Seen>();
+  const seen = new Map<string, ObservedValue>();
   const look = async (name: string, value: Tensor) => {
     seen.set(name, value.isDisposed ? "disposed" : { dtype: value.dtype, data: await value.data() });
   };

@@ -1,7 +1,7 @@
 /** Runs a program on a device: eagerly, compiled, or saved and built anew on the way. */
 import { compile, type ErrorCode, OptError, type Tensor, tidy } from "@opt/core";
 import { execute } from "./execute";
-import { type Observation, observe, type Seen } from "./observe";
+import { type Observation, type ObservedValue, observe } from "./observe";
 import type { Id, Program, Round, Statement } from "./program";
 import { free } from "./store";
 import { type Mode, World, WrongResult } from "./world";
@@ -82,14 +82,17 @@ async function lastSight(world: World): Promise<Observation> {
 const whatIs = (error: unknown): string => (error instanceof WrongResult ? error.what : "throws a raw error");
 
 /** Tensors, and by their names numbers and booleans: what a body is called with. */
-type Called = (tensors: readonly Tensor[], plain: World["plain"]) => Readonly<Record<Id, Tensor>>;
+type BodyFunction = (tensors: readonly Tensor[], plain: World["plain"]) => Readonly<Record<Id, Tensor>>;
 
 class Run {
   replays = 0;
   private isReplayed = false;
-  private readonly compiled = new Map<number, ReturnType<typeof compile<Parameters<Called>, ReturnType<Called>>>>();
+  private readonly compiled = new Map<
+    number,
+    ReturnType<typeof compile<Parameters<BodyFunction>, ReturnType<BodyFunction>>>
+  >();
   /** Results that nothing may change later. */
-  private readonly kept: { readonly id: Id; readonly result: Tensor; readonly seen: Seen }[] = [];
+  private readonly kept: { readonly id: Id; readonly result: Tensor; readonly seen: ObservedValue }[] = [];
   private readonly ownResults: ReadonlySet<Id>;
 
   constructor(readonly world: World) {
@@ -141,14 +144,14 @@ class Run {
     return this.world.program.bodies[body]!.args.filter((id) => this.world.values.has(id));
   }
 
-  private eager(body: number): Called {
+  private eager(body: number): BodyFunction {
     return (tensors, plain) => tidy(() => this.body(body, tensors, plain));
   }
 
-  private replaying(body: number): Called {
+  private replaying(body: number): BodyFunction {
     let known = this.compiled.get(body);
     if (known === undefined) {
-      known = compile<Parameters<Called>, ReturnType<Called>>((tensors, plain) => {
+      known = compile<Parameters<BodyFunction>, ReturnType<BodyFunction>>((tensors, plain) => {
         this.isReplayed = false;
         return this.body(body, tensors, plain);
       }, this.world.mode.compile);
@@ -201,7 +204,7 @@ class Run {
     for (const { id, result, seen } of this.kept.splice(0)) {
       const now = await result.data();
       result.dispose();
-      const then = (seen as Exclude<Seen, string>).data;
+      const then = (seen as Exclude<ObservedValue, string>).data;
       if (now.some((value, i) => !Object.is(value, then[i]))) {
         throw new WrongResult("overwrites a result", `${id} was [${then}] and is [${now}]`);
       }

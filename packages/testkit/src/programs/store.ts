@@ -34,7 +34,7 @@ export interface Contents {
 /** Keeps contents, whose tensors are gone when it has; what it resolves to gives them back, in tensors that the caller frees. */
 export type Store = (contents: Contents, seed: number) => Promise<(device: Device) => Promise<Contents>>;
 
-interface Packed extends Spec {
+interface PackedSpec extends Spec {
   readonly bytes: string;
 }
 
@@ -54,7 +54,7 @@ export function free({ tensors, optimizers }: Contents): void {
 async function packed(value: unknown): Promise<unknown> {
   if (value instanceof Tensor) {
     const bytes = Buffer.from(await value.bytes()).toString("base64");
-    return { bytes, shape: value.shape, dtype: value.dtype } satisfies Packed;
+    return { bytes, shape: value.shape, dtype: value.dtype } satisfies PackedSpec;
   }
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return Promise.all(value.map(packed));
@@ -62,8 +62,9 @@ async function packed(value: unknown): Promise<unknown> {
   return Object.fromEntries(await Promise.all(entries));
 }
 
-const isPacked = (value: unknown): value is Packed => typeof value === "object" && value !== null && "bytes" in value;
+const isPacked = (value: unknown): value is PackedSpec =>
+  typeof value === "object" && value !== null && "bytes" in value;
 
-function unpacked({ bytes, shape, dtype }: Packed, device: Device): Tensor {
+function unpacked({ bytes, shape, dtype }: PackedSpec, device: Device): Tensor {
   return tensorFromBytes(new Uint8Array(Buffer.from(bytes, "base64")), shape, { dtype, device });
 }

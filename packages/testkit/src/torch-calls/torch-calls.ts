@@ -35,7 +35,7 @@ export interface TorchCall {
   readonly second?: boolean;
 }
 
-interface Told {
+interface StoredTensor {
   readonly dtype: DType;
   readonly shape: Shape;
   readonly numbers: string;
@@ -43,9 +43,9 @@ interface Told {
 
 export type TorchAnswer =
   | {
-      readonly outputs: readonly Told[];
-      readonly gradients: readonly (Told | null)[];
-      readonly second?: readonly (Told | null)[];
+      readonly outputs: readonly StoredTensor[];
+      readonly gradients: readonly (StoredTensor | null)[];
+      readonly second?: readonly (StoredTensor | null)[];
     }
   | { readonly rejected: string };
 
@@ -65,7 +65,8 @@ export function askTorch(python: string, calls: readonly TorchCall[]): TorchAnsw
   return JSON.parse(output) as TorchAnswer[];
 }
 
-const numbersOf = ({ numbers }: Told) => new Float64Array(new Uint8Array(Buffer.from(numbers, "base64")).buffer);
+const numbersOf = ({ numbers }: StoredTensor) =>
+  new Float64Array(new Uint8Array(Buffer.from(numbers, "base64")).buffer);
 
 /** Rounding of the dtype in which the results are given, some of it from sums. */
 const ROUNDING: Partial<Record<DType, number>> = { f64: 1e-10, f32: 1e-5, f16: 2e-3, bf16: 1.6e-2 };
@@ -92,13 +93,13 @@ export function expectAnswer(call: TorchCall, answer: TorchAnswer, { device, com
     }
     const { outputs, gradients, second } = compiled === true ? replayed(call, leaves) : computed(call, leaves);
     const allowed = (dtype: DType) => tolerance ?? { absolute: ROUNDING[dtype] ?? 0, relative: ROUNDING[dtype] ?? 0 };
-    const compare = (ours: Tensor, theirs: Told, what: string) => {
+    const compare = (ours: Tensor, theirs: StoredTensor, what: string) => {
       expect([what, ours.dtype, ours.shape]).toEqual([what, theirs.dtype, theirs.shape]);
       expect(Float64Array.from(ours.dataSync()), what).toAgreeWith(numbersOf(theirs), allowed(theirs.dtype));
     };
     expect(outputs.length).toBe(answer.outputs.length);
     for (const [i, output] of outputs.entries()) compare(output, answer.outputs[i]!, `output ${i}`);
-    const ofWanted = (told: readonly (Told | null)[]) => told.filter((_, i) => leaves[i]!.requiresGrad);
+    const ofWanted = (told: readonly (StoredTensor | null)[]) => told.filter((_, i) => leaves[i]!.requiresGrad);
     for (const [i, gradient] of gradients.entries()) {
       const theirs = ofWanted(answer.gradients)[i]!;
       if (gradient !== null && theirs !== null) compare(gradient, theirs, `gradient ${i}`);
@@ -113,13 +114,13 @@ export function expectAnswer(call: TorchCall, answer: TorchAnswer, { device, com
   });
 }
 
-interface Computed {
+interface ComputedCall {
   readonly outputs: readonly Tensor[];
   readonly gradients: readonly (Tensor | null)[];
   readonly second: readonly (Tensor | null)[];
 }
 
-function computed({ run, second = false }: TorchCall, leaves: readonly Tensor[]): Computed {
+function computed({ run, second = false }: TorchCall, leaves: readonly Tensor[]): ComputedCall {
   const outputs = [run(...leaves)].flat() as Tensor[];
   const wanted = leaves.filter((leaf) => leaf.requiresGrad);
   const gradientsOf = (values: readonly Tensor[], createGraph: boolean) => {
@@ -134,7 +135,7 @@ function computed({ run, second = false }: TorchCall, leaves: readonly Tensor[])
 }
 
 /** The same by a compiled function, from its second run. */
-function replayed(call: TorchCall, leaves: readonly Tensor[]): Computed {
+function replayed(call: TorchCall, leaves: readonly Tensor[]): ComputedCall {
   const compiled = compile(
     (given: readonly Tensor[]) => {
       const { outputs, gradients, second } = computed(call, given);
@@ -152,7 +153,7 @@ function replayed(call: TorchCall, leaves: readonly Tensor[]): Computed {
   return compiled(leaves);
 }
 
-function toldZeros(shape: Shape, dtype: DType): Told {
+function toldZeros(shape: Shape, dtype: DType): StoredTensor {
   const size = shape.reduce((a, b) => a * b, 1);
   return { dtype, shape, numbers: Buffer.from(new Float64Array(size).buffer).toString("base64") };
 }

@@ -21,14 +21,14 @@ export interface EarlyStoppingOptions {
 const WHERE = "earlyStopping";
 
 /** Of the best epoch. */
-interface Kept {
+interface BestWeights {
   readonly weights: Readonly<Record<string, Tensor>>;
   readonly averages: Readonly<Record<string, Tensor | number>> | null;
   /** Of one that has other weights for evaluation: they are computed from its state, too. */
   readonly optimizer: OptimizerState | null;
 }
 
-const bestOf = ({ model, ema, optimizer }: FitState): Kept => ({
+const bestOf = ({ model, ema, optimizer }: FitState): BestWeights => ({
   weights: model.stateDict(),
   averages: ema?.stateDict() ?? null,
   optimizer: "eval" in optimizer && !isSharded(optimizer) ? (optimizer.stateDict() as OptimizerState) : null,
@@ -62,9 +62,9 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
   let best: number | null = null;
   let waited = 0;
   let hasStopped = false;
-  let kept: Kept | null = null;
+  let kept: BestWeights | null = null;
 
-  const copy = (given: Kept | null) => {
+  const copy = (given: BestWeights | null) => {
     freeTree(kept);
     kept = copyTree(given);
   };
@@ -111,7 +111,7 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
     },
     stateDict: () => ({ best, waited, hasStopped, kept }),
     loadStateDict(state) {
-      const saved = state as { best: number | null; waited: number; hasStopped: boolean; kept: Kept | null };
+      const saved = state as { best: number | null; waited: number; hasStopped: boolean; kept: BestWeights | null };
       ({ best, waited, hasStopped } = saved);
       copy(saved.kept);
     },

@@ -4,7 +4,7 @@ import type { Module } from "@opt/nn";
 import type { FitCommunicator, FitData, Forwarded, ForwardOptions, ParallelModel } from "./parts";
 
 /** A model, and the ranks that it is on. */
-export interface Placed {
+export interface PlacedModel {
   readonly module: Module;
   readonly communicator: FitCommunicator | undefined;
   /** The model was given with its communicator. */
@@ -12,7 +12,7 @@ export interface Placed {
 }
 
 /** @throws OptError BAD_ARGUMENT for what is no model or communicator; UNSUPPORTED for a model in parts */
-export function placed(where: string, model: Module | ParallelModel, given: FitCommunicator | undefined): Placed {
+export function placed(where: string, model: Module | ParallelModel, given: FitCommunicator | undefined): PlacedModel {
   const isParallel = typeof (model as ParallelModel | null)?.sync === "function";
   const parallel = isParallel ? (model as ParallelModel) : undefined;
   const module = parallel?.module ?? (model as Module);

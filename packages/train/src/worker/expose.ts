@@ -5,7 +5,7 @@ import { mapTree } from "../tree";
 import {
   type FromRun,
   listen,
-  type Opening,
+  type OpeningMessage,
   type SentTensor,
   type ToRun,
   type WorkerEvent,
@@ -35,7 +35,7 @@ export interface ExposedRun {
  */
 export function expose<Options>(body: (run: ExposedRun, options: Options) => unknown): void {
   const worker = ownPort();
-  const begin = async ({ port, options, lock }: Opening & { opt: "start" }) => {
+  const begin = async ({ port, options, lock }: OpeningMessage & { opt: "start" }) => {
     const post = (message: FromRun, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
     const run = new Run((event) => post({ type: "event", event }));
     port.onmessage = ({ data }: { data: ToRun }) => {
@@ -55,8 +55,8 @@ export function expose<Options>(body: (run: ExposedRun, options: Options) => unk
       post({ type: "error", message: message ?? String(error), stack, code });
     }
   };
-  const ready = () => worker.postMessage({ opt: "ready" } satisfies Opening, []);
-  listen(worker, "message", (message: Opening | undefined) => {
+  const ready = () => worker.postMessage({ opt: "ready" } satisfies OpeningMessage, []);
+  listen(worker, "message", (message: OpeningMessage | undefined) => {
     if (message?.opt === "ask") ready();
     if (message?.opt === "start") void begin(message);
   });

@@ -23,7 +23,7 @@ export interface WorkerEvent {
 }
 
 /** The page asks whether the worker is `ready`; the worker says so then, and by itself; the page says `start`. All else goes through the run's port. */
-export type Opening =
+export type OpeningMessage =
   | { readonly opt: "ask" | "ready" }
   | { readonly opt: "start"; readonly port: MessagePort; readonly options: unknown; readonly lock: string };
 

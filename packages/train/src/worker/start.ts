@@ -2,7 +2,7 @@
 import { check, type DType, OptError, show, tensorFromBytes } from "@opt/core";
 import { Stream } from "../stream";
 import { mapTree } from "../tree";
-import { type FromRun, listen, type Opening, type ToRun, type WorkerEvent, type WorkerPort } from "./messages";
+import { type FromRun, listen, type OpeningMessage, type ToRun, type WorkerEvent, type WorkerPort } from "./messages";
 
 /** A training in a worker: its events, and its result. */
 export interface StartedRun<Result> extends AsyncIterable<WorkerEvent> {
@@ -62,7 +62,7 @@ export function start<Result = unknown>(worker: WorkerPort, options?: unknown): 
   port.onmessageerror = () => died("it sent what cannot be read");
   runs.add(died);
   void ready.then(() =>
-    worker.postMessage({ opt: "start", port: port2, options, lock } satisfies Opening, [port2] as never[]),
+    worker.postMessage({ opt: "start", port: port2, options, lock } satisfies OpeningMessage, [port2] as never[]),
   );
 
   async function* read(): AsyncGenerator<WorkerEvent, void, undefined> {
@@ -97,11 +97,11 @@ function linkTo(worker: WorkerPort): Link {
     for (const end of [...runs]) end(why);
   };
   const ready = new Promise<void>((resolve) => {
-    listen(worker, "message", (message: Opening | undefined) => {
+    listen(worker, "message", (message: OpeningMessage | undefined) => {
       if (message?.opt === "ready") resolve();
     });
   });
-  worker.postMessage({ opt: "ask" } satisfies Opening, []); // it may have said so before anybody listened
+  worker.postMessage({ opt: "ask" } satisfies OpeningMessage, []); // it may have said so before anybody listened
   listen(worker, "error", (error: { message?: string; preventDefault?(): void }) => {
     error.preventDefault?.();
     died(`it failed: ${error.message ?? "no reason is known"}`);

@@ -73,7 +73,7 @@ export function ranksOfJob([i, n]: readonly [number, number], ranks: number): nu
   return all.slice(Math.ceil(((i - 1) * ranks) / n), Math.ceil((i * ranks) / n));
 }
 
-interface Writing {
+interface RankExport {
   readonly source: TensorSource;
   readonly layout: Layout;
   readonly options: MindsporeRanksOptions;
@@ -83,7 +83,7 @@ type Output = Pick<OpenFile, "write" | "finish">;
 
 /** The files of some ranks, all in one pass over the tensors. */
 async function writeRanks(
-  { source, layout, options }: Writing,
+  { source, layout, options }: RankExport,
   ranks: readonly number[],
   folderOf: (rank: number) => string,
   fileSystem: FileSystem,

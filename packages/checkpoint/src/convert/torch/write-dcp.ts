@@ -34,7 +34,7 @@ interface Item {
   readonly leaf: PythonTree;
 }
 
-interface Stored {
+interface StoredChunk {
   readonly name: string;
   /** Where the chunk begins in its tensor; undefined for plain objects. */
   readonly offset?: readonly number[];
@@ -47,12 +47,12 @@ export async function writeDcp(source: TensorSource, path: string, options: DcpO
   const { tree, tensors } = await torchObject(source, "named");
   const items = flatten(tree, path);
   await writeFolder(path, options, async (folder, fileSystem) => {
-    const stored: Stored[] = [];
+    const stored: StoredChunk[] = [];
     const chunks = new Map<string, readonly Box[]>();
     await writeFile(fileSystem, join(folder, DATA), async (file) => {
       const writer = new SequenceWriter(file);
       const write = (bytes: Uint8Array): Promise<void> => writer.write(bytes);
-      const add = (item: Omit<Stored, "begin" | "length">, object: PythonTree, part?: SourceTensor): void => {
+      const add = (item: Omit<StoredChunk, "begin" | "length">, object: PythonTree, part?: SourceTensor): void => {
         const begin = writer.announced;
         const { members } = torchArchive(object, () => part!, path);
         writer.announce(...zipParts(members));
@@ -115,7 +115,7 @@ function rowsOf({ shape, dtype }: SourceTensor, most: number): Box[] {
 
 function metadataPickle(
   items: readonly Item[],
-  stored: readonly Stored[],
+  stored: readonly StoredChunk[],
   chunks: ReadonlyMap<string, readonly Box[]>,
   tensorOfLeaf: (leaf: PythonTree) => SourceTensor | undefined,
 ): Uint8Array {

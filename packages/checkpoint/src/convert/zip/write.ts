@@ -27,7 +27,7 @@ const ALIGNMENT = 64;
 const VERSION = { madeBy: 45, needs: 45 };
 const FLAGS = CRC_BEHIND | UTF8;
 
-interface Written {
+interface WrittenEntry {
   readonly name: Uint8Array;
   readonly size: number;
   readonly offset: number;
@@ -37,7 +37,7 @@ interface Written {
 /** The parts of an archive whose first byte is the first part's. Streamed contents are expected in the order of the members. */
 export function zipParts(members: readonly Member[]): Part[] {
   const parts: Part[] = [];
-  const written: Written[] = [];
+  const written: WrittenEntry[] = [];
   let position = 0;
   const add = (part: Part): void => {
     parts.push(part);
@@ -45,7 +45,7 @@ export function zipParts(members: readonly Member[]): Part[] {
   };
   for (const { name, content } of members) {
     const size = typeof content === "number" ? content : content.byteLength;
-    const entry: Written = { name: new TextEncoder().encode(name), size, offset: position, crc: 0 };
+    const entry: WrittenEntry = { name: new TextEncoder().encode(name), size, offset: position, crc: 0 };
     written.push(entry);
     if (typeof content === "number") {
       const done = (crc: number): void => {
@@ -70,7 +70,7 @@ export function zipParts(members: readonly Member[]): Part[] {
 
 const isWide = (size: number): boolean => size > SEE_WIDE;
 
-function localHeader({ name, size, offset }: Written): Uint8Array {
+function localHeader({ name, size, offset }: WrittenEntry): Uint8Array {
   const sizes = isWide(size) ? wideField(size, size) : new Uint8Array(0);
   // The padding is an extra field of its own, as torch's "FB" is.
   const unpadded = offset + LOCAL.byteLength + name.length + sizes.length + 4;
@@ -83,7 +83,7 @@ function localHeader({ name, size, offset }: Written): Uint8Array {
 
 const descriptorOf = (size: number) => (isWide(size) ? WIDE_DESCRIPTOR : DESCRIPTOR);
 
-function descriptor({ size, crc }: Written): Uint8Array {
+function descriptor({ size, crc }: WrittenEntry): Uint8Array {
   return descriptorOf(size).write({ crc32: crc, packed: size, size });
 }
 
@@ -92,11 +92,11 @@ function wideField(...values: readonly number[]): Uint8Array {
   return littleEndian([WIDE_FIELD, 2], [values.length * 8, 2], ...values.map((value) => [value, 8] as const));
 }
 
-function centralExtra({ size, offset }: Written): Uint8Array {
+function centralExtra({ size, offset }: WrittenEntry): Uint8Array {
   return wideField(...(isWide(size) ? [size, size] : []), ...(isWide(offset) ? [offset] : []));
 }
 
-function centralHeader(entry: Written): Uint8Array {
+function centralHeader(entry: WrittenEntry): Uint8Array {
   const { name, size, offset, crc } = entry;
   const extra = centralExtra(entry);
   const stored = Math.min(size, SEE_WIDE);

@@ -6,7 +6,7 @@ import { byName } from "./foreign-tensor";
 import { type ByteSource, pooledFile } from "./source";
 
 /** What stands at a path, to be read. */
-export interface Opening {
+export interface ImportSource {
   readonly path: string;
   readonly fileSystem: FileSystem;
   readonly options: ImportOptions;
@@ -22,7 +22,7 @@ export interface Contents extends Partial<Pick<TensorSource, "values" | "unreada
 }
 
 /** The reader of a format. Throws DUPLICATE where a name occurs twice, and what `read` throws. */
-export function formatReader(format: string, read: (opening: Opening) => Promise<Contents>): FormatReader {
+export function formatReader(format: string, read: (opening: ImportSource) => Promise<Contents>): FormatReader {
   return {
     format,
     async open(path, fileSystem, options = {}) {

@@ -1,7 +1,7 @@
 /** Keras 3 numbers its optimizer's variables: the model's config tells the order of layers, and shapes prove it. */
 import type { SourceTensor, TensorSource } from "../../format/source";
 import { isObject } from "../bytes/json";
-import type { NamingContext, Renaming, Unproven } from "../names/renaming";
+import type { NamingContext, Renaming, UnprovenState } from "../names/renaming";
 import { KERAS_STATES } from "../names/states";
 
 const OPTIMIZER = "optimizer/vars/";
@@ -17,7 +17,7 @@ export function kerasNames({ source }: NamingContext): Renaming {
   const variables = trainableVariables(source);
   const states = statesOf(source);
   const unproven = stored.map(
-    ({ name, shape }): Unproven => ({ key: name, meaning: `<parameter of [${shape.join(", ")}]>.<state>` }),
+    ({ name, shape }): UnprovenState => ({ key: name, meaning: `<parameter of [${shape.join(", ")}]>.<state>` }),
   );
   if (variables === undefined || states === undefined) return { ...proven, unproven };
 

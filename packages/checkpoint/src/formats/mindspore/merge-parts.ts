@@ -22,7 +22,7 @@ export interface MergeContext {
   readonly names: { has(name: string): boolean };
 }
 
-interface Placed extends HeldPart {
+interface PlacedPart extends HeldPart {
   readonly offset: readonly number[];
 }
 
@@ -47,7 +47,7 @@ export function mergeParts(name: string, held: readonly HeldPart[], context: Mer
     const advice = "The files are of different runs, or this tensor needs a source layout (--source-layout).";
     throw badState(context.path, problem, advice);
   }
-  const places = new Map<string, Placed[]>();
+  const places = new Map<string, PlacedPart[]>();
   for (const part of placed) places.set(`${part.offset}`, [...(places.get(`${part.offset}`) ?? []), part]);
   const boxes = [...places.values()].map((replicas) => replicated(name, replicas, context.path));
   return { name, dtype, shape, boxes };
@@ -66,7 +66,7 @@ function matching(layout: Layout, name: string, follows: string | undefined): La
   return meant ? layout : undefined;
 }
 
-function asReplicas(held: readonly HeldPart[]): { shape: readonly number[]; placed: Placed[] } {
+function asReplicas(held: readonly HeldPart[]): { shape: readonly number[]; placed: PlacedPart[] } {
   const placed = held.map((part) => ({ ...part, offset: part.tensor.shape.map(() => 0) }));
   return { shape: held[0]!.tensor.shape, placed };
 }
@@ -77,7 +77,7 @@ function byLayout(
   held: readonly HeldPart[],
   layout: Layout,
   { ranks, path }: MergeContext,
-): { shape: readonly number[]; placed: Placed[] } {
+): { shape: readonly number[]; placed: PlacedPart[] } {
   const problem = () => `its mesh has ${ranksOf(layout)} ranks, ${path} has ${ranks}.`;
   const advice = "Describe the run that wrote the files.";
   check(ranksOf(layout) === ranks, "BAD_ARGUMENT", "sourceLayout", problem, advice);
@@ -85,7 +85,7 @@ function byLayout(
   const rank = held[0]!.tensor.shape.length;
   const one = { name, ...(follows === undefined ? {} : { follows }) };
   const shape = wholeShape(layout, { ...one, rank }, (r) => parts.get(r));
-  const placed = held.map((part): Placed => {
+  const placed = held.map((part): PlacedPart => {
     const [box, ...more] = boxesOfRank(layout, { ...one, shape }, part.rank);
     const fits = box !== undefined && more.length === 0 && `${box.size}` === `${part.tensor.shape}`;
     check(
@@ -110,7 +110,7 @@ function byStrategy(name: string, held: readonly HeldPart[], layout: MindsporeLa
   const [first] = held;
   const local = first!.tensor.shape;
   const whole = mindsporePart(layout, first!.rank % devices, local.length).parts.map((parts, d) => parts * local[d]!);
-  const placed = held.map((part): Placed => {
+  const placed = held.map((part): PlacedPart => {
     const { shape } = part.tensor;
     const { parts, index } = mindsporePart(layout, part.rank % devices, shape.length);
     if (`${shape.map((length, d) => length * parts[d]!)}` !== `${whole}`) {
@@ -123,7 +123,7 @@ function byStrategy(name: string, held: readonly HeldPart[], layout: MindsporeLa
 }
 
 /** The first rank's box, which is compared with every other rank's as it is read. */
-function replicated(name: string, [first, ...others]: readonly Placed[], path: string): SourceBox {
+function replicated(name: string, [first, ...others]: readonly PlacedPart[], path: string): SourceBox {
   const own = first!.tensor.boxes[0]!;
   const { size, byteLength, file } = own;
   const read = (target: Uint8Array, start: number) => own.read(target, start);

@@ -3,7 +3,7 @@ import type { Json, SourceTensor } from "../../format/source";
 import { diskError, type FolderEntry } from "../../stores/file-system";
 import { join } from "../../stores/path";
 import { badState, missing } from "../bytes/errors";
-import { formatReader, type Opening } from "../bytes/reader";
+import { formatReader, type ImportSource } from "../bytes/reader";
 import { type HeldPart, mergeParts } from "./merge-parts";
 import { type Age, ageOf, readMindspore } from "./read";
 import { type MindsporeLayout, readMindsporeStrategy } from "./strategy";
@@ -40,7 +40,7 @@ export const mindsporeRanksReader = formatReader("MindSpore ranks", async (openi
 });
 
 /** Every strategy file of the folder or its `strategy` folder, together: stages of a pipeline have one each. Throws BAD_STATE. */
-async function readStrategies(opening: Opening): Promise<Map<string, MindsporeLayout>> {
+async function readStrategies(opening: ImportSource): Promise<Map<string, MindsporeLayout>> {
   const { path, file } = opening;
   const entries = await list(opening, path);
   const isFile = ({ kind }: FolderEntry): boolean => kind === "file";
@@ -66,7 +66,7 @@ async function readStrategies(opening: Opening): Promise<Map<string, MindsporeLa
 }
 
 /** A file of each rank, in the order of ranks: all of one epoch and step, the newest or the one asked for. Throws MISSING. */
-async function filesOfStep(opening: Opening): Promise<{ files: string[]; step: number }> {
+async function filesOfStep(opening: ImportSource): Promise<{ files: string[]; step: number }> {
   const { path, options } = opening;
   const { step } = options;
   const folders = (await list(opening, path)).filter(({ name, kind }) => kind === "folder" && RANK.test(name));
@@ -93,7 +93,7 @@ async function filesOfStep(opening: Opening): Promise<{ files: string[]; step: n
 
 const isCkpt = (name: string): boolean => name.endsWith(".ckpt");
 
-async function list({ fileSystem }: Opening, path: string): Promise<FolderEntry[]> {
+async function list({ fileSystem }: ImportSource, path: string): Promise<FolderEntry[]> {
   return fileSystem.list(path).catch((error: unknown) => {
     throw diskError(error, path, "listing");
   });

@@ -5,7 +5,7 @@ import type { Json, SourceTensor, TensorSource } from "../../format/source";
 export const STRUCTURE_KEY = "torch";
 
 /** What the user says about names. */
-export interface Naming {
+export interface NameOptions {
   /** New names: each key is a tensor's name, or its beginning up to a dot or slash. It goes before what the format itself tells. */
   readonly map?: Readonly<Record<string, string>>;
   /**
@@ -16,14 +16,14 @@ export interface Naming {
 }
 
 /** What a rule sees: the file whose names it gives, and the tensors and files that were opened together with it. */
-export interface NamingContext extends Naming {
+export interface NamingContext extends NameOptions {
   readonly source: TensorSource;
   readonly tensors: ReadonlyMap<string, SourceTensor>;
   readonly beside: readonly TensorSource[];
 }
 
 /** A state whose parameter nothing proves. */
-export interface Unproven {
+export interface UnprovenState {
   /** Its name, or what the names of its tensors begin with: the key to use in a map. */
   readonly key: string;
   /** What is known of the name to write there, for people. */
@@ -42,6 +42,6 @@ export interface Renaming {
   /** The tensor that counts the steps of all parameters together. */
   readonly counter?: string;
   readonly steps?: ReadonlyMap<string, number>;
-  readonly unproven?: readonly Unproven[];
+  readonly unproven?: readonly UnprovenState[];
   readonly values?: { readonly [key: string]: Json };
 }

@@ -1,7 +1,7 @@
 /** What each system calls the states of optimizers that we call as PyTorch does, in one table; and the rules of names that need no more. */
 import type { Json, TensorSource } from "../../format/source";
 import { isObject } from "../bytes/json";
-import type { NamingContext, Renaming, Unproven } from "./renaming";
+import type { NamingContext, Renaming, UnprovenState } from "./renaming";
 
 interface Words {
   /** MindSpore: `moment1.<parameter>`; the first is the one that is written. */
@@ -74,7 +74,7 @@ export const PADDLE_NAMES = "StructuredToParameterName@@";
 /** TF.js: `<parameter>/m`, counted by `iter`; Paddle: `<parameter>_moment1_0`, its parameters in a file of their own. */
 export function suffixedNames({ source, tensors, beside }: NamingContext): Renaming {
   const names = new Map<string, string>();
-  const unproven: Unproven[] = [];
+  const unproven: UnprovenState[] = [];
   const layers = layerNames([source, ...beside]);
   const isPaddle = source.format === "Paddle";
   for (const name of source.tensors.keys()) {

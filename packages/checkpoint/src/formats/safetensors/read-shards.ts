@@ -12,10 +12,10 @@ import { readSafetensors, saidValues } from "./read";
 
 const SHARDING = "DCP_SHARDING_INFO";
 
-type Gathered = SourceTensor & { boxes: SourceBox[]; shape: number[] };
+type GatheredTensor = SourceTensor & { boxes: SourceBox[]; shape: number[] };
 
 export const safetensorsShardsReader = formatReader("safetensors shards", async ({ path, fileSystem, file }) => {
-  const parts = new Map<string, Gathered>();
+  const parts = new Map<string, GatheredTensor>();
   const values: Record<string, Json> = {};
   const unreadable = new Map<string, string>();
   const names = (await fileSystem.list(path)).map(({ name }) => name).filter((name) => name.endsWith(".safetensors"));
@@ -41,7 +41,7 @@ export const safetensorsShardsReader = formatReader("safetensors shards", async 
 
 /** A tensor reaches as far as its boxes do: whether they fill it is the planner's to say. */
 function addBox(
-  parts: Map<string, Gathered>,
+  parts: Map<string, GatheredTensor>,
   { name, dtype }: Pick<SourceTensor, "name" | "dtype">,
   box: SourceBox,
   where: string,

@@ -1,7 +1,7 @@
 /** Finds the model that an optimizer of PyTorch trains, and which of its parameters each number is. */
 import type { SourceTensor, TensorSource } from "../../format/source";
 import { badState } from "../bytes/errors";
-import type { NamingContext, Unproven } from "../names/renaming";
+import type { NamingContext, UnprovenState } from "../names/renaming";
 import { SHAPED_STATES } from "../names/states";
 import { dictOf, type PythonTree, tensorOf } from "../python/tree";
 import { keyOf, survey, type TorchOptimizer } from "./optimizers";
@@ -22,12 +22,12 @@ interface Model {
   readonly ordered: boolean;
 }
 
-interface Resolved {
+interface MatchedOptimizer {
   readonly optimizer: TorchOptimizer;
   /** By key: the parameter's name inside of the model. */
   readonly names: ReadonlyMap<string, string>;
   readonly model: Model | undefined;
-  readonly unproven: readonly Unproven[];
+  readonly unproven: readonly UnprovenState[];
 }
 
 function entriesOf({ groups, state }: TorchOptimizer, { tensors }: TensorSource): string[] {
@@ -78,7 +78,7 @@ function trainable({ parameters, tied }: Model): [string, SourceTensor][] {
   return [...parameters].filter(([name]) => !tied.has(name));
 }
 
-export function resolve(optimizer: TorchOptimizer, models: readonly Model[], context: NamingContext): Resolved {
+export function resolve(optimizer: TorchOptimizer, models: readonly Model[], context: NamingContext): MatchedOptimizer {
   const entries = entriesOf(optimizer, context.source);
   const given = new Map<string, string>();
   for (const { params, names } of optimizer.groups) {

@@ -13,10 +13,10 @@ import type { NamedTree } from "../python/values";
 import { type DcpChunk, type DcpLocation, nestedTree, readDcpMetadata } from "./dcp-metadata";
 import { readTorch, stepOf } from "./read";
 
-type Stored = NamedTree<ForeignTensor>;
+type StoredTree = NamedTree<ForeignTensor>;
 
 export const dcpReader = formatReader("PyTorch DCP", async ({ path, file: open }) => {
-  const readAt = async ({ file, begin, byteLength }: DcpLocation): Promise<Stored> =>
+  const readAt = async ({ file, begin, byteLength }: DcpLocation): Promise<StoredTree> =>
     readTorch(partOf(await open(insideOf(path, file, path)), begin, byteLength));
   const metadata = await readDcpMetadata(await open(join(path, ".metadata")));
   const tensors: SourceTensor[] = [];
@@ -56,7 +56,7 @@ function chunkBox(
   { name, dtype, shape }: Omit<SourceTensor, "boxes">,
   { offset, size }: DcpChunk,
   file: string,
-  open: () => Promise<Stored>,
+  open: () => Promise<StoredTree>,
 ): SourceBox {
   const text = JSON.stringify(name);
   const count = elementCount(size);

@@ -19,7 +19,7 @@ export interface TensorDescription {
 }
 
 /** What each rank says at first. */
-export interface Said {
+export interface RankProposal {
   readonly terms: string;
   readonly tensors: readonly TensorDescription[];
 }
@@ -34,7 +34,7 @@ interface Holder {
 }
 
 /** `isWhole`: shapes are of whole tensors. Throws BAD_ARGUMENT where terms differ, BAD_DTYPE, BAD_SHAPE where tensors do not fit. */
-export function agree(layout: Layout, said: readonly Said[], isWhole: boolean): RecordedTensor[] {
+export function agree(layout: Layout, said: readonly RankProposal[], isWhole: boolean): RecordedTensor[] {
   const { terms } = said[0]!;
   const held = new Map<string, Holder[]>();
   for (const [rank, { terms: own, tensors }] of said.entries()) {

@@ -6,7 +6,7 @@ import { basename, dirname, join } from "../../stores/path";
 import { type Attempt, endAttempt, lifeOf, newAttempt } from "./owner";
 
 /** A place that is to be replaced. */
-export interface Replaced {
+export interface Replacement {
   readonly target: string;
   readonly temporary: string;
   readonly attempt: Attempt;
@@ -18,7 +18,7 @@ export async function replacing<T>(
   fileSystem: FileSystem,
   path: string,
   doing: string,
-  body: (replaced: Replaced) => Promise<T>,
+  body: (replaced: Replacement) => Promise<T>,
 ): Promise<T> {
   const target = fileSystem.resolve(path);
   const attempt = newAttempt();

@@ -28,7 +28,7 @@ export function addToRows(program: RowProgram, sum: RowProgram): Pass {
       if (!isFree || !isThere) continue;
       const kernel = device.kernel({ ...rows.kernel.spec, program: sum });
       const launch = { ...rows, kernel, inputs: [...rows.inputs, other!], outputs: [add.output, ...others] };
-      uses.replace(index, { kind: "launch", launch, live: undefined });
+      uses.replace(index, { kind: "launch", launch, scalarSource: undefined });
       uses.replace(reader!, null);
     }
   };

@@ -34,7 +34,7 @@ export function fuseEpilogues(uses: Uses, kernels: ProductKernels): void {
     if ([product.a, product.b].some((input) => uses.isWrittenBetween(input.memory, index, first))) continue;
     const launch = fuse(product, consumer, kernels, readers.length > 1);
     if (launch === undefined) continue;
-    uses.replace(first, { kind: "launch", launch, live: undefined });
+    uses.replace(first, { kind: "launch", launch, scalarSource: undefined });
     uses.replace(index, null);
   }
 }

@@ -40,7 +40,7 @@ export function fuseMaps(uses: Uses, kernels: MapKernels): void {
     });
     if (fused.length < readers.length) continue;
     readers.forEach((reader, i) => {
-      uses.replace(reader, { kind: "launch", launch: fused[i]!, live: undefined });
+      uses.replace(reader, { kind: "launch", launch: fused[i]!, scalarSource: undefined });
     });
     uses.replace(index, null);
   }

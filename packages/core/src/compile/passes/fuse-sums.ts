@@ -18,7 +18,7 @@ export function fuseSums(uses: Uses, kernels: ProductKernels): void {
     const isFree = touched.every((step) => step === index || step < first || step > last);
     if (!isFree || uses.hasHostBetween(first, last) || uses.isWrittenBetween(sum.input.memory, first, last)) continue;
     const kernel = kernels({ ...product.kernel.spec, sums: true });
-    uses.replace(at!, { kind: "launch", launch: { ...product, kernel, sums: sum.output }, live: undefined });
+    uses.replace(at!, { kind: "launch", launch: { ...product, kernel, sums: sum.output }, scalarSource: undefined });
     uses.replace(index, null);
   }
 }

@@ -13,7 +13,7 @@ import { isSameSlice } from "./layout";
 import type { Uses } from "./uses";
 
 /** Memory that holds `value`, but for a part of its elements. */
-export interface Padded {
+export interface PaddedMemory {
   readonly value: number;
   readonly part: Slice;
   readonly begin: number;
@@ -32,7 +32,7 @@ const ADD_ZERO = trace(
 export function joinParts(
   sum: Launch<"map">,
   index: number,
-  padded: readonly (Padded | undefined)[],
+  padded: readonly (PaddedMemory | undefined)[],
   uses: Uses,
   kernels: MapKernels,
 ): void {
@@ -75,7 +75,7 @@ export function joinParts(
     shape: [size],
     strides: [[1]],
   });
-  const launch = (one: Launch) => ({ kind: "launch", launch: one, live: undefined }) as const;
+  const launch = (one: Launch) => ({ kind: "launch", launch: one, scalarSource: undefined }) as const;
   uses.replace(index, launch(inPlace(output)));
   // A copy that follows goes first: those who write the parts may then write them where it does.
   const [next, ...others] = uses.readers(output.memory).filter((reader) => reader !== index);

@@ -12,7 +12,7 @@ import { plan } from "./memory-plan";
 import { splitPadded } from "./split-padded";
 import { Uses } from "./uses";
 
-export interface Optimized {
+export interface OptimizedTrace {
   readonly steps: readonly Step[];
   /** Where temporaries are in one block of memory. */
   readonly offsets: ReadonlyMap<Memory, number>;
@@ -20,7 +20,7 @@ export interface Optimized {
 }
 
 /** @param temporaries memory that nobody sees before or after */
-export function optimized(given: readonly Step[], temporaries: ReadonlySet<Memory>, device: Device): Optimized {
+export function optimized(given: readonly Step[], temporaries: ReadonlySet<Memory>, device: Device): OptimizedTrace {
   const kernels: MapKernels = (program, dtype) => device.kernel({ kind: "map", program, dtype });
   let uses = new Uses(withoutDead(given, temporaries), temporaries);
   removeCopies(uses);

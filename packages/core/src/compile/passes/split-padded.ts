@@ -12,7 +12,7 @@ import { isDense } from "../../values/strides";
 import type { Step } from "../steps";
 import { expressionOf } from "./expression-of";
 import type { MapKernels } from "./fuse-maps";
-import { joinParts, type Padded } from "./join-parts";
+import { joinParts, type PaddedMemory } from "./join-parts";
 import { isSameSlice } from "./layout";
 import type { Uses } from "./uses";
 
@@ -24,7 +24,7 @@ export function splitPadded(uses: Uses, kernels: MapKernels): Step[] {
     const launches = stretchesOf(sum, padded, kernels);
     split.set(
       index,
-      launches.map((launch) => ({ kind: "launch", launch, live: undefined })),
+      launches.map((launch) => ({ kind: "launch", launch, scalarSource: undefined })),
     );
     for (const one of padded) for (const step of one?.steps ?? []) uses.replace(step, null);
   });
@@ -34,7 +34,7 @@ export function splitPadded(uses: Uses, kernels: MapKernels): Step[] {
 /** The elementwise programs with inputs that are filled up. */
 function forEachSum(
   uses: Uses,
-  visit: (sum: Launch<"map">, index: number, padded: readonly (Padded | undefined)[]) => void,
+  visit: (sum: Launch<"map">, index: number, padded: readonly (PaddedMemory | undefined)[]) => void,
 ): void {
   for (let index = 0; index < uses.length; index++) {
     const sum = uses.launch("map", index);
@@ -45,7 +45,12 @@ function forEachSum(
 }
 
 /** How an input is filled up; undefined if it is not. */
-function paddedAt(input: Slice, reader: number, { kernel, shape }: Launch<"map">, uses: Uses): Padded | undefined {
+function paddedAt(
+  input: Slice,
+  reader: number,
+  { kernel, shape }: Launch<"map">,
+  uses: Uses,
+): PaddedMemory | undefined {
   const { memory } = input;
   const [first, second, ...more] = uses.writers(memory).sort((a, b) => a - b);
   if (!uses.temporaries.has(memory) || second === undefined || more.length > 0 || second > reader) return undefined;
@@ -67,7 +72,7 @@ function paddedAt(input: Slice, reader: number, { kernel, shape }: Launch<"map">
 /** The sum in stretches, in each of which every padded input is the part or the number. */
 function stretchesOf(
   sum: Launch<"map">,
-  padded: readonly (Padded | undefined)[],
+  padded: readonly (PaddedMemory | undefined)[],
   kernels: MapKernels,
 ): Launch<"map">[] {
   const { program, dtype } = sum.kernel.spec;

@@ -68,7 +68,7 @@ function placeHeads(launch: Attention, index: number, uses: Uses): void {
       placed[name] = { ...boxes[i]!.slice, length };
     }
     const strided = { ...launch, ...placed, heads, strides: [...strides, ...launch.strides.slice(strides.length)] };
-    uses.replace(index, { kind: "launch", launch: strided as Launch, live: undefined });
+    uses.replace(index, { kind: "launch", launch: strided as Launch, scalarSource: undefined });
     for (const [i, box] of boxes.entries()) {
       const target = all[i] ? uses.launch("copy", box!.copy)?.target : undefined;
       const isWritten = OUTPUTS.has(ARGUMENTS[launch.kind][i]!);

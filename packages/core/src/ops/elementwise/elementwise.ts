@@ -27,7 +27,7 @@ import { comparedScalars, computeOn, integerScalars } from "../compute";
 import { fill, launchMap } from "../map";
 import { sumTo } from "../reduce/reduce";
 import { ELEMENTWISE, type ElementwiseName } from "./elementwise-table";
-import { type Derivative, type Traced, traceOp } from "./traced-op";
+import { type Derivative, type TracedOp, traceOp } from "./traced-op";
 
 type Operands = readonly (Tensor | number)[];
 
@@ -181,7 +181,7 @@ function run(
 }
 
 /** Which of [g, y, ...tensors] some derivative reads: only these are held until backward. */
-function slotsToSave({ derivatives, saved }: Traced, tensors: readonly Tensor[]): readonly number[] {
+function slotsToSave({ derivatives, saved }: TracedOp, tensors: readonly Tensor[]): readonly number[] {
   const needs = tensors.reduce((bits, tensor, i) => (tensor.requiresGrad ? bits | (1 << i) : bits), 0);
   let slots = saved.get(needs);
   if (slots === undefined) {
@@ -194,7 +194,7 @@ function slotsToSave({ derivatives, saved }: Traced, tensors: readonly Tensor[])
 
 /** Made apart from the tensors, which a closure beside them would keep alive. */
 function backwardOf(
-  { derivatives }: Traced,
+  { derivatives }: TracedOp,
   slots: readonly number[],
   dtype: MapDType,
   scalars: readonly number[],

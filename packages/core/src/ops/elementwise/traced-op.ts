@@ -6,7 +6,7 @@ import { integerForward } from "../compute";
 import { ELEMENTWISE, type ElementwiseName } from "./elementwise-table";
 
 /** The programs of an op for one pattern of tensor and number operands: tensors are buffers, numbers are scalars. */
-export interface Traced {
+export interface TracedOp {
   readonly forward: Program;
   /** Per tensor operand: what computes its gradient, and which of [g, y, ...tensors] it reads. */
   readonly derivatives: readonly (Derivative | null)[];
@@ -22,10 +22,10 @@ export interface Derivative {
 }
 
 /** By pattern, by name. */
-const cache = new Map<string, Map<string, Traced>>();
+const cache = new Map<string, Map<string, TracedOp>>();
 
 /** @param wraps integers are computed modulo 2^32 */
-export function traceOp(name: ElementwiseName, pattern: string, wraps: boolean): Traced {
+export function traceOp(name: ElementwiseName, pattern: string, wraps: boolean): TracedOp {
   const key = wraps ? `${pattern} wrapped` : pattern;
   const known = cache.get(name)?.get(key);
   if (known !== undefined) return known;
@@ -54,7 +54,7 @@ export function traceOp(name: ElementwiseName, pattern: string, wraps: boolean):
   const operands = symbols(tensorNames);
   const plain = forward(...operands);
   const expression = wraps ? integerForward(name, plain, operands) : plain;
-  const traced: Traced = {
+  const traced: TracedOp = {
     forward: trace(tensorNames, scalarNames, [{ slot: 0, expression }]),
     derivatives: kinds.flatMap((kind, i) => {
       const derivative = derivatives[i];
@@ -65,7 +65,7 @@ export function traceOp(name: ElementwiseName, pattern: string, wraps: boolean):
     }),
     saved: new Map(),
   };
-  const ofName = cache.get(name) ?? new Map<string, Traced>();
+  const ofName = cache.get(name) ?? new Map<string, TracedOp>();
   cache.set(name, ofName.set(key, traced));
   return traced;
 }

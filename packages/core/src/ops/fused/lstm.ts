@@ -112,7 +112,7 @@ function copyRows(source: Tensor, target: Tensor, from: number, to: number, coun
 }
 
 /** What was saved for the gradient. */
-type Saved = [inputs: Tensor, weight: Tensor, bias: Tensor, hidden: Tensor, cell: Tensor, ...kept: Tensor[]];
+type SavedTensors = [inputs: Tensor, weight: Tensor, bias: Tensor, hidden: Tensor, cell: Tensor, ...kept: Tensor[]];
 
 /** From the gradient of the results, or of the last cell. */
 function lstmGrad(
@@ -122,7 +122,7 @@ function lstmGrad(
   needs: readonly boolean[],
   sizes: SequenceSizes,
 ): (Tensor | null)[] {
-  const [inputs, weight, , hidden, cell, results, cells, gates] = saved as Required<Saved> & Tensor[];
+  const [inputs, weight, , hidden, cell, results, cells, gates] = saved as Required<SavedTensors> & Tensor[];
   const { length, batch, reverse } = sizes;
   const { device } = inputs!;
   const dtype = inputs!.dtype as ComputeDType;
@@ -197,7 +197,7 @@ function inOrder(tensors: readonly Tensor[], { reverse }: SequenceSizes): Tensor
 
 /** The places in the order in which they are gone through, with the hidden state and the result of each. */
 function placesOf(given: readonly Tensor[], sizes: SequenceSizes): (Place & { h: Tensor; result: Tensor })[] {
-  const [inputs, weight, bias, hidden, cell] = given as Saved;
+  const [inputs, weight, bias, hidden, cell] = given as SavedTensors;
   const { width } = sizes;
   const biased = op("add", inputs, bias);
   let [h, c] = [hidden, cell];

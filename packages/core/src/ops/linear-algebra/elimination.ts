@@ -20,13 +20,13 @@ const FACTOR: ElementwiseDefinition = {
 };
 
 /** The triangle U, with what the right sides became beside it, and of each round the row (i32) that was swapped with its first. */
-export interface Eliminated {
+export interface Elimination {
   readonly rows: Tensor;
   readonly swaps: Tensor;
 }
 
 /** Of matrices [..., n, n + k], whose further columns are right sides. Without a gradient. */
-export function eliminated(x: Tensor, extent: number): Eliminated {
+export function eliminated(x: Tensor, extent: number): Elimination {
   const rows = fill(x.shape, 0, x.dtype, x.device);
   const strides = denseStrides(x.shape);
   const swaps: Tensor[] = [];

@@ -12,7 +12,7 @@ import { checkTensor } from "../check-tensor";
 import { computeOn } from "../compute";
 import { elementwise } from "../elementwise/elementwise";
 import { reshape } from "../shape/shape";
-import { type Axes, launchReduce, type Reduced, reducedShape, sum } from "./reduce";
+import { type Axes, launchReduce, type ReducedShape, reducedShape, sum } from "./reduce";
 
 /** Largest value over axes; equal largest share the gradient. */
 export function maxOver(x: Tensor, axis?: Axes, keepDim = false): Tensor {
@@ -67,7 +67,7 @@ function checkOneAxis(where: string, axis: unknown): void {
 }
 
 /** @throws OptError BAD_SHAPE if nothing is reduced */
-export function checkNotEmpty(where: string, x: Tensor, { axes }: Reduced): void {
+export function checkNotEmpty(where: string, x: Tensor, { axes }: ReducedShape): void {
   check(
     sizeOf(axes.map((axis) => x.shape[axis]!)) > 0,
     "BAD_SHAPE",

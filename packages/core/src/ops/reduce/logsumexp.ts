@@ -14,7 +14,7 @@ import { isfinite } from "../elementwise/logic";
 import { fill } from "../map";
 import { reshape } from "../shape/shape";
 import { maxOver } from "./largest";
-import { type Axes, type Reduced, reducedShape, sum } from "./reduce";
+import { type Axes, type ReducedShape, reducedShape, sum } from "./reduce";
 import { scan } from "./scan";
 
 /**
@@ -32,7 +32,7 @@ export function logsumexp(x: Tensor, axis?: Axes, keepDim = false): Tensor {
   return computeIn(computeDType(dtype), [x], dtype, (wide) => summed(wide!, reduced));
 }
 
-function summed(x: Tensor, { axes, kept, shape }: Reduced): Tensor {
+function summed(x: Tensor, { axes, kept, shape }: ReducedShape): Tensor {
   const output = noGrad(() =>
     tidy(() => {
       const isEmpty = axes.some((axis) => x.shape[axis] === 0);
@@ -47,7 +47,7 @@ function summed(x: Tensor, { axes, kept, shape }: Reduced): Tensor {
 
 /** Made apart from the tensors, which a closure beside them would keep alive. */
 const shares =
-  (kept: Reduced["kept"]) =>
+  (kept: ReducedShape["kept"]) =>
   (g: Tensor, [x, y]: readonly Tensor[]) => {
     const total = reshape(y!, kept);
     const shift = elementwise("select", [elementwise("eq", [total, Number.NEGATIVE_INFINITY]), 0, total]);

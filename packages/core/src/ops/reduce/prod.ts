@@ -8,7 +8,7 @@ import { clone, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
 import { concat, permute, reshape, slice } from "../shape/shape";
-import { type Axes, type Reduced, reducedShape, sum } from "./reduce";
+import { type Axes, type ReducedShape, reducedShape, sum } from "./reduce";
 
 /**
  * The product over the given axes, or over all: 1 of nothing. Integers are multiplied as i32. Zeros have gradients, as in PyTorch.
@@ -25,7 +25,7 @@ export function prod(x: Tensor, axis?: Axes, keepDim = false): Tensor {
 }
 
 /** In halves, whose products are on the tape: no gradient divides by a factor. */
-function multiplied(x: Tensor, { axes, shape }: Reduced): Tensor {
+function multiplied(x: Tensor, { axes, shape }: ReducedShape): Tensor {
   const others = x.shape.flatMap((_, axis) => (axes.includes(axis) ? [] : [axis]));
   const isFirst = axes.every((axis, i) => axis === i);
   const first = isFirst ? x : permute(x, [...axes, ...others]);

@@ -24,7 +24,7 @@ const SCALE = trace(["a"], ["factor"], [{ slot: 0, expression: mul(expanded, new
 export type Axes = number | readonly number[] | undefined;
 
 /** The shape with the axes reduced to 1, and without them. */
-export interface Reduced {
+export interface ReducedShape {
   readonly axes: readonly number[];
   readonly kept: Shape;
   readonly dropped: Shape;
@@ -33,7 +33,7 @@ export interface Reduced {
 }
 
 /** @throws OptError BAD_ARGUMENT */
-export function reducedShape(where: string, x: Tensor, axis: Axes, keepDim: boolean): Reduced {
+export function reducedShape(where: string, x: Tensor, axis: Axes, keepDim: boolean): ReducedShape {
   check(
     axis === undefined || typeof axis === "number" || Array.isArray(axis),
     "BAD_ARGUMENT",
@@ -55,7 +55,7 @@ export function reducedShape(where: string, x: Tensor, axis: Axes, keepDim: bool
 }
 
 /** Reduces axes that lie together in one launch; others are permuted to the end first. */
-export function launchReduce(op: Specs["reduce"]["op"], x: Tensor, { axes, dropped, shape }: Reduced): Tensor {
+export function launchReduce(op: Specs["reduce"]["op"], x: Tensor, { axes, dropped, shape }: ReducedShape): Tensor {
   const together = axes.every((axis, i) => i === 0 || axis === axes[i - 1]! + 1);
   if (!together) {
     const others = x.shape.map((_, i) => i).filter((i) => !axes.includes(i));

@@ -13,7 +13,7 @@ import { PACK, UNPACK } from "./packing-rules";
 import { type StatePacking, stateKey, stateKeys, statePacking } from "./state";
 
 /** State that is stored in the bytes of a u8 tensor. */
-class Packed implements PackedState {
+class PackedTensor implements PackedState {
   constructor(
     private readonly bytes: Tensor,
     readonly shape: Shape,
@@ -78,7 +78,7 @@ const ofBlocks: StatePacking = {
       device,
     );
     bytes.forEach((tensor, i) => {
-      tensor.packed = new Packed(tensor, shapes[i]!, format);
+      tensor.packed = new PackedTensor(tensor, shapes[i]!, format);
     });
     return bytes;
   },

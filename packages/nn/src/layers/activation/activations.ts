@@ -14,11 +14,11 @@ import {
   tanh,
 } from "@opt/core";
 import { Module } from "../../module/module";
-import { Plain } from "../plain";
-import { Numbered } from "./numbered";
+import { PlainLayer } from "../plain-layer";
+import { NumericLayer } from "./numeric-layer";
 
 /** max(x, 0) */
-export class ReLU extends Plain {
+export class ReLU extends PlainLayer {
   forward(x: Tensor): Tensor {
     return relu(x);
   }
@@ -47,28 +47,28 @@ export class GELU extends Module {
 }
 
 /** The hyperbolic tangent of x. */
-export class Tanh extends Plain {
+export class Tanh extends PlainLayer {
   forward(x: Tensor): Tensor {
     return tanh(x);
   }
 }
 
 /** 1 / (1 + exp(-x)) */
-export class Sigmoid extends Plain {
+export class Sigmoid extends PlainLayer {
   forward(x: Tensor): Tensor {
     return sigmoid(x);
   }
 }
 
 /** x / (1 + exp(-x)), also called swish. */
-export class SiLU extends Plain {
+export class SiLU extends PlainLayer {
   forward(x: Tensor): Tensor {
     return silu(x);
   }
 }
 
 /** x where it is positive, elsewhere x * negativeSlope. @throws OptError BAD_ARGUMENT */
-export class LeakyReLU extends Numbered {
+export class LeakyReLU extends NumericLayer {
   readonly negativeSlope: number;
 
   constructor(negativeSlope = 0.01) {
@@ -90,7 +90,7 @@ export interface SoftplusOptions {
 }
 
 /** log(1 + exp(beta x)) / beta. @throws OptError BAD_ARGUMENT */
-export class Softplus extends Numbered {
+export class Softplus extends NumericLayer {
   readonly beta: number;
   readonly threshold: number;
 

@@ -1,9 +1,9 @@
 /** Probabilities along an axis. */
 import { check, logSoftmax, show, softmax, type Tensor } from "@opt/core";
-import { Numbered } from "./numbered";
+import { NumericLayer } from "./numeric-layer";
 
 /** exp(x) / sum(exp(x)) over an axis, the last by default. @throws OptError BAD_ARGUMENT */
-export class Softmax extends Numbered {
+export class Softmax extends NumericLayer {
   readonly axis: number;
 
   constructor(axis = -1) {
@@ -17,7 +17,7 @@ export class Softmax extends Numbered {
 }
 
 /** log(exp(x) / sum(exp(x))) over an axis, the last by default. @throws OptError BAD_ARGUMENT */
-export class LogSoftmax extends Numbered {
+export class LogSoftmax extends NumericLayer {
   readonly axis: number;
 
   constructor(axis = -1) {

@@ -4,7 +4,7 @@ import { Convolution, type ConvolutionLayerOptions } from "./convolution";
 /** One number for all directions, or [depth, vertical, horizontal]. */
 export type Triple = number | readonly [number, number, number];
 export type Conv3dOptions = ConvolutionLayerOptions<Triple>;
-type Three = readonly [number, number, number];
+type Extents3d = readonly [number, number, number];
 
 /**
  * Cross-correlation of volumes [batch, in, depth, height, width] with weight [out, in / groups, kernelDepth, kernelHeight, kernelWidth],
@@ -24,9 +24,9 @@ export class Conv3d extends Convolution {
     const { weight, bias } = this;
     const { groups } = this.sliding;
     const [stride, padding, dilation] = [this.sliding.stride, this.sliding.padding, this.sliding.dilation] as [
-      Three,
-      Three,
-      Three,
+      Extents3d,
+      Extents3d,
+      Extents3d,
     ];
     const [batch, channels, depth, height, width] = x.shape as [number, number, number, number, number];
     const [out, inside, slices, ...kernel] = weight.shape as [number, number, number, number, number];

@@ -37,7 +37,7 @@ export interface TransposedLayerOptions<E extends Extents> extends SharedOptions
 }
 
 /** How windows slide, one number for each axis. */
-export interface Sliding {
+export interface SlidingOptions {
   readonly stride: readonly number[];
   readonly padding: readonly number[];
   readonly dilation: readonly number[];
@@ -56,7 +56,7 @@ export abstract class Convolution extends Module {
   weight: Tensor;
   bias: Tensor | null;
   readonly axes: 1 | 2 | 3;
-  readonly sliding: Sliding;
+  readonly sliding: SlidingOptions;
   /** What is added around the input first; null where the op's own zeros suffice. */
   readonly border: { readonly sides: readonly number[]; readonly mode: PadMode } | null;
   readonly #described: string;

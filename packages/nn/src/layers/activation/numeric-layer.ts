@@ -2,7 +2,7 @@
 import { check, show } from "@opt/core";
 import { Module } from "../../module/module";
 
-export abstract class Numbered extends Module {
+export abstract class NumericLayer extends Module {
   /** @throws OptError BAD_ARGUMENT for a number that is NaN */
   constructor(where: string, numbers: Readonly<Record<string, number>>) {
     super();

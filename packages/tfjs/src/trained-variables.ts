@@ -11,7 +11,7 @@ import {
   tidy,
 } from "@opt/core";
 import { engine, type Variable } from "@tensorflow/tfjs-core";
-import { Loaded, type StateByName } from "./loaded";
+import { LoadedState, type StateByName } from "./loaded-state";
 import { VariableArray } from "./variable-array";
 
 /** A variable and its parameter, which steps in the variable's array. */
@@ -21,22 +21,22 @@ interface Member {
 }
 
 /** How steps are made. */
-export interface Making<Options extends BaseOptions> {
+export interface StepSettings<Options extends BaseOptions> {
   readonly optimizer: OptimizerClass<Options>;
   readonly device: Device;
   readonly inPlace: boolean;
 }
 
-export class Trained<Options extends BaseOptions> {
+export class TrainedVariables<Options extends BaseOptions> {
   private members: readonly Member[] = [];
   private optimizer: Optimizer<Options> | null = null;
-  private loaded = Loaded.nothing();
+  private loaded = LoadedState.nothing();
   /** All parameters hold what is in their arrays. */
   private areKept = false;
 
   constructor(
     private readonly where: string,
-    private readonly making: Making<Options>,
+    private readonly settings: StepSettings<Options>,
   ) {}
 
   /**
@@ -70,7 +70,7 @@ export class Trained<Options extends BaseOptions> {
 
   /** Takes over state in place of what there is. @throws OptError BAD_STATE; nothing has changed then */
   load(names: readonly string[], state: StateByName, options: Options & GroupOptions): void {
-    const loaded = Loaded.of(names, state);
+    const loaded = LoadedState.of(names, state);
     const former = this.loaded;
     try {
       if (this.members.length > 0) this.become(this.members, {}, loaded, options);
@@ -97,7 +97,7 @@ export class Trained<Options extends BaseOptions> {
     const known = new Set(alive.map(({ values }) => values.variable));
     const added = variables.filter((variable) => !known.has(variable));
     if (added.length === 0 && alive.length === this.members.length) return;
-    const { device, inPlace } = this.making;
+    const { device, inPlace } = this.settings;
     const joined = added.map((variable): Member => {
       const values = new VariableArray(variable, inPlace);
       return { values, param: parameter(values.array, { shape: variable.shape, device }) };
@@ -118,10 +118,10 @@ export class Trained<Options extends BaseOptions> {
   private become(
     members: readonly Member[],
     state: StateByName,
-    loaded: Loaded,
+    loaded: LoadedState,
     options: Options & GroupOptions,
   ): void {
-    const { where, making } = this;
+    const { where, settings } = this;
     const names = members.map(({ values }) => values.variable.name);
     const match = loaded.matched(
       where,
@@ -130,7 +130,7 @@ export class Trained<Options extends BaseOptions> {
     const known = [...match].flatMap(([name, saved]) => (loaded.state[saved] ? [[name, loaded.state[saved]]] : []));
     let optimizer: Optimizer<Options> | null = null;
     if (members.length > 0) {
-      optimizer = new making.optimizer(members.map(({ values, param }) => [values.variable.name, param] as const));
+      optimizer = new settings.optimizer(members.map(({ values, param }) => [values.variable.name, param] as const));
       Object.assign(optimizer.groups[0]!, options);
       optimizer.step(); // without gradients: checks the options
       optimizer.loadStateDict({ groups: [{ params: names }], state: { ...state, ...Object.fromEntries(known) } });

@@ -11,7 +11,7 @@ const listed = (names: readonly string[]) =>
 
 const areNumbers = (names: readonly string[]) => names.every((name) => /^\d+$/.test(name));
 
-export class Loaded {
+export class LoadedState {
   /** No variable has taken any of it yet. */
   private isFresh = true;
 
@@ -20,12 +20,12 @@ export class Loaded {
     private entries: StateByName,
   ) {}
 
-  static nothing(): Loaded {
-    return new Loaded([], {});
+  static nothing(): LoadedState {
+    return new LoadedState([], {});
   }
 
   /** A copy. */
-  static of(names: readonly string[], state: StateByName): Loaded {
+  static of(names: readonly string[], state: StateByName): LoadedState {
     const copied = Object.entries(state).map(([name, entry]) => [
       name,
       Object.fromEntries(
@@ -35,7 +35,7 @@ export class Loaded {
         ]),
       ),
     ]);
-    return new Loaded([...names], Object.fromEntries(copied) as StateByName);
+    return new LoadedState([...names], Object.fromEntries(copied) as StateByName);
   }
 
   get waiting(): readonly string[] {

@@ -2,7 +2,7 @@
 import { check, show } from "@opt/core";
 import { Module } from "../module/module";
 
-export abstract class Plain extends Module {
+export abstract class PlainLayer extends Module {
   /** @throws OptError BAD_ARGUMENT for any argument */
   constructor(...none: readonly never[]) {
     super();
