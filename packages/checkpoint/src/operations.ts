@@ -8,8 +8,8 @@ import type { LoadedPlainTensor } from "./read/places";
  * Loads a checkpoint of ours (a step, or a run's latest) or of any known system.
  * Nothing is returned, and nothing in `into` changed, unless all of it is whole: files of this machine are read once to see that, and
  * again into the tensors' own memory; `verify: false` leaves out the first. A second reading that fails leaves tensors filled in part.
- * Throws MISSING, CORRUPT, BAD_SHAPE, BAD_DTYPE, UNSUPPORTED, REFUSED, IO.
  *
+ * @throws OptError MISSING, CORRUPT, BAD_SHAPE, BAD_DTYPE, UNSUPPORTED, REFUSED, IO
  * @example
  * const { tensors, values, step } = await loadCheckpoint("runs/a");
  */
@@ -25,8 +25,9 @@ export async function loadCheckpoint(path: Place, options?: LoadOptions<"tensor"
 
 /**
  * A safetensors file of everything that `saveCheckpoint` takes, whole; `loadCheckpoint(blob)` gives it back bit for bit. The tensors may
- * be changed when the promise has resolved. Throws BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, DUPLICATE, MISSING (boxes leave a hole).
+ * be changed when the promise has resolved.
  *
+ * @throws OptError BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, DUPLICATE, MISSING (boxes leave a hole)
  * @example
  * const blob = await checkpointBlob({ step: 3, tensors: { weight: tensor([1, 2]) } });
  * const { step } = await loadCheckpoint(blob);
@@ -36,13 +37,18 @@ export const checkpointBlob: typeof import("./rewrite/merge").checkpointBlob = a
 
 /**
  * Writes all tensors of a checkpoint, in any known format, whole into one safetensors file. `overwrite: true` replaces a file: readers see
- * the old one or the new one. Throws BAD_ARGUMENT where one is there without it, MISSING where a piece is missing, CORRUPT, UNSUPPORTED, IO: then there is no file.
+ * the old one or the new one.
+ *
+ * @throws OptError BAD_ARGUMENT if one is there without it, MISSING if a piece is missing, CORRUPT, UNSUPPORTED, IO: then there is no
+ * file
  */
 export const mergeCheckpoint: typeof import("./rewrite/merge").mergeCheckpoint = async (...given) =>
   (await import("./rewrite/merge")).mergeCheckpoint(...given);
 
 /**
- * Writes a step for another number or layout of ranks. `source` is in any known format. Optimizer state follows its parameter. Throws MISSING, CORRUPT, BAD_ARGUMENT, BAD_SHAPE, DUPLICATE, IO: then there is no new step.
+ * Writes a step for another number or layout of ranks. `source` is in any known format. Optimizer state follows its parameter.
+ *
+ * @throws OptError MISSING, CORRUPT, BAD_ARGUMENT, BAD_SHAPE, DUPLICATE, IO: then there is no new step
  */
 export const reshardCheckpoint: typeof import("./rewrite/reshard").reshardCheckpoint = async (...given) =>
   (await import("./rewrite/reshard")).reshardCheckpoint(...given);
@@ -51,26 +57,36 @@ export const reshardCheckpoint: typeof import("./rewrite/reshard").reshardCheckp
 export const verifyCheckpoint: typeof import("./read/verify").verifyCheckpoint = async (...given) =>
   (await import("./read/verify")).verifyCheckpoint(...given);
 
-/** Compares two checkpoints tensor by tensor, whatever their layouts and formats. Throws MISSING, CORRUPT, BAD_ARGUMENT, UNSUPPORTED, IO. */
+/**
+ * Compares two checkpoints tensor by tensor, whatever their layouts and formats.
+ *
+ * @throws OptError MISSING, CORRUPT, BAD_ARGUMENT, UNSUPPORTED, IO
+ */
 export const diffCheckpoints: typeof import("./read/diff").diffCheckpoints = async (...given) =>
   (await import("./read/diff")).diffCheckpoints(...given);
 
-/** What a checkpoint holds, without reading a tensor. Throws MISSING, CORRUPT, UNSUPPORTED, REFUSED, IO. */
+/** What a checkpoint holds, without reading a tensor. @throws OptError MISSING, CORRUPT, UNSUPPORTED, REFUSED, IO */
 export const inspectCheckpoint: typeof import("./read/inspect").inspectCheckpoint = async (...given) =>
   (await import("./read/inspect")).inspectCheckpoint(...given);
 
-/** Opens a checkpoint in any known format; reads bytes of tensors when you ask for them. Throws MISSING, UNSUPPORTED, and what the format's reader throws. */
+/**
+ * Opens a checkpoint in any known format; reads bytes of tensors when you ask for them.
+ *
+ * @throws OptError MISSING, UNSUPPORTED, and what the format's reader throws
+ */
 export const openSource: typeof import("./read/open").openSource = async (...given) =>
   (await import("./read/open")).openSource(...given);
 
-/** Removes a run's leftovers; steps are never touched. Throws MISSING, IO. */
+/** Removes a run's leftovers; steps are never touched. @throws OptError MISSING, IO */
 export const cleanCheckpoints: typeof import("./save/step/clean").cleanCheckpoints = async (...given) =>
   (await import("./save/step/clean")).cleanCheckpoints(...given);
 
 /**
  * Writes a checkpoint in another format, optimizer state included. `path` may be several files: a model and its optimizer. Parameters keep
- * their names, and state is named `<parameter>.<state>`. Throws MISSING, CORRUPT, REFUSED, UNSUPPORTED, BAD_STATE (nothing proves whose a
- * state is), DUPLICATE (two names fall together), BAD_ARGUMENT, IO.
+ * their names, and state is named `<parameter>.<state>`.
+ *
+ * @throws OptError MISSING, CORRUPT, REFUSED, UNSUPPORTED, BAD_STATE (nothing proves whose a state is), DUPLICATE (two names fall
+ * together), BAD_ARGUMENT, IO
  */
 export const convertCheckpoint: typeof import("./convert/convert").convertCheckpoint = async (...given) =>
   (await import("./convert/convert")).convertCheckpoint(...given);
@@ -80,7 +96,7 @@ export const convertCheckpoint: typeof import("./convert/convert").convertCheckp
  * @example
  * const book = await ledger("runs/a");
  * await book.append(1, { w: tensor([1, 2]) });
- * @throws OptError BAD_ARGUMENT, CORRUPT where the file is not a ledger, IO
+ * @throws OptError BAD_ARGUMENT, CORRUPT if the file is not a ledger, IO
  */
 export const ledger: typeof import("./ledger/ledger").ledger = async (...given) =>
   (await import("./ledger/ledger")).ledger(...given);

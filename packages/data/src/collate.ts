@@ -24,7 +24,7 @@ export type Collated<Sample> = Sample extends Tensor | TypedArray
  * Samples as one batch, field by field. A sample is a tensor, a typed array, a number, a tuple ([input, label]) or an object of those;
  * inside a tuple or object an array of numbers is data. Numbers become f32, typed arrays and tensors keep their dtype, text stays a list.
  *
- * @throws OptError BAD_SHAPE where samples differ in shape or fields; BAD_ARGUMENT without a sample
+ * @throws OptError BAD_SHAPE if samples differ in shape or fields; BAD_ARGUMENT without a sample
  * @example
  * const [x, y] = collate([[[1, 2], 0], [[3, 4], 1]]); // x [2, 2], y [2]
  */

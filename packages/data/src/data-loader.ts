@@ -163,7 +163,7 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
     return this.share.count(this.options.sampler?.length ?? this.dataset.length);
   }
 
-  /** @throws OptError NOT_SYNC where samples come later */
+  /** @throws OptError NOT_SYNC if samples come later */
   *[Symbol.iterator](): IterableIterator<Batch> {
     const epoch = this.begin();
     let batch: Batch | undefined;

@@ -34,7 +34,7 @@ export class TensorDataset<const Columns extends readonly (Tensor | HostArray)[]
   readonly length: number;
   private readonly columns: readonly Column[];
 
-  /** @throws OptError BAD_ARGUMENT; BAD_SHAPE where columns differ in rows; NOT_SYNC for tensors of a device that is waited for */
+  /** @throws OptError BAD_ARGUMENT; BAD_SHAPE if columns differ in rows; NOT_SYNC for tensors of a device that is waited for */
   constructor(...columns: Columns) {
     check(columns.length > 0, "BAD_ARGUMENT", WHERE, () => "there must be a column, got none.", "Pass a tensor.");
     const rows = columns.map(countOf);

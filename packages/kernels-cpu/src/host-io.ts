@@ -4,7 +4,7 @@ import { checkThreads } from "./backend";
 import { loadAddon } from "./load-addon";
 import { newPages } from "./memory";
 
-/** @throws OptError DEVICE_UNAVAILABLE where there is no binary */
+/** @throws OptError DEVICE_UNAVAILABLE if there is no binary */
 export function openHostIo(): HostIo {
   const addon = loadAddon();
   const { crc32, readFile, mapFile } = addon;

@@ -66,7 +66,7 @@ export class Gpu {
     this.check(this.driver.cuCtxSetCurrent(this.context), "choosing the GPU");
   }
 
-  /** @throws OptError OUT_OF_MEMORY, DEVICE_LOST when nothing works any more, DEVICE_ERROR; each with the driver's words */
+  /** @throws OptError OUT_OF_MEMORY, DEVICE_LOST if nothing works any more, DEVICE_ERROR; each with the driver's words */
   check(status: number, doing: string): void {
     if (status === STATUS.success) return;
     const text = this.driver.errorText(status);

@@ -38,7 +38,7 @@ function hostCompiler(): Compiler {
   };
 }
 
-/** `eager`: transfers run at once, however late launches do. @throws OptError DEVICE_UNAVAILABLE where the emulator was not built */
+/** `eager`: transfers run at once, however late launches do. @throws OptError DEVICE_UNAVAILABLE if the emulator was not built */
 export function openEmulated(index = 0, { compiler = true, eager = false } = {}): CudaBackend {
   if (!existsSync(library)) {
     throw new OptError("DEVICE_UNAVAILABLE", "cuda", "the emulator was not built.", "Run npx nx native native-cuda.");

@@ -4,7 +4,7 @@ import { fma32, fma64 } from "@opt/core/backend";
 import { f32x4, f64x2, ModuleBuilder, v128 } from "./assembler";
 import type { Target } from "./kernel";
 
-/** @throws OptError DEVICE_UNAVAILABLE where there is no WebAssembly with SIMD, or compiling it is forbidden */
+/** @throws OptError DEVICE_UNAVAILABLE if there is no WebAssembly with SIMD, or compiling it is forbidden */
 export function probeTarget(shared: boolean): Target {
   const fail = (problem: string, cause?: unknown) => {
     return new OptError("DEVICE_UNAVAILABLE", "wasm", problem, "The device `js` serves instead.", { cause });

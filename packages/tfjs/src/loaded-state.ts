@@ -50,7 +50,7 @@ export class LoadedState {
    * Which of the names is which of these variables: by name, or by position where no name is known: TF.js numbers variables that have no
    * name, and renames those of a model that is loaded twice.
    *
-   * @throws OptError BAD_STATE where it is neither
+   * @throws OptError BAD_STATE if it is neither
    */
   matched(where: string, variables: readonly string[]): ReadonlyMap<string, string> {
     const known = new Set(this.names);

@@ -118,8 +118,9 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
   /**
    * One step of the variables that have a gradient; the others are left alone and do not count it.
    *
-   * @throws OptError DISPOSED for names without a variable and for gradients that were disposed; BAD_DTYPE for variables that are not float32;
-   * BAD_SHAPE, DUPLICATE, NOT_SYNC; BAD_STATE where loaded state is of others; BAD_ARGUMENT if an option was set out of range. Nothing has changed then.
+   * @throws OptError DISPOSED for names without a variable and for gradients that were disposed; BAD_DTYPE for variables that are not
+   * float32;
+   * BAD_SHAPE, DUPLICATE, NOT_SYNC; BAD_STATE if loaded state is of others; BAD_ARGUMENT if an option was set out of range. Nothing has changed then.
    */
   applyGradients(variableGradients: NamedTensorMap | NamedTensor[]): void {
     this.#checkNames();

@@ -43,7 +43,7 @@ export class TrainedVariables<Options extends BaseOptions> {
    * One step by the gradients of some variables.
    *
    * @param options of this step
-   * @throws OptError BAD_STATE where loaded state does not fit; as the optimizer's class and `stepArrays` do. Nothing has changed then.
+   * @throws OptError BAD_STATE if loaded state does not fit; as the optimizer's class and `stepArrays` do. Nothing has changed then.
    */
   step(gradients: ReadonlyMap<Variable, Float32Array>, options: Options & GroupOptions): void {
     this.follow([...gradients.keys()], options);

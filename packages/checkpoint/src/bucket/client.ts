@@ -40,7 +40,7 @@ export class Client {
     return `s3://${this.bucket}/${key}`;
   }
 
-  /** Throws IO when it goes on failing, MISSING for a bucket that is not there, EACCES for what is forbidden. */
+  /** @throws OptError IO if it goes on failing, MISSING for a bucket that is not there, EACCES for what is forbidden */
   async ask(method: string, key: string, question: Question = {}): Promise<Answer> {
     const { retries, timeout } = this.#settings;
     let problem = "";

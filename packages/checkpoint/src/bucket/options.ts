@@ -26,7 +26,7 @@ export type Settings = Required<Omit<S3Options, "endpoint">> & { readonly root: 
 
 const WHERE = "s3FileSystem";
 
-/** Throws BAD_ARGUMENT. */
+/** @throws OptError BAD_ARGUMENT */
 export function settingsOf(options: S3Options): Settings {
   checkOptions(WHERE, options, {
     bucket: "string",

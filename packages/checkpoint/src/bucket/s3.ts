@@ -11,8 +11,9 @@ const MOST_PARTS = 10_000;
 
 /**
  * A bucket, for the option `fileSystem`; paths are keys: `runs/a`. A step's manifest is put last, and where the store knows conditional
- * puts (`If-None-Match: *`), never over another's. Throws BAD_ARGUMENT; reading and writing throw MISSING, IO, UNSUPPORTED.
+ * puts (`If-None-Match: *`), never over another's.
  *
+ * @throws OptError BAD_ARGUMENT; reading and writing throw MISSING, IO, UNSUPPORTED
  * @example
  * const fileSystem = s3FileSystem({ bucket: "training", credentials: { accessKeyId: "id", secretAccessKey: "key" } });
  * const save = () => saveCheckpoint("runs/a", { step: 1, tensors: {} }, { fileSystem });

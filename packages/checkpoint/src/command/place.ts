@@ -11,7 +11,7 @@ export interface Place {
 
 const BUCKET = /^s3:\/\/([^/]+)\/?(.*)$/;
 
-/** Credentials, region and endpoint come from the environment. Throws BAD_ARGUMENT where they are missing. */
+/** Credentials, region and endpoint come from the environment. @throws OptError BAD_ARGUMENT if they are missing */
 export async function placeOf(path: string): Promise<Place> {
   const [, bucket, key] = BUCKET.exec(path) ?? [];
   if (bucket === undefined) return { path, fileSystem: localFileSystem };
@@ -27,7 +27,7 @@ export async function placesOf(paths: readonly string[]): Promise<{ paths: strin
   return { paths: places.map(({ path }) => path), fileSystem: places[0]!.fileSystem };
 }
 
-/** The ledger of a file or of a run. Throws MISSING where it has no line. */
+/** The ledger of a file or of a run. @throws OptError MISSING if it has no line */
 export async function storedLedger(path: string): Promise<Ledger> {
   const { path: at, fileSystem } = await placeOf(path);
   const book = await ledger(at, { fileSystem });

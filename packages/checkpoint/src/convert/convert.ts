@@ -100,7 +100,7 @@ export async function convertCheckpoint(
   }
 }
 
-/** Throws BAD_ARGUMENT for options that do not belong to the target. */
+/** @throws OptError BAD_ARGUMENT for options that do not belong to the target */
 function checkTarget({ to, parameterOrder, ranks, layout, job, maxShardSize }: ConvertOptions): void {
   const isCut = ranks !== undefined || layout !== undefined;
   const must = (holds: boolean, rule: string, advice = "Leave it out.") =>

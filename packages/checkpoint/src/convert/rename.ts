@@ -10,7 +10,11 @@ import { matchesPattern } from "../layout/layout";
 /** New names by pattern; a `*` in the new name stands for what the pattern's first `*` matched. */
 export type Rename = { readonly [pattern: string]: string };
 
-/** The same checkpoint under new names. Throws MISSING for a pattern that matches nothing, DUPLICATE where two names fall together. */
+/**
+ * The same checkpoint under new names.
+ *
+ * @throws OptError MISSING for a pattern that matches nothing, DUPLICATE if two names fall together
+ */
 export function renamePatterns(source: TensorSource, rename: Rename): TensorSource {
   const patterns = Object.entries(rename);
   if (patterns.length === 0) return source;

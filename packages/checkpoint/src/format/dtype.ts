@@ -49,7 +49,7 @@ export function isStoredDType(value: unknown): value is StoredDType {
   return typeof value === "string" && Object.hasOwn(BYTES, value);
 }
 
-/** The stored dtype of a name written either way, `f32` or `F32`. Throws BAD_DTYPE. */
+/** The stored dtype of a name written either way, `f32` or `F32`. @throws OptError BAD_DTYPE */
 export function storedDType(name: string, where: string): StoredDType {
   const upper = name.toUpperCase();
   if (isStoredDType(upper)) return upper;

@@ -91,13 +91,17 @@ function lineOf({ name, dtype, shape, role, follows, boxes }: ManifestTensor): s
   return `${line}]}`;
 }
 
-/** The manifest of a step. Throws MISSING, CORRUPT, UNSUPPORTED, IO, REFUSED for one that is too long. */
+/** The manifest of a step. @throws OptError MISSING, CORRUPT, UNSUPPORTED, IO, REFUSED for one that is too long */
 export async function readManifest(fileSystem: FileSystem, step: string, limits: ReadLimits = {}): Promise<Manifest> {
   const path = join(step, MANIFEST_FILE);
   return parseManifest(await readWhole(fileSystem, path, limits.maxHeaderBytes ?? MAX_MANIFEST_BYTES), path);
 }
 
-/** Reads and checks a manifest. Throws CORRUPT (damaged), UNSUPPORTED (a newer version), REFUSED (a file name that leaves the folder). */
+/**
+ * Reads and checks a manifest.
+ *
+ * @throws OptError CORRUPT (damaged), UNSUPPORTED (a newer version), REFUSED (a file name that leaves the folder)
+ */
 export function parseManifest(bytes: Uint8Array, where: string): Manifest {
   const fail = (problem: string): never => {
     throw new OptError("CORRUPT", where, `manifest: ${problem}`, "It is damaged: restore it, or use another step.");

@@ -102,13 +102,13 @@ function access(dtype: StoredDType, bytes: Uint8Array, where: string) {
   return { get: pair[0], set: pair[1], view, width: bytesPerElement(dtype) };
 }
 
-/** Element by element as numbers; 64-bit integers above 2^53 are rounded. Throws UNSUPPORTED for complex and exotic float8. */
+/** Element by element as numbers; 64-bit integers above 2^53 are rounded. @throws OptError UNSUPPORTED for complex and exotic float8 */
 export function numberReader(dtype: StoredDType, bytes: Uint8Array, where: string): (index: number) => number {
   const { get, view, width } = access(dtype, bytes, where);
   return (index) => get(view, index * width);
 }
 
-/** Floats are rounded to nearest even; integers truncated and clamped to their range. Throws UNSUPPORTED as `numberReader`. */
+/** Floats are rounded to nearest even; integers truncated and clamped to their range. @throws OptError UNSUPPORTED as `numberReader` */
 export function numberWriter(dtype: StoredDType, bytes: Uint8Array, where: string) {
   const { set, view, width } = access(dtype, bytes, where);
   return (index: number, value: number) => set(view, index * width, value);

@@ -18,9 +18,10 @@ export interface OptimizerContents {
 
 /**
  * What to save of an optimizer: spread both members into the contents of a checkpoint. Each state tensor follows its parameter, and so
- * is sliced as it is. Several optimizers need a key each. Throws BAD_ARGUMENT for options that are no plain data (functions).
+ * is sliced as it is. Several optimizers need a key each.
  * LBFGS's lists become one tensor or number for each item.
  *
+ * @throws OptError BAD_ARGUMENT for options that are no plain data (functions)
  * @example
  * const state = optimizerContents(optimizer.stateDict());
  * const weights = model.stateDict();
@@ -55,7 +56,9 @@ export function optimizerContents(
 /**
  * The state dict to give to `optimizer.loadStateDict`, from what `loadCheckpoint` returned. Checkpoints of other systems, which hold no
  * options of ours, give one group of the parameters named, or of all that have state. State that was
- * saved under a key takes that key: `{ key: "critic" }`. Throws BAD_STATE where there is no state, or none under the key.
+ * saved under a key takes that key: `{ key: "critic" }`.
+ *
+ * @throws OptError BAD_STATE if there is no state, or none under the key
  */
 export function optimizerState(
   loaded: { readonly tensors: Readonly<Record<string, Tensor>>; readonly values: { readonly [key: string]: Json } },

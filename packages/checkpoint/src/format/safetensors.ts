@@ -40,7 +40,7 @@ function truncated(where: string, wanted: number, got: number, least = ""): OptE
   return new OptError("CORRUPT", where, problem, "It was cut off: copy or download it again.");
 }
 
-/** Reads and checks the header of an open file. Throws CORRUPT, UNSUPPORTED, REFUSED for one that is too long. */
+/** Reads and checks the header of an open file. @throws OptError CORRUPT, UNSUPPORTED, REFUSED for one that is too long */
 export async function readSafetensorsHeader(file: RandomAccess, limits: ReadLimits = {}): Promise<SafetensorsHeader> {
   if (file.byteLength < 8) throw corrupt(file.path, `a file must have at least 8 bytes, got ${file.byteLength}.`);
   const prefix = new Uint8Array(8);

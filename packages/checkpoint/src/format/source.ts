@@ -25,7 +25,7 @@ export interface SourceBox {
   readonly crc32?: number | undefined;
   /** `read` compares what holds its bytes with a checksum before it gives any out. */
   readonly isChecked?: boolean;
-  /** Fills all of `target` with the box's bytes from `start` on. Throws CORRUPT where the file is shorter than it says. */
+  /** Fills all of `target` with the box's bytes from `start` on. @throws OptError CORRUPT if the file is shorter than it says */
   read(target: Uint8Array, start: number, sum?: Checksum): Promise<void>;
   /** Where its bytes lie as they are, so that small neighbours are read at once. */
   readonly stored?: { readonly file: StoredFile; readonly begin: number } | undefined;
@@ -75,7 +75,11 @@ export interface SelectedTensor extends SourceTensor {
 }
 
 export interface Verifier {
-  /** Takes bytes of a box; `own` is their checksum, if known; `isSummed`: its other bytes are read too. Throws CORRUPT once a sum is wrong. */
+  /**
+   * Takes bytes of a box; `own` is their checksum, if known; `isSummed`: its other bytes are read too.
+   *
+   * @throws OptError CORRUPT once a sum is wrong
+   */
   accept(tensor: string, box: SourceBox, begin: number, bytes: Uint8Array, isSummed: boolean, own?: number): void;
 }
 
@@ -183,7 +187,7 @@ export interface RandomAccess extends StoredFile {
   close(): Promise<void>;
 }
 
-/** Opens a file for random reading. Throws MISSING or IO. */
+/** Opens a file for random reading. @throws OptError MISSING, IO */
 export async function openRandomAccess(fileSystem: FileSystem, path: string): Promise<RandomAccess> {
   try {
     const file = await fileSystem.open(path, "read");
@@ -225,7 +229,7 @@ export function pooled(pool: FilePool, path: string): StoredFile {
   return filling(path, (...range) => pool.use(path, (file) => file.read(...range)));
 }
 
-/** Reads a small file whole. Throws REFUSED above `limit` bytes, so that nobody's header fills the memory. */
+/** Reads a small file whole. @throws OptError REFUSED above `limit` bytes, so that nobody's header fills the memory */
 export async function readWhole(fileSystem: FileSystem, path: string, limit: number): Promise<Uint8Array> {
   const file = await openRandomAccess(fileSystem, path);
   try {

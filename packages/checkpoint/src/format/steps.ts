@@ -19,7 +19,7 @@ const FOLDER = /^step-(\d{8,15})$/;
 /** How often a folder is listed again because a step moved meanwhile. */
 const TRIES = 20;
 
-/** The complete steps in a folder, oldest first. Throws MISSING where there is no folder. */
+/** The complete steps in a folder, oldest first. @throws OptError MISSING if there is no folder */
 export async function listSteps(fileSystem: FileSystem, folder: string): Promise<Step[]> {
   try {
     for (let tries = 1; ; tries++) {
@@ -76,7 +76,7 @@ export async function bestFirst(
   return scored.sort((a, b) => a.score - b.score || b.step - a.step);
 }
 
-/** The folder of a step: `folder` itself if it is one, else the step asked for in it, else its latest. Throws MISSING. */
+/** The folder of a step: `folder` itself if it is one, else the step asked for in it, else its latest. @throws OptError MISSING */
 export async function findStep(fileSystem: FileSystem, folder: string, step?: number, best?: Best): Promise<string> {
   const isAny = step === undefined && best === undefined;
   if (isAny && (await fileSystem.kind(join(folder, MANIFEST_FILE))) === "file") return folder;

@@ -105,7 +105,7 @@ function isPlain(value: unknown): boolean {
   return Object(value) === value && Object.getPrototypeOf(Object.getPrototypeOf(value) ?? Object.prototype) === null;
 }
 
-/** Checks everything handed over before anything is written. Throws BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, DUPLICATE. */
+/** Checks everything handed over before anything is written. @throws OptError BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, DUPLICATE */
 export function localTensors(
   tensors: Readonly<Record<string, SavedTensor>> | Iterable<readonly [string, SavedTensor]>,
   where = "saveCheckpoint",

@@ -18,7 +18,7 @@ type Row = [format: string, recognises: (candidate: Candidate) => boolean, load:
 
 const HEAD = 64;
 
-/** Looks at what stands at a path. Throws MISSING, IO. */
+/** Looks at what stands at a path. @throws OptError MISSING, IO */
 export async function lookAt(path: string, fileSystem: FileSystem): Promise<Candidate> {
   const name = basename(path);
   const failed = (doing: string) => (error: unknown) => {
@@ -45,7 +45,7 @@ export function readerOf(candidate: Candidate): Row[2] | undefined {
   return FORMATS.find(([, recognises]) => recognises(candidate))?.[2];
 }
 
-/** Opens a checkpoint of any foreign format. Throws UNSUPPORTED when none is recognised, and what its reader throws. */
+/** Opens a checkpoint of any foreign format. @throws OptError UNSUPPORTED if none is recognised, and what its reader throws */
 export async function openForeign(
   path: string,
   fileSystem: FileSystem,

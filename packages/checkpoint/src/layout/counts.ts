@@ -5,7 +5,7 @@ export function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
-/** Throws BAD_ARGUMENT for what is no step's number. */
+/** @throws OptError BAD_ARGUMENT for what is no step's number */
 export function checkedStep(where: string, step: unknown): number {
   check(
     isCount(step),

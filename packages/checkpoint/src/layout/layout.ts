@@ -56,7 +56,7 @@ export function reject(problem: string, advice: string): never {
   throw new OptError("BAD_ARGUMENT", "layout", problem, advice);
 }
 
-/** The number of ranks of a mesh. Throws BAD_ARGUMENT for an invalid mesh. */
+/** The number of ranks of a mesh. @throws OptError BAD_ARGUMENT for an invalid mesh */
 export function ranksOf(layout: Layout): number {
   const { shape, axes } = layout.mesh ?? {};
   if (!Array.isArray(shape) || !shape.every((length) => Number.isSafeInteger(length) && length > 0)) {
@@ -71,7 +71,7 @@ export function ranksOf(layout: Layout): number {
   return shape.reduce((product, length) => product * length, 1);
 }
 
-/** The layout given, or one for a number of ranks, by `make`; both may be said. Throws BAD_ARGUMENT. */
+/** The layout given, or one for a number of ranks, by `make`; both may be said. @throws OptError BAD_ARGUMENT */
 export function layoutFor(
   where: string,
   given: { readonly layout?: Layout; readonly ranks?: number },
@@ -131,7 +131,9 @@ function firstMatch(layout: Layout, name: string): [pattern: string, entry: Tens
 
 /**
  * The entry that governs a tensor. A state takes the one of the parameter it follows, unless a pattern is about the state itself:
- * it names it whole, or matches it and not its parameter. Throws BAD_ARGUMENT where no pattern matches.
+ * it names it whole, or matches it and not its parameter.
+ *
+ * @throws OptError BAD_ARGUMENT if no pattern matches
  */
 export function entryFor(layout: Layout, { name, follows }: { name: string; follows?: string }): TensorLayout {
   const own = firstMatch(layout, name);
@@ -148,7 +150,7 @@ export interface Cut {
   readonly partsOfRank: (rank: number) => number[];
 }
 
-/** Throws BAD_ARGUMENT where the layout does not fit the tensor or the mesh. */
+/** @throws OptError BAD_ARGUMENT if the layout does not fit the tensor or the mesh */
 export function cutOf(layout: Layout, tensor: LaidOutTensor, entry: Exclude<TensorLayout, { boxes: unknown }>): Cut {
   const rank = tensor.shape.length;
   const spec = entry === "replicate" ? { split: [] } : "split" in entry ? entry : { split: entry };

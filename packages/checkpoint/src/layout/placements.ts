@@ -87,7 +87,11 @@ export function placementsGiven(held: Iterable<readonly [rank: number, boxes: re
   return [...placed.values()];
 }
 
-/** The whole tensor's shape, from the slices that ranks hold (`local`). Throws BAD_SHAPE where the slices do not fit each other. */
+/**
+ * The whole tensor's shape, from the slices that ranks hold (`local`).
+ *
+ * @throws OptError BAD_SHAPE if the slices do not fit each other
+ */
 export function wholeShape(
   layout: Layout,
   tensor: { name: string; follows?: string; rank: number },

@@ -15,7 +15,7 @@ export class SourcePlan {
   readonly #index: BoxIndex;
   readonly #isComplete: boolean;
 
-  /** Throws CORRUPT where a box leaves the tensor or two boxes overlap, naming the tensor and the boxes. */
+  /** @throws OptError CORRUPT if a box leaves the tensor or two boxes overlap, naming the tensor and the boxes */
   constructor(tensor: PlannedTensor, boxes: readonly Box[]) {
     this.#tensor = tensor;
     this.#boxes = boxes;
@@ -37,7 +37,7 @@ export class SourcePlan {
     throw new OptError(code, `tensor ${JSON.stringify(this.#tensor.name)}`, problem, advice);
   }
 
-  /** The source boxes, ascending, that together fill `target`. Throws MISSING, listing the boxes that nothing holds. */
+  /** The source boxes, ascending, that together fill `target`. @throws OptError MISSING, listing the boxes that nothing holds */
   sourcesOf(target: Box): number[] {
     const sources = this.#index.touching(target);
     if (this.#isComplete && fits(target, this.#tensor.shape)) return sources;

@@ -4,7 +4,11 @@ import { bytesPerElement, isFloating, type StoredDType, tensorDType } from "../f
 import { numberReader, numberWriter } from "../format/numbers";
 import { type Conversion, redescribed, type SelectedTensor, storedWidth } from "../format/source";
 
-/** The same tensor in another dtype, converted as it is read, and once only. Throws UNSUPPORTED for dtypes that are no plain numbers. */
+/**
+ * The same tensor in another dtype, converted as it is read, and once only.
+ *
+ * @throws OptError UNSUPPORTED for dtypes that are no plain numbers
+ */
 export function castTensor(tensor: SelectedTensor, dtype: StoredDType): SelectedTensor {
   if (dtype === tensor.dtype || tensor.conversion) return tensor;
   const where = whereOf(tensor.name);
@@ -41,12 +45,12 @@ function convert(from: StoredDType, source: Uint8Array, to: StoredDType, target:
   for (let i = 0; i < count; i++) write(i, read(i));
 }
 
-/** A Tensor of loaded bytes. Throws UNSUPPORTED for what tensors cannot hold. */
+/** A Tensor of loaded bytes. @throws OptError UNSUPPORTED for what tensors cannot hold */
 export function toTensor(name: string, dtype: StoredDType, shape: readonly number[], bytes: Uint8Array): Tensor {
   return tensorFromBytes(bytes, [...shape], { dtype: heldDType(name, dtype) });
 }
 
-/** The dtype of a Tensor that is loaded. Throws UNSUPPORTED for what tensors cannot hold. */
+/** The dtype of a Tensor that is loaded. @throws OptError UNSUPPORTED for what tensors cannot hold */
 export function heldDType(name: string, dtype: StoredDType): DType {
   const core = tensorDType(dtype);
   if (core) return core;

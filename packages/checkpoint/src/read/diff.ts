@@ -49,7 +49,7 @@ export interface DiffResult {
 
 const PIECE = 4 << 20;
 
-/** Throws MISSING (also for a name that neither has), CORRUPT, BAD_ARGUMENT, UNSUPPORTED, IO. */
+/** @throws OptError MISSING (also for a name that neither has), CORRUPT, BAD_ARGUMENT, UNSUPPORTED, IO */
 export async function diffCheckpoints(a: string, b: string, options: DiffOptions = {}): Promise<DiffResult> {
   checkedPath("diffCheckpoints", a);
   checkedPath("diffCheckpoints", b);

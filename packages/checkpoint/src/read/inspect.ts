@@ -36,7 +36,7 @@ export interface Inspection {
   readonly bytes: number;
 }
 
-/** Throws MISSING, CORRUPT, UNSUPPORTED, REFUSED, IO. */
+/** @throws OptError MISSING, CORRUPT, UNSUPPORTED, REFUSED, IO */
 export async function inspectCheckpoint(path: Place, options: OpenOptions = {}): Promise<Inspection> {
   checkedPlace("inspectCheckpoint", path);
   checkOptions("inspectCheckpoint", options, OPEN_OPTIONS);

@@ -20,7 +20,11 @@ export interface NativeSource extends TensorSource {
   readonly manifest: Manifest;
 }
 
-/** Opens a step folder, or the latest, the given or the best step of a run's folder. Throws MISSING, CORRUPT, REFUSED, UNSUPPORTED, IO. */
+/**
+ * Opens a step folder, or the latest, the given or the best step of a run's folder.
+ *
+ * @throws OptError MISSING, CORRUPT, REFUSED, UNSUPPORTED, IO
+ */
 export async function openCheckpoint(
   folder: string,
   fileSystem: FileSystem,

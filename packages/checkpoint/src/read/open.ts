@@ -30,12 +30,12 @@ const TRIES = 20;
 /** What to read: a path in `fileSystem`, or a file that a user has chosen. */
 export type Place = string | Blob;
 
-/** Throws BAD_ARGUMENT for what cannot be read from. */
+/** @throws OptError BAD_ARGUMENT for what cannot be read from */
 export function checkedPlace(where: string, place: unknown): Place {
   return place instanceof Blob ? place : checkedPath(where, place);
 }
 
-/** Throws MISSING, UNSUPPORTED (a format nobody knows), and what the format's reader throws. */
+/** @throws OptError MISSING, UNSUPPORTED (a format nobody knows), and what the format's reader throws */
 export async function openSource(place: Place, options: OpenOptions = {}): Promise<TensorSource> {
   if (place instanceof Blob) {
     const name = (place as Partial<File>).name || "blob";

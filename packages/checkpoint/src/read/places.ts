@@ -86,7 +86,7 @@ export function placeByCopy(one: SelectedBox, target: Tensor | PlainTensor): Pla
   return { data, finish };
 }
 
-/** What is loaded must fit what is there. Throws BAD_SHAPE, BAD_DTYPE, UNSUPPORTED for what tensors cannot hold, DISPOSED. */
+/** What is loaded must fit what is there. @throws OptError BAD_SHAPE, BAD_DTYPE, UNSUPPORTED for what tensors cannot hold, DISPOSED */
 export function checkInto({ tensor, box }: SelectedBox, target: Tensor | PlainTensor): void {
   const where = `tensor ${JSON.stringify(tensor.name)}`;
   check(

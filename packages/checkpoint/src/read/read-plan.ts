@@ -23,7 +23,7 @@ export class PlannedSource {
     this.#plan = new SourcePlan(tensor, this.#boxes);
   }
 
-  /** The boxes that together hold `region`. Throws MISSING where none does. */
+  /** The boxes that together hold `region`. @throws OptError MISSING if none does */
   boxesOf(region: Box): SourceBox[] {
     return this.#plan.sourcesOf(region).map((index) => this.#boxes[index]!);
   }
@@ -148,7 +148,11 @@ export class FileRead {
   }
 }
 
-/** The reads that fill all requests, by file and place; near ones are one read of at most `room` bytes. Throws MISSING before any read. */
+/**
+ * The reads that fill all requests, by file and place; near ones are one read of at most `room` bytes.
+ *
+ * @throws OptError MISSING before any read
+ */
 export function* planReads(requests: Iterable<ReadRequest>, room: number): Generator<FileRead> {
   const files = new Map<StoredFile, Part[]>();
   const chains: FileRead[] = [];

@@ -20,7 +20,7 @@ export class ReadPool {
     this.#room = this.#lanes[0]!.length;
   }
 
-  /** Fills all requests. Throws MISSING before reading where boxes are missing, CORRUPT, IO. */
+  /** Fills all requests. @throws OptError MISSING before reading where boxes are missing, CORRUPT, IO */
   fill(requests: Iterable<ReadRequest>): Promise<void> {
     return this.run((room) => planReads(requests, room));
   }

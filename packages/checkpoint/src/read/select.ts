@@ -35,7 +35,7 @@ export const SELECTION_OPTIONS = {
   verify: "boolean",
 } as const;
 
-/** The selected tensors, checked and converted as they are read. Throws MISSING for a pattern that matches nothing. */
+/** The selected tensors, checked and converted as they are read. @throws OptError MISSING for a pattern that matches nothing */
 export function selectTensors(all: TensorSource, selection: Selection, verification: Verifier): SelectedTensor[] {
   const { names, exclude = [], dtype, verify = true } = selection;
   const unused = new Set(exclude);
@@ -65,7 +65,7 @@ export function selectTensors(all: TensorSource, selection: Selection, verificat
   });
 }
 
-/** Throws MISSING for a pattern that has left nothing out. */
+/** @throws OptError MISSING for a pattern that has left nothing out */
 export function checkUsed({ path }: TensorSource, [wrong]: Iterable<string>): void {
   check(
     wrong === undefined,
@@ -124,7 +124,7 @@ function isPair(cut: unknown): boolean {
   return Array.isArray(cut) && cut.length === 2 && cut.every((at) => Number.isSafeInteger(at));
 }
 
-/** Throws BAD_SHAPE for a slice that leaves its tensor, BAD_ARGUMENT for an invalid slice or rank, UNSUPPORTED for a slice of several boxes. */
+/** @throws OptError BAD_SHAPE for a slice that leaves its tensor, BAD_ARGUMENT for an invalid slice or rank, UNSUPPORTED for a slice of several boxes */
 export function boxesWanted(tensor: SourceTensor, parts: Parts): readonly Box[] {
   const where = `tensor ${JSON.stringify(tensor.name)}`;
   const slice = parts.slices?.[tensor.name];

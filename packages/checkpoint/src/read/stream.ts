@@ -35,7 +35,7 @@ export interface StreamedTensor {
   readonly targets: readonly StreamTarget[];
 }
 
-/** The memory through which tensors stream, `maxMemory` bytes in all. Throws BAD_ARGUMENT. */
+/** The memory through which tensors stream, `maxMemory` bytes in all. @throws OptError BAD_ARGUMENT */
 export class StreamBuffers {
   /** In parts: one is read while others are written. */
   readonly chunks: Scratch;

@@ -75,9 +75,9 @@ const WHERE = "saveCheckpoint";
 
 /**
  * Saves a step of a run: `<folder>/step-<step>/`. It exists whole or not at all, whatever dies on the way.
- * Throws BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, BAD_STATE, CHANGED (a tensor, while it was saved), DUPLICATE, MISSING, IO, on every rank;
- * older steps are untouched.
  *
+ * @throws OptError BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, BAD_STATE, CHANGED (a tensor, while it was saved), DUPLICATE, MISSING, IO, on
+ * every rank; older steps are untouched
  * @example
  * await saveCheckpoint("runs/a", { step: 100, tensors: model.stateDict(), values: { epoch: 2 } });
  */
@@ -237,7 +237,7 @@ class Save {
   }
 }
 
-/** The layout of all ranks. Throws BAD_ARGUMENT for options that do not fit together. */
+/** The layout of all ranks. @throws OptError BAD_ARGUMENT for options that do not fit together */
 function checkedLayout(options: SaveOptions): Layout {
   const rejectUnless = (condition: boolean, problem: () => string, advice = "Fix it.") =>
     check(condition, "BAD_ARGUMENT", WHERE, problem, advice);

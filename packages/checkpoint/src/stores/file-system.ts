@@ -8,7 +8,7 @@ export interface Checksum {
 
 /** A file that contains boxes; the same object for all boxes of one file. */
 export interface StoredFile {
-  /** Fills all of `target` from `position`. Throws CORRUPT past the end. */
+  /** Fills all of `target` from `position`. @throws OptError CORRUPT past the end */
   read(target: Uint8Array, position: number, sum?: Checksum): Promise<void>;
 }
 
@@ -78,7 +78,7 @@ export async function writeBytes(fileSystem: FileSystem, path: string, bytes: Ui
   }
 }
 
-/** Throws BAD_ARGUMENT for what cannot be a path. */
+/** @throws OptError BAD_ARGUMENT for what cannot be a path */
 export function checkedPath(where: string, path: unknown): string {
   const isPath = typeof path === "string" && path !== "";
   const advice = path instanceof URL ? "Use fileURLToPath(url)." : "For example runs/a.";

@@ -16,7 +16,7 @@ const PLAIN = { "accept-encoding": "identity" };
 
 const USE_RANGES = "Let the server answer Range requests, or fetch the file and load its Blob.";
 
-/** Files below `root`, asked for again where no answer comes or one breaks off. Throws IO, MISSING, UNSUPPORTED. */
+/** Files below `root`, asked for again where no answer comes or one breaks off. @throws OptError IO, MISSING, UNSUPPORTED */
 export function httpObjects(root: URL, headers: Readonly<Record<string, string>>, retries: number): ObjectStore {
   const addressOf = (key: string) => new URL(key.split("/").map(encodeURIComponent).join("/"), root);
 

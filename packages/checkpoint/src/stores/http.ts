@@ -14,8 +14,9 @@ const WHERE = "httpFileSystem";
 
 /**
  * A folder that a web server gives out, for the `fileSystem` option; paths are relative to `base`. Servers do not list folders, so a step is
- * named by its own folder, not by its run's. Throws BAD_ARGUMENT for what is no http(s) URL.
+ * named by its own folder, not by its run's.
  *
+ * @throws OptError BAD_ARGUMENT for what is no http(s) URL
  * @example
  * const fileSystem = httpFileSystem("https://example.org/runs/a/");
  * const load = () => loadCheckpoint("step-00000042", { fileSystem });

@@ -3,7 +3,7 @@ import type { FileSystem, FolderEntry } from "./file-system";
 import { fail, type ObjectStat, objectFileSystem } from "./objects";
 
 export interface MemoryFileSystem extends FileSystem {
-  /** A file to download or to send. Throws MISSING. */
+  /** A file to download or to send. @throws OptError MISSING */
   blob(path: string): Blob;
 }
 

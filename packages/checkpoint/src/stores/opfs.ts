@@ -24,8 +24,9 @@ export interface PickedFolder {
 
 /**
  * Files that only pages of this origin see, or those of a folder from `showDirectoryPicker()`. For the option `fileSystem`; in browsers it
- * is the one that is taken where none is given. Throws UNSUPPORTED, when it is first used, where the browser has none.
+ * is the one that is taken where none is given.
  *
+ * @throws OptError UNSUPPORTED, when it is first used, where the browser has none
  * @example
  * const save = () => saveCheckpoint("runs/a", { step: 1, tensors: {} }, { fileSystem: opfsFileSystem() });
  */

@@ -66,7 +66,7 @@ const dropped = new FinalizationRegistry<Set<TraceMemory>>((memories) => {
  * first call is fixed: branches, loop counts, numbers, and which tensors it finds outside. Some calls check that.
  *
  * @throws OptError BAD_ARGUMENT for other arguments or results, and asynchronous functions; UNSUPPORTED for reading a tensor, host data,
- * `keep()` and another compiled function inside; CHANGED where a call does something else than the first
+ * `keep()` and another compiled function inside; CHANGED if a call does something else than the first
  * @example
  * const model = parameter([1, 2]);
  * const step = compile((x) => {

@@ -17,7 +17,7 @@ export function computeOn(device: Device, dtype: DType): MapDType {
 /** Ops that are the same modulo 2^bits: a scalar beyond the range wraps, as in PyTorch. */
 const MODULAR: ReadonlySet<string> = new Set(["add", "sub", "mul", "fma"]);
 
-/** Scalars of an op on integers of a dtype, within its range. @throws OptError BAD_ARGUMENT where they are not, as PyTorch's clamp, unless the op wraps */
+/** Scalars of an op on integers of a dtype, within its range. @throws OptError BAD_ARGUMENT if they are not, as PyTorch's clamp, unless the op wraps */
 export function integerScalars(name: string, dtype: "i32" | "u8", scalars: readonly number[]): readonly number[] {
   const stored = toStored(dtype);
   return scalars.map((x) => {

@@ -63,7 +63,7 @@ export class RowSparse extends Tensor {
   /**
    * The same with ascending indices, each once: rows that come more than once are added up in their order. As PyTorch's `coalesce`.
    *
-   * @throws OptError NOT_SYNC where the host cannot look at the indices without waiting, UNSUPPORTED in a compiled function
+   * @throws OptError NOT_SYNC if the host cannot look at the indices without waiting, UNSUPPORTED in a compiled function
    */
   coalesce(): RowSparse {
     const { device, dtype, shape } = this;

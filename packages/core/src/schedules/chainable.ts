@@ -20,7 +20,7 @@ import type { ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
  *
  * lr(e) = lr(e - 1) * lrLambda(e), from the base lr at e = 0
  *
- * @throws BAD_ARGUMENT for what is not a function, or another number of functions than groups
+ * @throws OptError BAD_ARGUMENT for what is not a function, or another number of functions than groups
  * @see torch.optim.lr_scheduler.MultiplicativeLR
  * @example
  * const schedule = new MultiplicativeLR(optimizer, { lrLambda: () => 0.95 });
@@ -47,7 +47,7 @@ export interface ExponentialLROptions {
  *
  * lr(e) = base * gamma^e
  *
- * @throws BAD_ARGUMENT for a negative gamma
+ * @throws OptError BAD_ARGUMENT for a negative gamma
  * @see torch.optim.lr_scheduler.ExponentialLR
  * @example
  * const schedule = new ExponentialLR(optimizer, { gamma: 0.95 });
@@ -71,7 +71,7 @@ export interface StepLROptions {
  *
  * lr(e) = base * gamma^floor(e / stepSize)
  *
- * @throws BAD_ARGUMENT for a stepSize below 1 or a negative gamma
+ * @throws OptError BAD_ARGUMENT for a stepSize below 1 or a negative gamma
  * @see torch.optim.lr_scheduler.StepLR
  * @example
  * const schedule = new StepLR(optimizer, { stepSize: 30, gamma: 0.1 });
@@ -96,7 +96,7 @@ export interface MultiStepLROptions {
  *
  * lr(e) = base * gamma^(number of milestones <= e)
  *
- * @throws BAD_ARGUMENT for milestones that are not whole numbers or a negative gamma
+ * @throws OptError BAD_ARGUMENT for milestones that are not whole numbers or a negative gamma
  * @see torch.optim.lr_scheduler.MultiStepLR
  * @example
  * const schedule = new MultiStepLR(optimizer, { milestones: [30, 80], gamma: 0.1 });
@@ -128,7 +128,7 @@ export interface ConstantLROptions {
  *
  * lr(e) = base * factor for e < totalIters, then base
  *
- * @throws BAD_ARGUMENT for a factor outside [0, 1] or totalIters below 1
+ * @throws OptError BAD_ARGUMENT for a factor outside [0, 1] or totalIters below 1
  * @see torch.optim.lr_scheduler.ConstantLR, which fails at the end of a zero factor where this returns to the base lr
  * @example
  * const schedule = new ConstantLR(optimizer, { factor: 0.5, totalIters: 4 });
@@ -158,7 +158,7 @@ export interface LinearLROptions {
  *
  * lr(e) = base * (startFactor + (endFactor - startFactor) * min(e, totalIters) / totalIters)
  *
- * @throws BAD_ARGUMENT for a startFactor outside (0, 1], an endFactor outside [0, 1] or totalIters below 1
+ * @throws OptError BAD_ARGUMENT for a startFactor outside (0, 1], an endFactor outside [0, 1] or totalIters below 1
  * @see torch.optim.lr_scheduler.LinearLR
  * @example
  * const schedule = new LinearLR(optimizer, { startFactor: 0.1, totalIters: 10 });
@@ -198,7 +198,7 @@ export interface PolynomialLROptions {
  *
  * lr(e) = endLr + (base - endLr) * (1 - min(e, T) / T)^power; with cycle, T grows to T * max(1, ceil(e / T)) instead
  *
- * @throws BAD_ARGUMENT for totalIters below 1, a power not above 0 or an endLr that is not finite
+ * @throws OptError BAD_ARGUMENT for totalIters below 1, a power not above 0 or an endLr that is not finite
  * @see torch.optim.lr_scheduler.PolynomialLR (chainable, the defaults); paddle.optimizer.lr.PolynomialDecay (the last
  * two options; with cycle the lr is overwritten)
  * @example
@@ -233,7 +233,7 @@ export interface CosineAnnealingLROptions {
  *
  * lr(e) = etaMin + (base - etaMin) * (1 + cos(pi * e / tMax)) / 2, computed from the lr before it, so that it chains
  *
- * @throws BAD_ARGUMENT for a tMax below 1 or an etaMin that is not finite
+ * @throws OptError BAD_ARGUMENT for a tMax below 1 or an etaMin that is not finite
  * @see Loshchilov & Hutter 2017 (SGDR); torch.optim.lr_scheduler.CosineAnnealingLR
  * @example
  * const schedule = new CosineAnnealingLR(optimizer, { tMax: 100, etaMin: 1e-5 });

@@ -37,7 +37,7 @@ export function lambdasOf(where: string, optimizer: ScheduledOptimizer, options:
  *
  * lr(e) = base * lrLambda(e)
  *
- * @throws BAD_ARGUMENT for what is not a function, or another number of functions than groups
+ * @throws OptError BAD_ARGUMENT for what is not a function, or another number of functions than groups
  * @see torch.optim.lr_scheduler.LambdaLR
  * @example
  * const schedule = new LambdaLR(optimizer, { lrLambda: (epoch) => 0.95 ** epoch });
@@ -59,7 +59,7 @@ export interface InverseTimeLROptions {
  *
  * lr(e) = base / (1 + gamma * e)
  *
- * @throws BAD_ARGUMENT for a negative gamma
+ * @throws OptError BAD_ARGUMENT for a negative gamma
  * @see paddle.optimizer.lr.InverseTimeDecay
  * @example
  * const schedule = new InverseTimeLR(optimizer, { gamma: 0.1 });
@@ -81,7 +81,7 @@ export interface NaturalExpLROptions {
  *
  * lr(e) = base * exp(-gamma * e)
  *
- * @throws BAD_ARGUMENT for a negative gamma
+ * @throws OptError BAD_ARGUMENT for a negative gamma
  * @see paddle.optimizer.lr.NaturalExpDecay
  * @example
  * const schedule = new NaturalExpLR(optimizer, { gamma: 0.1 });
@@ -106,7 +106,7 @@ export interface NoamLROptions {
  *
  * lr(e) = base * dModel^-0.5 * min(e^-0.5, e * warmupSteps^-1.5), and 0 at e = 0
  *
- * @throws BAD_ARGUMENT for a dModel or warmupSteps not above 0
+ * @throws OptError BAD_ARGUMENT for a dModel or warmupSteps not above 0
  * @see Vaswani et al. 2017, section 5.3; paddle.optimizer.lr.NoamDecay
  * @example
  * const schedule = new NoamLR(optimizer, { dModel: 512, warmupSteps: 4000 });
@@ -135,7 +135,7 @@ export interface PiecewiseLROptions {
  *
  * lr(e) = values[i], i the first with e < boundaries[i], else the last
  *
- * @throws BAD_ARGUMENT for boundaries that do not increase or another number of values than boundaries + 1
+ * @throws OptError BAD_ARGUMENT for boundaries that do not increase or another number of values than boundaries + 1
  * @see paddle.optimizer.lr.PiecewiseDecay
  * @example
  * const schedule = new PiecewiseLR(optimizer, { boundaries: [100, 200], values: [0.1, 0.01, 0.001] });
@@ -168,7 +168,7 @@ export interface CosineAnnealingWarmRestartsOptions {
  *
  * lr(e) = etaMin + (base - etaMin) * (1 + cos(pi * c / p)) / 2, c epochs into a period of p = t0 * tMult^(restarts)
  *
- * @throws BAD_ARGUMENT for t0 or tMult below 1 or an etaMin that is not finite
+ * @throws OptError BAD_ARGUMENT for t0 or tMult below 1 or an etaMin that is not finite
  * @see Loshchilov & Hutter 2017 (SGDR); torch.optim.lr_scheduler.CosineAnnealingWarmRestarts
  * @example
  * const schedule = new CosineAnnealingWarmRestarts(optimizer, { t0: 10, tMult: 2 });

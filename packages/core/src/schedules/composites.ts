@@ -31,7 +31,7 @@ function requireParts(where: string, parts: readonly LRScheduler[], optimizer: S
 /**
  * Steps several schedules of one optimizer together, in order: the chainable ones multiply.
  *
- * @throws BAD_ARGUMENT for an empty list, a ReduceLROnPlateau, or schedules of different optimizers
+ * @throws OptError BAD_ARGUMENT for an empty list, a ReduceLROnPlateau, or schedules of different optimizers
  * @see torch.optim.lr_scheduler.ChainedScheduler
  * @example
  * const warmup = new ConstantLR(optimizer, { factor: 0.1, totalIters: 2 });
@@ -83,7 +83,7 @@ export interface SequentialLROptions {
 /**
  * Runs schedules one after the other; each starts at its own epoch 0, from the base lr, at its milestone.
  *
- * @throws BAD_ARGUMENT for a wrong number of milestones, milestones that do not increase, a ReduceLROnPlateau, a
+ * @throws OptError BAD_ARGUMENT for a wrong number of milestones, milestones that do not increase, a ReduceLROnPlateau, a
  * schedule of another optimizer, or a composite that PyTorch cannot restart either
  * @see torch.optim.lr_scheduler.SequentialLR
  * @example

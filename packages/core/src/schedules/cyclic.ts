@@ -37,7 +37,7 @@ const NAMES = [
  *
  * lr(e) = baseLr + (maxLr - baseLr) * triangle(e) * scale; scale is 1, 2^(1 - cycle), gamma^e or scaleFn
  *
- * @throws BAD_ARGUMENT for options out of range, or cycleMomentum without betas or momentum
+ * @throws OptError BAD_ARGUMENT for options out of range, or cycleMomentum without betas or momentum
  * @see Smith 2017; torch.optim.lr_scheduler.CyclicLR
  * @example
  * const schedule = new CyclicLR(optimizer, { baseLr: 1e-4, maxLr: 1e-2, stepSizeUp: 500 });

@@ -19,7 +19,7 @@ export interface LinearWarmupLROptions {
  *
  * lr(e) = startLr + (endLr - startLr) * e / warmupSteps for e < warmupSteps, then after(e - warmupSteps) or base
  *
- * @throws BAD_ARGUMENT for warmupSteps below 1, an endLr not above startLr, or an `after` that is no simple schedule of
+ * @throws OptError BAD_ARGUMENT for warmupSteps below 1, an endLr not above startLr, or an `after` that is no simple schedule of
  * this optimizer
  * @see paddle.optimizer.lr.LinearWarmup
  * @example

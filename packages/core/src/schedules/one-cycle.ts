@@ -56,7 +56,7 @@ interface Phase {
  *
  * lr(e): maxLr / divFactor -> maxLr at e = pctStart * totalSteps - 1 -> first / finalDivFactor at e = totalSteps - 1
  *
- * @throws BAD_ARGUMENT for options out of range or cycleMomentum without betas or momentum; BAD_STATE for a step past
+ * @throws OptError BAD_ARGUMENT for options out of range or cycleMomentum without betas or momentum; BAD_STATE for a step past
  * totalSteps
  * @see Smith & Topin 2018; torch.optim.lr_scheduler.OneCycleLR; unlike it, a rise of one step (pctStart *
  * totalSteps = 1) starts at the top instead of failing, and the bounds are this schedule's own, not the groups'

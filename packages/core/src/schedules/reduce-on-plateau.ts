@@ -48,7 +48,7 @@ const NAMES = [
  *
  * after more than `patience` bad epochs in a row: lr = max(lr * factor, minLr), if that changes lr by more than eps
  *
- * @throws BAD_ARGUMENT for options out of range or a step without a metric; a NaN metric counts as bad
+ * @throws OptError BAD_ARGUMENT for options out of range or a step without a metric; a NaN metric counts as bad
  * @see torch.optim.lr_scheduler.ReduceLROnPlateau; paddle.optimizer.lr.ReduceOnPlateau
  * @example
  * const schedule = new ReduceLROnPlateau(optimizer, { patience: 5 });

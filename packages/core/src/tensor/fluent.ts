@@ -24,7 +24,7 @@ export interface Fluent<T> {
    * to a Float32Array, bool is 0 and 1 in a Uint8Array.
    */
   data<A extends TypedArray = TypedArray>(): Promise<A>;
-  /** @throws OptError NOT_SYNC where the device answers only later: use `await data()`. */
+  /** @throws OptError NOT_SYNC if the device answers only later: use `await data()`. */
   dataSync<A extends TypedArray = TypedArray>(): A;
   /** The elements as stored, little-endian, row-major. */
   bytes(): Promise<Bytes>;

@@ -37,7 +37,7 @@ export function replacedBy({ shape }: Tensor): string {
   return `parameters must be the model's, got one of shape ${showShape(shape)} that was replaced by model.to(...) or assigned.`;
 }
 
-/** @throws OptError BAD_STATE where `x` gets no gradients any more */
+/** @throws OptError BAD_STATE if `x` gets no gradients any more */
 function checkSteps(x: Tensor, groups: readonly { readonly params: readonly Tensor[] }[]): void {
   const among = groups.flatMap(({ params }) => params);
   const isLeft = x.grad === null && isReplaced(x, among);

@@ -50,7 +50,7 @@ export abstract class Module {
     this.#training = value;
   }
 
-  /** @throws OptError UNSUPPORTED where a class without types has left it out */
+  /** @throws OptError UNSUPPORTED if a class without types has left it out */
   abstract forward(...inputs: never[]): unknown;
 
   /** Child modules by name, in the order of the properties. */

@@ -69,7 +69,8 @@ export class Communicator implements CheckpointCommunicator {
   /**
    * Every rank gets the root's tensor, in place, or its value (plain JSON; the others pass undefined).
    *
-   * @throws OptError BAD_SHAPE where the tensors differ in size; BAD_ARGUMENT, also for values that JSON does not keep (NaN, a Map); IO, MISSING, DISPOSED
+   * @throws OptError BAD_SHAPE if the tensors differ in size; BAD_ARGUMENT, also for values that JSON does not keep (NaN, a Map); IO,
+   * MISSING, DISPOSED
    */
   async broadcast<T>(value: T | undefined, root = 0): Promise<T> {
     const where = "broadcast";
@@ -92,7 +93,7 @@ export class Communicator implements CheckpointCommunicator {
    * x = the sum (mean: of x / size; min, max) over all ranks, in place: added in the order of the ranks, so that the bits are the
    * same on all of them, whatever the engine.
    *
-   * @throws OptError BAD_ARGUMENT, BAD_DTYPE, BAD_SHAPE where sizes differ, IO, MISSING, DISPOSED
+   * @throws OptError BAD_ARGUMENT, BAD_DTYPE, BAD_SHAPE if sizes differ, IO, MISSING, DISPOSED
    */
   async allReduce(x: Tensor, reduction: Reduction = "sum"): Promise<Tensor> {
     checkDense("allReduce", x);
@@ -126,7 +127,7 @@ export class Communicator implements CheckpointCommunicator {
     await operation.all(x.size > 0 ? [operation.send(to, 0, await bytesOf(x))] : []);
   }
 
-  /** x = the next tensor that `from` sends to this rank, in place. @throws OptError BAD_SHAPE where sizes differ; BAD_ARGUMENT, IO, MISSING, DISPOSED */
+  /** x = the next tensor that `from` sends to this rank, in place. @throws OptError BAD_SHAPE if sizes differ; BAD_ARGUMENT, IO, MISSING, DISPOSED */
   async recv(x: Tensor, from: number): Promise<Tensor> {
     checkDense("recv", x);
     this.#checkOther("recv", from);

@@ -109,7 +109,7 @@ export class Operation {
     });
   }
 
-  /** All of these before it returns. @throws OptError UNSUPPORTED where the engine cannot */
+  /** All of these before it returns. @throws OptError UNSUPPORTED if the engine cannot */
   now(moves: readonly { kind: Move["kind"]; rank: number; phase: number; bytes: Uint8Array }[]): void {
     const { group, where } = this;
     const { engine, timeout } = group.world;

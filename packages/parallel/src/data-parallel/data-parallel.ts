@@ -145,7 +145,8 @@ export class DataParallel<Model extends Trainable> {
   /**
    * Waits until each `.grad` holds the average over the ranks: between backward and the step, once on every rank.
    *
-   * @throws OptError BAD_STATE where ranks differ, see `ready`, and where the model has other parameters than at first (all are listed in the first sync, each 64th, and where gradients stay away); CHANGED where a gradient was clipped, cleared or replaced after backward;
+   * @throws OptError BAD_STATE if ranks differ, see `ready`, and if the model has other parameters than at first (all are listed in the
+   * first sync, each 64th, and if gradients stay away); CHANGED if a gradient was clipped, cleared or replaced after backward;
    * UNSUPPORTED for row-sparse gradients; IO, MISSING, DISPOSED
    */
   async sync(): Promise<void> {

@@ -155,7 +155,8 @@ export class FullyShardedDataParallel<Model extends Module> {
   /**
    * Ends a step: between backward and the optimizer's step, once on every rank. Afterwards each part has its `grad`.
    *
-   * @throws OptError BAD_STATE where ranks differ, see `ready`, or used other parameters; UNSUPPORTED where the engine cannot wait in a backward; IO, MISSING, DISPOSED
+   * @throws OptError BAD_STATE if ranks differ, see `ready`, or used other parameters; UNSUPPORTED if the engine cannot wait in a
+   * backward; IO, MISSING, DISPOSED
    */
   async sync(): Promise<void> {
     const { group, size } = this.communicator;

@@ -13,7 +13,7 @@ export const CHUNK = 64 << 10;
 const clock = new Int32Array(new SharedArrayBuffer(4));
 const pause = (milliseconds: number) => Atomics.wait(clock, 0, 0, milliseconds);
 
-/** @throws OptError IO where a rank that is needed has ended; MISSING where one does not come in time; BAD_SHAPE as `receive` */
+/** @throws OptError IO if a rank that is needed has ended; MISSING if one does not come in time; BAD_SHAPE as `receive` */
 export function exchangeNow(
   moves: readonly (Move & { readonly peer: Peer })[],
   peers: readonly Peer[],

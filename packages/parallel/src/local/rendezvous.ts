@@ -31,7 +31,7 @@ const pathOf = ({ name }: Job, rank: number) =>
  * A socket to each other rank, by its number.
  *
  * @param connected is given the sockets before any rank sends on one
- * @throws OptError IO where a rank ended meanwhile; MISSING after `timeout` milliseconds
+ * @throws OptError IO if a rank ended meanwhile; MISSING after `timeout` milliseconds
  */
 export async function rendezvous(
   job: Job,

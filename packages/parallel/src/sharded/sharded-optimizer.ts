@@ -138,7 +138,8 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   /**
    * One update of every parameter that has a gradient, which must be the same on all ranks. Resolves when all have all parameters.
    *
-   * @throws OptError as the optimizer's `step`; BAD_STATE where ranks differ, see `ready`, or an earlier step has not ended; CHANGED for gradients that were changed
+   * @throws OptError as the optimizer's `step`; BAD_STATE if ranks differ, see `ready`, or an earlier step has not ended; CHANGED for
+   * gradients that were changed
    * meanwhile; UNSUPPORTED for row-sparse gradients and in compiled functions; IO, MISSING, DISPOSED
    */
   async step(): Promise<void> {

@@ -84,7 +84,7 @@ export interface ColumnParallelLinearOptions extends LinearOptions {
  * A Linear whose output features are divided: weight [out / W, in], bias [out / W], x [..., in] the same on all ranks, y [..., out / W]
  * or, with `gatherOutput`, [..., out]. What comes out has the bits of the whole layer.
  *
- * @throws OptError BAD_ARGUMENT; forward: BAD_SHAPE, NOT_SYNC, UNSUPPORTED where the engine cannot wait in the middle of a forward
+ * @throws OptError BAD_ARGUMENT; forward: BAD_SHAPE, NOT_SYNC, UNSUPPORTED if the engine cannot wait in the middle of a forward
  * @example
  * const model = mesh(await connect(), { model: 1 }).axis("model");
  * const y = new ColumnParallelLinear(4, 6, model, { gatherOutput: true }).forward(randn([2, 4])); // [2, 6]
@@ -138,7 +138,7 @@ export interface RowParallelLinearOptions extends LinearOptions {
  * A Linear whose input features are divided: weight [out, in / W], bias [out] on every rank, x [..., in / W], y [..., out], which is
  * added over the ranks in their order: equal to the whole layer within rounding.
  *
- * @throws OptError BAD_ARGUMENT; forward: BAD_SHAPE, NOT_SYNC, UNSUPPORTED where the engine cannot wait in the middle of a forward
+ * @throws OptError BAD_ARGUMENT; forward: BAD_SHAPE, NOT_SYNC, UNSUPPORTED if the engine cannot wait in the middle of a forward
  * @example
  * const model = mesh(await connect(), { model: 1 }).axis("model");
  * const hidden = new ColumnParallelLinear(4, 6, model).forward(randn([2, 4])).relu();
@@ -192,7 +192,7 @@ export class RowParallelLinear extends DividedLayer {
 /**
  * An Embedding whose rows are divided: weight [count / W, width], indices [...] the same on all ranks, y [..., width].
  *
- * @throws OptError BAD_ARGUMENT; forward: BAD_DTYPE, NOT_SYNC, UNSUPPORTED where the engine cannot wait in the middle of a forward
+ * @throws OptError BAD_ARGUMENT; forward: BAD_DTYPE, NOT_SYNC, UNSUPPORTED if the engine cannot wait in the middle of a forward
  * @example
  * const model = mesh(await connect(), { model: 1 }).axis("model");
  * const vectors = new ParallelEmbedding(64, 32, model).forward(tensor([[3, 1, 4]], { dtype: "i32" })); // [1, 3, 32]

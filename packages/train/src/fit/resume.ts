@@ -184,7 +184,7 @@ function loadCallbacks(callbacks: Record<string, Callback>, states: SavedRun["ca
     warn(`the state of ${name} in the checkpoint needs its callback, got none. Add it to callbacks.`);
 }
 
-/** Returns the batches to skip, see `loadRun`. @throws OptError MISSING where `resume` names a folder without a checkpoint; BAD_STATE for that of another run */
+/** Returns the batches to skip, see `loadRun`. @throws OptError MISSING if `resume` names a folder without a checkpoint; BAD_STATE for that of another run */
 export async function resumeRun<Batch>(run: Resumable<Batch>): Promise<number> {
   const { resume = false } = run.options;
   if (resume === false) return 0;

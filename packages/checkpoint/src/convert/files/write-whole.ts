@@ -14,7 +14,11 @@ export interface ExportOptions {
   readonly overwrite?: boolean;
 }
 
-/** Writes one file by `body`, which tells its length. Throws BAD_ARGUMENT where one is there, IO, and what `body` throws: then there is no new file. */
+/**
+ * Writes one file by `body`, which tells its length.
+ *
+ * @throws OptError BAD_ARGUMENT if one is there, IO, and what `body` throws: then there is no new file
+ */
 export async function writeWhole(
   path: string,
   options: ExportOptions,
@@ -42,7 +46,11 @@ export async function writeFile(
   }
 }
 
-/** Writes a folder whole or not at all; `body` gets the path to write under. Throws BAD_ARGUMENT where something else is there, IO. */
+/**
+ * Writes a folder whole or not at all; `body` gets the path to write under.
+ *
+ * @throws OptError BAD_ARGUMENT if something else is there, IO
+ */
 export async function writeFolder(
   path: string,
   options: ExportOptions,

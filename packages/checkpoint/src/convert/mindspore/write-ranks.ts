@@ -23,7 +23,11 @@ export interface MindsporeRanksOptions extends MindsporeOptions {
   readonly job?: readonly [i: number, n: number];
 }
 
-/** Writes `source` for a number of ranks, and the strategy. Throws UNSUPPORTED for uneven parts, BAD_ARGUMENT, MISSING for gaps, IO. */
+/**
+ * Writes `source` for a number of ranks, and the strategy.
+ *
+ * @throws OptError UNSUPPORTED for uneven parts, BAD_ARGUMENT, MISSING for gaps, IO
+ */
 export async function writeMindsporeRanks(
   source: TensorSource,
   folder: string,
@@ -59,7 +63,7 @@ export async function writeMindsporeRanks(
   }
 }
 
-/** A share of the ranks: the first jobs have one more where they do not divide. Throws BAD_ARGUMENT. */
+/** A share of the ranks: the first jobs have one more where they do not divide. @throws OptError BAD_ARGUMENT */
 export function ranksOfJob([i, n]: readonly [number, number], ranks: number): number[] {
   const whole = Number.isSafeInteger(i) && Number.isSafeInteger(n) && i >= 1 && i <= n;
   check(
@@ -131,7 +135,7 @@ function evenLayout(ranks: number, tensors: readonly SourceTensor[]): Layout {
   return { mesh: { shape: [ranks], axes: ["rank"] }, tensors: { ...split, "*": "replicate" } };
 }
 
-/** A tensor's layout in MindSpore's words. Throws UNSUPPORTED for uneven parts and for dimensions that several axes split. */
+/** A tensor's layout in MindSpore's words. @throws OptError UNSUPPORTED for uneven parts and for dimensions that several axes split */
 function strategyOf(layout: Layout, tensor: SourceTensor): MindsporeLayout {
   const { name, shape } = tensor;
   const entry = entryFor(layout, tensor);

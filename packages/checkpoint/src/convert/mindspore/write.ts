@@ -18,7 +18,11 @@ export interface MindsporeOptions extends ExportOptions {
   readonly largestPiece?: number;
 }
 
-/** Writes every tensor and text into one `.ckpt`, whole or not at all. Throws UNSUPPORTED for dtypes that MindSpore lacks, MISSING, IO. */
+/**
+ * Writes every tensor and text into one `.ckpt`, whole or not at all.
+ *
+ * @throws OptError UNSUPPORTED for dtypes that MindSpore lacks, MISSING, IO
+ */
 export async function writeMindspore(
   source: TensorSource,
   path: string,
@@ -86,7 +90,7 @@ function mindsporeTexts({ values, step }: TensorSource): Part[] {
   });
 }
 
-/** Throws UNSUPPORTED for a dtype that MindSpore has not. */
+/** @throws OptError UNSUPPORTED for a dtype that MindSpore has not */
 export function mindsporeTypeOf({ name, dtype }: SourceTensor): string {
   const type = mindsporeType(dtype);
   if (type !== undefined) return type;

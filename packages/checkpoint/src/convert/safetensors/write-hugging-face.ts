@@ -18,7 +18,11 @@ export interface HuggingFaceOptions extends MergeOptions {
   readonly maxShardSize: number;
 }
 
-/** Writes `source` into a folder that appears complete or not at all. Throws BAD_ARGUMENT, MISSING for gaps, CORRUPT, UNSUPPORTED, IO. */
+/**
+ * Writes `source` into a folder that appears complete or not at all.
+ *
+ * @throws OptError BAD_ARGUMENT, MISSING for gaps, CORRUPT, UNSUPPORTED, IO
+ */
 export async function writeHuggingFace(
   source: TensorSource,
   folder: string,

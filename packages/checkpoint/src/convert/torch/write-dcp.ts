@@ -42,7 +42,11 @@ interface StoredChunk {
   readonly length: number;
 }
 
-/** Writes `{ model, optim, ... }`, or the nesting that the source had in PyTorch. Throws UNSUPPORTED, MISSING for gaps, BAD_ARGUMENT, IO. */
+/**
+ * Writes `{ model, optim, ... }`, or the nesting that the source had in PyTorch.
+ *
+ * @throws OptError UNSUPPORTED, MISSING for gaps, BAD_ARGUMENT, IO
+ */
 export async function writeDcp(source: TensorSource, path: string, options: DcpOptions = {}): Promise<void> {
   const { tree, tensors } = await torchObject(source, "named");
   const items = flatten(tree, path);

@@ -20,7 +20,11 @@ import { writePickle } from "../python/write-pickle";
 import { type Member, zipParts } from "../zip/write";
 import { torchObject } from "./write-state-dict";
 
-/** Writes one file for `torch.load(path, weights_only=True)`. Throws UNSUPPORTED for values that have no plain form, MISSING for gaps, IO. */
+/**
+ * Writes one file for `torch.load(path, weights_only=True)`.
+ *
+ * @throws OptError UNSUPPORTED for values that have no plain form, MISSING for gaps, IO
+ */
 export async function writeTorch(
   source: TensorSource,
   path: string,
@@ -46,7 +50,11 @@ export async function writeTorch(
 /** Globals of plain values that are written again; every other one that a file held is left out by its reader already. */
 const PLAIN_GLOBAL = /^torch\.(float|bfloat|complex|u?int|bool)\w*$/;
 
-/** The members of a `torch.save` archive; storages lie in the order of `tensors`. Throws UNSUPPORTED for a value that has no plain form. */
+/**
+ * The members of a `torch.save` archive; storages lie in the order of `tensors`.
+ *
+ * @throws OptError UNSUPPORTED for a value that has no plain form
+ */
 export function torchArchive(
   tree: PythonTree,
   tensorOf: (name: string) => Pick<SourceTensor, "dtype" | "shape">,

@@ -32,7 +32,7 @@ export class ByteCursor {
     return this.#position - this.#bufferStart + length <= this.#buffer.byteLength;
   }
 
-  /** Makes `length` bytes takeable. Throws CORRUPT when the source ends before them. */
+  /** Makes `length` bytes takeable. @throws OptError CORRUPT if the source ends before them */
   async need(length: number): Promise<void> {
     if (this.has(length)) return;
     if (length > this.remaining) throw this.corrupt(`${length} more bytes are needed, got ${this.remaining}`);
@@ -42,7 +42,7 @@ export class ByteCursor {
     this.#bufferStart = this.#position;
   }
 
-  /** Steps over `length` bytes without reading them. Throws CORRUPT when the source ends before. */
+  /** Steps over `length` bytes without reading them. @throws OptError CORRUPT if the source ends before */
   skip(length: number): void {
     if (!Number.isSafeInteger(length) || length < 0 || length > this.remaining) {
       throw this.corrupt(`${length} bytes are to be skipped, got ${this.remaining}`);
@@ -80,7 +80,7 @@ export class ByteCursor {
     return this.#view.getFloat64(this.#advance(8), false);
   }
 
-  /** An unsigned 64-bit length. Throws CORRUPT above 2^53 - 1. */
+  /** An unsigned 64-bit length. @throws OptError CORRUPT above 2^53 - 1 */
   length64(): number {
     const value = this.#view.getBigUint64(this.#advance(8), true);
     if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw this.corrupt(`a length of ${value} bytes is named`);

@@ -12,7 +12,7 @@ export interface ForeignTensor {
   readonly bytes: ByteSource;
 }
 
-/** Throws CORRUPT unless the bytes are exactly the shape's. */
+/** @throws OptError CORRUPT unless the bytes are exactly the shape's */
 export function checkFilled({ dtype, shape, bytes }: ForeignTensor, name: string): void {
   const count = elementCount(shape);
   if (count !== undefined && count * bytesPerElement(dtype) === bytes.byteLength) return;
@@ -35,7 +35,7 @@ export function boxOf({ shape, bytes }: ForeignTensor, file: string, offset: rea
   };
 }
 
-/** A tensor in one box. Throws CORRUPT unless the bytes are exactly the shape's. */
+/** A tensor in one box. @throws OptError CORRUPT unless the bytes are exactly the shape's */
 export function wholeTensor(name: string, tensor: ForeignTensor, file: string): SourceTensor {
   checkFilled(tensor, name);
   const { dtype, shape } = tensor;
@@ -48,7 +48,7 @@ export function wholeTensors(tensors: Iterable<readonly [string, ForeignTensor]>
   return Array.from(tensors, ([name, tensor]) => wholeTensor(name, tensor, basename(path)));
 }
 
-/** Tensors by name. Throws DUPLICATE where a name occurs twice. */
+/** Tensors by name. @throws OptError DUPLICATE if a name occurs twice */
 export function byName(tensors: Iterable<SourceTensor>, path: string): Map<string, SourceTensor> {
   const map = new Map<string, SourceTensor>();
   for (const tensor of tensors) {
@@ -58,7 +58,7 @@ export function byName(tensors: Iterable<SourceTensor>, path: string): Map<strin
   return map;
 }
 
-/** The same tensors under new names. Throws DUPLICATE where two fall together. */
+/** The same tensors under new names. @throws OptError DUPLICATE if two fall together */
 export function renamed(
   tensors: Iterable<SourceTensor>,
   nameOf: (name: string) => string,

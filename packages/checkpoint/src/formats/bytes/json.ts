@@ -8,7 +8,7 @@ export { isObject } from "../../format/source";
 /** Nobody writes more, and whoever nests without end wants to fill the memory or the stack. */
 const DEEPEST = 500;
 
-/** A file's JSON object. Throws CORRUPT for anything else. */
+/** A file's JSON object. @throws OptError CORRUPT for anything else */
 export function parseJson(bytes: Uint8Array, path: string): { [key: string]: Json | undefined } {
   let value: unknown;
   try {

@@ -10,7 +10,7 @@ export interface ImportSource {
   readonly path: string;
   readonly fileSystem: FileSystem;
   readonly options: ImportOptions;
-  /** A file of the checkpoint, the one at `path` without another. Throws MISSING, IO. */
+  /** A file of the checkpoint, the one at `path` without another. @throws OptError MISSING, IO */
   file(path?: string): Promise<ByteSource>;
 }
 
@@ -21,7 +21,7 @@ export interface Contents extends Partial<Pick<TensorSource, "values" | "unreada
   close?(): Promise<void>;
 }
 
-/** The reader of a format. Throws DUPLICATE where a name occurs twice, and what `read` throws. */
+/** The reader of a format. @throws OptError DUPLICATE if a name occurs twice, and what `read` throws */
 export function formatReader(format: string, read: (opening: ImportSource) => Promise<Contents>): FormatReader {
   return {
     format,

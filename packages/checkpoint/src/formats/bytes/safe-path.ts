@@ -1,7 +1,11 @@
 import { OptError } from "@opt/core";
 import { join } from "../../stores/path";
 
-/** The path of a file that another file names. Throws REFUSED for a name that leaves `folder`, or is no file name on some system. */
+/**
+ * The path of a file that another file names.
+ *
+ * @throws OptError REFUSED for a name that leaves `folder`, or is no file name on some system
+ */
 export function insideOf(folder: string, name: unknown, where: string): string {
   const parts = typeof name === "string" ? name.split("/") : [];
   // A backslash or a drive letter is a way out on Windows only, but files travel.

@@ -13,7 +13,7 @@ export interface ByteSource extends Pick<RandomAccess, "path" | "byteLength" | "
   readonly isChecked?: boolean;
 }
 
-/** Throws CORRUPT unless `[position, position + length)` lies inside of the source: before anything is allocated for it. */
+/** @throws OptError CORRUPT unless `[position, position + length)` lies inside of the source: before anything is allocated for it */
 export function checkRange(source: ByteSource, position: number, length: number): void {
   const end = position + length;
   if (Number.isSafeInteger(position) && Number.isSafeInteger(end) && position >= 0 && length >= 0) {
@@ -26,7 +26,7 @@ export function checkRange(source: ByteSource, position: number, length: number)
   );
 }
 
-/** A new array of `length` bytes from `position`. Throws CORRUPT outside of the source. */
+/** A new array of `length` bytes from `position`. @throws OptError CORRUPT outside of the source */
 export async function readBytes(source: ByteSource, position: number, length: number): Promise<Uint8Array> {
   checkRange(source, position, length);
   const bytes = new Uint8Array(length);
@@ -34,7 +34,7 @@ export async function readBytes(source: ByteSource, position: number, length: nu
   return bytes;
 }
 
-/** A file of a folder, held open by the pool only as long as it is in use. Throws MISSING, IO. */
+/** A file of a folder, held open by the pool only as long as it is in use. @throws OptError MISSING, IO */
 export async function pooledFile(pool: FilePool, path: string): Promise<ByteSource> {
   const byteLength = await pool
     .use(path, (file) => file.size())
@@ -66,7 +66,7 @@ export function memorySource(path: string, bytes: Uint8Array): ByteSource {
   };
 }
 
-/** The part `[begin, begin + byteLength)` of a source. Throws CORRUPT when it leaves the source. */
+/** The part `[begin, begin + byteLength)` of a source. @throws OptError CORRUPT if it leaves the source */
 export function partOf(source: ByteSource, begin: number, byteLength: number, path = source.path): ByteSource {
   checkRange(source, begin, byteLength);
   return {
@@ -117,7 +117,7 @@ export async function crcOf(source: ByteSource, begin: number, end: number): Pro
   return crc;
 }
 
-/** Throws CORRUPT unless the checksums are equal. */
+/** @throws OptError CORRUPT unless the checksums are equal */
 export function checkCrc(path: string, expected: number, actual: number): void {
   if (actual === expected) return;
   const problem = `the checksum must be ${expected.toString(16)}, got ${actual.toString(16)}`;

@@ -13,7 +13,11 @@ export interface StridedView {
   readonly strides: readonly number[];
 }
 
-/** The view's elements as row-major bytes. Throws CORRUPT where it leaves its storage, UNSUPPORTED where it repeats elements beyond it. */
+/**
+ * The view's elements as row-major bytes.
+ *
+ * @throws OptError CORRUPT if it leaves its storage, UNSUPPORTED if it repeats elements beyond it
+ */
 export function stridedSource(storage: ByteSource, view: StridedView): ByteSource {
   const { bytesPerElement: width, offset, shape, strides: steps } = view;
   const count = elementCount(shape);

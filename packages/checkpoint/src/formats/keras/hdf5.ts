@@ -79,7 +79,7 @@ export class Hdf5File {
     this.#mount = `opt-${opened++}.h5`;
   }
 
-  /** Throws CORRUPT for what is no HDF5 file. */
+  /** @throws OptError CORRUPT for what is no HDF5 file */
   static async open(source: ByteSource): Promise<Hdf5File> {
     const { library, files } = await loadLibrary();
     const file = new Hdf5File(source, library, files);
@@ -93,7 +93,7 @@ export class Hdf5File {
     }
   }
 
-  /** Throws REFUSED for more datasets, or more bytes once unpacked, than a file of this length is likely to hold. */
+  /** @throws OptError REFUSED for more datasets, or more bytes once unpacked, than a file of this length is likely to hold */
   async datasets(): Promise<Hdf5Dataset[]> {
     const found: Hdf5Dataset[] = [];
     const most = mostTensors(this.#source.byteLength);
@@ -215,7 +215,7 @@ export class Hdf5File {
     return length;
   }
 
-  /** Runs an operation again until every page that it reads is there. Throws CORRUPT when it fails for another reason. */
+  /** Runs an operation again until every page that it reads is there. @throws OptError CORRUPT if it fails for another reason */
   async #run<T>(operation: () => T): Promise<T> {
     for (;;) {
       this.#missing = new Set();

@@ -26,7 +26,7 @@ interface PlacedPart extends HeldPart {
   readonly offset: readonly number[];
 }
 
-/** Throws BAD_STATE where parts do not fit each other, MISSING where ranks are; a read throws BAD_STATE where replicas differ. */
+/** @throws OptError BAD_STATE if parts do not fit each other, MISSING if ranks are missing; a read throws BAD_STATE if replicas differ */
 export function mergeParts(name: string, held: readonly HeldPart[], context: MergeContext): SourceTensor {
   const { dtype } = held[0]!.tensor;
   const follows = parameterOf(name, context);

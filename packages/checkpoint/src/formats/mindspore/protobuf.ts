@@ -6,7 +6,7 @@ export type Field =
   | { readonly number: number; readonly kind: "varint"; readonly value: number }
   | { readonly number: number; readonly kind: "bytes"; readonly end: number };
 
-/** Reads a 64-bit varint, two's complement. Throws CORRUPT outside of the exact integers. */
+/** Reads a 64-bit varint, two's complement. @throws OptError CORRUPT outside of the exact integers */
 export async function readVarint(cursor: ByteCursor): Promise<number> {
   if (!cursor.has(10)) await cursor.need(Math.min(10, Math.max(1, cursor.remaining)));
   let bits = 0n;
@@ -21,7 +21,7 @@ export async function readVarint(cursor: ByteCursor): Promise<number> {
   throw cursor.corrupt("a number does not end");
 }
 
-/** Calls `visit` with every field up to `end`; what it leaves of a payload is stepped over. Throws CORRUPT. */
+/** Calls `visit` with every field up to `end`; what it leaves of a payload is stepped over. @throws OptError CORRUPT */
 export async function eachField(
   cursor: ByteCursor,
   end: number,
@@ -46,7 +46,7 @@ export async function eachField(
   }
 }
 
-/** The text of a bytes field. Throws CORRUPT above `longest` bytes. */
+/** The text of a bytes field. @throws OptError CORRUPT above `longest` bytes */
 export async function readText(cursor: ByteCursor, end: number, longest: number): Promise<string> {
   const length = end - cursor.position;
   if (length > longest) throw cursor.corrupt(`a name of ${length} bytes is given`);
@@ -56,7 +56,7 @@ export async function readText(cursor: ByteCursor, end: number, longest: number)
 
 const MOST_DIMENSIONS = 64;
 
-/** Adds what a field has of a list of dimensions, packed or not. Throws CORRUPT for too many. */
+/** Adds what a field has of a list of dimensions, packed or not. @throws OptError CORRUPT for too many */
 export async function readDims(cursor: ByteCursor, field: Field, dims: number[]): Promise<void> {
   if (field.kind === "varint") dims.push(field.value);
   else while (cursor.position < field.end) dims.push(await readVarint(cursor));

@@ -39,7 +39,7 @@ export const mindsporeRanksReader = formatReader("MindSpore ranks", async (openi
   return { step, tensors, values, unreadable };
 });
 
-/** Every strategy file of the folder or its `strategy` folder, together: stages of a pipeline have one each. Throws BAD_STATE. */
+/** Every strategy file of the folder or its `strategy` folder, together: stages of a pipeline have one each. @throws OptError BAD_STATE */
 async function readStrategies(opening: ImportSource): Promise<Map<string, MindsporeLayout>> {
   const { path, file } = opening;
   const entries = await list(opening, path);
@@ -65,7 +65,7 @@ async function readStrategies(opening: ImportSource): Promise<Map<string, Mindsp
   return layouts;
 }
 
-/** A file of each rank, in the order of ranks: all of one epoch and step, the newest or the one asked for. Throws MISSING. */
+/** A file of each rank, in the order of ranks: all of one epoch and step, the newest or the one asked for. @throws OptError MISSING */
 async function filesOfStep(opening: ImportSource): Promise<{ files: string[]; step: number }> {
   const { path, options } = opening;
   const { step } = options;

@@ -18,7 +18,7 @@ export interface MindsporeLayout {
 const LARGEST_FILE = 256 * 1024 * 1024;
 const LONGEST_NAME = 4096;
 
-/** Reads a strategy file: layouts by parameter. Throws CORRUPT, UNSUPPORTED. */
+/** Reads a strategy file: layouts by parameter. @throws OptError CORRUPT, UNSUPPORTED */
 export async function readMindsporeStrategy(source: ByteSource): Promise<Map<string, MindsporeLayout>> {
   const cursor = new ByteCursor(source);
   if (source.byteLength > LARGEST_FILE) throw cursor.corrupt(`${source.byteLength} bytes are too many for a strategy`);

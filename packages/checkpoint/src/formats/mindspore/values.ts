@@ -18,7 +18,7 @@ export interface MindsporeValue {
 
 const LONGEST_TEXT = 4096;
 
-/** All values of a file, in order, and its checksum's end if it has one. Throws CORRUPT, UNSUPPORTED, REFUSED. */
+/** All values of a file, in order, and its checksum's end if it has one. @throws OptError CORRUPT, UNSUPPORTED, REFUSED */
 export async function readMindsporeValues(
   source: ByteSource,
 ): Promise<{ values: MindsporeValue[]; crc: number | undefined; end: number }> {
@@ -46,7 +46,7 @@ export async function readMindsporeValues(
   return { values, crc, end };
 }
 
-/** Throws CORRUPT unless everything before the trailer has the checksum that it holds. */
+/** @throws OptError CORRUPT unless everything before the trailer has the checksum that it holds */
 export async function checkMindsporeCrc(source: ByteSource, crc: number, end: number): Promise<void> {
   checkCrc(source.path, crc, await crcOf(source, 0, end));
 }

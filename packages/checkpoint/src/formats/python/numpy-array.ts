@@ -39,7 +39,7 @@ const DTYPES: Record<string, StoredDType> = {
 const unread = (path: string, what: string) =>
   unsupported(path, `${what} cannot be read`, "Save numbers in little-endian order.");
 
-/** The array that an object describes, or undefined if it describes no array. Throws CORRUPT, UNSUPPORTED. */
+/** The array that an object describes, or undefined if it describes no array. @throws OptError CORRUPT, UNSUPPORTED */
 export function numpyArray(value: unknown, source: ByteSource): ForeignTensor | undefined {
   const described = value instanceof PickleCall ? describedArray(value) : undefined;
   if (described === undefined) return undefined;

@@ -15,7 +15,11 @@ export interface PickleLimits {
   readonly memory?: number;
 }
 
-/** Reads one pickle of protocols 2 to 5. Throws REFUSED for a global that `limits` lacks, CORRUPT. Source: CPython's pickletools. */
+/**
+ * Reads one pickle of protocols 2 to 5. Source: CPython's pickletools.
+ *
+ * @throws OptError REFUSED for a global that `limits` lacks, CORRUPT
+ */
 export async function readPickle(cursor: ByteCursor, limits: PickleLimits): Promise<unknown> {
   const machine = new PickleMachine(cursor, limits);
   for (;;) {

@@ -33,7 +33,11 @@ export interface NamedTree<T> {
 /** Objects that one tensor takes at most in what is walked: its states, their counters, its place in a group. */
 const NODES_PER_TENSOR = 4;
 
-/** Names the tensors and values in nested dicts, lists and tuples. Throws CORRUPT for what is endless, DUPLICATE where two names are equal. */
+/**
+ * Names the tensors and values in nested dicts, lists and tuples.
+ *
+ * @throws OptError CORRUPT for what is endless, DUPLICATE if two names are equal
+ */
 export async function nameTree<T>(
   root: unknown,
   source: ByteSource,

@@ -31,7 +31,7 @@ export interface SafetensorsContents {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** The header of a file, and its tensors where they lie. Throws CORRUPT, REFUSED. */
+/** The header of a file, and its tensors where they lie. @throws OptError CORRUPT, REFUSED */
 export async function readSafetensors(source: ByteSource, limits?: ReadLimits): Promise<SafetensorsContents> {
   const header = await readSafetensorsHeader({ ...source, close: async () => undefined }, limits);
   const foreign = ({ dtype, shape, begin, end }: SafetensorsEntry): ForeignTensor => {

@@ -50,11 +50,11 @@ export interface DcpMetadata {
   readonly items: ReadonlyMap<string, DcpTensor | undefined>;
   /** Where an item stood before the nested dicts and lists were flattened: keys and indices from the outside in. */
   readonly paths: ReadonlyMap<string, readonly (string | number)[]>;
-  /** Throws MISSING where nothing is stored for this chunk. */
+  /** @throws OptError MISSING if nothing is stored for this chunk */
   locate(name: string, offset?: readonly number[]): DcpLocation;
 }
 
-/** Reads `.metadata`. Throws CORRUPT, REFUSED, UNSUPPORTED. */
+/** Reads `.metadata`. @throws OptError CORRUPT, REFUSED, UNSUPPORTED */
 export async function readDcpMetadata(source: ByteSource): Promise<DcpMetadata> {
   const where = source.path;
   const root = fields(await readPickleOf(source, LIMITS), "Metadata", where);

@@ -151,7 +151,7 @@ function trainedModel({ groups }: TorchOptimizer, models: readonly Model[], name
   return holding.length === 1 ? holding[0] : holding.find(({ prefix }) => MODEL_WORDS.includes(prefix.slice(0, -1)));
 }
 
-/** The one model, or the one with a model's name; undefined for none. Throws BAD_STATE where several are equally likely. */
+/** The one model, or the one with a model's name; undefined for none. @throws OptError BAD_STATE if several are equally likely */
 function onlyModel(models: readonly Model[], source: TensorSource): Model | undefined {
   if (models.length <= 1) return models[0];
   const named = models.filter(({ prefix }) => MODEL_WORDS.includes(prefix.slice(0, -1)));

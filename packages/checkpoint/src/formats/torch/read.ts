@@ -32,7 +32,7 @@ export function stepOf(values: { readonly [key: string]: Json }): number | undef
   return [values.global_step, values.step].find(isCount);
 }
 
-/** The named tensors and values of what `torch.save` wrote, zip or legacy. Throws CORRUPT, REFUSED, UNSUPPORTED, DUPLICATE. */
+/** The named tensors and values of what `torch.save` wrote, zip or legacy. @throws OptError CORRUPT, REFUSED, UNSUPPORTED, DUPLICATE */
 export async function readTorch(source: ByteSource): Promise<NamedTree<ForeignTensor>> {
   const head = await readBytes(source, 0, Math.min(4, source.byteLength));
   const { root, pickle, storages } = await (head[0] === 0x50 ? readTorchZip(source) : readLegacy(source));

@@ -105,7 +105,7 @@ export function torchDType(value: unknown): StoredDType | undefined {
   return DTYPES.get(value.name.slice("torch.".length));
 }
 
-/** Throws CORRUPT for a persistent id that names no storage. */
+/** @throws OptError CORRUPT for a persistent id that names no storage */
 export function storageId(value: unknown, path: string): StorageId {
   const id = value instanceof PicklePersistent && value.id instanceof PickleTuple ? value.id.items : [];
   const [kind, type, key, , whole, view] = id;
@@ -125,7 +125,7 @@ export function storageId(value: unknown, path: string): StorageId {
   return { dtype, width, key: String(key), count, first };
 }
 
-/** The tensor (or NumPy array) that an object describes, or undefined when it describes none. Throws CORRUPT, UNSUPPORTED. */
+/** The tensor (or NumPy array) that an object describes, or undefined when it describes none. @throws OptError CORRUPT, UNSUPPORTED */
 export function torchTensor(
   value: unknown,
   pickle: ByteSource,
@@ -162,7 +162,7 @@ export function torchTensor(
   return { dtype, shape, bytes: stridedSource(storage(id), view) };
 }
 
-/** The numbers of a tuple or `torch.Size`. Throws CORRUPT unless all are counts. */
+/** The numbers of a tuple or `torch.Size`. @throws OptError CORRUPT unless all are counts */
 export function counts(value: unknown, path: string): number[] {
   const inner = value instanceof PickleCall && value.callable === "torch.Size" ? value.args[0] : value;
   const items = inner instanceof PickleTuple ? inner.items : inner;

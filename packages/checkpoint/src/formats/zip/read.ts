@@ -34,7 +34,11 @@ interface Entry {
   readonly begin: number;
 }
 
-/** The members of an archive by name; each is checked against its CRC-32 when it is first read. Throws CORRUPT, REFUSED, UNSUPPORTED. */
+/**
+ * The members of an archive by name; each is checked against its CRC-32 when it is first read.
+ *
+ * @throws OptError CORRUPT, REFUSED, UNSUPPORTED
+ */
 export async function openZip(source: ByteSource): Promise<Map<string, ByteSource>> {
   const entries = await readDirectory(source, mostTensors(source.byteLength) + OTHER_MEMBERS);
   entries.sort((a, b) => a.begin - b.begin);

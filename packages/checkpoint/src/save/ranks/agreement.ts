@@ -33,7 +33,11 @@ interface Holder {
   readonly tensor: TensorDescription;
 }
 
-/** `isWhole`: shapes are of whole tensors. Throws BAD_ARGUMENT where terms differ, BAD_DTYPE, BAD_SHAPE where tensors do not fit. */
+/**
+ * `isWhole`: shapes are of whole tensors.
+ *
+ * @throws OptError BAD_ARGUMENT if terms differ, BAD_DTYPE, BAD_SHAPE if tensors do not fit
+ */
 export function agree(layout: Layout, said: readonly RankProposal[], isWhole: boolean): RecordedTensor[] {
   const { terms } = said[0]!;
   const held = new Map<string, Holder[]>();
@@ -100,7 +104,7 @@ function rejectDisagreement(
   );
 }
 
-/** What a rank hands over must be what the layout says it holds. Throws BAD_SHAPE. */
+/** What a rank hands over must be what the layout says it holds. @throws OptError BAD_SHAPE */
 export function checkSlices(
   layout: Layout,
   agreed: readonly RecordedTensor[],

@@ -31,7 +31,11 @@ export function singleProcess(): Communicator {
 /** Sends one value of this rank, and resolves with the values of all ranks, in rank order. */
 export type Exchange = (contribution: unknown) => Promise<unknown[]>;
 
-/** A communicator over anything that can exchange one value per rank, in the order of the calls. Throws BAD_ARGUMENT for too few values. */
+/**
+ * A communicator over anything that can exchange one value per rank, in the order of the calls.
+ *
+ * @throws OptError BAD_ARGUMENT for too few values
+ */
 export function communicatorOver(rank: number, size: number, exchange: Exchange): Communicator {
   const all = async (value: unknown) => {
     const values = await exchange(value);

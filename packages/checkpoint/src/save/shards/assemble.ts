@@ -24,7 +24,11 @@ export interface RankReport {
   readonly replicas: readonly number[];
 }
 
-/** Slices of a layout that nobody gave must not be copies of one tensor: a forgotten layout would make a larger one of them. Throws BAD_STATE. */
+/**
+ * Slices of a layout that nobody gave must not be copies of one tensor: a forgotten layout would make a larger one of them.
+ *
+ * @throws OptError BAD_STATE
+ */
 export function checkNotCopies(plan: SavePlan, reports: readonly RankReport[]): void {
   const byTensor = new Map<string, number[]>();
   for (const [rank, boxes] of plan.entries())
@@ -42,7 +46,7 @@ export function checkNotCopies(plan: SavePlan, reports: readonly RankReport[]): 
   );
 }
 
-/** `plan`: by rank, the boxes of its file. Throws MISSING, naming the tensor, where boxes leave a gap. */
+/** `plan`: by rank, the boxes of its file. @throws OptError MISSING, naming the tensor, where boxes leave a gap */
 export function assembleManifest(
   recorded: readonly RecordedTensor[],
   plan: SavePlan,
@@ -71,7 +75,7 @@ export function assembleManifest(
   return { ...whole, world: plan.length, files, tensors: tensors.sort((a, b) => (a.name < b.name ? -1 : 1)) };
 }
 
-/** Replicas must be equal, by their checksums. Throws BAD_STATE. */
+/** Replicas must be equal, by their checksums. @throws OptError BAD_STATE */
 export function compareReplicas(plan: SavePlan, reports: readonly RankReport[]): void {
   const written = new Map<SavePlan[number][number], { rank: number; crc32: number }>();
   for (const [rank, boxes] of plan.entries())

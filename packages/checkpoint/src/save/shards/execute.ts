@@ -27,7 +27,7 @@ export interface Execution {
   readonly progress: ProgressCallback | undefined;
 }
 
-/** What was written, in the order of `ranks`. Throws CHANGED, IO. */
+/** What was written, in the order of `ranks`. @throws OptError CHANGED, IO */
 export async function executeSave(holdings: Holdings, plan: SavePlan, execution: Execution): Promise<RankReport[]> {
   const { ranks, checkReplicas, progress } = execution;
   const report = reporter(

@@ -59,7 +59,7 @@ export class Holdings {
     return this.#snapshot !== undefined;
   }
 
-  /** What was written is of one moment. Throws CHANGED for a tensor that was overwritten since the save began. */
+  /** What was written is of one moment. @throws OptError CHANGED for a tensor that was overwritten since the save began */
   checkUnchanged(): void {
     if (this.isCopied) return;
     for (const { name, version, versionNow } of this.tensors) {

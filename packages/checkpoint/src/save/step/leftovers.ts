@@ -14,7 +14,7 @@ export interface Leftover {
 /** What nobody can be asked about is taken for dead when it has not changed for this long. */
 const DEAD_AFTER = 3_600_000;
 
-/** Everything with a suffix in a run's folder that is no step. Throws MISSING, IO. */
+/** Everything with a suffix in a run's folder that is no step. @throws OptError MISSING, IO */
 export async function leftoversOf(fileSystem: FileSystem, folder: string): Promise<Leftover[]> {
   const found: Leftover[] = [];
   try {

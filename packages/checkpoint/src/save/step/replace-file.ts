@@ -35,7 +35,7 @@ export async function replacing<T>(
   }
 }
 
-/** Throws BAD_ARGUMENT where something is there that may not be replaced. */
+/** @throws OptError BAD_ARGUMENT if something is there that may not be replaced */
 export function checkFree(path: string, isTaken: boolean, overwrite = false): void {
   check(
     !isTaken || overwrite,

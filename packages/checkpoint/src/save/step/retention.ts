@@ -15,7 +15,12 @@ export interface Retention {
   readonly best?: Best & { readonly count?: number };
 }
 
-/** Throws BAD_ARGUMENT. A number is how many of the newest stay. @param values of the step that is saved */
+/**
+ * A number is how many of the newest stay.
+ *
+ * @param values of the step that is saved
+ * @throws OptError BAD_ARGUMENT
+ */
 export function checkedRetention(
   where: string,
   keep: number | Retention,

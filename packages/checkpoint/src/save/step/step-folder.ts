@@ -48,7 +48,7 @@ export class StepFolder {
     this.path = fileSystem.unfinished ? this.finalPath : this.#sign;
   }
 
-  /** Creates the temporary folder. Throws DUPLICATE where the step exists already, IO, MISSING. */
+  /** Creates the temporary folder. @throws OptError DUPLICATE if the step exists already, IO, MISSING */
   static async begin(
     fileSystem: FileSystem,
     folder: string,

@@ -32,7 +32,7 @@ const PLACES: Readonly<Record<Exclude<PadMode, "constant">, (at: number, extent:
 /**
  * A border around the last axes: `padding` is [before, after] of the last axis, then of the one before it, and so on. Negative ones cut.
  *
- * @throws OptError BAD_ARGUMENT, BAD_SHAPE where more is cut than there is
+ * @throws OptError BAD_ARGUMENT, BAD_SHAPE if more is cut than there is
  * @example
  * pad(tensor([[1, 2]]), [1, 0, 0, 1]); // [[0, 1, 2], [0, 0, 0]]
  * pad(tensor([[1, 2, 3]]), [2, 1], { mode: "reflect" }); // [[3, 2, 1, 2, 3, 2]]

@@ -20,7 +20,7 @@ export function setMomentum(group: ScheduledGroup, value: number): void {
   else group.momentum = value;
 }
 
-/** The lowest and the highest momentum or beta1 of each group, in [0, 1); null where they are left alone. @throws BAD_ARGUMENT */
+/** The lowest and the highest momentum or beta1 of each group, in [0, 1); null where they are left alone. @throws OptError BAD_ARGUMENT */
 export function momentumBounds(
   where: string,
   optimizer: ScheduledOptimizer,

@@ -10,7 +10,7 @@ import { checkState, type SchedulerState, savedInteger, savedNumbers, stateOf } 
  *
  * Making a schedule sets each group's lr for epoch 0, so make it before loading an optimizer's state.
  *
- * @throws BAD_ARGUMENT when the optimizer has no groups with a numeric lr
+ * @throws OptError BAD_ARGUMENT if the optimizer has no groups with a numeric lr
  */
 export abstract class LRScheduler {
   readonly optimizer: ScheduledOptimizer;
@@ -73,7 +73,7 @@ export abstract class LRScheduler {
     this.#lastLr = this.optimizer.groups.map((group) => group.lr);
   }
 
-  /** Entry `index` of a list that was made with one entry for each group. Throws BAD_STATE for a group added later. */
+  /** Entry `index` of a list that was made with one entry for each group. @throws OptError BAD_STATE for a group added later */
   protected forGroup<Value>(list: readonly Value[], index: number, what: string): Value {
     check(
       index < list.length,
@@ -99,7 +99,7 @@ export abstract class LRScheduler {
     return state;
   }
 
-  /** Goes on from a saved state, giving the groups the lr they had. Throws BAD_STATE, and changes nothing, if it does not fit. */
+  /** Goes on from a saved state, giving the groups the lr they had. @throws OptError BAD_STATE, and changes nothing, if it does not fit */
   loadStateDict(state: unknown): void {
     this.prepareLoad(state)();
   }
