@@ -6,7 +6,7 @@ const COLUMNS = ["", "rate", "", "steps", "loss", "test"];
 
 export class Legend {
   /** Which rows stand there: they are made anew only when these change, so that a button keeps its focus. */
-  private shown = "";
+  #shown = "";
 
   constructor(
     private readonly target: HTMLTableSectionElement,
@@ -15,8 +15,8 @@ export class Legend {
 
   show(runs: readonly Run[], current: Run): void {
     const key = runs.map((run) => `${run.number}${run === current ? "*" : ""}`).join();
-    if (key !== this.shown) this.target.replaceChildren(...runs.map((run) => this.rowOf(run, run === current)));
-    this.shown = key;
+    if (key !== this.#shown) this.target.replaceChildren(...runs.map((run) => this.#rowOf(run, run === current)));
+    this.#shown = key;
     runs.forEach((run, i) => {
       const cells = this.target.rows[i]!.querySelectorAll("td");
       textsOf(run).forEach((text, column) => {
@@ -25,7 +25,7 @@ export class Legend {
     });
   }
 
-  private rowOf(run: Run, isCurrent: boolean): HTMLTableRowElement {
+  #rowOf(run: Run, isCurrent: boolean): HTMLTableRowElement {
     const row = document.createElement("tr");
     const name = document.createElement("th");
     name.scope = "row";

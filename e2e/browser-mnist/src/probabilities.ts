@@ -3,7 +3,7 @@
 const DIGITS = Array.from({ length: 10 }, (_, digit) => digit);
 
 export class Probabilities {
-  private readonly rows: readonly { row: HTMLElement; bar: HTMLElement; value: HTMLElement }[];
+  readonly #rows: readonly { row: HTMLElement; bar: HTMLElement; value: HTMLElement }[];
 
   constructor(list: HTMLElement) {
     const part = (name: string, text = "") => {
@@ -12,7 +12,7 @@ export class Probabilities {
       made.textContent = text;
       return made;
     };
-    this.rows = DIGITS.map((digit) => {
+    this.#rows = DIGITS.map((digit) => {
       const row = document.createElement("li");
       const [bar, value] = [part("bar"), part("value")];
       const track = part("track");
@@ -20,7 +20,7 @@ export class Probabilities {
       row.append(part("digit", String(digit)), track, value);
       return { row, bar, value };
     });
-    list.replaceChildren(...this.rows.map(({ row }) => row));
+    list.replaceChildren(...this.#rows.map(({ row }) => row));
     this.show(undefined);
   }
 
@@ -28,7 +28,7 @@ export class Probabilities {
   show(probabilities: ArrayLike<number> | undefined): number {
     const values = Array.from({ length: 10 }, (_, digit) => probabilities?.[digit] ?? 0);
     const best = values.indexOf(Math.max(...values));
-    this.rows.forEach(({ row, bar, value }, digit) => {
+    this.#rows.forEach(({ row, bar, value }, digit) => {
       row.classList.toggle("best", probabilities !== undefined && digit === best);
       bar.style.width = `${100 * values[digit]!}%`;
       value.textContent = probabilities === undefined ? "–" : `${Math.round(100 * values[digit]!)} %`;

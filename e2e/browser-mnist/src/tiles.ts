@@ -2,7 +2,7 @@
 import { type Digits, PIXELS, SIDE } from "./digits";
 
 export class Tiles {
-  private readonly captions: HTMLElement[] = [];
+  readonly #captions: HTMLElement[] = [];
 
   constructor(
     target: HTMLElement,
@@ -14,13 +14,13 @@ export class Tiles {
       const caption = document.createElement("figcaption");
       figure.append(tileOf(digits, position), caption);
       target.append(figure);
-      this.captions.push(caption);
+      this.#captions.push(caption);
     }
   }
 
   /** Wrong names are told by words, not by colour alone: "7, read as 2". */
   show(names: ArrayLike<number>): void {
-    this.captions.forEach((caption, i) => {
+    this.#captions.forEach((caption, i) => {
       const truth = this.digits.labels[this.positions[i]!]!;
       const right = names[i] === truth;
       caption.className = right ? "right" : "wrong";

@@ -18,32 +18,32 @@ export class Training {
   run!: Run;
   /** Steps a second, of the last look. */
   speed = 0;
-  private readonly worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
-  private active: StartedRun<Answers["train"]> | undefined;
-  private round: Promise<void> = Promise.resolve();
+  readonly #worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
+  #active: StartedRun<Answers["train"]> | undefined;
+  #round: Promise<void> = Promise.resolve();
 
   constructor(private readonly watcher: Watcher) {}
 
   get running(): boolean {
-    return this.active !== undefined;
+    return this.#active !== undefined;
   }
 
   /** The worker answers also while it trains. */
   ask<Ask extends keyof Answers>(request: Request & { ask: Ask }): Promise<Answers[Ask]> {
-    return start<Answers[Ask]>(this.worker, request).result;
+    return start<Answers[Ask]>(this.#worker, request).result;
   }
 
   /** Begins a run; the one before it keeps its curve. */
   begin(settings: Settings): Promise<void> {
-    return this.replace({ ask: "begin", settings });
+    return this.#replace({ ask: "begin", settings });
   }
 
   /** Goes on with a run that was saved. */
   load(from: Blob | "kept", device: string): Promise<void> {
-    return this.replace({ ask: "begin", from, device });
+    return this.#replace({ ask: "begin", from, device });
   }
 
-  private async replace(request: Request & { ask: "begin" }): Promise<void> {
+  async #replace(request: Request & { ask: "begin" }): Promise<void> {
     await this.pause();
     const { settings, losses, measured }: Begun = await this.ask(request);
     if (this.run?.losses.length === 0) this.remove(this.run);
@@ -60,20 +60,20 @@ export class Training {
   }
 
   start(): void {
-    this.active = start(this.worker, { ask: "train" } satisfies Request);
-    this.round = this.follow(this.active).catch((error: unknown) => {
-      this.active = undefined;
+    this.#active = start(this.#worker, { ask: "train" } satisfies Request);
+    this.#round = this.#follow(this.#active).catch((error: unknown) => {
+      this.#active = undefined;
       this.watcher.failed(error);
     });
   }
 
   /** Resolves when nothing is under way any more. */
   async pause(): Promise<void> {
-    this.active?.stop();
-    await this.round;
+    this.#active?.stop();
+    await this.#round;
   }
 
-  private async follow(active: StartedRun<Answers["train"]>): Promise<void> {
+  async #follow(active: StartedRun<Answers["train"]>): Promise<void> {
     const { run } = this;
     let [shown, since] = [run.losses.length, performance.now()];
     for await (const { type, step, losses, logs } of active) {
@@ -89,7 +89,7 @@ export class Training {
       await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY - (performance.now() - begin)));
     }
     run.measured.splice(0, run.measured.length, ...(await active.result));
-    this.active = undefined;
+    this.#active = undefined;
     await this.watcher.looked();
   }
 }

@@ -47,11 +47,11 @@ export class FineTuning {
   /** Steps that were made. */
   step = 0;
   /** Where the batches stand after the last step. */
-  private batches: DataLoaderState | undefined;
+  #batches: DataLoaderState | undefined;
   private readonly loader: DataLoader<[Tensor, Tensor], [Tensor, Tensor]>;
-  private readonly unseen: Int32Array;
-  private readonly length: number;
-  private readonly batch: number;
+  readonly #unseen: Int32Array;
+  readonly #length: number;
+  readonly #batch: number;
 
   /** @throws OptError BAD_ARGUMENT for a text that is too short; BAD_STATE if the model has adapters */
   constructor(
@@ -70,9 +70,9 @@ export class FineTuning {
     const generator = new Generator(seed);
     addLora(model, { rank, alpha, generator });
     this.optimizer = new AdamW(model.namedParameters(), { lr, weightDecay: 0 });
-    this.unseen = tokens.subarray(held);
-    this.length = length;
-    this.batch = batch;
+    this.#unseen = tokens.subarray(held);
+    this.#length = length;
+    this.#batch = batch;
     const seen = new Windows(tokens.subarray(0, held), { length });
     this.loader = new DataLoader(seen, { batchSize: batch, shuffle: true, dropLast: true, generator });
   }
@@ -83,11 +83,11 @@ export class FineTuning {
     const count: Callback = {
       onStepEnd: ({ step }, control) => {
         this.step = before + step;
-        this.batches = loader.stateDict();
+        this.#batches = loader.stateDict();
         control.stop = this.step === until;
       },
     };
-    if (this.batches) loader.loadStateDict(this.batches);
+    if (this.#batches) loader.loadStateDict(this.#batches);
     const { losses } = await fit(model, {
       ...{ data: loader, loss: crossEntropy, optimizer, signal },
       epochs: Math.ceil((until - before) / loader.length) + 1, // the first one may have begun
@@ -97,7 +97,7 @@ export class FineTuning {
   }
 
   evaluate(): Promise<number> {
-    return lossOn(this.model, this.unseen, this.length, this.batch);
+    return lossOn(this.model, this.#unseen, this.#length, this.#batch);
   }
 
   /** The adapters as PEFT's file has them, and what is needed to go on. */
@@ -106,14 +106,14 @@ export class FineTuning {
     return {
       step: this.step,
       tensors: { ...toPeft(this.model.stateDict()), ...tensors },
-      values: { ...values, loader: this.batches ?? this.loader.stateDict() },
+      values: { ...values, loader: this.#batches ?? this.loader.stateDict() },
     };
   }
 
   resume(saved: Awaited<ReturnType<typeof loadCheckpoint>>): void {
     this.model.loadStateDict(fromPeft(saved.tensors), { strict: false });
     this.optimizer.loadStateDict(optimizerState(saved));
-    this.batches = (saved.values as unknown as { loader: DataLoaderState }).loader;
+    this.#batches = (saved.values as unknown as { loader: DataLoaderState }).loader;
     this.step = saved.step!;
   }
 

@@ -27,18 +27,18 @@ class Run {
   readonly optimizer = new NAdam(this.model.namedParameters());
   readonly loader: DataLoader<Batch, Batch>;
   private readonly step = trainingStep(this.model, this.optimizer);
-  private readonly batches: Iterator<Batch>;
+  readonly #batches: Iterator<Batch>;
 
   constructor({ training }: Mnist) {
     this.loader = new DataLoader(training, { batchSize: BATCH, shuffle: true, generator: new Generator(4) });
-    this.batches = this.loader[Symbol.iterator]();
+    this.#batches = this.loader[Symbol.iterator]();
   }
 
   /** The loss of every step. */
   async train(steps: number): Promise<number[]> {
     const losses: number[] = [];
     while (losses.length < steps) {
-      const loss = this.step(this.batches.next().value);
+      const loss = this.step(this.#batches.next().value);
       losses.push(await loss.item());
       loss.dispose();
     }
@@ -46,7 +46,7 @@ class Run {
   }
 
   dispose(): void {
-    this.batches.return?.();
+    this.#batches.return?.();
     this.step.dispose();
     this.optimizer.dispose();
     for (const parameter of this.model.parameters()) parameter.dispose();

@@ -48,12 +48,12 @@ export class Block extends Module {
   }
 
   forward(x: Tensor): Tensor {
-    const attended = x.add(this.proj.forward(this.attention(this.ln1.forward(x))));
+    const attended = x.add(this.proj.forward(this.#attention(this.ln1.forward(x))));
     const { approximate } = this;
     return attended.add(this.out.forward(gelu(this.fc.forward(this.ln2.forward(attended)), { approximate })));
   }
 
-  private attention(x: Tensor): Tensor {
+  #attention(x: Tensor): Tensor {
     const [batch, length, width] = x.shape as [number, number, number];
     const perHead = width / this.heads;
     const heads = this.qkv.forward(x).reshape([batch, length, 3, this.heads, perHead]).permute([2, 0, 3, 1, 4]);

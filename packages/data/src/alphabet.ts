@@ -10,12 +10,12 @@ import { check, show } from "@opt/core";
  */
 export class Alphabet {
   readonly characters: readonly string[];
-  private readonly numbers: ReadonlyMap<string, number>;
+  readonly #numbers: ReadonlyMap<string, number>;
 
   constructor(text: string) {
     checkText(text);
     this.characters = [...new Set(text)].sort();
-    this.numbers = new Map(this.characters.map((character, i) => [character, i]));
+    this.#numbers = new Map(this.characters.map((character, i) => [character, i]));
   }
 
   get length(): number {
@@ -26,7 +26,7 @@ export class Alphabet {
   encode(text: string): Int32Array {
     checkText(text);
     return Int32Array.from(text, (character) => {
-      const number = this.numbers.get(character);
+      const number = this.#numbers.get(character);
       check(
         number !== undefined,
         "BAD_ARGUMENT",

@@ -79,15 +79,15 @@ const WHERE = "DataLoader";
 export class DataLoader<Sample, Batch = Collated<Sample>> {
   readonly batchSize: number;
   readonly dropLast: boolean;
-  private readonly dataset: BatchedDataset<Sample, Batch> | Dataset<Sample> | readonly Sample[];
-  private readonly options: DataLoaderOptions<Sample, Batch>;
-  private readonly prefetch: number;
+  readonly #dataset: BatchedDataset<Sample, Batch> | Dataset<Sample> | readonly Sample[];
+  readonly #options: DataLoaderOptions<Sample, Batch>;
+  readonly #prefetch: number;
   /** Tensors that are samples: the dataset's own, also in a batch. */
-  private readonly given = new WeakSet<Tensor>();
-  private epoch: Epoch | null = null;
+  readonly #given = new WeakSet<Tensor>();
+  #epoch: Epoch | null = null;
   /** Loaded: where the next epoch begins. */
-  private resumed: { readonly seed: number; readonly served: number } | null = null;
-  private share: Share = { count: (samples) => samples, of: (order) => order };
+  #resumed: { readonly seed: number; readonly served: number } | null = null;
+  #share: Share = { count: (samples) => samples, of: (order) => order };
 
   /** @throws OptError BAD_ARGUMENT */
   constructor(
@@ -111,21 +111,21 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
     }
     if (generator !== undefined) checkGenerator(WHERE, generator);
     if (sampler !== undefined) checkSampler(sampler, shuffle);
-    this.dataset = dataset;
-    this.options = { ...options };
+    this.#dataset = dataset;
+    this.#options = { ...options };
     this.batchSize = batchSize;
-    this.prefetch = prefetch;
+    this.#prefetch = prefetch;
     this.dropLast = dropLast;
   }
 
   /** Batches of an epoch. */
   get length(): number {
-    return this.batches(this.samples);
+    return this.#batches(this.#samples);
   }
 
   /** The option of that name: who trains several epochs with ranks calls its `setEpoch`. */
   get sampler(): DataLoaderOptions<Sample, Batch>["sampler"] {
-    return this.options.sampler;
+    return this.#options.sampler;
   }
 
   /**
@@ -154,66 +154,66 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
       even
         ? Int32Array.from({ length: count(order.length) }, (_, i) => order[(rank + i * size) % order.length]!)
         : order.subarray(begin(order.length, rank), begin(order.length, rank + 1));
-    const loader = new DataLoader(this.dataset, this.options);
-    loader.share = { count, of };
+    const loader = new DataLoader(this.#dataset, this.#options);
+    loader.#share = { count, of };
     return loader as this;
   }
 
-  private get samples(): number {
-    return this.share.count(this.options.sampler?.length ?? this.dataset.length);
+  get #samples(): number {
+    return this.#share.count(this.#options.sampler?.length ?? this.#dataset.length);
   }
 
   /** @throws OptError NOT_SYNC if samples come later */
   *[Symbol.iterator](): IterableIterator<Batch> {
-    const epoch = this.begin();
+    const epoch = this.#begin();
     let batch: Batch | undefined;
     try {
-      const count = this.batches(epoch.order.length);
+      const count = this.#batches(epoch.order.length);
       while (epoch.served < count) {
-        this.free(batch);
+        this.#free(batch);
         batch = undefined;
-        const made = this.make(epoch, epoch.served);
-        if (isLater(made)) this.freeLater(made);
+        const made = this.#make(epoch, epoch.served);
+        if (isLater(made)) this.#freeLater(made);
         check(!isLater(made), "NOT_SYNC", WHERE, () => "the samples of this dataset come later.", "Write `for await`.");
         batch = made as Batch;
         epoch.served++;
         yield batch;
       }
-      this.end(epoch);
+      this.#end(epoch);
     } finally {
-      this.free(batch);
+      this.#free(batch);
     }
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Batch, void, undefined> {
-    const epoch = this.begin();
-    const count = this.batches(epoch.order.length);
+    const epoch = this.#begin();
+    const count = this.#batches(epoch.order.length);
     const ahead: (Batch | Promise<Batch>)[] = [];
     let begun = epoch.served;
     let batch: Batch | undefined;
     try {
       while (epoch.served < count) {
-        this.free(batch);
+        this.#free(batch);
         batch = undefined;
-        while (begun < count && (ahead.length === 0 || (ahead.length <= this.prefetch && isLater(ahead.at(-1)!)))) {
-          ahead.push(this.beginBatch(epoch, begun++));
+        while (begun < count && (ahead.length === 0 || (ahead.length <= this.#prefetch && isLater(ahead.at(-1)!)))) {
+          ahead.push(this.#beginBatch(epoch, begun++));
         }
         batch = await ahead.shift()!;
         epoch.served++;
         yield batch;
       }
-      this.end(epoch);
+      this.#end(epoch);
     } finally {
-      this.free(batch);
-      for (const unused of ahead) this.freeLater(unused);
+      this.#free(batch);
+      for (const unused of ahead) this.#freeLater(unused);
     }
   }
 
   /** Where the epoch stands whose loop was begun last: save it after the step of a batch. */
   stateDict(): DataLoaderState {
-    const { generator } = this.options;
-    const { seed, served } = this.epoch ?? this.resumed ?? { seed: null, served: 0 };
-    const samples = this.epoch?.order.length ?? this.samples;
+    const { generator } = this.#options;
+    const { seed, served } = this.#epoch ?? this.#resumed ?? { seed: null, served: 0 };
+    const samples = this.#epoch?.order.length ?? this.#samples;
     return { seed, served, samples, batchSize: this.batchSize, ...(generator && { generator: generator.stateDict() }) };
   }
 
@@ -229,16 +229,16 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
       () => `state must be { seed, served } of an epoch of ${this.length} batches, got ${show(state)}.`,
       "Pass what stateDict() returned, for the same data.",
     );
-    const isSame = seed === null || (samples === this.samples && batchSize === this.batchSize);
+    const isSame = seed === null || (samples === this.#samples && batchSize === this.batchSize);
     check(
       isSame,
       "BAD_STATE",
       WHERE,
       () =>
-        `the epoch to go on with had ${show(samples)} samples in batches of ${show(batchSize)}, this loader has ${this.samples} in batches of ${this.batchSize}.`,
+        `the epoch to go on with had ${show(samples)} samples in batches of ${show(batchSize)}, this loader has ${this.#samples} in batches of ${this.batchSize}.`,
       "Load it with the same data and batchSize, or begin a new epoch.",
     );
-    const own = this.options.generator;
+    const own = this.#options.generator;
     const fits = (generator === undefined) === (own === undefined);
     check(
       fits,
@@ -248,61 +248,61 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
       "Pass the same options.",
     );
     if (own) own.loadStateDict(generator!);
-    this.epoch = null;
-    this.resumed = seed === null ? null : { seed: seed!, served: served! };
+    this.#epoch = null;
+    this.#resumed = seed === null ? null : { seed: seed!, served: served! };
   }
 
-  private begin(): Epoch {
-    const { generator = defaultGenerator, shuffle, sampler } = this.options;
-    const resumed = this.resumed;
+  #begin(): Epoch {
+    const { generator = defaultGenerator, shuffle, sampler } = this.#options;
+    const resumed = this.#resumed;
     const seed = resumed?.seed ?? (shuffle ? generator.nextUint32() : 0);
-    const count = this.dataset.length;
+    const count = this.#dataset.length;
     const order = sampler
       ? positionsOf(sampler, count)
       : shuffle
         ? new Generator(seed).permutation(count)
         : Int32Array.from({ length: count }, (_, i) => i);
-    this.resumed = null;
-    this.epoch = { seed, order: this.share.of(order), served: resumed?.served ?? 0 };
-    return this.epoch;
+    this.#resumed = null;
+    this.#epoch = { seed, order: this.#share.of(order), served: resumed?.served ?? 0 };
+    return this.#epoch;
   }
 
-  private end(epoch: Epoch): void {
-    if (this.epoch === epoch) this.epoch = null;
+  #end(epoch: Epoch): void {
+    if (this.#epoch === epoch) this.#epoch = null;
   }
 
-  private batches(samples: number): number {
+  #batches(samples: number): number {
     const whole = samples / this.batchSize;
     return this.dropLast ? Math.floor(whole) : Math.ceil(whole);
   }
 
-  private make({ order }: Epoch, index: number): Batch | Promise<Batch> {
+  #make({ order }: Epoch, index: number): Batch | Promise<Batch> {
     const indices = order.subarray(index * this.batchSize, (index + 1) * this.batchSize);
-    const { collate: own } = this.options;
+    const { collate: own } = this.#options;
     const join = (samples: Sample[]) => {
-      for (const tensor of tensorsOf(samples)) this.given.add(tensor);
+      for (const tensor of tensorsOf(samples)) this.#given.add(tensor);
       return own!(samples);
     };
-    return batchOf<Sample, Batch>(this.dataset, indices, own && join);
+    return batchOf<Sample, Batch>(this.#dataset, indices, own && join);
   }
 
   /** A batch of a loop that waits: errors are thrown when its turn comes. */
-  private beginBatch(epoch: Epoch, index: number): Batch | Promise<Batch> {
+  #beginBatch(epoch: Epoch, index: number): Batch | Promise<Batch> {
     try {
-      const made = this.make(epoch, index);
+      const made = this.#make(epoch, index);
       return isLater(made) ? unheard(made) : made;
     } catch (error) {
       return unheard(Promise.reject(error));
     }
   }
 
-  private free(batch: unknown): void {
-    for (const tensor of tensorsOf(batch)) if (!this.given.has(tensor)) tensor.dispose();
+  #free(batch: unknown): void {
+    for (const tensor of tensorsOf(batch)) if (!this.#given.has(tensor)) tensor.dispose();
   }
 
-  private freeLater(batch: unknown): void {
+  #freeLater(batch: unknown): void {
     Promise.resolve(batch).then(
-      (made) => this.free(made),
+      (made) => this.#free(made),
       () => {},
     );
   }

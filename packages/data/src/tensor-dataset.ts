@@ -32,7 +32,7 @@ export class TensorDataset<const Columns extends readonly (Tensor | HostArray)[]
   implements BatchedDataset<Row<Columns>, Row<Columns>>
 {
   readonly length: number;
-  private readonly columns: readonly Column[];
+  readonly #columns: readonly Column[];
 
   /** @throws OptError BAD_ARGUMENT; BAD_SHAPE if columns differ in rows; NOT_SYNC for tensors of a device that is waited for */
   constructor(...columns: Columns) {
@@ -46,21 +46,21 @@ export class TensorDataset<const Columns extends readonly (Tensor | HostArray)[]
       () => `columns must have equally many rows, got ${rows.join(" and ")}.`,
       "Sample i is row i of each of them.",
     );
-    this.columns = columns.map(columnOf);
+    this.#columns = columns.map(columnOf);
   }
 
   get(index: number): Row<Columns> {
     checkIndex(WHERE, index, this.length);
-    return this.tensors(Int32Array.of(index), (shape) => shape);
+    return this.#tensors(Int32Array.of(index), (shape) => shape);
   }
 
   batch(indices: Int32Array): Row<Columns> {
     for (const index of indices) checkIndex(WHERE, index, this.length);
-    return this.tensors(indices, (shape) => [indices.length, ...shape]);
+    return this.#tensors(indices, (shape) => [indices.length, ...shape]);
   }
 
-  private tensors(indices: Int32Array, shaped: (shape: readonly number[]) => readonly number[]): Row<Columns> {
-    return this.columns.map(({ data, dtype, shape, size }) => {
+  #tensors(indices: Int32Array, shaped: (shape: readonly number[]) => readonly number[]): Row<Columns> {
+    return this.#columns.map(({ data, dtype, shape, size }) => {
       const rows = rowsOf(
         data,
         indices.map((index) => index * size),

@@ -14,8 +14,8 @@ const WHERE = "Windows";
 export class Windows implements BatchedDataset<[Tensor, Tensor], [Tensor, Tensor]> {
   /** How many windows there are. */
   readonly length: number;
-  private readonly size: number;
-  private readonly stride: number;
+  readonly #size: number;
+  readonly #stride: number;
 
   /**
    * @param options tokens in a window and, from one window to the next, `stride` of them: default 1
@@ -50,24 +50,24 @@ export class Windows implements BatchedDataset<[Tensor, Tensor], [Tensor, Tensor
       () => `needs more than length = ${length} tokens, got ${tokens.length}.`,
       "Each window has a token behind it, its last label.",
     );
-    this.size = length;
-    this.stride = stride;
+    this.#size = length;
+    this.#stride = stride;
     this.length = Math.floor((tokens.length - 1 - length) / stride) + 1;
   }
 
   get(index: number): [Tensor, Tensor] {
-    return this.tensors(Int32Array.of(index), [this.size]);
+    return this.#tensors(Int32Array.of(index), [this.#size]);
   }
 
   batch(indices: Int32Array): [Tensor, Tensor] {
-    return this.tensors(indices, [indices.length, this.size]);
+    return this.#tensors(indices, [indices.length, this.#size]);
   }
 
-  private tensors(indices: Int32Array, shape: number[]): [Tensor, Tensor] {
+  #tensors(indices: Int32Array, shape: number[]): [Tensor, Tensor] {
     for (const index of indices) checkIndex(WHERE, index, this.length);
     const rows = (offset: number) => {
-      const starts = indices.map((index) => index * this.stride + offset);
-      return tensor(rowsOf(this.tokens, starts, this.size), { shape });
+      const starts = indices.map((index) => index * this.#stride + offset);
+      return tensor(rowsOf(this.tokens, starts, this.#size), { shape });
     };
     return [rows(0), rows(1)];
   }

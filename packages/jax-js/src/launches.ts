@@ -69,7 +69,7 @@ export class Launches {
     private readonly factor: Factor | undefined,
   ) {}
 
-  private readonly known: {
+  readonly #known: {
     rule: Rule;
     scalars: readonly number[];
     dtype: string;
@@ -80,21 +80,21 @@ export class Launches {
   apply(rule: Rule, scalars: readonly number[], buffers: np.Array[]): { result: np.Array; state: np.Array[] } {
     const { dtype, device, size } = buffers[0]!;
     const isSame = (values: readonly number[]) => values.every((value, i) => Object.is(value, scalars[i]));
-    let found = this.known.find(
+    let found = this.#known.find(
       (each) => each.rule === rule && each.dtype === dtype && each.device === device && isSame(each.scalars),
     );
     if (found === undefined) {
       const given = this.factor && { ...this.factor, array: this.factor.array.ref };
       const uniforms = new Uniforms(rule, scalars, dtype === "float64" ? "f64" : "f32", given);
       found = { rule, scalars, dtype, device, uniforms };
-      this.known.push(found);
+      this.#known.push(found);
     }
     const inversesApart = device === "wasm" && dtype === "float32" && size >= LONG;
     return functionOf(rule, { result: this.result, inversesApart }).apply(buffers, found.uniforms);
   }
 
   dispose(): void {
-    for (const { uniforms } of this.known) uniforms.dispose();
+    for (const { uniforms } of this.#known) uniforms.dispose();
     this.factor?.array.dispose();
   }
 }

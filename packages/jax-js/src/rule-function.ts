@@ -39,27 +39,27 @@ export interface Form {
 
 /** The function of a rule: the parameter's result and the new state, of buffers and uniform numbers. */
 export class RuleFunction {
-  private readonly nodes: readonly Node[];
-  private readonly states: number;
+  readonly #nodes: readonly Node[];
+  readonly #states: number;
   /** What is read of the numbers that no element has a part in. */
-  private readonly uniforms: readonly Source[];
-  private readonly run: (buffers: np.Array[], uniforms: np.Array[]) => np.Array[];
+  readonly #uniforms: readonly Source[];
+  readonly #run: (buffers: np.Array[], uniforms: np.Array[]) => np.Array[];
 
   constructor({ program, buffers }: Rule, { result, inversesApart }: Form) {
     const { nodes, outputs } = program;
-    this.nodes = nodes;
-    this.states = buffers.length - 2;
+    this.#nodes = nodes;
+    this.#states = buffers.length - 2;
     const written = (slot: number) => outputs.find((output) => output.slot === slot)?.node;
     const param = written(0)!;
     const state = buffers.slice(2).map((_, i) => written(i + 2));
     const wanted = [param, ...state.filter((node) => node !== undefined)];
-    this.uniforms = this.uniformsOf(wanted);
-    this.run = jit((given: np.Array[], numbers: np.Array[]): np.Array[] => {
-      const known = new Map<number | Source, np.Array>(this.uniforms.map((source, i) => [source, numbers[i]!]));
+    this.#uniforms = this.#uniformsOf(wanted);
+    this.#run = jit((given: np.Array[], numbers: np.Array[]): np.Array[] => {
+      const known = new Map<number | Source, np.Array>(this.#uniforms.map((source, i) => [source, numbers[i]!]));
       const value = (of: number | Source): np.Array => {
         const found = known.get(of);
         if (found !== undefined) return found.ref;
-        const origin = this.origin(of as number);
+        const origin = this.#origin(of as number);
         if ("buffer" in origin) return given[origin.buffer]!.ref;
         if ("uniform" in origin) return value(origin.uniform);
         const { op, args } = origin;
@@ -84,22 +84,22 @@ export class RuleFunction {
   }
 
   /** A quotient by what is uniform is a product, so that its kernel holds no reciprocal: those compute one element at a time. */
-  private origin(node: number): Origin {
-    const { op, args, value, uniform } = this.nodes[node]!;
+  #origin(node: number): Origin {
+    const { op, args, value, uniform } = this.#nodes[node]!;
     if (uniform) return { uniform: `value ${node}` };
     if (op === "buffer") return { buffer: value };
-    const isByUniform = op === "div" && this.nodes[args[1]!]!.uniform;
+    const isByUniform = op === "div" && this.#nodes[args[1]!]!.uniform;
     return isByUniform ? { op: "mul", args: [args[0]!, `inverse ${args[1]!}`] } : { op: op as RuleOp, args };
   }
 
-  private uniformsOf(wanted: readonly number[]): Source[] {
+  #uniformsOf(wanted: readonly number[]): Source[] {
     const found = new Set<Source>();
     const seen = new Set<number>();
     const visit = (of: number | Source): void => {
       if (typeof of === "string") found.add(of);
       else if (!seen.has(of)) {
         seen.add(of);
-        const origin = this.origin(of);
+        const origin = this.#origin(of);
         if ("uniform" in origin) found.add(origin.uniform);
         else if ("op" in origin) for (const arg of origin.args) visit(arg);
       }
@@ -110,11 +110,11 @@ export class RuleFunction {
 
   /** `buffers`: the parameter, its gradient, its state. They are consumed. */
   apply(buffers: np.Array[], uniforms: Uniforms): { result: np.Array; state: np.Array[] } {
-    const [result, ...others] = this.run(
+    const [result, ...others] = this.#run(
       buffers,
-      this.uniforms.map((source) => uniforms.get(source).ref),
+      this.#uniforms.map((source) => uniforms.get(source).ref),
     );
-    for (const array of others.splice(this.states)) array.dispose();
+    for (const array of others.splice(this.#states)) array.dispose();
     return { result: result!, state: others };
   }
 }

@@ -40,33 +40,33 @@ class CpuBackend implements Backend {
   readonly draws = true;
   readonly fuses = FUSED_KINDS;
   readonly epilogues = true;
-  private readonly allocator: Allocator;
+  readonly #allocator: Allocator;
   private readonly command: CommandWriter;
-  private readonly ruleNumbers: Numbers;
-  private readonly rowNumbers: Numbers;
+  readonly #ruleNumbers: Numbers;
+  readonly #rowNumbers: Numbers;
 
   constructor(
     private readonly addon: Addon,
     private readonly instructionSet: number,
     private readonly threads: number,
   ) {
-    this.allocator = new Allocator(addon);
+    this.#allocator = new Allocator(addon);
     this.command = new CommandWriter(addon);
     const numbered = (hashes: readonly string[]) => new Map(hashes.map((hash, number) => [hash, number]));
-    this.ruleNumbers = numbered(addon.ruleHashes());
-    this.rowNumbers = numbered(addon.rowHashes());
+    this.#ruleNumbers = numbered(addon.ruleHashes());
+    this.#rowNumbers = numbered(addon.rowHashes());
   }
 
   allocate(bytes: number): Memory {
-    return this.allocator.allocate(bytes);
+    return this.#allocator.allocate(bytes);
   }
 
   free(memory: Memory): void {
-    this.allocator.free(memory as CpuMemory);
+    this.#allocator.free(memory as CpuMemory);
   }
 
   wrap(array: TypedArray): Memory {
-    return this.allocator.wrap(array);
+    return this.#allocator.wrap(array);
   }
 
   write(memory: Memory, byteOffset: number, bytes: Uint8Array): void {
@@ -86,22 +86,22 @@ class CpuBackend implements Backend {
   }
 
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
-    return compile(spec as unknown as Spec, this.addon, this.ruleNumbers, this.rowNumbers) as unknown as Kernel<K>;
+    return compile(spec as unknown as Spec, this.addon, this.#ruleNumbers, this.#rowNumbers) as unknown as Kernel<K>;
   }
 
   launch(launch: Launch): void {
     const { command } = this;
     command.begin((launch.kernel as CpuKernel).opcode, this.threads);
     writeLaunch(command, launch);
-    this.run(launch.kind, command);
+    this.#run(launch.kind, command);
   }
 
   prepare(launches: readonly Launch[], open: readonly Memory[]): PreparedLaunches {
     const { addon, threads } = this;
-    return prepared({ addon, threads, run: (command) => this.run("list", command) }, launches, open);
+    return prepared({ addon, threads, run: (command) => this.#run("list", command) }, launches, open);
   }
 
-  private run(what: Kind | "list", command: CommandWriter): void {
+  #run(what: Kind | "list", command: CommandWriter): void {
     const status = this.addon.run(this.instructionSet, command.address);
     if (status !== STATUS.ok) throw failure(what, status);
   }
@@ -109,7 +109,7 @@ class CpuBackend implements Backend {
   async sync(): Promise<void> {}
 
   close(): void {
-    this.allocator.clear();
+    this.#allocator.clear();
   }
 }
 

@@ -36,29 +36,29 @@ export interface ScalarPlace {
 }
 
 export class CommandWriter {
-  private numbers: Float64Array;
-  private length = 0;
+  #numbers: Float64Array;
+  #length = 0;
   /** In lists: the scalars of the command that is being written, which starts at `start`. */
-  private scalars: ScalarPlace[] | null = null;
-  private start = 0;
-  private place: number;
+  #scalars: ScalarPlace[] | null = null;
+  #start = 0;
+  #place: number;
   /** Gathers the memory of a passage while that is written. */
-  private memories: CpuMemory[] | null = null;
+  #memories: CpuMemory[] | null = null;
   /** In lists: asked of each address, at its place. True if it is another one in each run: then nothing is written. */
   onAddress: ((at: number, memory: Memory, byteOffset: number) => boolean) | null = null;
 
   constructor(private readonly addon: Addon) {
-    this.numbers = new Float64Array(4096);
-    this.place = addon.address(this.numbers);
+    this.#numbers = new Float64Array(4096);
+    this.#place = addon.address(this.#numbers);
   }
 
   /** Where the command lies, once it is written. */
   get address(): number {
-    return this.place;
+    return this.#place;
   }
 
   begin(opcode: number, threads: number): void {
-    this.length = 0;
+    this.#length = 0;
     this.number(opcode);
     this.number(threads);
   }
@@ -68,24 +68,24 @@ export class CommandWriter {
    * these scalars. Returns where each of its scalars stands in the list.
    */
   entry(opcode: number, threads: number, write: () => void): readonly number[] {
-    const head = this.length;
+    const head = this.#length;
     this.list([0, 0]);
-    this.start = this.length;
+    this.#start = this.#length;
     const scalars: ScalarPlace[] = [];
-    this.scalars = scalars;
+    this.#scalars = scalars;
     try {
       this.list([opcode, threads]);
       write();
     } finally {
-      this.scalars = null;
+      this.#scalars = null;
     }
-    this.numbers[head] = this.length - this.start;
+    this.#numbers[head] = this.#length - this.#start;
     for (const { at, load } of scalars) {
       if (load === undefined) continue;
-      this.numbers[head + 1]! += 1;
-      this.list([at - this.start, Number(load.dtype === "f64")]);
+      this.#numbers[head + 1]! += 1;
+      this.list([at - this.#start, Number(load.dtype === "f64")]);
       const { memory, byteOffset } = load.slice;
-      const isOpen = this.onAddress?.(this.length, memory, byteOffset);
+      const isOpen = this.onAddress?.(this.#length, memory, byteOffset);
       this.number(isOpen ? 0 : cpuMemory(memory).address + byteOffset);
     }
     return scalars.map(({ at }) => at);
@@ -93,7 +93,7 @@ export class CommandWriter {
 
   /** Overwrites what stands there. */
   set(at: number, value: number): void {
-    this.numbers[at] = value;
+    this.#numbers[at] = value;
   }
 
   /** Exact below 2^53. */
@@ -102,19 +102,19 @@ export class CommandWriter {
   }
 
   number(value: number): void {
-    if (this.length === this.numbers.length) this.grow();
-    this.numbers[this.length++] = value;
+    if (this.#length === this.#numbers.length) this.#grow();
+    this.#numbers[this.#length++] = value;
   }
 
   /** The number that a scalar is now; in lists, what it is when the list is run. */
   scalar(scalar: Scalar, dtype: ComputeDType): void {
     if (typeof scalar === "number") {
-      this.scalars?.push({ at: this.length });
+      this.#scalars?.push({ at: this.#length });
       this.number(scalar);
       return;
     }
-    if (this.scalars !== null) {
-      this.scalars.push({ at: this.length, load: { slice: scalar, dtype } });
+    if (this.#scalars !== null) {
+      this.#scalars.push({ at: this.#length, load: { slice: scalar, dtype } });
       this.number(0);
       return;
     }
@@ -132,10 +132,10 @@ export class CommandWriter {
 
   /** The count of the numbers that `write` writes, and these. */
   counted<Source>(write: (to: CommandWriter, source: Source) => void, source: Source): void {
-    const at = this.length;
+    const at = this.#length;
     this.number(0);
     write(this, source);
-    this.numbers[at] = this.length - at - 1;
+    this.#numbers[at] = this.#length - at - 1;
   }
 
   /**
@@ -144,7 +144,7 @@ export class CommandWriter {
    * @throws OptError DISPOSED if the memory is gone, DEVICE_MISMATCH, INTERNAL if the elements do not lie within it
    */
   slice({ memory, byteOffset, length }: Slice, dtype: DType | PackedDType, needed: number, before = 0): void {
-    if (this.onAddress?.(this.length, memory, byteOffset)) {
+    if (this.onAddress?.(this.#length, memory, byteOffset)) {
       this.number(0);
       return;
     }
@@ -159,7 +159,7 @@ export class CommandWriter {
       );
     }
     this.number(address + byteOffset);
-    this.memories?.push(known);
+    this.#memories?.push(known);
   }
 
   /**
@@ -175,38 +175,38 @@ export class CommandWriter {
     if (this.onAddress !== null) {
       write(this, list, kernel);
     } else if (known?.kernel === kernel) {
-      this.copy(known);
+      this.#copy(known);
     } else if (known === undefined) {
       write(this, list, kernel);
       list[PASSAGE] = null;
     } else {
-      list[PASSAGE] = this.recorded(kernel, () => write(this, list, kernel));
+      list[PASSAGE] = this.#recorded(kernel, () => write(this, list, kernel));
     }
   }
 
-  private copy({ numbers, memory }: Passage): void {
+  #copy({ numbers, memory }: Passage): void {
     memory.check();
-    while (this.length + numbers.length > this.numbers.length) this.grow();
-    this.numbers.set(numbers, this.length);
-    this.length += numbers.length;
+    while (this.#length + numbers.length > this.#numbers.length) this.#grow();
+    this.#numbers.set(numbers, this.#length);
+    this.#length += numbers.length;
   }
 
-  private recorded(kernel: object, write: () => void): Passage {
-    const start = this.length;
+  #recorded(kernel: object, write: () => void): Passage {
+    const start = this.#length;
     const memories: CpuMemory[] = [];
-    this.memories = memories;
+    this.#memories = memories;
     try {
       write();
     } finally {
-      this.memories = null;
+      this.#memories = null;
     }
-    return { kernel, numbers: this.numbers.slice(start, this.length), memory: new ListedMemory(memories) };
+    return { kernel, numbers: this.#numbers.slice(start, this.#length), memory: new ListedMemory(memories) };
   }
 
-  private grow(): void {
-    const larger = new Float64Array(this.numbers.length * 2);
-    larger.set(this.numbers);
-    this.numbers = larger;
-    this.place = this.addon.address(larger);
+  #grow(): void {
+    const larger = new Float64Array(this.#numbers.length * 2);
+    larger.set(this.#numbers);
+    this.#numbers = larger;
+    this.#place = this.addon.address(larger);
   }
 }

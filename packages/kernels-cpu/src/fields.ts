@@ -52,7 +52,7 @@ export class Fields<Source> implements FieldDescription {
   constructor(readonly struct: string) {}
 
   integers(...names: NamesOf<Source, number>[]): this {
-    return this.add(names, "integer", (to, source) => {
+    return this.#add(names, "integer", (to, source) => {
       for (let i = 0; i < names.length; i++) to.number(source[names[i]!] as number);
     });
   }
@@ -75,12 +75,12 @@ export class Fields<Source> implements FieldDescription {
 
   /** Slices of the launch's dtype that it reads, of `count` elements each. */
   reads(count: Count<Source>, ...names: NamesOf<Source, Slice>[]): this {
-    return this.slices("reads", count, names);
+    return this.#slices("reads", count, names);
   }
 
   /** The same of what it writes. */
   writes(count: Count<Source>, ...names: NamesOf<Source, Slice>[]): this {
-    return this.slices("writes", count, names);
+    return this.#slices("writes", count, names);
   }
 
   /** Numbers, of which `write` may write any count. */
@@ -93,7 +93,7 @@ export class Fields<Source> implements FieldDescription {
   }
 
   field(name: string, type: FieldType, write: Write<Source>): this {
-    return this.add([name], type, write);
+    return this.#add([name], type, write);
   }
 
   write(to: CommandWriter, source: Source): void {
@@ -101,16 +101,16 @@ export class Fields<Source> implements FieldDescription {
     for (let i = 0; i < writers.length; i++) writers[i]!(to, source);
   }
 
-  private slices(type: "reads" | "writes", count: Count<Source>, names: NamesOf<Source, Slice>[]): this {
+  #slices(type: "reads" | "writes", count: Count<Source>, names: NamesOf<Source, Slice>[]): this {
     this.isTyped = true;
-    return this.add(names, type, (to, source) => {
+    return this.#add(names, type, (to, source) => {
       const { dtype } = (source as { kernel: { spec: { dtype: ComputeDType } } }).kernel.spec;
       const needed = count(source);
       for (let i = 0; i < names.length; i++) to.slice(source[names[i]!] as Slice, dtype, needed);
     });
   }
 
-  private add(names: readonly string[], type: FieldType, write: Write<Source>): this {
+  #add(names: readonly string[], type: FieldType, write: Write<Source>): this {
     for (const name of names) this.fields.push({ name, type });
     this.writers.push(write);
     return this;

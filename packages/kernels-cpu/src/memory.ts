@@ -52,30 +52,30 @@ export const listed = { freed: 0 };
 
 /** Memory whose addresses are in a list, asked before each launch of it whether it is still what it was. */
 export class ListedMemory {
-  private readonly memories: readonly CpuMemory[];
+  readonly #memories: readonly CpuMemory[];
   /** All `listed.freed` when the memories were asked last. */
-  private seen = listed.freed;
+  #seen = listed.freed;
   /** The caller's, by their buffers: each object on the way to them would be one more wait for memory. */
-  private readonly callers: readonly CpuMemory[];
+  readonly #callers: readonly CpuMemory[];
   private readonly buffers: readonly ArrayBufferLike[];
   private readonly bytes: Float64Array;
 
   constructor(memories: Iterable<CpuMemory>) {
-    this.memories = [...new Set(memories)];
-    for (const memory of this.memories) memory.isListed = true;
-    this.callers = this.memories.filter(({ blockBytes }) => blockBytes === 0);
-    this.buffers = this.callers.map(({ view }) => view.buffer);
+    this.#memories = [...new Set(memories)];
+    for (const memory of this.#memories) memory.isListed = true;
+    this.#callers = this.#memories.filter(({ blockBytes }) => blockBytes === 0);
+    this.buffers = this.#callers.map(({ view }) => view.buffer);
     this.bytes = Float64Array.from(this.buffers, ({ byteLength }) => byteLength);
   }
 
   /** @throws OptError DISPOSED */
   check(): void {
-    if (this.seen !== listed.freed) {
-      for (const memory of this.memories) memory.checkUsable();
-      this.seen = listed.freed;
+    if (this.#seen !== listed.freed) {
+      for (const memory of this.#memories) memory.checkUsable();
+      this.#seen = listed.freed;
     }
     const { buffers, bytes } = this;
-    for (let i = 0; i < buffers.length; i++) if (buffers[i]!.byteLength !== bytes[i]) this.callers[i]!.checkUsable();
+    for (let i = 0; i < buffers.length; i++) if (buffers[i]!.byteLength !== bytes[i]) this.#callers[i]!.checkUsable();
   }
 }
 
@@ -123,13 +123,13 @@ function placed({ view, address }: Block, alignment: number) {
 }
 
 export class Allocator {
-  private readonly kept = new Map<number, Block[]>();
-  private keptBytes = 0;
-  private readonly slabs: Slabs;
+  readonly #kept = new Map<number, Block[]>();
+  #keptBytes = 0;
+  readonly #slabs: Slabs;
 
   constructor(private readonly addon: Addon) {
-    this.slabs = new Slabs(
-      (bytes) => placed(this.newBlock(bytes, bytes), ALIGNMENT),
+    this.#slabs = new Slabs(
+      (bytes) => placed(this.#newBlock(bytes, bytes), ALIGNMENT),
       (view) => addon.release(view),
     );
   }
@@ -138,10 +138,10 @@ export class Allocator {
   allocate(bytes: number): CpuMemory {
     const blockBytes = Math.ceil(Math.max(bytes, 1) / ALIGNMENT) * ALIGNMENT;
     if (blockBytes <= LARGEST_IN_SLAB) {
-      const { slab, place } = this.slabs.allocate(blockBytes);
+      const { slab, place } = this.#slabs.allocate(blockBytes);
       return new CpuMemory(bytes, slab.address + place, slab.view, slab.byteOffset + place, blockBytes, slab);
     }
-    const block = this.takeKept(blockBytes) ?? this.newBlock(bytes, blockBytes);
+    const block = this.#takeKept(blockBytes) ?? this.#newBlock(bytes, blockBytes);
     const { view, address, byteOffset } = placed(block, alignmentOf(blockBytes));
     return new CpuMemory(bytes, address, view, byteOffset, blockBytes);
   }
@@ -158,7 +158,7 @@ export class Allocator {
     if (memory.isListed) listed.freed++;
     if (memory.blockBytes === 0) return;
     if (memory.slab !== undefined) {
-      this.slabs.free(memory.slab, memory.byteOffset - memory.slab.byteOffset);
+      this.#slabs.free(memory.slab, memory.byteOffset - memory.slab.byteOffset);
       return;
     }
     const block = { view: memory.view as Uint8Array, address: memory.address - memory.byteOffset };
@@ -166,40 +166,40 @@ export class Allocator {
       this.addon.release(block.view);
       return;
     }
-    if (this.keptBytes + memory.blockBytes > MAX_KEPT_BYTES) this.makeRoom(MAX_KEPT_BYTES - memory.blockBytes);
-    const list = this.kept.get(memory.blockBytes);
-    if (list === undefined) this.kept.set(memory.blockBytes, [block]);
+    if (this.#keptBytes + memory.blockBytes > MAX_KEPT_BYTES) this.#makeRoom(MAX_KEPT_BYTES - memory.blockBytes);
+    const list = this.#kept.get(memory.blockBytes);
+    if (list === undefined) this.#kept.set(memory.blockBytes, [block]);
     else list.push(block);
-    this.keptBytes += memory.blockBytes;
+    this.#keptBytes += memory.blockBytes;
   }
 
   /** Gives all kept blocks back to the system. */
   clear(): void {
-    this.slabs.clear();
-    this.makeRoom(0);
+    this.#slabs.clear();
+    this.#makeRoom(0);
   }
 
   /** Gives back no more than it must, and first of the sizes that are kept for longest. */
-  private makeRoom(most: number): void {
-    for (const [blockBytes, list] of this.kept) {
-      for (; list.length > 0; this.keptBytes -= blockBytes) {
-        if (this.keptBytes <= most) return;
+  #makeRoom(most: number): void {
+    for (const [blockBytes, list] of this.#kept) {
+      for (; list.length > 0; this.#keptBytes -= blockBytes) {
+        if (this.#keptBytes <= most) return;
         this.addon.release(list.pop()!.view);
       }
-      this.kept.delete(blockBytes);
+      this.#kept.delete(blockBytes);
     }
   }
 
-  private takeKept(blockBytes: number): Block | undefined {
-    const block = this.kept.get(blockBytes)?.pop();
-    if (block !== undefined) this.keptBytes -= blockBytes;
+  #takeKept(blockBytes: number): Block | undefined {
+    const block = this.#kept.get(blockBytes)?.pop();
+    if (block !== undefined) this.#keptBytes -= blockBytes;
     return block;
   }
 
-  private newBlock(bytes: number, blockBytes: number): Block {
+  #newBlock(bytes: number, blockBytes: number): Block {
     const alignment = alignmentOf(blockBytes);
     const bufferBytes = blockBytes + alignment;
-    const buffer = this.tryBuffer(bufferBytes) ?? this.tryBufferAfterClearing(bufferBytes);
+    const buffer = this.#tryBuffer(bufferBytes) ?? this.#tryBufferAfterClearing(bufferBytes);
     if (buffer === undefined) {
       const advice = "Free tensors with dispose() or tidy().";
       throw new OptError("OUT_OF_MEMORY", "cpu", `cannot allocate ${bytes} bytes.`, advice);
@@ -213,12 +213,12 @@ export class Allocator {
     return { view, address };
   }
 
-  private tryBufferAfterClearing(bytes: number): ArrayBuffer | undefined {
+  #tryBufferAfterClearing(bytes: number): ArrayBuffer | undefined {
     this.clear();
-    return this.tryBuffer(bytes);
+    return this.#tryBuffer(bytes);
   }
 
-  private tryBuffer(bytes: number): ArrayBuffer | undefined {
+  #tryBuffer(bytes: number): ArrayBuffer | undefined {
     try {
       return new ArrayBuffer(bytes);
     } catch {

@@ -34,8 +34,8 @@ interface SizeClass {
 }
 
 export class Slabs {
-  private readonly classes = new Map<number, SizeClass>();
-  private emptyBytes = 0;
+  readonly #classes = new Map<number, SizeClass>();
+  #emptyBytes = 0;
 
   /** @param make a buffer for so many bytes, of which `address` is aligned; @param release gives a buffer back */
   constructor(
@@ -45,49 +45,49 @@ export class Slabs {
 
   /** A block, by its slab and the place in that. @throws what `make` throws */
   allocate(blockBytes: number): { slab: Slab; place: number } {
-    let size = this.classes.get(blockBytes);
+    let size = this.#classes.get(blockBytes);
     if (size === undefined) {
       size = { slots: 0, open: [] };
-      this.classes.set(blockBytes, size);
+      this.#classes.set(blockBytes, size);
     }
-    const slab = size.open.at(-1) ?? this.grow(size, blockBytes);
-    if (liveIn(slab) === 0) this.emptyBytes -= bytesOf(slab);
+    const slab = size.open.at(-1) ?? this.#grow(size, blockBytes);
+    if (liveIn(slab) === 0) this.#emptyBytes -= bytesOf(slab);
     const slot = slab.free.pop() ?? slab.begun++;
     if (liveIn(slab) === slab.slots) size.open.pop();
     return { slab, place: slot * blockBytes };
   }
 
   free(slab: Slab, place: number): void {
-    const { open } = this.classes.get(slab.blockBytes)!;
+    const { open } = this.#classes.get(slab.blockBytes)!;
     if (liveIn(slab) === slab.slots) open.push(slab);
     slab.free.push(place / slab.blockBytes);
     if (liveIn(slab) > 0) return;
-    this.emptyBytes += bytesOf(slab);
-    if (this.emptyBytes > MAX_EMPTY_BYTES) this.drop(slab);
+    this.#emptyBytes += bytesOf(slab);
+    if (this.#emptyBytes > MAX_EMPTY_BYTES) this.#drop(slab);
   }
 
   /** Gives empty slabs back to the system. */
   clear(): void {
-    for (const { open } of this.classes.values()) {
-      for (const slab of [...open]) if (liveIn(slab) === 0) this.drop(slab);
+    for (const { open } of this.#classes.values()) {
+      for (const slab of [...open]) if (liveIn(slab) === 0) this.#drop(slab);
     }
   }
 
   /** As many slots again as there are. */
-  private grow(size: SizeClass, blockBytes: number): Slab {
+  #grow(size: SizeClass, blockBytes: number): Slab {
     const slots = Math.max(1, Math.min(Math.max(size.slots, FIRST_SLOTS), Math.floor(SLAB_BYTES / blockBytes)));
     const slab: Slab = { ...this.make(slots * blockBytes), blockBytes, slots, free: [], begun: 0 };
     size.slots += slots;
     size.open.push(slab);
-    this.emptyBytes += bytesOf(slab);
+    this.#emptyBytes += bytesOf(slab);
     return slab;
   }
 
-  private drop(slab: Slab): void {
-    const size = this.classes.get(slab.blockBytes)!;
+  #drop(slab: Slab): void {
+    const size = this.#classes.get(slab.blockBytes)!;
     size.open.splice(size.open.indexOf(slab), 1);
     size.slots -= slab.slots;
-    this.emptyBytes -= bytesOf(slab);
+    this.#emptyBytes -= bytesOf(slab);
     this.release(slab.view);
   }
 }

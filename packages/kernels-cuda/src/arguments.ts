@@ -18,21 +18,21 @@ export class ArgumentWriter implements FieldWriter {
   readonly bytes = new Uint8Array(MAX_BYTES);
   private readonly halves = new Uint32Array(this.bytes.buffer);
   private readonly numbers = new Float64Array(this.bytes.buffer);
-  private words = 0;
+  #words = 0;
 
   constructor(private readonly owner: Allocator) {}
 
   get length(): number {
-    return this.words * 8;
+    return this.#words * 8;
   }
 
   begin(): this {
-    this.words = 0;
+    this.#words = 0;
     return this;
   }
 
   integer(value: number): this {
-    const word = this.next();
+    const word = this.#next();
     writeInteger(this.halves, word, value);
     return this;
   }
@@ -43,7 +43,7 @@ export class ArgumentWriter implements FieldWriter {
   }
 
   number(value: number): this {
-    this.numbers[this.next()] = value;
+    this.numbers[this.#next()] = value;
     return this;
   }
 
@@ -61,9 +61,9 @@ export class ArgumentWriter implements FieldWriter {
     return this.integer(sliceAddress(this.owner, slice, dtype, needed, before));
   }
 
-  private next(): number {
-    if (this.words * 8 >= MAX_BYTES) throw bug(`a launch takes ${MAX_BYTES} bytes of arguments, got more.`);
-    return this.words++;
+  #next(): number {
+    if (this.#words * 8 >= MAX_BYTES) throw bug(`a launch takes ${MAX_BYTES} bytes of arguments, got more.`);
+    return this.#words++;
   }
 }
 

@@ -32,18 +32,18 @@ export class CudaBackend implements Backend {
   readonly draws = true;
   /** @internal What is known of the GPU. */
   readonly gpu: Gpu;
-  private readonly on: Launcher;
+  readonly #on: Launcher;
   /** Waits come one after the other, so that they take one thread of the event loop's pool and no more. */
-  private waiting: Promise<unknown> = Promise.resolve();
+  #waiting: Promise<unknown> = Promise.resolve();
 
   /** @internal Use `openCudaBackend`. */
   constructor(index: number, { driver, kernels, findCompiler = () => undefined }: CudaParts) {
     this.gpu = new Gpu(driver, index);
-    this.on = new Launcher(this.gpu, this.openKernels(kernels, findCompiler));
+    this.#on = new Launcher(this.gpu, this.#openKernels(kernels, findCompiler));
   }
 
   /** @throws OptError DEVICE_UNAVAILABLE; then nothing is held */
-  private openKernels(folder: string, findCompiler: () => Compiler | undefined): Kernels {
+  #openKernels(folder: string, findCompiler: () => Compiler | undefined): Kernels {
     try {
       return new Kernels(this.gpu, folder, findCompiler);
     } catch (error) {
@@ -58,38 +58,38 @@ export class CudaBackend implements Backend {
 
   /** Bytes taken from the driver: on the GPU, and pinned on the host. */
   reserved(): { device: number; host: number } {
-    const { allocator, tables, staging } = this.on;
+    const { allocator, tables, staging } = this.#on;
     return { device: allocator.reservedBytes + tables.reservedBytes, host: staging.reservedBytes };
   }
 
   allocate(bytes: number): Memory {
-    return this.on.allocator.allocate(bytes);
+    return this.#on.allocator.allocate(bytes);
   }
 
   free(memory: Memory): void {
-    this.on.allocator.free(memory as CudaMemory);
+    this.#on.allocator.free(memory as CudaMemory);
   }
 
   write(memory: Memory, byteOffset: number, bytes: Uint8Array): void {
-    const address = rangeAddress(memory, this.on.allocator, byteOffset, bytes.length);
+    const address = rangeAddress(memory, this.#on.allocator, byteOffset, bytes.length);
     this.gpu.use();
-    this.on.staging.upload(address, bytes, this.gpu.stream);
+    this.#on.staging.upload(address, bytes, this.gpu.stream);
   }
 
   readSync(memory: Memory, byteOffset: number, bytes: number): Uint8Array {
-    const download = this.download(memory, byteOffset, bytes);
-    this.settle(download, this.gpu.driver.cuEventSynchronize(download.event));
+    const download = this.#download(memory, byteOffset, bytes);
+    this.#settle(download, this.gpu.driver.cuEventSynchronize(download.event));
     return download.finish();
   }
 
   async read(memory: Memory, byteOffset: number, bytes: number): Promise<Uint8Array> {
-    const download = this.download(memory, byteOffset, bytes);
-    await this.wait(download);
+    const download = this.#download(memory, byteOffset, bytes);
+    await this.#wait(download);
     return download.finish();
   }
 
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
-    const { kernels } = this.on;
+    const { kernels } = this.#on;
     const some = spec as unknown as Spec;
     this.gpu.use();
     if (some.kind === "rule") return { spec, entry: kernels.rule(...ruleForm(some)) } as CudaKernel<K>;
@@ -99,38 +99,38 @@ export class CudaBackend implements Backend {
 
   launch(launch: Launch): void {
     this.gpu.use();
-    startLaunch(this.on, launch);
+    startLaunch(this.#on, launch);
   }
 
   prepare(launches: readonly Launch[], open: readonly Memory[]): PreparedLaunches {
-    return withFixedMemory(this, launches, open, (list) => new LaunchGraph(this.on, list));
+    return withFixedMemory(this, launches, open, (list) => new LaunchGraph(this.#on, list));
   }
 
   async sync(): Promise<void> {
     this.gpu.use();
-    const mark = this.on.staging.mark(this.gpu.stream);
-    await this.wait(mark);
+    const mark = this.#on.staging.mark(this.gpu.stream);
+    await this.#wait(mark);
     mark.abandon();
   }
 
   close(): void {
-    this.on.close();
+    this.#on.close();
     this.gpu.close();
   }
 
-  private download(memory: Memory, byteOffset: number, bytes: number): Download {
-    const address = rangeAddress(memory, this.on.allocator, byteOffset, bytes);
+  #download(memory: Memory, byteOffset: number, bytes: number): Download {
+    const address = rangeAddress(memory, this.#on.allocator, byteOffset, bytes);
     this.gpu.use();
-    return this.on.staging.download(address, bytes, this.gpu.stream);
+    return this.#on.staging.download(address, bytes, this.gpu.stream);
   }
 
-  private async wait(download: Download): Promise<void> {
-    const status = this.waiting.then(() => this.gpu.driver.waitForEvent(this.gpu.context, download.event));
-    this.waiting = status.catch(() => {});
-    this.settle(download, await status);
+  async #wait(download: Download): Promise<void> {
+    const status = this.#waiting.then(() => this.gpu.driver.waitForEvent(this.gpu.context, download.event));
+    this.#waiting = status.catch(() => {});
+    this.#settle(download, await status);
   }
 
-  private settle(download: Download, status: number): void {
+  #settle(download: Download, status: number): void {
     if (status !== 0) download.abandon();
     this.gpu.check(status, "work on the GPU");
   }

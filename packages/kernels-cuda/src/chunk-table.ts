@@ -88,59 +88,59 @@ interface CachedTable {
 }
 
 export class ChunkTables {
-  private readonly kept = new Map<string, CachedTable>();
+  readonly #kept = new Map<string, CachedTable>();
   /** Of their own: a table must not take the very block that the next gradient would have come back to. */
-  private readonly memory: Allocator;
+  readonly #memory: Allocator;
 
   constructor(
     private readonly gpu: Gpu,
     private readonly owner: Allocator,
     private readonly staging: Staging,
   ) {
-    this.memory = new Allocator(gpu);
+    this.#memory = new Allocator(gpu);
   }
 
   get reservedBytes(): number {
-    return this.memory.reservedBytes;
+    return this.#memory.reservedBytes;
   }
 
   /** The table of a list of tensors, each of slices of one length in `dtypes`: a kept one, or a new one. `stream`: on which it will be read; `chunk`: elements of one, where they are given. */
   of(tensors: readonly (readonly Slice[])[], dtypes: readonly Column[], stream: number, chunk?: number): ChunkTable {
-    const { addresses, lengths } = this.addressesOf(tensors, dtypes);
+    const { addresses, lengths } = this.#addressesOf(tensors, dtypes);
     // Gradients come back to a few places in turn: each has its table.
     const key = `${dtypes} ${chunk} ${tensors.length} ${lengths[0]} ${addresses.subarray(0, dtypes.length).join(" ")}`;
-    const known = this.kept.get(key);
+    const known = this.#kept.get(key);
     if (known !== undefined) {
-      this.kept.delete(key);
+      this.#kept.delete(key);
       if (same(known.addresses, addresses) && same(known.lengths, lengths)) {
-        this.kept.set(key, known);
+        this.#kept.set(key, known);
         return known.table;
       }
-      this.memory.free(known.table.memory);
+      this.#memory.free(known.table.memory);
     }
-    if (this.kept.size >= KEPT_TABLES) {
-      const [oldest, { table }] = this.kept.entries().next().value!;
-      this.kept.delete(oldest);
-      this.memory.free(table.memory);
+    if (this.#kept.size >= KEPT_TABLES) {
+      const [oldest, { table }] = this.#kept.entries().next().value!;
+      this.#kept.delete(oldest);
+      this.#memory.free(table.memory);
     }
-    const table = this.make(addresses, lengths, dtypes, stream, chunk);
-    this.kept.set(key, { addresses, lengths, table });
+    const table = this.#make(addresses, lengths, dtypes, stream, chunk);
+    this.#kept.set(key, { addresses, lengths, table });
     return table;
   }
 
   /** One that is the caller's, and that nobody else sees. */
   fresh(tensors: readonly (readonly Slice[])[], dtypes: readonly Column[], stream: number, chunk?: number): ChunkTable {
-    const { addresses, lengths } = this.addressesOf(tensors, dtypes);
-    return this.make(addresses, lengths, dtypes, stream, chunk);
+    const { addresses, lengths } = this.#addressesOf(tensors, dtypes);
+    return this.#make(addresses, lengths, dtypes, stream, chunk);
   }
 
   clear(): void {
-    for (const { table } of this.kept.values()) this.memory.free(table.memory);
-    this.kept.clear();
-    this.memory.clear();
+    for (const { table } of this.#kept.values()) this.#memory.free(table.memory);
+    this.#kept.clear();
+    this.#memory.clear();
   }
 
-  private addressesOf(tensors: readonly (readonly Slice[])[], dtypes: readonly Column[]) {
+  #addressesOf(tensors: readonly (readonly Slice[])[], dtypes: readonly Column[]) {
     const buffers = dtypes.length;
     const addresses = new Float64Array(tensors.length * buffers);
     const lengths = tensors.map((slices, t) => {
@@ -158,7 +158,7 @@ export class ChunkTables {
     return { addresses, lengths };
   }
 
-  private make(
+  #make(
     addresses: Float64Array,
     lengths: number[],
     dtypes: readonly Column[],
@@ -168,7 +168,7 @@ export class ChunkTables {
     const { multiprocessors } = this.gpu;
     const { words, chunks, starts } = planChunks(addresses, lengths, dtypes.map(bytesOf), multiprocessors, chunk);
     const bytes = new Uint8Array(words.buffer);
-    const memory = this.memory.allocate(bytes.length);
+    const memory = this.#memory.allocate(bytes.length);
     this.staging.upload(memory.address, bytes, stream);
     return { memory, chunks, startsOffset: bytes.length - starts.length * 8 };
   }

@@ -9,9 +9,9 @@ import { type RuleForm, ruleKernelName, writeCodebooks, writeMap, writeRule } fr
 import type { Gpu } from "./gpu";
 
 export class Kernels {
-  private readonly modules = new Map<string, number>();
-  private readonly entries = new Map<string, number>();
-  private compiler: Compiler | undefined;
+  readonly #modules = new Map<string, number>();
+  readonly #entries = new Map<string, number>();
+  #compiler: Compiler | undefined;
 
   /**
    * Loads the rules at once, so that a driver which cannot says so now. `findCompiler` is asked when a kernel needs it.
@@ -40,7 +40,7 @@ export class Kernels {
       );
     }
     try {
-      this.built("rules");
+      this.#built("rules");
     } catch (error) {
       if ((error as OptError).code !== "DEVICE_ERROR") throw error;
       throw gpu.unavailable(`${built}, and ${serves}: ${(error as OptError).message}`);
@@ -49,67 +49,67 @@ export class Kernels {
 
   /** A kernel of a file of native/cuda/kernels. */
   named(file: string, name: string): number {
-    let entry = this.entries.get(name);
+    let entry = this.#entries.get(name);
     if (entry === undefined) {
-      entry = this.find(this.built(file), name);
+      entry = this.#find(this.#built(file), name);
       if (entry === undefined)
-        throw this.unsupported(`${file}.fatbin has no kernel ${name}.`, "Install packages of one version.");
-      this.entries.set(name, entry);
+        throw this.#unsupported(`${file}.fatbin has no kernel ${name}.`, "Install packages of one version.");
+      this.#entries.set(name, entry);
     }
     return entry;
   }
 
   rule(rule: Rule, form: RuleForm): number {
     const name = ruleKernelName(rule, form);
-    return this.generated("rules", name, `the rule "${rule.name}"`, () =>
+    return this.#generated("rules", name, `the rule "${rule.name}"`, () =>
       form === "packed" ? `${writeCodebooks()}\n${writeRule(rule, form)}` : writeRule(rule, form),
     );
   }
 
   map(spec: Spec<"map">): number {
     const name = mapKernelName(spec);
-    return this.generated("maps", name, `this map of ${opsOf(spec.program)}`, () =>
+    return this.#generated("maps", name, `this map of ${opsOf(spec.program)}`, () =>
       writeMap(spec.program, spec.dtype as ComputeDType, name),
     );
   }
 
   close(): void {
-    for (const module of this.modules.values()) this.gpu.driver.cuModuleUnload(module);
-    this.modules.clear();
-    this.entries.clear();
+    for (const module of this.#modules.values()) this.gpu.driver.cuModuleUnload(module);
+    this.#modules.clear();
+    this.#entries.clear();
   }
 
-  private generated(file: string, name: string, what: string, write: () => string): number {
-    let entry = this.entries.get(name) ?? this.find(this.built(file), name);
+  #generated(file: string, name: string, what: string, write: () => string): number {
+    let entry = this.#entries.get(name) ?? this.#find(this.#built(file), name);
     if (entry === undefined) {
-      this.compiler ??= this.findCompiler();
-      if (this.compiler === undefined) {
+      this.#compiler ??= this.findCompiler();
+      if (this.#compiler === undefined) {
         const advice =
           "Install libnvrtc (OPT_CUDA_LIBRARIES names its folder), or move these tensors to another device.";
-        throw this.unsupported(`${what} was not compiled ahead, and NVRTC is not here to compile it.`, advice);
+        throw this.#unsupported(`${what} was not compiled ahead, and NVRTC is not here to compile it.`, advice);
       }
       const source = `${readFileSync(join(this.folder, "elements.cuh"), "utf8").replace("#pragma once", "")}\n${write()}\n`;
-      entry = this.find(this.load(name, this.compiler.compile(source, this.gpu.architecture)), name)!;
+      entry = this.#find(this.#load(name, this.#compiler.compile(source, this.gpu.architecture)), name)!;
     }
-    this.entries.set(name, entry);
+    this.#entries.set(name, entry);
     return entry;
   }
 
-  private built(file: string): number | undefined {
-    const known = this.modules.get(file);
+  #built(file: string): number | undefined {
+    const known = this.#modules.get(file);
     const path = join(this.folder, `${file}.fatbin`);
     if (known !== undefined || !existsSync(path)) return known;
-    return this.load(file, readFileSync(path));
+    return this.#load(file, readFileSync(path));
   }
 
-  private load(key: string, image: Uint8Array): number {
+  #load(key: string, image: Uint8Array): number {
     this.gpu.use();
     const module = this.gpu.get((out) => this.gpu.driver.cuModuleLoadData(out, image), `loading the kernels ${key}`);
-    this.modules.set(key, module);
+    this.#modules.set(key, module);
     return module;
   }
 
-  private find(module: number | undefined, name: string): number | undefined {
+  #find(module: number | undefined, name: string): number | undefined {
     if (module === undefined) return undefined;
     const out = new BigUint64Array(1);
     const status = this.gpu.driver.cuModuleGetFunction(out, module, name);
@@ -118,7 +118,7 @@ export class Kernels {
     return Number(out[0]);
   }
 
-  private unsupported(problem: string, advice: string): OptError {
+  #unsupported(problem: string, advice: string): OptError {
     return new OptError("UNSUPPORTED", this.gpu.where, problem, advice);
   }
 }

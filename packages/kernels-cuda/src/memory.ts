@@ -26,73 +26,73 @@ export function blockSize(bytes: number): number {
 }
 
 export class Allocator {
-  private readonly kept = new Map<number, number[]>();
-  private keptBytes = 0;
-  private usedBytes = 0;
+  readonly #kept = new Map<number, number[]>();
+  #keptBytes = 0;
+  #usedBytes = 0;
   /** Blocks that a recorded step writes to: nobody else may have them while it lives. */
-  private held: { address: number; blockBytes: number }[] | undefined;
+  #held: { address: number; blockBytes: number }[] | undefined;
 
   constructor(private readonly gpu: Gpu) {}
 
   /** Bytes taken from the driver. */
   get reservedBytes(): number {
-    return this.usedBytes + this.keptBytes;
+    return this.#usedBytes + this.#keptBytes;
   }
 
   /** @throws OptError OUT_OF_MEMORY naming the request */
   allocate(bytes: number): CudaMemory {
     this.gpu.use();
     const blockBytes = blockSize(bytes);
-    const address = this.takeKept(blockBytes) ?? this.take(blockBytes) ?? this.takeAfterClearing(bytes, blockBytes);
-    this.usedBytes += blockBytes;
+    const address = this.#takeKept(blockBytes) ?? this.#take(blockBytes) ?? this.#takeAfterClearing(bytes, blockBytes);
+    this.#usedBytes += blockBytes;
     return new CudaMemory(bytes, address, blockBytes, this);
   }
 
   free(memory: CudaMemory): void {
     if (memory.freed) return;
     memory.freed = true;
-    if (this.held !== undefined) this.held.push(memory);
-    else this.giveBack(memory);
+    if (this.#held !== undefined) this.#held.push(memory);
+    else this.#giveBack(memory);
   }
 
   /** From now on freed blocks are kept for the graph's own use when it ends. */
   hold(): void {
-    this.held = [];
+    this.#held = [];
   }
 
   /** Ends `hold`; calling what it returns gives the blocks back. */
   release(): () => void {
-    const held = this.held ?? [];
-    this.held = undefined;
+    const held = this.#held ?? [];
+    this.#held = undefined;
     return () => {
-      for (const block of held.splice(0)) this.giveBack(block);
+      for (const block of held.splice(0)) this.#giveBack(block);
     };
   }
 
   /** Gives all kept blocks back to the driver, which waits for the GPU. */
   clear(): void {
-    for (const [, addresses] of this.kept) {
+    for (const [, addresses] of this.#kept) {
       for (const address of addresses) this.gpu.check(this.gpu.driver.cuMemFree_v2(address), "freeing memory");
     }
-    this.kept.clear();
-    this.keptBytes = 0;
+    this.#kept.clear();
+    this.#keptBytes = 0;
   }
 
-  private giveBack({ address, blockBytes }: { address: number; blockBytes: number }): void {
-    this.usedBytes -= blockBytes;
-    this.keptBytes += blockBytes;
-    const list = this.kept.get(blockBytes);
-    if (list === undefined) this.kept.set(blockBytes, [address]);
+  #giveBack({ address, blockBytes }: { address: number; blockBytes: number }): void {
+    this.#usedBytes -= blockBytes;
+    this.#keptBytes += blockBytes;
+    const list = this.#kept.get(blockBytes);
+    if (list === undefined) this.#kept.set(blockBytes, [address]);
     else list.push(address);
   }
 
-  private takeKept(blockBytes: number): number | undefined {
-    const address = this.kept.get(blockBytes)?.pop();
-    if (address !== undefined) this.keptBytes -= blockBytes;
+  #takeKept(blockBytes: number): number | undefined {
+    const address = this.#kept.get(blockBytes)?.pop();
+    if (address !== undefined) this.#keptBytes -= blockBytes;
     return address;
   }
 
-  private take(blockBytes: number): number | undefined {
+  #take(blockBytes: number): number | undefined {
     const out = new BigUint64Array(1);
     const status = this.gpu.driver.cuMemAlloc_v2(out, blockBytes);
     if (status === STATUS.outOfMemory) return undefined;
@@ -100,16 +100,16 @@ export class Allocator {
     return Number(out[0]);
   }
 
-  private takeAfterClearing(bytes: number, blockBytes: number): number {
+  #takeAfterClearing(bytes: number, blockBytes: number): number {
     this.clear();
-    const address = this.take(blockBytes);
+    const address = this.#take(blockBytes);
     if (address !== undefined) return address;
     const { free, total } = this.gpu.memory();
     const mib = (count: number) => `${Math.round(count / MIB)} MiB`;
     throw new OptError(
       "OUT_OF_MEMORY",
       this.gpu.where,
-      `cannot allocate ${bytes} bytes: ${mib(this.usedBytes)} in use here, ${mib(free)} of ${mib(total)} free on ${this.gpu.name}.`,
+      `cannot allocate ${bytes} bytes: ${mib(this.#usedBytes)} in use here, ${mib(free)} of ${mib(total)} free on ${this.gpu.name}.`,
       "Free tensors with dispose() or tidy(), or use smaller batches.",
     );
   }

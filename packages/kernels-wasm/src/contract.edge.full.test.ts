@@ -17,7 +17,7 @@ const END = PAGES * 65_536;
 /** Its last half holds the first block that is asked for while it is free, flush with the end. */
 class EdgeMemory extends LinearMemory {
   armed = false;
-  private atEdge: Block | undefined;
+  #atEdge: Block | undefined;
 
   constructor() {
     super(false, PAGES);
@@ -28,13 +28,13 @@ class EdgeMemory extends LinearMemory {
   }
 
   override allocate(bytes: number): Block {
-    if (!this.armed || this.atEdge !== undefined) return super.allocate(bytes);
-    this.atEdge = new Block(END - bytes, bytes);
-    return this.atEdge;
+    if (!this.armed || this.#atEdge !== undefined) return super.allocate(bytes);
+    this.#atEdge = new Block(END - bytes, bytes);
+    return this.#atEdge;
   }
 
   override free(block: Block): void {
-    if (block === this.atEdge) this.atEdge = undefined;
+    if (block === this.#atEdge) this.#atEdge = undefined;
     else super.free(block);
   }
 }

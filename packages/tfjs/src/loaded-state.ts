@@ -13,7 +13,7 @@ const areNumbers = (names: readonly string[]) => names.every((name) => /^\d+$/.t
 
 export class LoadedState {
   /** No variable has taken any of it yet. */
-  private isFresh = true;
+  #isFresh = true;
 
   private constructor(
     private names: readonly string[],
@@ -55,7 +55,7 @@ export class LoadedState {
   matched(where: string, variables: readonly string[]): ReadonlyMap<string, string> {
     const known = new Set(this.names);
     const common = variables.filter((name) => known.has(name));
-    const byName = common.length === variables.length || common.length === known.size || !this.isFresh;
+    const byName = common.length === variables.length || common.length === known.size || !this.#isFresh;
     if (byName) return new Map(common.map((name) => [name, name]));
     const inOrder = common.length === 0 || (areNumbers(variables) && areNumbers(this.names));
     check(
@@ -74,7 +74,7 @@ export class LoadedState {
     disposeState(Object.fromEntries(Object.entries(this.entries).filter(([name]) => gone.has(name))));
     this.names = this.names.filter((name) => !gone.has(name));
     this.entries = Object.fromEntries(Object.entries(this.entries).filter(([name]) => !gone.has(name)));
-    if (gone.size > 0) this.isFresh = false;
+    if (gone.size > 0) this.#isFresh = false;
   }
 
   dispose(): void {

@@ -30,9 +30,9 @@ export interface StepSettings<Options extends BaseOptions> {
 export class TrainedVariables<Options extends BaseOptions> {
   private members: readonly Member[] = [];
   private optimizer: Optimizer<Options> | null = null;
-  private loaded = LoadedState.nothing();
+  #loaded = LoadedState.nothing();
   /** All parameters hold what is in their arrays. */
-  private areKept = false;
+  #areKept = false;
 
   constructor(
     private readonly where: string,
@@ -46,35 +46,35 @@ export class TrainedVariables<Options extends BaseOptions> {
    * @throws OptError BAD_STATE if loaded state does not fit; as the optimizer's class and `stepArrays` do. Nothing has changed then.
    */
   step(gradients: ReadonlyMap<Variable, Float32Array>, options: Options & GroupOptions): void {
-    this.follow([...gradients.keys()], options);
+    this.#follow([...gradients.keys()], options);
     const { optimizer, members } = this;
     if (optimizer === null) return;
     Object.assign(optimizer.groups[0]!, options);
     const stepped = members.filter(({ values }) => gradients.has(values.variable));
-    for (const { values } of stepped) if (values.bringIn()) this.areKept = false;
+    for (const { values } of stepped) if (values.bringIn()) this.#areKept = false;
     stepArrays(
       optimizer,
       members.map(({ values }) => values.array),
       members.map(({ values }) => gradients.get(values.variable) ?? null),
-      { unchanged: this.areKept },
+      { unchanged: this.#areKept },
     );
-    this.areKept = true;
+    this.#areKept = true;
     for (const { values } of stepped) values.takeOut();
   }
 
   /** State by variable: of those that were stepped, and what was loaded for others. Tensors are the live ones. */
   state(): { readonly names: readonly string[]; readonly state: StateByName } {
-    const names = [...this.members.map(({ values }) => values.variable.name), ...this.loaded.waiting];
-    return { names, state: { ...this.loaded.state, ...this.optimizer?.stateDict().state } };
+    const names = [...this.members.map(({ values }) => values.variable.name), ...this.#loaded.waiting];
+    return { names, state: { ...this.#loaded.state, ...this.optimizer?.stateDict().state } };
   }
 
   /** Takes over state in place of what there is. @throws OptError BAD_STATE; nothing has changed then */
   load(names: readonly string[], state: StateByName, options: Options & GroupOptions): void {
     const loaded = LoadedState.of(names, state);
-    const former = this.loaded;
+    const former = this.#loaded;
     try {
-      if (this.members.length > 0) this.become(this.members, {}, loaded, options);
-      this.loaded = loaded;
+      if (this.members.length > 0) this.#become(this.members, {}, loaded, options);
+      this.#loaded = loaded;
     } catch (error) {
       loaded.dispose();
       throw error;
@@ -85,13 +85,13 @@ export class TrainedVariables<Options extends BaseOptions> {
   dispose(): void {
     this.optimizer?.dispose();
     for (const { param } of this.members) param.dispose();
-    this.loaded.dispose();
+    this.#loaded.dispose();
     this.optimizer = null;
     this.members = [];
   }
 
   /** Adds variables that are new, and lets go of those that were disposed. */
-  private follow(variables: readonly Variable[], options: Options & GroupOptions): void {
+  #follow(variables: readonly Variable[], options: Options & GroupOptions): void {
     const { registeredVariables } = engine();
     const alive = this.members.filter(({ values: { variable } }) => registeredVariables[variable.name] === variable);
     const known = new Set(alive.map(({ values }) => values.variable));
@@ -106,7 +106,7 @@ export class TrainedVariables<Options extends BaseOptions> {
     try {
       tidy(() => {
         const kept = Object.entries(this.optimizer?.stateDict().state ?? {}).filter(([name]) => names.has(name));
-        this.become([...alive, ...joined], Object.fromEntries(kept), this.loaded, options);
+        this.#become([...alive, ...joined], Object.fromEntries(kept), this.#loaded, options);
       });
     } catch (error) {
       for (const { param } of joined) param.dispose();
@@ -115,12 +115,7 @@ export class TrainedVariables<Options extends BaseOptions> {
   }
 
   /** An optimizer of other members, with the state that some had and what was loaded for the others. */
-  private become(
-    members: readonly Member[],
-    state: StateByName,
-    loaded: LoadedState,
-    options: Options & GroupOptions,
-  ): void {
+  #become(members: readonly Member[], state: StateByName, loaded: LoadedState, options: Options & GroupOptions): void {
     const { where, settings } = this;
     const names = members.map(({ values }) => values.variable.name);
     const match = loaded.matched(
@@ -140,6 +135,6 @@ export class TrainedVariables<Options extends BaseOptions> {
     for (const { param } of this.members.filter((member) => !members.includes(member))) param.dispose();
     this.members = members;
     this.optimizer = optimizer;
-    this.areKept = false;
+    this.#areKept = false;
   }
 }

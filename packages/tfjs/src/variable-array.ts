@@ -13,7 +13,7 @@ interface Loan {
 export class VariableArray {
   readonly array: Float32Array;
   /** The values that the array holds, too; the variable's own, unless the program has assigned others. */
-  private known: DataId | null = null;
+  #known: DataId | null = null;
   private loan: Loan | null = null;
 
   constructor(
@@ -26,7 +26,7 @@ export class VariableArray {
   /** Before a step: the variable's values are in the array, and nobody else reads them there. True if they may have changed since the last one. */
   bringIn(): boolean {
     const { variable, array, loan } = this;
-    const isKnown = variable.dataId === this.known;
+    const isKnown = variable.dataId === this.#known;
     if (loan !== null) {
       const readers = loan.backend.refCount(loan.dataId);
       const others = readers - (isKnown ? 1 : 0);
@@ -35,7 +35,7 @@ export class VariableArray {
       if (others > 0 || readers === 0 || !isKnown) this.loan = null;
     }
     if (!isKnown) array.set(variable.dataSync());
-    this.known = variable.dataId;
+    this.#known = variable.dataId;
     return !isKnown || this.loan !== null; // the program may write into what it has on loan
   }
 
@@ -48,7 +48,7 @@ export class VariableArray {
     const values = tensor(isLent || host === "copiesIt" ? array : array.slice(), variable.shape, "float32");
     variable.assign(values);
     values.dispose();
-    this.known = variable.dataId;
+    this.#known = variable.dataId;
     if (isLent) this.loan = { backend: engine().backend, dataId: variable.dataId };
   }
 }

@@ -73,10 +73,10 @@ export type MovingAverageState = { n_averaged: number | Tensor; [average: `modul
  */
 export class ExponentialMovingAverage {
   readonly decay: number;
-  private readonly entries: readonly Entry[];
-  private readonly useBuffers: boolean;
-  private updates = 0;
-  private inPlace = false;
+  readonly #entries: readonly Entry[];
+  readonly #useBuffers: boolean;
+  #updates = 0;
+  #inPlace = false;
 
   constructor(params: Parameters, options: MovingAverageOptions = {}) {
     checkOptions(WHERE, options, { decay: "number", useBuffers: "boolean" });
@@ -90,8 +90,8 @@ export class ExponentialMovingAverage {
     );
     runsOnce(WHERE, "make averages");
     this.decay = decay;
-    this.useBuffers = useBuffers;
-    this.entries = noGrad(() =>
+    this.#useBuffers = useBuffers;
+    this.#entries = noGrad(() =>
       itemsOf<Tensor | readonly [string, Tensor]>(WHERE, params).map((item, i) => {
         const { name, tensor } = entryOf(item);
         const kept = isFloat(tensor.dtype) && tensor.dtype !== "f64" ? "f32" : tensor.dtype;
@@ -99,9 +99,9 @@ export class ExponentialMovingAverage {
         return { name: name ?? String(i), param: tensor, average: keep(average), isBuffer: !tensor.requiresGrad };
       }),
     );
-    const names = new Set(this.entries.map(({ name }) => name));
+    const names = new Set(this.#entries.map(({ name }) => name));
     check(
-      names.size === this.entries.length,
+      names.size === this.#entries.length,
       "DUPLICATE",
       WHERE,
       () => "parameters must have names of their own, got one twice.",
@@ -115,28 +115,28 @@ export class ExponentialMovingAverage {
    * @throws OptError BAD_STATE inside of `averaged`, and for parameters that were replaced in their module
    */
   update(): void {
-    dependsOn(() => this.isFirst());
-    const isFirst = this.isFirst();
-    for (const entry of this.entries) {
+    dependsOn(() => this.#isFirst());
+    const isFirst = this.#isFirst();
+    for (const entry of this.#entries) {
       entry.isBuffer &&= !entry.param.requiresGrad;
       const { param, average } = entry;
-      if (isFirst || (entry.isBuffer && !this.useBuffers)) assign(average, param);
-      else noGrad(() => tidy(() => this.move(average, param)));
+      if (isFirst || (entry.isBuffer && !this.#useBuffers)) assign(average, param);
+      else noGrad(() => tidy(() => this.#move(average, param)));
     }
     afterEachRun(() => {
-      this.updates++;
+      this.#updates++;
     });
   }
 
   /** @throws OptError BAD_STATE if no update may come now */
-  private isFirst(): boolean {
-    this.checkOutside();
-    this.checkPresent();
-    return this.updates === 0;
+  #isFirst(): boolean {
+    this.#checkOutside();
+    this.#checkPresent();
+    return this.#updates === 0;
   }
 
-  private checkPresent(): void {
-    const params = this.entries.map(({ param }) => param);
+  #checkPresent(): void {
+    const params = this.#entries.map(({ param }) => param);
     for (const param of params) {
       check(
         !isReplaced(param, params),
@@ -148,11 +148,11 @@ export class ExponentialMovingAverage {
     }
   }
 
-  private checkOutside(): void {
-    check(!this.inPlace, "BAD_STATE", WHERE, () => "the averages stand in the parameters' place.", ALREADY);
+  #checkOutside(): void {
+    check(!this.#inPlace, "BAD_STATE", WHERE, () => "the averages stand in the parameters' place.", ALREADY);
   }
 
-  private move(average: Tensor, param: Tensor): void {
+  #move(average: Tensor, param: Tensor): void {
     const { dtype } = average;
     const weight = 1 - this.decay;
     if (dtype === "f32" || dtype === "f64") {
@@ -179,28 +179,28 @@ export class ExponentialMovingAverage {
       () => `body must be a function, got ${typeof body}.`,
       "Pass () => evaluate().",
     );
-    check(!this.inPlace, "BAD_STATE", WHERE, () => "the averages are in place already.", ALREADY);
+    check(!this.#inPlace, "BAD_STATE", WHERE, () => "the averages are in place already.", ALREADY);
     runsOnce(WHERE, "call averaged()");
-    this.checkPresent();
-    const own = noGrad(() => this.entries.map(({ param }) => keep(clone(param))));
-    const outside = this.entries.map(({ param }) => param.checkSteps);
+    this.#checkPresent();
+    const own = noGrad(() => this.#entries.map(({ param }) => keep(clone(param))));
+    const outside = this.#entries.map(({ param }) => param.checkSteps);
     const restore = () => {
-      this.inPlace = false;
-      this.entries.forEach(({ param }, i) => {
+      this.#inPlace = false;
+      this.#entries.forEach(({ param }, i) => {
         if (!param.isDisposed) copyInto(own[i]!, param);
         param.storage.isLent = false;
         param.checkSteps = outside[i];
         own[i]!.dispose();
       });
     };
-    this.inPlace = true;
-    for (const { param } of this.entries) {
+    this.#inPlace = true;
+    for (const { param } of this.#entries) {
       param.storage.isLent = true;
-      param.checkSteps = (_, isStep) => isStep && this.checkOutside(); // what is stepped now would be put back
+      param.checkSteps = (_, isStep) => isStep && this.#checkOutside(); // what is stepped now would be put back
     }
     let result: Result;
     try {
-      for (const { param, average } of this.entries) copyInto(average, param);
+      for (const { param, average } of this.#entries) copyInto(average, param);
       result = body();
     } catch (error) {
       restore();
@@ -214,8 +214,8 @@ export class ExponentialMovingAverage {
 
   /** The averages are the live ones, not copies: save or clone them before the next update. */
   stateDict(): MovingAverageState {
-    const averages = this.entries.map(({ name, average }) => [`module.${name}`, average]);
-    return { n_averaged: this.updates, ...Object.fromEntries(averages) };
+    const averages = this.#entries.map(({ name, average }) => [`module.${name}`, average]);
+    return { n_averaged: this.#updates, ...Object.fromEntries(averages) };
   }
 
   /** Copies averages in, cast and moved to where ours are. @throws OptError BAD_STATE if they do not fit. Nothing has changed then. */
@@ -231,7 +231,7 @@ export class ExponentialMovingAverage {
       () => `n_averaged must be a whole number, got ${String(updates)}.`,
       "Pass what stateDict() returned.",
     );
-    const found = this.entries.map(({ name, average }) => {
+    const found = this.#entries.map(({ name, average }) => {
       const value = saved[`module.${name}`];
       checkNotSummary(WHERE, `module.${name}`, value);
       check(
@@ -252,16 +252,16 @@ export class ExponentialMovingAverage {
       return value;
     });
     noGrad(() => {
-      this.entries.forEach(({ average }, i) => {
+      this.#entries.forEach(({ average }, i) => {
         assign(average, found[i]!);
       });
     });
-    this.updates = updates as number;
+    this.#updates = updates as number;
   }
 
   /** Frees the averages. */
   dispose(): void {
-    for (const { average } of this.entries) average.dispose();
+    for (const { average } of this.#entries) average.dispose();
   }
 
   [Symbol.dispose](): void {

@@ -132,7 +132,7 @@ class CompiledFunction {
   /** What all traces hold. */
   readonly memories = new Set<TraceMemory>();
   /** The last used is the last. */
-  private readonly entries: Entry[] = [];
+  readonly #entries: Entry[] = [];
   #last: Entry | undefined;
   isNextChecked = false;
   #hasWarned = false;
@@ -178,10 +178,10 @@ class CompiledFunction {
   }
 
   #find(key: string, tensors: readonly Tensor[]): Entry | undefined {
-    const index = this.entries.findLastIndex((entry) => entry.key === key && entry.trace.fits(tensors));
+    const index = this.#entries.findLastIndex((entry) => entry.key === key && entry.trace.fits(tensors));
     if (index < 0) return undefined;
-    const [entry] = this.entries.splice(index, 1);
-    this.entries.push(entry!);
+    const [entry] = this.#entries.splice(index, 1);
+    this.#entries.push(entry!);
     return entry;
   }
 
@@ -256,18 +256,18 @@ class CompiledFunction {
       discard(ran);
       throw error;
     }
-    for (const old of [...this.entries]) if (old.trace.tracing.isOutdated) this.#drop(old);
+    for (const old of [...this.#entries]) if (old.trace.tracing.isOutdated) this.#drop(old);
     this.memories.add(trace.memory);
     const entry: Entry = { texts, key, trace, calls: 1, isConfirmed: false, isSecond };
-    this.entries.push(entry);
+    this.#entries.push(entry);
     this.#last = entry;
-    if (this.entries.length > MANY && !this.#hasWarned) this.#warn();
-    if (this.entries.length > MOST) this.#drop(this.entries[0]!);
+    if (this.#entries.length > MANY && !this.#hasWarned) this.#warn();
+    if (this.#entries.length > MOST) this.#drop(this.#entries[0]!);
   }
 
   #warn(): void {
     this.#hasWarned = true;
-    const [a, b] = this.entries.slice(-2) as [Entry, Entry];
+    const [a, b] = this.#entries.slice(-2) as [Entry, Entry];
     const changed = b.texts.findIndex((text, i) => text !== a.texts[i]);
     const what =
       changed < 0
@@ -278,7 +278,7 @@ class CompiledFunction {
   }
 
   #drop(entry: Entry): void {
-    this.entries.splice(this.entries.indexOf(entry), 1);
+    this.#entries.splice(this.#entries.indexOf(entry), 1);
     entry.trace.dispose();
     this.memories.delete(entry.trace.memory);
   }
@@ -297,11 +297,11 @@ class CompiledFunction {
   summary(): string {
     if (this.#last === undefined) return "Compiled(not called yet)";
     const { launches, fused, peakBytes } = this.#last.trace.explain();
-    return `Compiled(traces=${this.entries.length}, launches=${launches}, fused=${fused}, peakBytes=${peakBytes})`;
+    return `Compiled(traces=${this.#entries.length}, launches=${launches}, fused=${fused}, peakBytes=${peakBytes})`;
   }
 
   dispose(): void {
-    for (const entry of [...this.entries]) this.#drop(entry);
+    for (const entry of [...this.#entries]) this.#drop(entry);
     this.#last = undefined;
   }
 }

@@ -20,19 +20,19 @@ export function traceAllocations(on = true): void {
 
 class AllocationTrace {
   isOn = true;
-  private readonly stacks = new Map<Memory, { pool: object; stack: string }>();
+  readonly #stacks = new Map<Memory, { pool: object; stack: string }>();
 
   made(memory: Memory, pool: object): void {
-    if (this.isOn) this.stacks.set(memory, { pool, stack: new Error().stack ?? "" });
+    if (this.isOn) this.#stacks.set(memory, { pool, stack: new Error().stack ?? "" });
   }
 
   freed(memory: Memory): void {
-    this.stacks.delete(memory);
+    this.#stacks.delete(memory);
   }
 
   /** Of the largest memory of a pool that is alive: who made it; undefined if none was traced. */
   largest(pool: object): string | undefined {
-    const [largest] = [...this.stacks].filter(([, made]) => made.pool === pool).sort(([a], [b]) => b.bytes - a.bytes);
+    const [largest] = [...this.#stacks].filter(([, made]) => made.pool === pool).sort(([a], [b]) => b.bytes - a.bytes);
     if (largest === undefined) return undefined;
     // The first lines are the error's own and core's ways to memory.
     return `The largest, of ${largest[0].bytes} bytes, was made\n${largest[1].stack.split("\n").slice(1).join("\n")}`;

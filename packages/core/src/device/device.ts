@@ -16,9 +16,9 @@ import { watching } from "./watcher";
 export class Device {
   /** What `init` was asked for: "wasm", "cuda:1". */
   readonly name: string;
-  private readonly kernels = new Map<string, Kernel>();
+  readonly #kernels = new Map<string, Kernel>();
   /** Those of maps again, found without building a key: one elementwise op is mostly this look-up. */
-  private maps = mapCaches();
+  #maps = mapCaches();
   /** @internal */
   readonly pool: DeviceMemory;
 
@@ -74,8 +74,8 @@ export class Device {
     const { backend } = this;
     await backend.sync().catch(() => {}); // a lost device cannot finish its work
     if (this.pool.isClosed) return; // by another call meanwhile
-    this.kernels.clear();
-    this.maps = mapCaches();
+    this.#kernels.clear();
+    this.#maps = mapCaches();
     this.pool.close();
     backend.close();
   }
@@ -118,10 +118,10 @@ export class Device {
   /** @internal The kernel of a spec, compiled at its first use. */
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
     const some = spec as unknown as Spec;
-    const known = some.kind === "map" ? this.maps[some.dtype].get(some.program) : undefined;
+    const known = some.kind === "map" ? this.#maps[some.dtype].get(some.program) : undefined;
     if (known !== undefined) return known as unknown as Kernel<K>;
     const key = specKey(some);
-    let kernel = this.kernels.get(key);
+    let kernel = this.#kernels.get(key);
     if (kernel === undefined) {
       const { dtype } = spec as { dtype?: ComputeDType };
       check(
@@ -132,9 +132,9 @@ export class Device {
         `Cast with .to("f32"), or move to another device.`,
       );
       kernel = this.backend.kernel(spec) as Kernel;
-      this.kernels.set(key, kernel);
+      this.#kernels.set(key, kernel);
     }
-    if (some.kind === "map") this.maps[some.dtype].set(some.program, kernel);
+    if (some.kind === "map") this.#maps[some.dtype].set(some.program, kernel);
     return kernel as unknown as Kernel<K>;
   }
 

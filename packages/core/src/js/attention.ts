@@ -13,14 +13,14 @@ const RIGHT = { transposeA: false, transposeB: true };
 
 /** What both kernels do with the matrices of an item. */
 class Item {
-  private readonly factor: number;
+  readonly #factor: number;
   readonly scores: TypedArray;
 
   constructor(
     private readonly dtype: ComputeDType,
     private readonly sizes: AttentionSizes,
   ) {
-    this.factor = dtype === "f32" ? Math.fround(sizes.scale) : sizes.scale;
+    this.#factor = dtype === "f32" ? Math.fround(sizes.scale) : sizes.scale;
     this.scores = this.empty(sizes.queries * sizes.keys);
   }
 
@@ -34,7 +34,7 @@ class Item {
   }
 
   scaled(x: TypedArray): TypedArray {
-    return x.map((value) => value * this.factor);
+    return x.map((value) => value * this.#factor);
   }
 
   /** A row program over the rows of scores. */

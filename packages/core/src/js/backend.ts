@@ -71,10 +71,10 @@ class JsBackend implements Backend {
   readonly epilogues = true;
 
   /** Small blocks that were freed, by size: making an ArrayBuffer costs more than most small ops. */
-  private readonly freed = new Map<number, Memory[]>();
+  readonly #freed = new Map<number, Memory[]>();
 
   allocate(bytes: number): Memory {
-    const reused = this.freed.get(bytes)?.pop();
+    const reused = this.#freed.get(bytes)?.pop();
     if (reused !== undefined) return reused;
     try {
       // V8 would collect garbage four times before it failed.
@@ -93,8 +93,8 @@ class JsBackend implements Backend {
 
   free(memory: Memory): void {
     if (memory.bytes > REUSED_BYTES) return; // the garbage collector's work
-    const list = this.freed.get(memory.bytes);
-    if (list === undefined) this.freed.set(memory.bytes, [memory]);
+    const list = this.#freed.get(memory.bytes);
+    if (list === undefined) this.#freed.set(memory.bytes, [memory]);
     else if (list.length < REUSED_BLOCKS) list.push(memory);
   }
 

@@ -76,15 +76,15 @@ const where = "GradScaler";
  * await scaler.update();
  */
 export class GradScaler {
-  private readonly enabled: boolean;
-  private growthFactor: number;
-  private backoffFactor: number;
-  private growthInterval: number;
+  readonly #enabled: boolean;
+  #growthFactor: number;
+  #backoffFactor: number;
+  #growthInterval: number;
   /** On the device of the first loss; until then what it will be made of. */
   private factor: Tensor | null = null;
   private tracker: Tensor | null = null;
-  private initial: { scale: number; tracker: number };
-  private readonly examined = new Map<Scalable, ScaledOptimizer>();
+  #initial: { scale: number; tracker: number };
+  readonly #examined = new Map<Scalable, ScaledOptimizer>();
   /** What the host is still reading. */
   private reading: Promise<void> | null = null;
 
@@ -106,24 +106,24 @@ export class GradScaler {
       Number.isInteger(growthInterval) && growthInterval > 0,
       "a whole number > 0",
     );
-    this.enabled = options.enabled ?? true;
-    this.growthFactor = growthFactor;
-    this.backoffFactor = backoffFactor;
-    this.growthInterval = growthInterval;
-    this.initial = { scale: initScale, tracker: 0 };
+    this.#enabled = options.enabled ?? true;
+    this.#growthFactor = growthFactor;
+    this.#backoffFactor = backoffFactor;
+    this.#growthInterval = growthInterval;
+    this.#initial = { scale: initScale, tracker: 0 };
   }
 
   /** The loss times the factor, for `backward`. */
   scale(loss: Tensor): Tensor {
     checkTensor(`${where}.scale`, loss);
-    if (!this.enabled) return loss;
+    if (!this.#enabled) return loss;
     dependsOn(() => this.factor);
     if (this.factor === null) {
       const on = { device: loss.device } as const;
-      this.factor = keep(full([], this.initial.scale, on));
-      this.tracker = keep(full([], this.initial.tracker, on));
+      this.factor = keep(full([], this.#initial.scale, on));
+      this.tracker = keep(full([], this.#initial.tracker, on));
     }
-    return loss.mul(this.known("scale").factor);
+    return loss.mul(this.#known("scale").factor);
   }
 
   /**
@@ -131,8 +131,8 @@ export class GradScaler {
    * does it by itself otherwise. @throws OptError BAD_STATE the second time since `update`
    */
   unscale(optimizer: Scalable): void {
-    if (!this.enabled) return;
-    const known = this.examinedBefore("unscale", optimizer);
+    if (!this.#enabled) return;
+    const known = this.#examinedBefore("unscale", optimizer);
     checkOrder(
       known === undefined,
       () => `unscale() came after ${known!.phase === "unscaled" ? "unscale" : "step"}().`,
@@ -146,9 +146,9 @@ export class GradScaler {
       "Let the optimizer clip: { norm: 1 }, or train in bf16.",
     );
     noGrad(() => {
-      const found = this.examine([...grads, ...overflowsOf(optimizer)]);
-      tidy(() => scaleInPlace(grads, this.inverse()));
-      this.note("unscaled", optimizer, found);
+      const found = this.#examine([...grads, ...overflowsOf(optimizer)]);
+      tidy(() => scaleInPlace(grads, this.#inverse()));
+      this.#note("unscaled", optimizer, found);
     });
   }
 
@@ -160,8 +160,8 @@ export class GradScaler {
    * before it was awaited; UNSUPPORTED in a compiled function where the host cannot wait
    */
   step(optimizer: Scalable, closure?: () => unknown): Promise<void> | undefined {
-    const before = this.examinedBefore("step", optimizer);
-    if (!this.enabled) {
+    const before = this.#examinedBefore("step", optimizer);
+    if (!this.#enabled) {
       if (closure === undefined) optimizer.step();
       else (optimizer.step as (closure: () => unknown) => unknown)(closure);
       return undefined;
@@ -180,11 +180,12 @@ export class GradScaler {
     const looks = () => optimizer.looksBefore || optimizer.groups.some(({ clip }) => Number(clip?.norm) >= 0); // the step rejects others
     dependsOn(looks);
     if (looks() && before === undefined && !gradientsIn(optimizer).some(isHalf)) this.unscale(optimizer);
-    const unscaled = this.examined.get(optimizer);
-    const found = unscaled?.found ?? noGrad(() => this.examine([...gradientsIn(optimizer), ...overflowsOf(optimizer)]));
+    const unscaled = this.#examined.get(optimizer);
+    const found =
+      unscaled?.found ?? noGrad(() => this.#examine([...gradientsIn(optimizer), ...overflowsOf(optimizer)]));
     try {
-      if (found.device.backend.readSync === undefined) return this.stepLater(optimizer, found, unscaled !== undefined);
-      this.stepNow(optimizer, found, unscaled !== undefined);
+      if (found.device.backend.readSync === undefined) return this.#stepLater(optimizer, found, unscaled !== undefined);
+      this.#stepNow(optimizer, found, unscaled !== undefined);
     } catch (error) {
       if (unscaled === undefined) found.dispose();
       throw error;
@@ -193,30 +194,30 @@ export class GradScaler {
   }
 
   /** The host looks whether gradients were finite. A compiled function has the launches of a step that its device may skip. */
-  private stepNow(optimizer: Scalable, found: Tensor, isUnscaled: boolean): void {
+  #stepNow(optimizer: Scalable, found: Tensor, isUnscaled: boolean): void {
     const flag = { isSkipped: false };
     const runsAgain = inEachRun([found], (found) => {
       flag.isSkipped = decode(found, readBytesSync(found))[0]! > 0;
     });
     noGrad(() =>
       tidy(() => {
-        const unscale = isUnscaled ? undefined : this.inverse();
+        const unscale = isUnscaled ? undefined : this.#inverse();
         if (runsAgain) optimizer.apply({ unscale, skip: found, skipped: () => flag.isSkipped });
         else if (!flag.isSkipped) optimizer.apply({ unscale });
       }),
     );
-    this.note("stepped", optimizer, found);
+    this.#note("stepped", optimizer, found);
   }
 
   /** The host waits for the flag, and then steps or not. */
-  private stepLater(optimizer: Scalable, found: Tensor, isUnscaled: boolean): Promise<void> {
+  #stepLater(optimizer: Scalable, found: Tensor, isUnscaled: boolean): Promise<void> {
     const advice = "Compile forward and backward, and await scaler.step(optimizer) outside.";
     runsOnce(`${where}.step`, `wait for gradients on ${found.device.name}`, advice);
-    const unscale = isUnscaled ? undefined : keep(noGrad(() => this.inverse()));
+    const unscale = isUnscaled ? undefined : keep(noGrad(() => this.#inverse()));
     const gradients = () => optimizer.groups.flatMap(({ params }) => params.map(({ grad }) => grad));
     const versions = () => gradients().map((grad) => grad?.storage.version);
     const [examined, seen] = [gradients(), versions()];
-    this.note("stepped", optimizer, found);
+    this.#note("stepped", optimizer, found);
     this.reading = found
       .data()
       .then(([value]) => {
@@ -232,7 +233,7 @@ export class GradScaler {
         optimizer.apply({ unscale });
       })
       .catch((error) => {
-        this.forget(optimizer, found, isUnscaled); // the step can be tried again
+        this.#forget(optimizer, found, isUnscaled); // the step can be tried again
         throw error;
       })
       .finally(() => {
@@ -242,26 +243,26 @@ export class GradScaler {
     return this.reading;
   }
 
-  private forget(optimizer: Scalable, found: Tensor, isUnscaled: boolean): void {
-    const known = this.examined.get(optimizer);
+  #forget(optimizer: Scalable, found: Tensor, isUnscaled: boolean): void {
+    const known = this.#examined.get(optimizer);
     if (known?.found !== found) return; // updated meanwhile
     if (isUnscaled) known.phase = "unscaled";
     else {
-      this.examined.delete(optimizer);
+      this.#examined.delete(optimizer);
       found.dispose();
     }
   }
 
   /** The factor of the next losses, by what this iteration's steps met. A number or a tensor given takes its place. */
   update(newScale?: number | Tensor): Promise<void> | undefined {
-    if (!this.enabled) return undefined;
-    const { factor, tracker } = this.known("update");
-    this.dropThrown();
-    const examined = [...this.examined.values()];
+    if (!this.#enabled) return undefined;
+    const { factor, tracker } = this.#known("update");
+    this.#dropThrown();
+    const examined = [...this.#examined.values()];
     for (const { call } of examined) checkOneCall("update", call);
     if (newScale === undefined) {
       checkOrder(examined.length > 0, () => "update() came before any step().");
-      const growth = () => [this.growthFactor, this.backoffFactor, this.growthInterval] as const;
+      const growth = () => [this.#growthFactor, this.#backoffFactor, this.#growthInterval] as const;
       dependsOn(() => growth().join());
       noGrad(() =>
         tidy(() => {
@@ -277,7 +278,7 @@ export class GradScaler {
       factor.set(isNumber ? newScale : newScale.reshape([]));
     }
     const { reading } = this;
-    this.examined.clear();
+    this.#examined.clear();
     const free = () => {
       for (const { found } of examined) found.dispose();
     };
@@ -288,26 +289,26 @@ export class GradScaler {
 
   /** 1 if it is not enabled. */
   async getScale(): Promise<number> {
-    if (!this.enabled) return 1;
-    return this.factor === null ? this.initial.scale : this.factor.item();
+    if (!this.#enabled) return 1;
+    return this.factor === null ? this.#initial.scale : this.factor.item();
   }
 
   /** @throws OptError NOT_SYNC on devices that cannot be read without waiting */
   stateDict(): GradScalerState {
-    if (!this.enabled) return {};
+    if (!this.#enabled) return {};
     return {
-      scale: this.factor?.dataSync()[0] ?? this.initial.scale,
-      growth_factor: this.growthFactor,
-      backoff_factor: this.backoffFactor,
-      growth_interval: this.growthInterval,
-      _growth_tracker: this.tracker?.dataSync()[0] ?? this.initial.tracker,
+      scale: this.factor?.dataSync()[0] ?? this.#initial.scale,
+      growth_factor: this.#growthFactor,
+      backoff_factor: this.#backoffFactor,
+      growth_interval: this.#growthInterval,
+      _growth_tracker: this.tracker?.dataSync()[0] ?? this.#initial.tracker,
     };
   }
 
   /** @throws OptError BAD_STATE for the state of a scaler that was not enabled, and numbers out of range; UNSUPPORTED in a compiled function */
   loadStateDict(state: unknown): void {
     runsOnce(where, "load a state");
-    if (!this.enabled) return;
+    if (!this.#enabled) return;
     const isState = typeof state === "object" && state !== null;
     const { scale, growth_factor, backoff_factor, growth_interval, _growth_tracker } = (
       isState ? state : {}
@@ -328,35 +329,36 @@ export class GradScaler {
         `the state must have the numbers scale > 0, growth_factor > 1, backoff_factor between 0 and 1, and whole growth_interval and _growth_tracker, got ${show(state)}.`,
       "It may be of a scaler that was not enabled.",
     );
-    this.growthFactor = growth_factor!;
-    this.backoffFactor = backoff_factor!;
-    this.growthInterval = growth_interval!;
-    this.initial = { scale: scale!, tracker: _growth_tracker! };
+    this.#growthFactor = growth_factor!;
+    this.#backoffFactor = backoff_factor!;
+    this.#growthInterval = growth_interval!;
+    this.#initial = { scale: scale!, tracker: _growth_tracker! };
     this.factor?.set(scale!);
     this.tracker?.set(_growth_tracker!);
   }
 
   /** Frees what it has on the device. Used again, it begins with `initScale`: `stateDict` keeps a scale. */
   dispose(): void {
-    for (const x of [this.factor, this.tracker, ...[...this.examined.values()].map(({ found }) => found)]) x?.dispose();
-    this.examined.clear();
+    for (const x of [this.factor, this.tracker, ...[...this.#examined.values()].map(({ found }) => found)])
+      x?.dispose();
+    this.#examined.clear();
     this.factor = null;
     this.tracker = null;
   }
 
-  private known(method: string): { factor: Tensor; tracker: Tensor } {
+  #known(method: string): { factor: Tensor; tracker: Tensor } {
     const { factor, tracker } = this;
     checkOrder(factor !== null && tracker !== null, () => `${method}() came before scale(loss).`);
     return { factor, tracker } as { factor: Tensor; tracker: Tensor };
   }
 
-  private inverse(): Tensor {
-    return elementwise("div", [1, this.known("step").factor]);
+  #inverse(): Tensor {
+    return elementwise("div", [1, this.#known("step").factor]);
   }
 
   /** 1 if a gradient is not finite, else 0. */
-  private examine(grads: readonly Tensor[]): Tensor {
-    const { factor } = this.known("step");
+  #examine(grads: readonly Tensor[]): Tensor {
+    const { factor } = this.#known("step");
     checkOneDevice(where, [factor, ...grads]);
     return keep(
       tidy(() => {
@@ -367,7 +369,7 @@ export class GradScaler {
   }
 
   /** @throws OptError BAD_ARGUMENT for what is no optimizer, UNSUPPORTED in a compiled function after what was done outside of it */
-  private examinedBefore(method: string, optimizer: Scalable): ScaledOptimizer | undefined {
+  #examinedBefore(method: string, optimizer: Scalable): ScaledOptimizer | undefined {
     const { groups, apply } = Object(optimizer) as Partial<Scalable>;
     const isOptimizer = Array.isArray(groups) && typeof apply === "function";
     // Divided ones step on several processes.
@@ -379,8 +381,8 @@ export class GradScaler {
       "Pass what new Adam(...) made; one whose steps are awaited cannot skip them: train in bf16, without a scaler.",
     );
     const present = () => {
-      this.dropThrown();
-      return this.examined.get(optimizer);
+      this.#dropThrown();
+      return this.#examined.get(optimizer);
     };
     const known = present();
     if (known !== undefined) checkOneCall(method, known.call);
@@ -389,20 +391,20 @@ export class GradScaler {
   }
 
   /** A compiled function that threw before its update leaves nothing. */
-  private dropThrown(): void {
-    for (const [optimizer, { call, found }] of this.examined) {
+  #dropThrown(): void {
+    for (const [optimizer, { call, found }] of this.#examined) {
       if (call === null || call === openTracer()) continue;
-      this.examined.delete(optimizer);
+      this.#examined.delete(optimizer);
       found.dispose();
     }
   }
 
-  private note(phase: ScaledOptimizer["phase"], optimizer: Scalable, found: Tensor): void {
-    const known = this.examined.get(optimizer);
+  #note(phase: ScaledOptimizer["phase"], optimizer: Scalable, found: Tensor): void {
+    const known = this.#examined.get(optimizer);
     if (known !== undefined) known.phase = phase;
     else {
-      this.examined.set(optimizer, { phase, found, call: openTracer() });
-      afterEachRun(() => checkOneCall("update", this.examined.get(optimizer)?.call ?? null));
+      this.#examined.set(optimizer, { phase, found, call: openTracer() });
+      afterEachRun(() => checkOneCall("update", this.#examined.get(optimizer)?.call ?? null));
     }
   }
 }

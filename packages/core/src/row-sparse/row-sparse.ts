@@ -28,9 +28,9 @@ export class RowSparse extends Tensor {
   override readonly sparse: SparseGradient = this;
   /** @internal */
   place: Tensor;
-  private content: Tensor;
+  #content: Tensor;
   /** The version of the indices since which there are no rows. */
-  private emptiedAt = -1;
+  #emptiedAt = -1;
 
   /** @internal Takes over the tensors: i32 [n], and [n, ...]. `isMerged`: no row comes twice. */
   constructor(
@@ -41,7 +41,7 @@ export class RowSparse extends Tensor {
   ) {
     super(Storage.allocate(values.device, 0), 0, shape, values.dtype);
     this.place = keep(indices);
-    this.content = keep(values);
+    this.#content = keep(values);
   }
 
   static override [Symbol.hasInstance](value: unknown): value is RowSparse {
@@ -57,7 +57,7 @@ export class RowSparse extends Tensor {
   /** The rows, [n, ...]. */
   get values(): Tensor {
     this.checkAlive();
-    return this.content;
+    return this.#content;
   }
 
   /**
@@ -80,7 +80,7 @@ export class RowSparse extends Tensor {
         device.write(tensor.memorySlice(), new Uint8Array(numbers.buffer));
         return tensor;
       }) as [Tensor, Tensor];
-      const values = scatterRows(wide(this.content), target, [rows.length, ...shape.slice(1)]);
+      const values = scatterRows(wide(this.#content), target, [rows.length, ...shape.slice(1)]);
       return new RowSparse(indices, cast(values, dtype), shape, true);
     });
   }
@@ -93,8 +93,8 @@ export class RowSparse extends Tensor {
   /** @internal */
   merged(): Tensor {
     this.checkAlive();
-    if (!this.isMerged) this.become(alone(() => mergedRows(this.place, this.content, this.dtype)));
-    return this.content;
+    if (!this.isMerged) this.#become(alone(() => mergedRows(this.place, this.#content, this.dtype)));
+    return this.#content;
   }
 
   /** @internal */
@@ -121,15 +121,15 @@ export class RowSparse extends Tensor {
   }
 
   private get isEmptied(): boolean {
-    return this.emptiedAt === this.place.storage.version;
+    return this.#emptiedAt === this.place.storage.version;
   }
 
   /** @internal */
   emptied(): Tensor {
     noGrad(() => fillInPlace(this.indices, -1)); // in place, as dense ones are cleared
     this.isMerged = true;
-    this.emptiedAt = this.place.storage.version;
-    return this.content;
+    this.#emptiedAt = this.place.storage.version;
+    return this.#content;
   }
 
   /** @internal In the order in which backward passes add: what each of them left of a row is added to what earlier ones left. */
@@ -144,11 +144,11 @@ export class RowSparse extends Tensor {
     });
   }
 
-  private become({ rows, values }: MergedRows): void {
+  #become({ rows, values }: MergedRows): void {
     this.place.dispose();
-    this.content.dispose();
+    this.#content.dispose();
     this.place = keep(rows);
-    this.content = keep(values);
+    this.#content = keep(values);
     this.isMerged = true;
   }
 
@@ -162,13 +162,13 @@ export class RowSparse extends Tensor {
   override alias(shape: Shape = this.shape): Tensor {
     this.checkAlive();
     if (!sameShape(shape, this.shape)) this.memorySlice();
-    return new RowSparse(this.place.alias(), this.content.alias(), this.shape, this.isMerged);
+    return new RowSparse(this.place.alias(), this.#content.alias(), this.shape, this.isMerged);
   }
 
   override dispose(): void {
     super.dispose();
     this.place.dispose();
-    this.content.dispose();
+    this.#content.dispose();
   }
 
   override toString(): string {

@@ -300,7 +300,7 @@ class Step<Options extends BaseOptions> {
     checkState(algorithm, name, param, state, keys);
     if (grad === null) return { param, state };
     param.checkGradient(`${algorithm.name}: ${name}`, grad);
-    const { after, scalars } = this.advance(param, state);
+    const { after, scalars } = this.#advance(param, state);
     const rewrites = rewritesOf(options.numbers, penaltyOf(options.numbers, name));
     const rule = rewrittenBy(plain, rewrites);
     const buffers = Object.fromEntries(
@@ -316,7 +316,7 @@ class Step<Options extends BaseOptions> {
   }
 
   /** Counters and scalars of the step, computed once for parameters of one dtype that have counted the same. */
-  private advance(param: Tensor, state: ParameterStateDict): SharedScalars {
+  #advance(param: Tensor, state: ParameterStateDict): SharedScalars {
     const { algorithm, options, known } = this;
     const { device, dtype } = param;
     const before = Object.fromEntries(Object.keys(algorithm.initialCounters).map((name) => [name, state[name]]));

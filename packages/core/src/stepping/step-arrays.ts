@@ -97,7 +97,7 @@ interface Parameter {
 class Binding {
   readonly tensor: Tensor;
   /** The tensor's memory is the array. */
-  private readonly isSame: boolean;
+  readonly #isSame: boolean;
 
   /** @throws OptError BAD_ARGUMENT, NOT_SYNC, DISPOSED */
   constructor(
@@ -114,9 +114,9 @@ class Binding {
       "Use js, wasm or cpu.",
     );
     const bytes = hostBytes(tensor, "read");
-    this.isSame = bytes?.buffer === array.buffer && bytes.byteOffset === array.byteOffset;
+    this.#isSame = bytes?.buffer === array.buffer && bytes.byteOffset === array.byteOffset;
     check(
-      this.isSame || !storage.isBorrowed,
+      this.#isSame || !storage.isBorrowed,
       "BAD_ARGUMENT",
       WHERE,
       () => `${name} must be the array that its parameter was made of, got another.`,
@@ -128,12 +128,12 @@ class Binding {
     const { tensor, array } = this;
     if (unchanged) return;
     tensor.storage.overwritten(); // by the program perhaps, since the last step
-    if (!this.isSame) tensor.device.write(tensor.memorySlice(), bytesOf(array));
+    if (!this.#isSame) tensor.device.write(tensor.memorySlice(), bytesOf(array));
   }
 
   takeOut(): void {
     const { tensor, array } = this;
-    if (!this.isSame) readInto(tensor, bytesOf(array));
+    if (!this.#isSame) readInto(tensor, bytesOf(array));
   }
 }
 

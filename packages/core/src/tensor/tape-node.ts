@@ -32,9 +32,9 @@ export class TapeNode<T extends SavedTensor> {
   /** Nodes are made in order, so that a higher number depends only on lower ones. */
   readonly order = count.next++;
   private users = 1; // the output tensor; later nodes add themselves
-  private freed = false;
+  #freed = false;
   /** How often what is saved had been overwritten when it was saved. */
-  private readonly versions: number[] = [];
+  readonly #versions: number[] = [];
   readonly saved: readonly T[] = [];
 
   constructor(
@@ -65,14 +65,14 @@ export class TapeNode<T extends SavedTensor> {
 
   /** True when backward has run through it. */
   get isFreed(): boolean {
-    return this.freed;
+    return this.#freed;
   }
 
   /** Holds tensors for backward. */
   save(saved: readonly T[]): void {
     for (const tensor of saved) {
       (this.saved as T[]).push(tensor);
-      this.versions.push(tensor.storage.version);
+      this.#versions.push(tensor.storage.version);
     }
   }
 
@@ -83,7 +83,7 @@ export class TapeNode<T extends SavedTensor> {
 
   /** @throws OptError NO_GRADIENT if an earlier backward freed it */
   checkNotFreed(): void {
-    if (!this.freed) return;
+    if (!this.#freed) return;
     const problem = `the tape of ${this.name} was freed by an earlier backward.`;
     throw new OptError("NO_GRADIENT", "backward", problem, "Run the forward computation again.");
   }
@@ -92,7 +92,7 @@ export class TapeNode<T extends SavedTensor> {
   checkUnchanged(): void {
     for (let i = 0; i < this.saved.length; i++) {
       const tensor = this.saved[i]!;
-      if (tensor.storage.version !== this.versions[i]) throw changed(this.name, tensor);
+      if (tensor.storage.version !== this.#versions[i]) throw changed(this.name, tensor);
     }
   }
 
@@ -109,8 +109,8 @@ export class TapeNode<T extends SavedTensor> {
   }
 
   free(): void {
-    if (this.freed) return;
-    this.freed = true;
+    if (this.#freed) return;
+    this.#freed = true;
     this.backwardOf = null; // and with it what it refers to
     for (const tensor of this.saved) tensor.dispose();
     (this.saved as T[]).length = 0;

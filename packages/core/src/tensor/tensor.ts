@@ -99,23 +99,23 @@ export class Tensor {
   declare gradientHooks?: Set<() => void>;
   /** @internal What the bytes of an optimizer's state mean. */
   declare packed?: PackedState;
-  private readonly holding: TensorResources;
-  private readonly byteOffset: number;
-  private readonly extents: Shape;
-  private readonly elementType: DType;
-  private readonly count: number;
-  private disposed = false;
-  private leafRequiresGrad = false;
-  private gradient: Tensor | null = null;
-  private gradientIsOurs = false;
+  readonly #holding: TensorResources;
+  readonly #byteOffset: number;
+  readonly #extents: Shape;
+  readonly #elementType: DType;
+  readonly #count: number;
+  #disposed = false;
+  #leafRequiresGrad = false;
+  #gradient: Tensor | null = null;
+  #gradientIsOurs = false;
 
   /** @internal Takes over one ownership of `storage`, and `shape`. Use `tensor`, `parameter`, `zeros`, ... */
   constructor(storage: Storage, byteOffset: number, shape: Shape, dtype: DType) {
-    this.extents = Object.isFrozen(shape) ? shape : Object.freeze(shape);
-    this.elementType = dtype;
-    this.count = sizeOf(shape);
-    this.byteOffset = byteOffset;
-    this.holding = { storage, node: null };
+    this.#extents = Object.isFrozen(shape) ? shape : Object.freeze(shape);
+    this.#elementType = dtype;
+    this.#count = sizeOf(shape);
+    this.#byteOffset = byteOffset;
+    this.#holding = { storage, node: null };
     storage.device.pool.tensors++;
     track(this);
   }
@@ -136,44 +136,44 @@ export class Tensor {
 
   /** The extents, frozen: results share them. */
   get shape(): Shape {
-    return this.extents;
+    return this.#extents;
   }
 
   get dtype(): DType {
-    return this.elementType;
+    return this.#elementType;
   }
 
   /** Number of elements. */
   get size(): number {
-    return this.count;
+    return this.#count;
   }
 
   get device(): Device {
-    return this.holding.storage.device;
+    return this.#holding.storage.device;
   }
 
   /** @internal */
   get storage(): Storage {
-    return this.holding.storage;
+    return this.#holding.storage;
   }
 
   /** @internal The op that made it; null for leaves. */
   get node(): TapeNode<Tensor> | null {
-    return this.holding.node;
+    return this.#holding.node;
   }
 
   /** True for leaves that were marked, and for results of computations on such. Can be set on floating-point leaves. */
   get requiresGrad(): boolean {
-    if (this.holding.node !== null) return true;
-    activeTracer()?.leaf(this, this.leafRequiresGrad);
-    return this.leafRequiresGrad;
+    if (this.#holding.node !== null) return true;
+    activeTracer()?.leaf(this, this.#leafRequiresGrad);
+    return this.#leafRequiresGrad;
   }
 
   set requiresGrad(value: boolean) {
     const isBoolean = typeof value === "boolean";
     check(isBoolean, "BAD_ARGUMENT", "requiresGrad", () => `must be true or false, got ${show(value)}.`);
     check(
-      value || this.holding.node === null,
+      value || this.#holding.node === null,
       "BAD_ARGUMENT",
       "requiresGrad",
       () => "only leaves can be changed, got the result of a computation.",
@@ -186,7 +186,7 @@ export class Tensor {
       () => `only floating-point tensors have gradients, got ${this.dtype}.`,
       `Use .to("f32").`,
     );
-    this.leafRequiresGrad = value && this.holding.node === null;
+    this.#leafRequiresGrad = value && this.#holding.node === null;
   }
 
   /**
@@ -194,19 +194,19 @@ export class Tensor {
    * but for one that you made yourself (with `tensor`, `zeros`, ...) outside of tidy: that is yours.
    */
   get grad(): Tensor | null {
-    activeTracer()?.gradient(this, this.gradient, false);
-    return this.gradient;
+    activeTracer()?.gradient(this, this.#gradient, false);
+    return this.#gradient;
   }
 
   set grad(value: Tensor | null) {
-    activeTracer()?.gradient(this, this.gradient, true);
-    if (value === this.gradient) return;
+    activeTracer()?.gradient(this, this.#gradient, true);
+    if (value === this.#gradient) return;
     if (value !== null) this.checkGradient("grad", value);
     const isOurs = value !== null && (value.made !== null || !value.isMadeByHand);
     this.clearGradient();
     if (value !== null) keep(value);
-    this.gradient = value;
-    this.gradientIsOurs = isOurs;
+    this.#gradient = value;
+    this.#gradientIsOurs = isOurs;
   }
 
   /** @internal @throws OptError BAD_ARGUMENT, DISPOSED, BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH */
@@ -245,36 +245,36 @@ export class Tensor {
 
   /** @internal A gradient made by backward. */
   receiveGradient(value: Tensor): void {
-    this.gradient = keep(value);
-    this.gradientIsOurs = true;
+    this.#gradient = keep(value);
+    this.#gradientIsOurs = true;
   }
 
   /** @internal Frees the gradient, or lets go of one that is the user's. */
   clearGradient(): void {
-    activeTracer()?.gradient(this, this.gradient, true);
-    this.freeGradient();
+    activeTracer()?.gradient(this, this.#gradient, true);
+    this.#freeGradient();
   }
 
-  private freeGradient(): void {
-    if (this.gradientIsOurs) this.gradient?.dispose();
-    this.gradient = null;
-    this.gradientIsOurs = false;
+  #freeGradient(): void {
+    if (this.#gradientIsOurs) this.#gradient?.dispose();
+    this.#gradient = null;
+    this.#gradientIsOurs = false;
   }
 
   /** @internal */
   attach(node: TapeNode<Tensor>): void {
-    if (this.holding.node !== null) throw internalError("attach", "a tensor has one maker");
-    this.holding.node = node;
+    if (this.#holding.node !== null) throw internalError("attach", "a tensor has one maker");
+    this.#holding.node = node;
   }
 
   /** True after dispose. */
   get isDisposed(): boolean {
-    return this.disposed;
+    return this.#disposed;
   }
 
   /** @internal @throws OptError DISPOSED */
   checkAlive(): void {
-    if (!this.disposed) return; // each op asks: a closure for the error would be garbage
+    if (!this.#disposed) return; // each op asks: a closure for the error would be garbage
     const problem = `a tensor must not be used after dispose, got one of shape ${showShape(this.shape)}.`;
     throw new OptError("DISPOSED", "Tensor", problem, "Return it from tidy, or keep() it.");
   }
@@ -282,30 +282,30 @@ export class Tensor {
   /** @internal The memory, in numbers. @throws OptError DISPOSED */
   memorySlice(): Slice {
     this.checkAlive();
-    const length = this.elementType === "c64" ? 2 * this.count : this.count;
-    return { memory: this.holding.storage.memory, byteOffset: this.byteOffset, length };
+    const length = this.#elementType === "c64" ? 2 * this.#count : this.#count;
+    return { memory: this.#holding.storage.memory, byteOffset: this.#byteOffset, length };
   }
 
   /** @internal Another tensor on the same memory, from `elementOffset` on, without a tape. */
   alias(shape: Shape = this.shape, elementOffset = 0, dtype = this.dtype): Tensor {
     this.memorySlice();
-    const byteOffset = this.byteOffset + elementOffset * byteSize(this.dtype);
-    return new Tensor(this.holding.storage.retain(), byteOffset, shape, dtype);
+    const byteOffset = this.#byteOffset + elementOffset * byteSize(this.dtype);
+    return new Tensor(this.#holding.storage.retain(), byteOffset, shape, dtype);
   }
 
   /** @internal Its memory comes back when it is collected. */
   leave(): void {
-    dropped.register(this, this.holding, this.holding);
+    dropped.register(this, this.#holding, this.#holding);
   }
 
   /** Frees the memory, unless another tensor views it, and the gradient that backward made. Later uses throw DISPOSED; a second dispose does nothing. */
   dispose(): void {
-    if (this.disposed) return;
-    this.disposed = true;
-    this.freeGradient();
+    if (this.#disposed) return;
+    this.#disposed = true;
+    this.#freeGradient();
     untrack(this);
-    dropped.unregister(this.holding);
-    giveBack(this.holding);
+    dropped.unregister(this.#holding);
+    giveBack(this.#holding);
   }
 
   [Symbol.dispose](): void {
@@ -313,6 +313,6 @@ export class Tensor {
   }
 
   toString(): string {
-    return `Tensor ${this.dtype} ${showShape(this.shape)} on ${this.device.name}${this.disposed ? " (disposed)" : ""}`;
+    return `Tensor ${this.dtype} ${showShape(this.shape)} on ${this.device.name}${this.#disposed ? " (disposed)" : ""}`;
   }
 }

@@ -55,9 +55,9 @@ export const SIZES = [0, 1, 3, 5, 17, 1027] as const;
 export const LARGE = 66_003;
 
 export class ContractContext {
-  private readonly kernels = new Map<string, Kernel>();
-  private opened: Backend | undefined;
-  private launches = 0;
+  readonly #kernels = new Map<string, Kernel>();
+  #opened: Backend | undefined;
+  #launches = 0;
 
   constructor(
     private readonly name: string,
@@ -75,8 +75,8 @@ export class ContractContext {
   ) {}
 
   get backend(): Backend {
-    if (this.opened === undefined) throw new Error("the contract's backend is not open yet");
-    return this.opened;
+    if (this.#opened === undefined) throw new Error("the contract's backend is not open yet");
+    return this.#opened;
   }
 
   /** Whether sums are those of js to the bit. js need not be compared with itself. */
@@ -90,8 +90,8 @@ export class ContractContext {
   }
 
   use(backend: Backend): void {
-    this.opened = backend;
-    this.kernels.clear();
+    this.#opened = backend;
+    this.#kernels.clear();
   }
 
   /** Of a table, what is tried in this dtype: numbers of elements beyond 16 bits are counted alike in both, so float32 tries them. */
@@ -132,20 +132,20 @@ export class ContractContext {
   /** Compiled once per key, as core does. */
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
     const key = specKey(spec as unknown as Spec);
-    let kernel = this.kernels.get(key);
+    let kernel = this.#kernels.get(key);
     if (kernel === undefined) {
       kernel = this.backend.kernel(spec as unknown as Spec);
-      this.kernels.set(key, kernel);
+      this.#kernels.set(key, kernel);
     }
     return kernel as Kernel<K>;
   }
 
-  private layouts(regions: Regions): readonly Layout[] {
+  #layouts(regions: Regions): readonly Layout[] {
     const arrays = arraysOf(regions);
     if (this.edge) return arrays.map((_, region) => region);
     const isLarge = arrays.reduce((sum, array) => sum + array.length, 0) > LARGE;
     if (isLarge) return LAYOUTS.slice(0, 1);
-    return triesAll ? LAYOUTS : [LAYOUTS[this.launches++ % LAYOUTS.length]!];
+    return triesAll ? LAYOUTS : [LAYOUTS[this.#launches++ % LAYOUTS.length]!];
   }
 
   /** Launches in every memory layout: all words, or those of the outputs of these names, must be those of js. */
@@ -170,7 +170,7 @@ export class ContractContext {
     launch: (slices: Slices<R>) => LaunchArguments[K],
     verify: (results: Results<R>, label: string) => void,
   ): Promise<void> {
-    for (const layout of this.layouts(regions)) {
+    for (const layout of this.#layouts(regions)) {
       const results = await guardedLaunch(this.backend, this.kernel(spec), regions, layout, launch);
       verify(results, `memories ${layout}`);
     }

@@ -1,21 +1,21 @@
 /** A small deterministic generator for test data: the same numbers on every machine, today and in ten years. */
 
 export class Random {
-  private state: number;
+  #state: number;
 
   constructor(seed: number) {
-    this.state = (Math.imul(seed + 1, 0x9e3779b1) ^ 0x5bd1e995) >>> 0 || 1;
+    this.#state = (Math.imul(seed + 1, 0x9e3779b1) ^ 0x5bd1e995) >>> 0 || 1;
     for (let i = 0; i < 8; i++) this.word();
   }
 
   /** Uniform over the words 1 .. 2^32 - 1 (Marsaglia's xorshift, 2003). */
   word(): number {
-    let x = this.state;
+    let x = this.#state;
     x ^= x << 13;
     x ^= x >>> 17;
     x ^= x << 5;
-    this.state = x >>> 0;
-    return this.state;
+    this.#state = x >>> 0;
+    return this.#state;
   }
 
   /** Uniform in (0, 1), with 53 random bits. */

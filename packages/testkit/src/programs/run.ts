@@ -86,19 +86,19 @@ type BodyFunction = (tensors: readonly Tensor[], plain: World["plain"]) => Reado
 
 class Run {
   replays = 0;
-  private isReplayed = false;
-  private readonly compiled = new Map<
+  #isReplayed = false;
+  readonly #compiled = new Map<
     number,
     ReturnType<typeof compile<Parameters<BodyFunction>, ReturnType<BodyFunction>>>
   >();
   /** Results that nothing may change later. */
-  private readonly kept: { readonly id: Id; readonly result: Tensor; readonly seen: ObservedValue }[] = [];
-  private readonly ownResults: ReadonlySet<Id>;
+  readonly #kept: { readonly id: Id; readonly result: Tensor; readonly seen: ObservedValue }[] = [];
+  readonly #ownResults: ReadonlySet<Id>;
 
   constructor(readonly world: World) {
     const made = world.program.bodies.flatMap(({ statements }) => statements);
     const isOwn = (one: Statement) => one.do === "op" && /^(sum|mean)$/.test(one.op);
-    this.ownResults = new Set(
+    this.#ownResults = new Set(
       world.program.seed % 3 > 0 ? [] : made.filter(isOwn).map((one) => (one as { id: Id }).id),
     );
   }
@@ -107,13 +107,13 @@ class Run {
     const { world } = this;
     world.open();
     for (const { id, hooks = [] } of world.program.optimizers) {
-      for (const { event, body } of hooks) world.trainer(id).optimizer.on(event, () => this.hook(body));
+      for (const { event, body } of hooks) world.trainer(id).optimizer.on(event, () => this.#hook(body));
     }
     for (const statement of world.program.prelude) execute(world, statement);
     world.endPrelude();
   }
 
-  private hook(body: readonly Statement[]): void {
+  #hook(body: readonly Statement[]): void {
     const { world } = this;
     const outer = new Set(world.values.keys());
     world.inTidy(() =>
@@ -127,51 +127,51 @@ class Run {
   async round({ before, body, args, eager }: Round): Promise<Observation> {
     const { world } = this;
     for (const statement of before) execute(world, statement);
-    const names = this.tensorsOf(body);
+    const names = this.#tensorsOf(body);
     const tensors = world.passed(names, args);
     const others = world.program.bodies[body]!.args.filter((id) => typeof args[id] !== "object" && id in args);
     const plain = Object.fromEntries(others.map((id) => [id, args[id] as number | boolean]));
-    const call = eager || !world.mode.compile ? this.eager(body) : this.replaying(body);
+    const call = eager || !world.mode.compile ? this.#eager(body) : this.#replaying(body);
     const results = new Map(Object.entries(call(tensors, plain)));
     const seen = await observe(world, results, new Map(names.map((id, i) => [id, tensors[i]!])));
-    this.take(results, tensors, seen);
+    this.#take(results, tensors, seen);
     world.endRound();
     return seen;
   }
 
   /** The arguments of a body that are tensors. */
-  private tensorsOf(body: number): Id[] {
+  #tensorsOf(body: number): Id[] {
     return this.world.program.bodies[body]!.args.filter((id) => this.world.values.has(id));
   }
 
-  private eager(body: number): BodyFunction {
-    return (tensors, plain) => tidy(() => this.body(body, tensors, plain));
+  #eager(body: number): BodyFunction {
+    return (tensors, plain) => tidy(() => this.#body(body, tensors, plain));
   }
 
-  private replaying(body: number): BodyFunction {
-    let known = this.compiled.get(body);
+  #replaying(body: number): BodyFunction {
+    let known = this.#compiled.get(body);
     if (known === undefined) {
       known = compile<Parameters<BodyFunction>, ReturnType<BodyFunction>>((tensors, plain) => {
-        this.isReplayed = false;
-        return this.body(body, tensors, plain);
+        this.#isReplayed = false;
+        return this.#body(body, tensors, plain);
       }, this.world.mode.compile);
-      this.compiled.set(body, known);
+      this.#compiled.set(body, known);
     }
     const call = known;
     return (...args) => {
       this.world.at = "a compiled body";
-      this.isReplayed = true;
+      this.#isReplayed = true;
       const results = call(...args);
-      if (this.isReplayed) this.replays++;
+      if (this.#isReplayed) this.replays++;
       return results;
     };
   }
 
-  private body(index: number, tensors: readonly Tensor[], plain: World["plain"]): Record<Id, Tensor> {
+  #body(index: number, tensors: readonly Tensor[], plain: World["plain"]): Record<Id, Tensor> {
     const { world } = this;
     const outer = new Map(world.values);
     const { statements, results } = world.program.bodies[index]!;
-    this.tensorsOf(index).forEach((id, i) => {
+    this.#tensorsOf(index).forEach((id, i) => {
       world.values.set(id, tensors[i]!);
     });
     world.plain = plain;
@@ -188,20 +188,20 @@ class Run {
   }
 
   /** The results of a round stay until the next one has ended, or the program. */
-  private take(results: ReadonlyMap<Id, Tensor>, args: readonly Tensor[], seen: Observation): void {
+  #take(results: ReadonlyMap<Id, Tensor>, args: readonly Tensor[], seen: Observation): void {
     const { world } = this;
     const before = new Set(world.results.values());
     const others = new Set([...world.values.values(), ...args.filter((one) => !before.has(one))]);
     for (const [id, result] of results) {
-      if (this.ownResults.has(id)) this.kept.push({ id, result, seen: seen.get(`result ${id}`)! });
+      if (this.#ownResults.has(id)) this.#kept.push({ id, result, seen: seen.get(`result ${id}`)! });
     }
-    world.results = new Map([...results].filter(([id, one]) => !others.has(one) && !this.ownResults.has(id)));
+    world.results = new Map([...results].filter(([id, one]) => !others.has(one) && !this.#ownResults.has(id)));
     for (const one of world.results.values()) before.delete(one);
     for (const one of before) one.dispose();
   }
 
   async close(): Promise<void> {
-    for (const { id, result, seen } of this.kept.splice(0)) {
+    for (const { id, result, seen } of this.#kept.splice(0)) {
       const now = await result.data();
       result.dispose();
       const then = (seen as Exclude<ObservedValue, string>).data;
@@ -209,7 +209,7 @@ class Run {
         throw new WrongResult("overwrites a result", `${id} was [${then}] and is [${now}]`);
       }
     }
-    for (const one of this.compiled.values()) one.dispose();
+    for (const one of this.#compiled.values()) one.dispose();
     this.world.close();
   }
 }

@@ -77,13 +77,13 @@ export class World {
   /** Where a rejection came from. */
   at = "leaves";
   readonly generator = new Generator(7);
-  private readonly owned: Tensor[] = [];
-  private readonly ofRound: Tensor[] = [];
+  readonly #owned: Tensor[] = [];
+  readonly #ofRound: Tensor[] = [];
   readonly averages = new Map<Id, ExponentialMovingAverage>();
   readonly scaler: GradScaler | null;
   private readonly groups: AddedGroup[] = [];
   private training = true;
-  private depth = 0;
+  #depth = 0;
 
   constructor(
     readonly program: Program,
@@ -121,7 +121,7 @@ export class World {
     }
     this.at = "optimizers";
     for (const { id, kind, options, groups, schedule } of optimizers) {
-      const own = groups.map((group) => ({ ...group.options, params: this.named(group.params) }));
+      const own = groups.map((group) => ({ ...group.options, params: this.#named(group.params) }));
       const optimizer = new this.mode.optimizers[kind]!(own, options);
       this.trainers.set(id, {
         optimizer,
@@ -136,14 +136,14 @@ export class World {
   }
 
   /** As optimizers take them: weights of layers have no name of their own. */
-  private named(params: readonly Id[]): Tensor[] | [Id, Tensor][] {
+  #named(params: readonly Id[]): Tensor[] | [Id, Tensor][] {
     const hasWeights = this.program.leaves.some(({ id, of }) => of !== undefined && params.includes(id));
     return hasWeights ? params.map((id): [Id, Tensor] => [id, this.value(id)]) : params.map((id) => this.value(id));
   }
 
   addGroup(group: AddedGroup): void {
     const { optimizer, params, options } = group;
-    this.trainer(optimizer).optimizer.addGroup({ ...options, params: this.named(params) });
+    this.trainer(optimizer).optimizer.addGroup({ ...options, params: this.#named(params) });
     this.groups.push(group);
   }
 
@@ -182,7 +182,7 @@ export class World {
     const pass = (id: Id): Tensor => {
       const argument = given[id];
       const isAlias = typeof argument === "object" && "as" in argument;
-      const one = made.get(id) ?? (isAlias ? pass(argument.as) : this.argument(id, argument));
+      const one = made.get(id) ?? (isAlias ? pass(argument.as) : this.#argument(id, argument));
       made.set(id, one);
       return one;
     };
@@ -190,7 +190,7 @@ export class World {
   }
 
   /** A leaf, a new tensor, or what the last round returned. */
-  private argument(id: Id, given: Exclude<Argument, { readonly as: Id }> | undefined): Tensor {
+  #argument(id: Id, given: Exclude<Argument, { readonly as: Id }> | undefined): Tensor {
     if (typeof given !== "object") return this.value(id);
     if ("result" in given) return this.results.get(given.result)!;
     const { dtype, device, shape } = this.value(id);
@@ -210,39 +210,39 @@ export class World {
 
   /** Takes over a tensor that no tidy frees: until the program ends. */
   own(made: Tensor): Tensor {
-    this.owned.push(made);
+    this.#owned.push(made);
     return made;
   }
 
   /** Takes over what a statement made, until the round ends, unless a tidy does. */
   made(result: Tensor): Tensor {
-    if (this.depth === 0) this.ofRound.push(result);
+    if (this.#depth === 0) this.#ofRound.push(result);
     return result;
   }
 
   /** Runs a body whose results a tidy takes care of. */
   inTidy<Result>(body: () => Result): Result {
-    this.depth++;
+    this.#depth++;
     try {
       return body();
     } finally {
-      this.depth--;
+      this.#depth--;
     }
   }
 
   /** What has been made stays until the program ends. */
   endPrelude(): void {
-    this.owned.push(...this.ofRound.splice(0));
+    this.#owned.push(...this.#ofRound.splice(0));
   }
 
   endRound(): void {
-    const gone = new Set(this.ofRound.splice(0));
+    const gone = new Set(this.#ofRound.splice(0));
     for (const one of gone) one.dispose();
     for (const [id, value] of this.values) if (gone.has(value)) this.values.delete(id);
   }
 
   close(): void {
-    for (const one of [...this.ofRound, ...this.owned, ...this.results.values()]) one.dispose();
+    for (const one of [...this.#ofRound, ...this.#owned, ...this.results.values()]) one.dispose();
     for (const { optimizer } of this.trainers.values()) optimizer.dispose();
     for (const average of this.averages.values()) average.dispose();
     this.scaler?.dispose();

@@ -26,18 +26,18 @@ class PackedTensor implements PackedState {
 
   unpacked(): Tensor {
     const values = Tensor.empty(this.shape, "f32", this.bytes.device);
-    this.launch(UNPACK, values);
+    this.#launch(UNPACK, values);
     values.storage.overwritten();
     return values;
   }
 
   pack(values: Tensor): void {
-    this.launch(PACK, values);
+    this.#launch(PACK, values);
     this.bytes.storage.overwritten();
   }
 
   /** Launches a rule of float32 values and packed state. */
-  private launch(rule: Rule, values: Tensor): void {
+  #launch(rule: Rule, values: Tensor): void {
     const { device } = values;
     const kernel = device.kernel({ kind: "rule", rule, dtype: "f32", stored: ["f32", this.format] });
     device.launch({ kind: "rule", kernel, tensors: [[values.memorySlice(), this.slice()]], scalars: [] });

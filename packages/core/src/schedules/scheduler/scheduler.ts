@@ -112,7 +112,7 @@ export abstract class LRScheduler {
     const lr = savedNumbers(this.kind, saved, "lr", groups.length);
     const baseLrs = savedNumbers(this.kind, saved, "baseLrs", groups.length, 0);
     const momenta = this.momentumAt && savedNumbers(this.kind, saved, "momentum", groups.length);
-    const loadParts = this.prepareParts(saved.schedulers);
+    const loadParts = this.#prepareParts(saved.schedulers);
     return () => {
       for (const load of loadParts) load();
       this.baseLrs = [...baseLrs, ...this.baseLrs.slice(baseLrs.length)];
@@ -125,7 +125,7 @@ export abstract class LRScheduler {
     };
   }
 
-  private prepareParts(states: unknown): (() => void)[] {
+  #prepareParts(states: unknown): (() => void)[] {
     if (this.parts.length === 0) return [];
     const got = Array.isArray(states) ? states.length : "none";
     const problem = () => `state must hold ${this.parts.length} schedulers, got ${got}.`;

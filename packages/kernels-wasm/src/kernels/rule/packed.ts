@@ -50,38 +50,38 @@ const everywhere = (value: number) => f32x4.const([value, value, value, value]);
 /** A packed buffer inside of a function. */
 class PackedBuffer implements Access {
   readonly bytes = 1;
-  private readonly scale: Local<"v128">;
+  readonly #scale: Local<"v128">;
   private readonly high: Local<"v128">;
   private readonly low: Local<"v128">;
-  private readonly newScale: Local<"v128">;
-  private readonly inverse: Local<"v128">;
+  readonly #newScale: Local<"v128">;
+  readonly #inverse: Local<"v128">;
 
   constructor(
     private readonly f: FunctionBuilder,
     private readonly format: PackedDType,
     private readonly values: Local<"i32">,
   ) {
-    this.scale = f.local("v128");
+    this.#scale = f.local("v128");
     this.high = f.local("v128");
     this.low = f.local("v128");
-    this.newScale = f.local("v128");
-    this.inverse = f.local("v128");
+    this.#newScale = f.local("v128");
+    this.#inverse = f.local("v128");
   }
 
   private get signed(): boolean {
     return this.format === "q8";
   }
 
-  private constant(value: number): Vector {
+  #constant(value: number): Vector {
     return this.f.constant(everywhere(value));
   }
 
   /** Before a block, at the address of its scale. */
   begin(address: Value<"i32">): void {
     const { f } = this;
-    f.set(this.scale, v128.load32Splat(address));
-    f.set(this.high, this.constant(0));
-    f.set(this.low, this.constant(0));
+    f.set(this.#scale, v128.load32Splat(address));
+    f.set(this.high, this.#constant(0));
+    f.set(this.low, this.#constant(0));
   }
 
   load(address: Value<"i32">, offset: number): Vector {
@@ -89,19 +89,19 @@ class PackedBuffer implements Access {
     const place = (lane: number) => i32.add(this.values, i32.shl(i32.load8U(address, offset + lane), 2));
     let codes: Vector = v128.load32Zero(place(0), table);
     for (let lane = 1; lane < 4; lane++) codes = v128.load32Lane(place(lane), codes, lane, table);
-    return f32x4.mul(codes, this.scale);
+    return f32x4.mul(codes, this.#scale);
   }
 
   loadOne(address: Value<"i32">): Vector {
     const table = FORMATS.indexOf(this.format) * 1024;
-    return f32x4.mul(v128.load32Zero(i32.add(this.values, i32.shl(i32.load8U(address), 2)), table), this.scale);
+    return f32x4.mul(v128.load32Zero(i32.add(this.values, i32.shl(i32.load8U(address), 2)), table), this.#scale);
   }
 
   /** What is not finite counts as 0. */
-  private finite(value: Vector): Local<"v128"> {
+  #finite(value: Vector): Local<"v128"> {
     const { f } = this;
     const x = f.local("v128", value);
-    f.set(x, v128.and(x, f32x4.lt(f32x4.abs(x), this.constant(Number.POSITIVE_INFINITY))));
+    f.set(x, v128.and(x, f32x4.lt(f32x4.abs(x), this.#constant(Number.POSITIVE_INFINITY))));
     return x;
   }
 
@@ -109,7 +109,7 @@ class PackedBuffer implements Access {
   measure(value: Vector, isOne: boolean): void {
     const { f } = this;
     const first = f.constant(i32x4.const([-1, 0, 0, 0]));
-    const x = this.finite(isOne ? v128.and(value, first) : value);
+    const x = this.#finite(isOne ? v128.and(value, first) : value);
     f.set(this.high, f32x4.pmax(this.high, x));
     f.set(this.low, f32x4.pmin(this.low, x));
   }
@@ -124,28 +124,28 @@ class PackedBuffer implements Access {
       f.set(low, f32x4.pmin(low, shuffle32(low, low, lanes)));
     }
     const extreme = f.local("v128", v128.bitselect(high, low, f32x4.ge(high, f32x4.neg(low))));
-    const large = f32x4.ge(f32x4.abs(extreme), this.constant(LEAST_SCALE));
-    f.set(this.newScale, v128.and(this.signed ? f32x4.neg(extreme) : extreme, large));
-    const isSome = f32x4.ne(this.newScale, this.constant(0));
-    f.set(this.inverse, v128.and(f32x4.div(this.constant(1), this.newScale), isSome));
+    const large = f32x4.ge(f32x4.abs(extreme), this.#constant(LEAST_SCALE));
+    f.set(this.#newScale, v128.and(this.signed ? f32x4.neg(extreme) : extreme, large));
+    const isSome = f32x4.ne(this.#newScale, this.#constant(0));
+    f.set(this.#inverse, v128.and(f32x4.div(this.#constant(1), this.#newScale), isSome));
   }
 
-  private codes(value: Vector): Local<"v128"> {
+  #codes(value: Vector): Local<"v128"> {
     const { f, signed } = this;
     const { edges, slope, offset, cap } = codebookOf(this.format);
-    const x = f.local("v128", f32x4.mul(this.finite(value), this.inverse));
-    const magnitude = f.local("v128", signed ? f32x4.abs(x) : f32x4.max(x, this.constant(0)));
-    const segment = [slope, offset, cap].map((table) => ({ table, local: f.local("v128", this.constant(table[0]!)) }));
+    const x = f.local("v128", f32x4.mul(this.#finite(value), this.#inverse));
+    const magnitude = f.local("v128", signed ? f32x4.abs(x) : f32x4.max(x, this.#constant(0)));
+    const segment = [slope, offset, cap].map((table) => ({ table, local: f.local("v128", this.#constant(table[0]!)) }));
     const above = f.local("v128");
     edges.forEach((edge, e) => {
-      f.set(above, f32x4.ge(magnitude, this.constant(edge)));
-      for (const { table, local } of segment) f.set(local, v128.bitselect(this.constant(table[e + 1]!), local, above));
+      f.set(above, f32x4.ge(magnitude, this.#constant(edge)));
+      for (const { table, local } of segment) f.set(local, v128.bitselect(this.#constant(table[e + 1]!), local, above));
     });
     const [slopes, offsets, caps] = segment;
     const line = f32x4.add(f32x4.mul(magnitude, slopes!.local), offsets!.local);
     const place = f32x4.min(line, caps!.local);
     // In the lowest bits of 2^23 and more stands the whole number that was added.
-    const whole = f32x4.add(f32x4.floor(place), this.constant(2 ** 23));
+    const whole = f32x4.add(f32x4.floor(place), this.#constant(2 ** 23));
     const n = f.local("v128", v128.and(whole, f.constant(i32x4.const([511, 511, 511, 511]))));
     if (!signed) return n;
     const negative = f.local("v128", i32x4.shrS(x, 31));
@@ -155,18 +155,18 @@ class PackedBuffer implements Access {
   }
 
   store(address: Value<"i32">, value: Vector, offset: number) {
-    const codes = this.codes(value);
+    const codes = this.#codes(value);
     const bytes = i8x16.shuffle(codes, codes, [0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12]);
     return v128.store32Lane(address, bytes, 0, offset);
   }
 
   storeOne(address: Value<"i32">, value: Vector) {
-    return i32.store8(address, i32x4.extractLane(this.codes(value), 0));
+    return i32.store8(address, i32x4.extractLane(this.#codes(value), 0));
   }
 
   /** After a block. */
   end(address: Value<"i32">): void {
-    this.f.do(v128.store32Lane(address, this.newScale, 0));
+    this.f.do(v128.store32Lane(address, this.#newScale, 0));
   }
 }
 

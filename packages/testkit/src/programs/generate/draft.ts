@@ -54,7 +54,7 @@ export class Draft {
   recording = true;
   /** A body is being drafted: it may have arguments. */
   inBody = false;
-  private count = 0;
+  #count = 0;
 
   constructor(
     readonly random: Random,
@@ -75,7 +75,7 @@ export class Draft {
   }
 
   newId(prefix: string): Id {
-    return `${prefix}${this.count++}`;
+    return `${prefix}${this.#count++}`;
   }
 
   /** The name of an argument of the body: a number ("k") or a boolean ("b"). */
