@@ -21,7 +21,7 @@ export interface LionOptions extends BaseOptions {
 }
 
 /** p = p (1 - lr wd) - lr sign(beta1 m + (1 - beta1) g);  m = beta2 m + (1 - beta2) g */
-export const lionRule = defineRule({
+const lionRule = defineRule({
   name: "lion",
   buffers: ["param", "grad", "expAvg"],
   scalars: ["decay", "lr", "oneMinusBeta1", "oneMinusBeta2"],

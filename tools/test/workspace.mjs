@@ -23,33 +23,33 @@ async function checkChangesets() {
   await mustSucceed("changeset", ["status", "--since", base]);
 }
 
+/** Sherif's rules that do not hold here: any npm of a supported Node does, and packages/optimizers is a room. */
+const SHERIF = ["root-package-manager-field", "packages-without-package-json"].flatMap((rule) => ["-r", rule]);
+
+const TOP = [".biome.jsonc", "nx.json", "package.json", "knip.jsonc", "tsconfig.base.json", ".github", ".changeset"];
+
 /** @type {readonly { name: string, check: () => void | Promise<void> }[]} */
 const checks = [
   {
-    name: "format and style of the files at the top",
-    check: () =>
-      mustSucceed("biome", [
-        "check",
-        "--error-on-warnings",
-        ".biome.jsonc",
-        "nx.json",
-        "package.json",
-        "tsconfig.base.json",
-        ".github",
-        ".changeset",
-      ]),
+    name: "format of the files at the top",
+    check: () => mustSucceed("biome", ["check", "--error-on-warnings", ...TOP]),
   },
   { name: "manifests", check: checkManifests },
+  { name: "versions of dependencies", check: () => mustSucceed("sherif", SHERIF) },
+  { name: "unused files, exports and dependencies", check: () => mustSucceed("knip", ["--no-config-hints"]) },
   { name: "words of the documentation", check: checkWords },
   { name: "changesets", check: checkChangesets },
 ];
 
-for (const { name, check } of checks) {
-  try {
-    await check();
-    console.log(`pass  ${name}`);
-  } catch (error) {
-    console.log(`FAIL  ${name}\n${error instanceof Error ? error.message : error}`);
-    process.exitCode = 1;
-  }
-}
+// Side by side: most are programs of their own.
+await Promise.all(
+  checks.map(async ({ name, check }) => {
+    try {
+      await check();
+      console.log(`pass  ${name}`);
+    } catch (error) {
+      console.log(`FAIL  ${name}\n${error instanceof Error ? error.message : error}`);
+      process.exitCode = 1;
+    }
+  }),
+);

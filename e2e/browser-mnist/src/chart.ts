@@ -6,7 +6,7 @@ const MARGIN = { left: 46, right: 30, top: 10, bottom: 30 };
 const MOST_POINTS = 300;
 const MARKS_PER_CURVE = 5;
 
-export interface Point {
+interface Point {
   readonly step: number;
   readonly value: number;
 }
@@ -75,7 +75,7 @@ function curve(
   return [line, ...marks, label];
 }
 
-export function mark(run: Run, x: number, y: number): SVGElement {
+function mark(run: Run, x: number, y: number): SVGElement {
   return element("path", { class: "mark", d: markOf(run), fill: colourOf(run), transform: `translate(${x} ${y})` });
 }
 

@@ -9,7 +9,7 @@ import { SGD } from "@opt/sgd";
 import type { FitOptimizer } from "@opt/train";
 
 /** What the page asks of an optimizer. */
-export interface Trainer extends FitOptimizer {
+interface Trainer extends FitOptimizer {
   dispose(): void;
 }
 

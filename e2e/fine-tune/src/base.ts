@@ -19,7 +19,7 @@ export interface BaseOptions {
 }
 
 /** Tokens are characters' codes: ASCII. */
-export const TOKENS = 128;
+const TOKENS = 128;
 
 export function encode(text: string): Int32Array {
   return Int32Array.from(text, (character) => Math.min(character.charCodeAt(0), TOKENS - 1));

@@ -11,7 +11,7 @@ export interface LoraOptions {
   readonly generator?: Generator | undefined;
 }
 
-export class LoraLinear extends Module {
+class LoraLinear extends Module {
   readonly loraA: Linear;
   readonly loraB: Linear;
   private readonly scale: number;

@@ -16,7 +16,7 @@ export function layoutOf(ranks: number): Layout {
 }
 
 /** The rows of a rank. */
-export function rowsOf(rank: number, ranks: number): Box {
+function rowsOf(rank: number, ranks: number): Box {
   return boxesOfRank(layoutOf(ranks), { name: "fc.weight", shape: [OUTPUTS, INPUTS] }, rank)[0]!;
 }
 

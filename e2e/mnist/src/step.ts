@@ -11,7 +11,7 @@ export function forward(model: Sequential, images: Tensor): Tensor {
 }
 
 /** Trains on a batch, and returns its loss, eagerly: for comparisons. */
-export function trainOn(model: Sequential, optimizer: NAdam | Adam | AdamW, [images, labels]: Batch): Tensor {
+function trainOn(model: Sequential, optimizer: NAdam | Adam | AdamW, [images, labels]: Batch): Tensor {
   const loss = crossEntropy(forward(model, images), labels);
   loss.backward();
   optimizer.step();

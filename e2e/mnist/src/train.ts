@@ -1,5 +1,5 @@
 /** One optimizer's run over the training images, measured on the test images after each epoch. */
-import { concat, Generator, type Tensor, tidy } from "@opt/core";
+import { Generator } from "@opt/core";
 import { LinearLR } from "@opt/core/schedules";
 import { DataLoader, Subset } from "@opt/data";
 import { crossEntropy } from "@opt/nn";
@@ -32,7 +32,7 @@ export interface TrainingResult {
 
 export const HIDDEN = 256;
 /** The rate of the first step; it falls in a line to nearly nothing. */
-export const LEARNING_RATE = 4e-3;
+const LEARNING_RATE = 4e-3;
 /** Steps between two calls of `onProgress`. */
 const TELL_EVERY = 50;
 const TEST_BATCH = 1000;
@@ -85,13 +85,4 @@ function firstOf(digits: Digits, count: number): Subset<Batch, Batch> {
     digits,
     Array.from({ length: Math.min(count, digits.length) }, (_, i) => i),
   );
-}
-
-/** The values of tensors of one element, in one read. */
-export async function readAll(scalars: readonly Tensor[]): Promise<ArrayLike<number> & Iterable<number>> {
-  const together = tidy(() => concat(scalars.map((scalar) => scalar.reshape([1]))));
-  for (const scalar of scalars) scalar.dispose();
-  const values = await together.data();
-  together.dispose();
-  return values;
 }

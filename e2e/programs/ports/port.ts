@@ -2,7 +2,7 @@
 import type { compile, DType, Tensor } from "@opt/core";
 import type { Module } from "@opt/nn";
 
-export interface Program {
+interface Program {
   /** Whose first weights the twin takes over, by name. */
   readonly models: Readonly<Record<string, Module>>;
   /** One training step, to be compiled as a whole, unless it is asynchronous: LBFGS calls what it is given several times. */

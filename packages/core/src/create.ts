@@ -227,7 +227,7 @@ function filledLike(where: string, x: Tensor, value: number, options: CreateOpti
 }
 
 /** Floats that `draw` fills from the generator. */
-export function random(
+function random(
   where: string,
   shape: Shape,
   options: RandomOptions,

@@ -48,7 +48,7 @@ export class CpuMemory implements Memory {
 }
 
 /** Memory that lists know the addresses of: how much of it was freed. */
-export const listed = { freed: 0 };
+const listed = { freed: 0 };
 
 /** Memory whose addresses are in a list, asked before each launch of it whether it is still what it was. */
 export class ListedMemory {

@@ -116,7 +116,7 @@ export class Allocator {
 }
 
 /** @throws OptError DISPOSED, DEVICE_MISMATCH */
-export function cudaMemory(memory: Memory, owner: Allocator): CudaMemory {
+function cudaMemory(memory: Memory, owner: Allocator): CudaMemory {
   if (!(memory instanceof CudaMemory) || memory.owner !== owner) {
     throw new OptError("DEVICE_MISMATCH", "cuda", "memory must be this device's, got another's.", "Use .to(device).");
   }

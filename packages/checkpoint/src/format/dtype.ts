@@ -25,7 +25,7 @@ const BYTES = {
 
 export type StoredDType = keyof typeof BYTES;
 
-export const STORED_DTYPES = Object.keys(BYTES) as StoredDType[];
+const STORED_DTYPES = Object.keys(BYTES) as StoredDType[];
 
 /** Those that tensors have, under the same names in small letters. */
 const HELD: readonly StoredDType[] = ["F32", "F64", "F16", "BF16", "I32", "U8", "BOOL", "C64"];

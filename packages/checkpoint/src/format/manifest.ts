@@ -13,8 +13,8 @@ import type { FileRecord } from "./shard";
 import { isObject, type Json, type ReadLimits, type Role, readWhole } from "./source";
 
 export const MANIFEST_FILE = "manifest.json";
-export const FORMAT_NAME = "opt-checkpoint";
-export const FORMAT_VERSION = 1;
+const FORMAT_NAME = "opt-checkpoint";
+const FORMAT_VERSION = 1;
 
 export interface ManifestBox extends Box {
   readonly file: number;

@@ -4,7 +4,7 @@ import { jsonText } from "./json/plain";
 import { isObject, type Json, type Role, type SourceTensor, type TensorSource } from "./source";
 
 /** The name in the metadata. */
-export const METADATA_KEY = "opt-checkpoint";
+const METADATA_KEY = "opt-checkpoint";
 
 export interface MergedMetadata {
   readonly step?: number;

@@ -71,7 +71,7 @@ export function followedName(name: string, names: { has(name: string): boolean }
 }
 
 /** What a tensor is of which nothing else is said. */
-export function roleOf(shape: readonly number[], follows: string | undefined): Role {
+function roleOf(shape: readonly number[], follows: string | undefined): Role {
   return follows !== undefined ? "state" : shape.length === 0 ? "scalar" : "param";
 }
 

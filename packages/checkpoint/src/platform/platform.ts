@@ -2,7 +2,7 @@
 import type { FileSystem } from "../stores/file-system";
 
 /** A hash taken piece by piece. */
-export interface Hash {
+interface Hash {
   update(bytes: Uint8Array): void;
   /** In hexadecimal digits, at the end. */
   digest(): string;
@@ -11,7 +11,7 @@ export interface Hash {
 /** A thread that runs `code`, a script of the platform. */
 export type StartThread = (code: string, data: unknown, handlers: ThreadHandlers) => void;
 
-export interface ThreadHandlers {
+interface ThreadHandlers {
   message(reply: unknown): void;
   error(error: Error): void;
   exit(code: number): void;

@@ -13,7 +13,7 @@ import { forEachRow } from "./strided";
 /** Steps along k of the longest chain: 2 KiB of a row. */
 export const LONGEST_CHAIN = { f32: 512, f64: 256 };
 
-export interface MatmulKernel extends Kernel<"matmul"> {
+interface MatmulKernel extends Kernel<"matmul"> {
   readonly epilogue?: MapFunction;
 }
 
@@ -63,7 +63,7 @@ export function multiply(
 }
 
 /** The pieces that k is cut into, as equal as can be. */
-export function piecesOf(k: number, dtype: ComputeDType): (readonly [from: number, to: number])[] {
+function piecesOf(k: number, dtype: ComputeDType): (readonly [from: number, to: number])[] {
   const count = Math.ceil(k / LONGEST_CHAIN[dtype]);
   return Array.from({ length: count }, (_, i) => [Math.floor((k * i) / count), Math.floor((k * (i + 1)) / count)]);
 }

@@ -6,7 +6,7 @@ import type { Tensor } from "../tensor/tensor";
 import { type ComputeDType, type DType, numbersOf } from "../values/dtype";
 
 /** The dtype in which a rule computes tensors of a dtype, and their stored format if it is another. */
-export function formatOf(of: DType): { dtype: ComputeDType; stored?: StoredFormats } {
+function formatOf(of: DType): { dtype: ComputeDType; stored?: StoredFormats } {
   const [dtype] = numbersOf(of);
   if (dtype === "f32" || dtype === "f64") return { dtype };
   return { dtype: "f32", stored: [dtype as "bf16" | "f16"] };

@@ -22,7 +22,7 @@ export const RULE_OPS = [
 export const TRANSCENDENTAL_OPS = ["exp", "log", "tanh", "erf", "sin", "cos", "pow", "log1p", "expm1"] as const;
 
 /** Moves of bits, of which the definitions of functions are made beside rule ops: see functions/parts.ts. */
-export const BIT_OPS = ["flipsign", "power2", "exponent", "significand"] as const;
+const BIT_OPS = ["flipsign", "power2", "exponent", "significand"] as const;
 
 export type RuleOp = (typeof RULE_OPS)[number];
 export type Op = RuleOp | (typeof TRANSCENDENTAL_OPS)[number];

@@ -13,13 +13,13 @@ import type { Node, Program } from "./program";
 type Evaluate = (a: number, b: number, c: number) => number;
 
 /** `a < b ? b : a`: other than Math.max for NaN and -0. */
-export function maximum(a: number, b: number): number {
+function maximum(a: number, b: number): number {
   if (a < b) return b;
   return a;
 }
 
 /** `b < a ? b : a`. */
-export function minimum(a: number, b: number): number {
+function minimum(a: number, b: number): number {
   if (b < a) return b;
   return a;
 }

@@ -20,7 +20,7 @@ export type Bytes = ReturnType<Uint8ArrayConstructor["from"]>;
 export type MapDType = ComputeDType | "i32";
 
 /** In order of promotion: the result of mixing two dtypes is the later one, but f16 with bf16 gives f32. */
-export const DTYPES = ["bool", "u8", "i32", "f16", "bf16", "f32", "f64", "c64"] as const satisfies readonly DType[];
+const DTYPES = ["bool", "u8", "i32", "f16", "bf16", "f32", "f64", "c64"] as const satisfies readonly DType[];
 
 const BYTES: Record<DType, number> = { bool: 1, u8: 1, i32: 4, f16: 2, bf16: 2, f32: 4, f64: 8, c64: 8 };
 

@@ -5,6 +5,6 @@
  */
 export { FunctionBuilder } from "./function";
 export { type Callable, MAXIMUM_PAGES, ModuleBuilder } from "./module";
-export { f32, f64, i32, i64, memory, select } from "./scalar";
+export { f32, f64, i32, memory, select } from "./scalar";
 export { f32x4, f64x2, i8x16, i16x8, i32x4, i64x2, shuffle32, truncF32x4, v128 } from "./simd";
-export type { Effect, Local, Operand, Value, ValueType } from "./value";
+export type { Effect, Local, Operand, Value } from "./value";

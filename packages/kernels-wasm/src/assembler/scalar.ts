@@ -43,14 +43,6 @@ export const i32 = {
   reinterpretF32: convert("f32", "i32", 0xbc),
 };
 
-export const i64 = {
-  sub: binary("i64", 0x7d),
-  shl: binary("i64", 0x86),
-  shrU: binary("i64", 0x88),
-  extendI32U: convert("i32", "i64", 0xad),
-  reinterpretF64: convert("f64", "i64", 0xbd),
-};
-
 export const f32 = {
   const: constant("f32"),
   load: load([0x2a], "f32"),

@@ -78,7 +78,7 @@ export function emitRow(module: ModuleBuilder, program: Program, dtype: ComputeD
 }
 
 /** Exports `elements(start, end, table, ...scalars)` over one row's elements and `rows(...)`, the same over rows. */
-export function emitMap(program: Program, dtype: ComputeDType, target: Target): ModuleBuilder {
+function emitMap(program: Program, dtype: ComputeDType, target: Target): ModuleBuilder {
   const lanes = LANES[dtype];
   const module = new ModuleBuilder(target);
   const slots = program.buffers.map((_, slot) => slot);

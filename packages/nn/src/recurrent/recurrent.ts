@@ -56,7 +56,7 @@ export type WholeSequence = (
   byCell: () => DirectionResult,
 ) => DirectionResult;
 
-export interface Weights {
+interface Weights {
   readonly recurrent: Tensor;
   /** Of the inputs, and of the last result. */
   readonly biases: readonly Tensor[];

@@ -15,7 +15,7 @@ export interface Frame {
   readonly offset: number;
 }
 
-export const HEADER = 32;
+const HEADER = 32;
 
 export function writeHeader({ kind, tag, message, length, offset }: Frame): Buffer {
   const header = Buffer.allocUnsafe(HEADER);

@@ -3,7 +3,7 @@ import type { DType, Tensor } from "@opt/core";
 import { isFloat } from "./numbers";
 import type { Options, Shape, Spec } from "./program";
 
-export type Operand = Tensor | number;
+type Operand = Tensor | number;
 
 export interface OpKind {
   run(operands: readonly Operand[], options: Options): Tensor;

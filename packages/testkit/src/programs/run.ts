@@ -6,7 +6,7 @@ import type { Id, Program, Round, Statement } from "./program";
 import { free } from "./store";
 import { type Mode, World, WrongResult } from "./world";
 
-export interface Rejection {
+interface Rejection {
   readonly code: ErrorCode;
   readonly at: string;
   readonly message: string;

@@ -21,7 +21,7 @@ import type { Argument, Fill, Id, Program, Spec } from "./program";
 import type { AddedGroup, Contents, Store } from "./store";
 
 // biome-ignore lint/suspicious/noExplicitAny: optimizers of any options
-export type AnyOptimizer = Optimizer<any>;
+type AnyOptimizer = Optimizer<any>;
 // biome-ignore lint/suspicious/noExplicitAny: options come from the program
 export type OptimizerClasses = Readonly<Record<string, new (params: any, options?: any) => AnyOptimizer>>;
 

@@ -58,7 +58,7 @@ export function evaluation<Batch>(
 }
 
 /** Runs `body` with the module and its layers in evaluation mode, and puts each back. */
-export async function evaluating<Result>(module: Module, body: () => Promise<Result>): Promise<Result> {
+async function evaluating<Result>(module: Module, body: () => Promise<Result>): Promise<Result> {
   const training = module.modules().filter((each) => each.training);
   module.eval();
   try {

@@ -9,7 +9,7 @@ import type { FitCommunicator } from "./parts";
 import type { Totals } from "./totals";
 
 /** Where a run stands, in plain numbers. */
-export interface Position {
+interface Position {
   epoch: number;
   /** Steps of the run, and of the epoch. */
   step: number;

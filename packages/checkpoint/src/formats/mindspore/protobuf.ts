@@ -7,7 +7,7 @@ export type Field =
   | { readonly number: number; readonly kind: "bytes"; readonly end: number };
 
 /** Reads a 64-bit varint, two's complement. @throws OptError CORRUPT outside of the exact integers */
-export async function readVarint(cursor: ByteCursor): Promise<number> {
+async function readVarint(cursor: ByteCursor): Promise<number> {
   if (!cursor.has(10)) await cursor.need(Math.min(10, Math.max(1, cursor.remaining)));
   let bits = 0n;
   for (let shift = 0n; shift < 70n; shift += 7n) {

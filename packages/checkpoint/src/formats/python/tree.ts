@@ -5,7 +5,7 @@ import { PickleCall, PickleFloat, PickleGlobal, PickleSet, PickleTuple } from ".
 /** Integers and floats that are no integers stand for themselves; everything that JSON has no form for is an object of one member. */
 export type PythonTree = null | boolean | number | string | PythonNode;
 
-export type PythonNode =
+type PythonNode =
   | { dict: [PythonTree, PythonTree][]; ordered?: true }
   | { list: PythonTree[] }
   | { tuple: PythonTree[] }

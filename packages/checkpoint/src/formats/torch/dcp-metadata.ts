@@ -31,7 +31,7 @@ export interface DcpChunk {
   readonly size: readonly number[];
 }
 
-export interface DcpTensor {
+interface DcpTensor {
   /** Undefined for an element type that is not known here. */
   readonly dtype: StoredDType | undefined;
   readonly shape: readonly number[];

@@ -51,7 +51,7 @@ export const rule: KernelSource<"rule"> = {
 };
 
 /** Exports `run(start, end, table, tensors, ...scalars)` over positions on the line. */
-export function emitRule(program: Program, dtype: ComputeDType, target: Target, stored?: StoredFormats): ModuleBuilder {
+function emitRule(program: Program, dtype: ComputeDType, target: Target, stored?: StoredFormats): ModuleBuilder {
   const lanes = LANES[dtype];
   const module = new ModuleBuilder(target);
   const { program: faster, divisors } = multipliedRoots(program);

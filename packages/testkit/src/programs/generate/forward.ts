@@ -42,7 +42,7 @@ function positive(draft: Draft, x: Value): Value {
 }
 
 /** Another value that broadcasts with x. */
-export function partner(draft: Draft, x: Value): Value {
+function partner(draft: Draft, x: Value): Value {
   const fitting = draft.floats().filter(({ shape }) => {
     const together = broadcast([shape, x.shape]);
     return together !== null && sizeOf(together) <= MOST;
