@@ -31,6 +31,7 @@ export type {
   Window2d,
 } from "./backend/spec";
 export { denseHeads, FUSED_KINDS, headShapes, specKey } from "./backend/spec";
+export { staggeredBytes, staggeredStart } from "./backend/stagger";
 export { type KernelSources, kernelSources } from "./device/kernel-sources";
 export { registerBackend } from "./device/registry";
 export { block, indent } from "./emit/blocks";

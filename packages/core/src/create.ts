@@ -1,5 +1,6 @@
 /** Making tensors. */
 
+import { staggeredBytes } from "./backend/stagger";
 import type { Device } from "./device/device";
 import { deviceOf } from "./device/registry";
 import { keep, tidy } from "./device/scope";
@@ -292,17 +293,21 @@ export function randn(shape: Shape, options: RandomOptions = {}): Tensor {
 /** What WebGPU asks of the offset of a binding; also whole cache lines. */
 const ARENA_ALIGNMENT = 256;
 
-/** Views of one new block of memory, one per shape. Elements are 0. */
-export function arena(shapes: readonly Shape[], dtype: DType, device: Device): Tensor[] {
-  const step = ARENA_ALIGNMENT / byteSize(dtype);
-  let size = 0;
-  const starts = shapes.map((shape) => {
-    const start = size;
-    size += Math.ceil(sizeOf(shape) / step) * step;
-    return start;
-  });
-  const block = fill([size], 0, dtype, device);
-  const views = shapes.map((shape, i) => block.alias(shape, starts[i]));
+/** Views of one new block of memory, one per shape of each run: runs are far enough apart in cache. Elements are 0. */
+export function arena(runs: readonly (readonly Shape[])[], dtype: DType, device: Device): Tensor[] {
+  const bytes = byteSize(dtype);
+  const starts: number[] = [];
+  let end = 0;
+  for (const shapes of runs) {
+    const start = end;
+    for (const shape of shapes) {
+      starts.push(end / bytes);
+      end += Math.ceil((sizeOf(shape) * bytes) / ARENA_ALIGNMENT) * ARENA_ALIGNMENT;
+    }
+    end = start + staggeredBytes(end - start);
+  }
+  const block = fill([end / bytes], 0, dtype, device);
+  const views = runs.flat().map((shape, i) => block.alias(shape, starts[i]));
   block.dispose(); // its memory lives as long as one of the views
   return views;
 }

@@ -13,9 +13,19 @@ describe.skipIf(missingDevice)(`cpu memory${missingDevice ?? ""}`, () => {
     for (const bytes of [0, 1, 63, 64, 1000, 5_000_000]) expect(allocator.allocate(bytes).address % 64).toBe(0);
   });
 
-  it("begins with a huge page where it fills some", () => {
+  it("begins in the first 4 KiB of a huge page where it fills some", () => {
     const allocator = new Allocator(loadAddon());
-    for (const mebi of [4, 5, 64]) expect(allocator.allocate(mebi * 2 ** 20).address % 2 ** 21).toBe(0);
+    for (const mebi of [4, 5, 64]) expect(allocator.allocate(mebi * 2 ** 20).address % 2 ** 21).toBeLessThan(4096);
+  });
+
+  it.each([100_000, 2 ** 20, 2 ** 22, 2 ** 24])("of %d bytes begins at another place of a page each time", (bytes) => {
+    const allocator = new Allocator(loadAddon());
+    const placesOf = (blocks: readonly { address: number }[]) => new Set(blocks.map(({ address }) => address % 4096));
+    const blocks = Array.from({ length: 5 }, () => allocator.allocate(bytes));
+    expect(placesOf(blocks).size).toBe(5);
+    for (const memory of blocks) allocator.free(memory);
+    const again = blocks.map(() => allocator.allocate(bytes));
+    expect(new Set(again.map(({ address }) => address))).toEqual(new Set(blocks.map(({ address }) => address)));
   });
 
   it.each([0, 1, 4096, 5_000_000])("of %d bytes for the disk begins with a huge page, and is zeros", (bytes) => {

@@ -1,6 +1,6 @@
 /** Memory of the cpu device: JavaScript's own, at a known address. */
 import { OptError } from "@opt/core";
-import type { Memory, TypedArray } from "@opt/core/backend";
+import { type Memory, staggeredStart, type TypedArray } from "@opt/core/backend";
 import type { Addon } from "./addon";
 import { LARGEST_IN_SLAB, type Slab, Slabs } from "./slabs";
 
@@ -28,6 +28,8 @@ export class CpuMemory implements Memory {
     readonly blockBytes: number,
     /** Of small blocks, where they go back to. */
     readonly slab?: Slab,
+    /** Of other blocks, `Block.start`. */
+    readonly start = 0,
   ) {}
 
   /** @throws OptError DISPOSED once freed, or when the caller's array was transferred or its buffer resized */
@@ -114,13 +116,19 @@ export function newPages(addon: Addon, bytes: number): Uint8Array {
 interface Block {
   readonly view: Uint8Array;
   readonly address: number;
+  /** How far behind its first aligned address it begins. */
+  readonly start: number;
 }
 
-/** The first aligned address of a block, and where that is in its buffer. */
-function placed({ view, address }: Block, alignment: number) {
-  const byteOffset = (alignment - (address % alignment)) % alignment;
+/** Where a block begins, as an address and in its buffer. */
+function placed({ view, address, start }: Block, alignment: number) {
+  const byteOffset = ((alignment - (address % alignment)) % alignment) + start;
   return { view, address: address + byteOffset, byteOffset };
 }
+
+let madeBlocks = 0;
+/** Blocks on pages of their own begin each at another place of a page: arrays then do not meet in the same cache sets. */
+const nextStart = () => staggeredStart(madeBlocks++);
 
 export class Allocator {
   readonly #kept = new Map<number, Block[]>();
@@ -143,7 +151,7 @@ export class Allocator {
     }
     const block = this.#takeKept(blockBytes) ?? this.#newBlock(bytes, blockBytes);
     const { view, address, byteOffset } = placed(block, alignmentOf(blockBytes));
-    return new CpuMemory(bytes, address, view, byteOffset, blockBytes);
+    return new CpuMemory(bytes, address, view, byteOffset, blockBytes, undefined, block.start);
   }
 
   wrap(array: TypedArray): CpuMemory {
@@ -161,7 +169,8 @@ export class Allocator {
       this.#slabs.free(memory.slab, memory.byteOffset - memory.slab.byteOffset);
       return;
     }
-    const block = { view: memory.view as Uint8Array, address: memory.address - memory.byteOffset };
+    const { start } = memory;
+    const block = { view: memory.view as Uint8Array, address: memory.address - memory.byteOffset, start };
     if (memory.blockBytes > MAX_KEPT_BYTES) {
       this.addon.release(block.view);
       return;
@@ -198,7 +207,8 @@ export class Allocator {
 
   #newBlock(bytes: number, blockBytes: number): Block {
     const alignment = alignmentOf(blockBytes);
-    const bufferBytes = blockBytes + alignment;
+    const start = nextStart();
+    const bufferBytes = blockBytes + alignment + start;
     const buffer = this.#tryBuffer(bufferBytes) ?? this.#tryBufferAfterClearing(bufferBytes);
     if (buffer === undefined) {
       const advice = "Free tensors with dispose() or tidy().";
@@ -208,9 +218,9 @@ export class Allocator {
     const view = new Uint8Array(buffer, 0, 1);
     const address = this.addon.address(view);
     if (alignment === HUGE_PAGE) {
-      this.addon.useHugePages?.(address, bufferBytes, Math.ceil(address / alignment) * alignment, blockBytes);
+      this.addon.useHugePages?.(address, bufferBytes, Math.ceil(address / alignment) * alignment, start + blockBytes);
     }
-    return { view, address };
+    return { view, address, start };
   }
 
   #tryBufferAfterClearing(bytes: number): ArrayBuffer | undefined {

@@ -130,8 +130,12 @@ function missingState<Options extends BaseOptions>(
     if (withMasters && !options.stochasticRounding && is16Bit(slot.param)) want(slot, MASTER, shape);
   }
   return blocks.flatMap(({ device, dtype, wanted }) => {
-    const shapes = wanted.map(({ shape }) => shape);
-    const tensors = statePacking.zeros?.(shapes, dtype, device) ?? arena(shapes, dtype as DType, device);
+    const runs: Shape[][] = [];
+    wanted.forEach(({ key, shape }, i) => {
+      if (key === wanted[i - 1]?.key) runs.at(-1)!.push(shape);
+      else runs.push([shape]);
+    });
+    const tensors = statePacking.zeros?.(runs, dtype, device) ?? arena(runs, dtype as DType, device);
     return wanted.map(({ slot, key }, i) => {
       const tensor = tensors[i]!;
       const value = key === MASTER ? "param" : first[key];

@@ -46,6 +46,26 @@ describe("Allocator", () => {
     expect(allocator.end).toBe(end);
   });
 
+  it("staggers large blocks of a size, and gives all of them back", () => {
+    const allocator = upTo(2 ** 30);
+    const bytes = 2 ** 22;
+    const addresses = Array.from({ length: 16 }, () => allocator.allocate(bytes)!);
+    expect(new Set(addresses.map((address) => address % 4096)).size).toBe(16);
+    for (const address of addresses) allocator.free(address, bytes);
+    expect(allocator.used).toBe(0);
+  });
+
+  it("gives a large block the last of the room, and takes it back", () => {
+    const bytes = 2 ** 20;
+    const allocator = upTo(START + bytes);
+    for (let i = 0; i < 2; i++) {
+      expect(allocator.allocate(bytes)).toBe(START);
+      expect(allocator.used).toBe(bytes);
+      allocator.free(START, bytes);
+      expect(allocator.used).toBe(0);
+    }
+  });
+
   it("says when there is no room, and goes on with what there is", () => {
     const allocator = upTo(START + 640);
     expect(allocator.allocate(641)).toBeUndefined();

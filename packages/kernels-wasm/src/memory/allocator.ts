@@ -1,5 +1,7 @@
 /** Hands out ranges of addresses: two-level segregated fit (Masmano et al. 2004) with immediate merging of free neighbours. */
 
+import { staggeredBytes } from "@opt/core/backend";
+
 /** Every block starts and ends at a multiple of this: a cache line. */
 export const ALIGNMENT = 64;
 
@@ -24,6 +26,8 @@ export class Allocator {
   readonly #byEnd = new Map<number, Block>();
   /** Small blocks that were given back, by their size in units. */
   readonly #spare = Array.from({ length: LARGEST_SPARE / ALIGNMENT + 1 }, (): number[] => []);
+  /** Addresses of large blocks that are not staggered. */
+  readonly #tight = new Set<number>();
   #end: number;
   #used = 0;
 
@@ -48,14 +52,26 @@ export class Allocator {
   /** The address of `bytes` fresh bytes, or undefined if there is no room. */
   allocate(bytes: number): number | undefined {
     const size = sizeOf(bytes);
-    const address = this.#spare[size / ALIGNMENT]?.pop() ?? this.#cut(size);
-    if (address !== undefined) this.#used += size;
+    const staggered = staggeredBytes(size);
+    const address = this.#spare[size / ALIGNMENT]?.pop() ?? this.#cut(staggered);
+    if (address === undefined) return staggered > size ? this.#allocateTight(size) : undefined;
+    this.#used += staggered;
+    return address;
+  }
+
+  /** At the end of memory a block has no room to spare. */
+  #allocateTight(size: number): number | undefined {
+    const address = this.#cut(size);
+    if (address === undefined) return undefined;
+    this.#tight.add(address);
+    this.#used += size;
     return address;
   }
 
   /** Takes back what `allocate` gave for so many bytes. */
   free(address: number, bytes: number): void {
-    const size = sizeOf(bytes);
+    const plain = sizeOf(bytes);
+    const size = this.#tight.delete(address) ? plain : staggeredBytes(plain);
     this.#used -= size;
     if (size > LARGEST_SPARE) this.#join(address, size);
     else this.#spare[size / ALIGNMENT]!.push(address);

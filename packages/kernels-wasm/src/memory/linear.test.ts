@@ -62,7 +62,7 @@ describe.each([
       left -= pages;
       return own(pages);
     });
-    memory.allocate(reserved - 2 ** 16 - 2 ** 24 + 3 * 65_536);
+    memory.allocate(reserved - 2 ** 16 - memory.used + 3 * 65_536);
     expect(memory.reserved).toBe(reserved + 3 * 65_536);
     expectCode("OUT_OF_MEMORY", () => memory.allocate(2 ** 20));
     expect(memory.used).toBe(memory.reserved - 65_536);

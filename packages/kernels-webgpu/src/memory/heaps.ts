@@ -3,7 +3,7 @@
  * one dispatch reaches any number of tensors, and bind groups hardly ever change.
  */
 import { OptError } from "@opt/core";
-import type { Memory, Slice } from "@opt/core/backend";
+import { type Memory, type Slice, staggeredBytes } from "@opt/core/backend";
 import { ALIGNMENT, Allocator, paddedSize } from "./allocator";
 
 export interface HeapLimits {
@@ -64,20 +64,28 @@ export class Heaps {
       );
     }
     if (padded > this.limits.binding) return { bytes, heap: this.#grow(padded, true), start: 0 };
+    const room = this.#roomOf(bytes);
     for (const heap of this.#heaps) {
-      const start = heap.failed ? undefined : heap.allocator?.allocate(padded);
+      const start = heap.failed ? undefined : heap.allocator?.allocate(room);
       if (start !== undefined) return { bytes, heap, start };
     }
     const { firstHeap, binding, buffer } = this.limits;
     const wanted = Math.max(firstHeap, this.bytes.reserved);
-    const heap = this.#grow(Math.max(padded, Math.min(wanted, binding, buffer, this.#mostAtOnce)), false);
-    return { bytes, heap, start: heap.allocator!.allocate(padded)! };
+    const heap = this.#grow(Math.max(room, Math.min(wanted, binding, buffer, this.#mostAtOnce)), false);
+    return { bytes, heap, start: heap.allocator!.allocate(room)! };
+  }
+
+  /** What a memory takes of its heap: staggered, where a heap can hold that. Adapters in software have a processor's caches. */
+  #roomOf(bytes: number): number {
+    const padded = paddedSize(bytes);
+    const room = staggeredBytes(padded);
+    return room <= Math.min(this.limits.binding, this.limits.buffer) ? room : padded;
   }
 
   /** Returns the buffer that the caller must destroy when no command uses it any more, if there is one. */
   free({ bytes, heap, start }: HeapMemory): GPUBuffer | undefined {
     if (heap.allocator !== undefined) {
-      heap.allocator.free(start, paddedSize(bytes));
+      heap.allocator.free(start, this.#roomOf(bytes));
       if (!heap.failed || heap.allocator.used > 0) return undefined;
     }
     this.#heaps.splice(this.#heaps.indexOf(heap), 1);

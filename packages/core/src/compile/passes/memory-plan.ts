@@ -2,6 +2,7 @@
 
 import { memoriesOf } from "../../backend/launches";
 import type { Memory } from "../../backend/memory";
+import { staggeredBytes } from "../../backend/stagger";
 import type { Step } from "../steps";
 
 /** What WebGPU asks of the offset of a binding; also whole cache lines. */
@@ -51,7 +52,7 @@ function lifetimes(steps: readonly Step[], temporaries: ReadonlySet<Memory>): Ma
       if (!temporaries.has(memory)) return;
       const known = intervals.get(memory);
       if (known === undefined) {
-        const bytes = Math.ceil(memory.bytes / ALIGNMENT) * ALIGNMENT;
+        const bytes = staggeredBytes(Math.ceil(memory.bytes / ALIGNMENT) * ALIGNMENT);
         intervals.set(memory, { memory, bytes, first, last: index });
       } else {
         known.first = Math.min(known.first, first);

@@ -70,21 +70,19 @@ const ofBlocks: StatePacking = {
     return rule.nonNegative?.some((buffer) => stateKey(buffer) === key) ? "uq8" : "q8";
   },
 
-  zeros(shapes, format, device) {
+  zeros(runs, format, device) {
     if (!isPacked(format)) return undefined;
-    const bytes = arena(
-      shapes.map((shape) => [packedBytes(sizeOf(shape))]),
-      "u8",
-      device,
-    );
-    bytes.forEach((tensor, i) => {
+    const packed = runs.map((shapes) => shapes.map((shape) => [packedBytes(sizeOf(shape))]));
+    const tensors = arena(packed, "u8", device);
+    const shapes = runs.flat();
+    tensors.forEach((tensor, i) => {
       tensor.packed = new PackedTensor(tensor, shapes[i]!, format);
     });
-    return bytes;
+    return tensors;
   },
 
   pack(values, format) {
-    const [bytes] = this.zeros([values.shape], format, values.device) ?? [];
+    const [bytes] = this.zeros([[values.shape]], format, values.device) ?? [];
     if (bytes === undefined) return undefined;
     bytes.packed!.pack(cast(values, "f32"));
     return bytes;

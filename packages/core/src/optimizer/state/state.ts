@@ -79,8 +79,8 @@ export interface StatePacking {
   readonly name: "q8";
   /** The format of a key's state. */
   format(rule: Rule, key: string, param: Tensor): "f32" | PackedDType;
-  /** Zeros in one block of memory; undefined for formats that are not packed. */
-  zeros(shapes: readonly Shape[], format: DType | PackedDType, device: Device): Tensor[] | undefined;
+  /** Zeros in one block of memory, as `arena`; undefined for formats that are not packed. */
+  zeros(runs: readonly (readonly Shape[])[], format: DType | PackedDType, device: Device): Tensor[] | undefined;
   pack(values: Tensor, format: DType | PackedDType): Tensor | undefined;
   /** @throws OptError UNSUPPORTED for options that do not go with it */
   check(where: string, options: GroupOptions): void;
