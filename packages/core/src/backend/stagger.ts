@@ -9,11 +9,16 @@ const SMALLEST = 2 ** 16;
 const PERIOD = 4096;
 /** What is between one array and the next, modulo the period: a multiple of each device's alignment, with 16 places a period. */
 const STEP = 768;
+/** Larger arrays go some pages further, so that pages do not meet in the tables of the processor either. */
+const LARGE = 2 ** 20;
+const LARGE_PERIOD = 16 * PERIOD;
+const LARGE_STEP = PERIOD + STEP;
 
 /** The bytes of a block among others that follow it directly: at least `bytes`, a multiple of 256 where these are. */
 export function staggeredBytes(bytes: number): number {
   if (bytes < SMALLEST) return bytes;
-  return Math.ceil((bytes - STEP) / PERIOD) * PERIOD + STEP;
+  const [period, step] = bytes < LARGE ? [PERIOD, STEP] : [LARGE_PERIOD, LARGE_STEP];
+  return Math.ceil((bytes - step) / period) * period + step;
 }
 
 /** How far the `count`-th block that begins on a page of its own goes into it: a multiple of 256 below a page. */
