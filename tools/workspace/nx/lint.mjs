@@ -1,5 +1,5 @@
 /** Format and style: Biome looks at all projects that are asked for in one process. */
-import { join } from "node:path";
+import { relative, resolve } from "node:path";
 import { start } from "../run.mjs";
 import { batchExecutor, resultsByFile } from "./batch.mjs";
 
@@ -9,11 +9,15 @@ async function check(asked, root) {
   const options = ["check", "--error-on-warnings", "--reporter=github", "--max-diagnostics=none"];
   const { ok, stdout, stderr } = await start("biome", [...options, ...folders], { quiet: true, cwd: root });
   const problems = [...stdout.matchAll(/^::(?:error|warning) title=(.*?),file=(.*?),line=(\d+),.*?::(.*)$/gm)].map(
-    ([, rule, file = "", line, text]) => ({ file: join(root, file), problem: `${file}:${line} ${rule}: ${text}` }),
+    ([, rule, named = "", line, text]) => {
+      const file = resolve(root, named); // Biome names it from the root, or in full.
+      return { file, problem: `${relative(root, file)}:${line} ${rule}: ${text}` };
+    },
   );
-  if (!ok && problems.length === 0)
-    return new Map(asked.map(({ name }) => [name, { success: false, terminalOutput: stdout + stderr }]));
-  return resultsByFile(asked, root, problems);
+  const results = resultsByFile(asked, root, problems);
+  // What is no problem of a file that was asked for fails all.
+  const lost = !ok && [...results.values()].every(({ success }) => success);
+  return lost ? new Map(asked.map(({ name }) => [name, { success: false, terminalOutput: stdout + stderr }])) : results;
 }
 
 const { batch, one } = batchExecutor(check);
