@@ -13,13 +13,14 @@ import { relative, sep } from "node:path";
  * @param {(projects: readonly Asked[], root: string) => Promise<Map<string, Result>>} body results by the projects' names
  */
 export function batchExecutor(body) {
-  /** @param {import("@nx/devkit").TaskGraph} graph @param {Record<string, any>} inputs @param {object} _ @param {Context} context */
-  const batch = async (graph, inputs, _, context) => {
+  /** @param {import("@nx/devkit").TaskGraph} graph @param {object} _inputs @param {object} _options @param {Context} context */
+  const batch = async (graph, _inputs, _options, context) => {
     const asked = Object.values(graph.tasks).map((task) => ({
       task: task.id,
       name: task.target.project,
       folder: context.projectsConfigurations.projects[task.target.project]?.root ?? "",
-      asked: (inputs[task.id]?.__overrides_unparsed__ ?? []).map(String),
+      // Nx takes it out of the options that it gives to a batch.
+      asked: /** @type {unknown[]} */ (task.overrides.__overrides_unparsed__ ?? []).map(String),
     }));
     const results = await body(asked, context.root);
     // Nx shows what a batch prints, and not what its tasks give back.

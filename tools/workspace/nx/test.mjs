@@ -6,6 +6,9 @@ import { batchExecutor, ownerOf } from "./batch.mjs";
 
 /** @typedef {import("../../test/vitest.reporter.mjs").FileSummary} FileSummary */
 
+/** Whether an argument of vitest names test files: it is no option, nor the value of one. @type {(each: string, i: number, all: readonly string[]) => boolean} */
+const isFile = (each, i, all) => !each.startsWith("-") && (/\.ts$|\//.test(each) || !all[i - 1]?.startsWith("-"));
+
 /** @param {readonly import("./batch.mjs").Asked[]} asked @param {string} root */
 async function run(asked, root) {
   const folder = join(root, "runs/test");
@@ -15,8 +18,8 @@ async function run(asked, root) {
   const projects = process.env.OPT_TEST_ALL ? [] : ["--project", "!full"];
   const reporters = ["--reporter=default", "--reporter=./tools/test/vitest.reporter.mjs"];
   // Files that are named behind `--` take the place of the project's folder.
-  const named = [...new Set(asked.flatMap((each) => each.asked))];
-  const filters = named.some((each) => !each.startsWith("-")) ? [] : asked.map((each) => `${each.folder}/`);
+  const named = asked[0]?.asked ?? []; // the same for all
+  const filters = named.some(isFile) ? [] : asked.map((each) => `${each.folder}/`);
   const { ok } = await start(process.execPath, [...vitest, ...projects, ...reporters, ...filters, ...named], {
     cwd: root,
     env: { OPT_TEST_SUMMARY: summary },
