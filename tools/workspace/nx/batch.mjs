@@ -1,5 +1,5 @@
 /** What batch executors share: Nx gives them all tasks of a target at once, and one process serves them all. */
-import { relative, sep } from "node:path";
+import { join, relative, sep } from "node:path";
 
 /**
  * @typedef {import("@nx/devkit").ExecutorContext} Context
@@ -63,6 +63,16 @@ export function resultsByFile(asked, root, problems) {
       { success: own.length === 0, terminalOutput: own.map((each) => `${each}\n`).join("") },
     ]),
   );
+}
+
+/** What TypeScript says is wrong, by file. @param {string} output @param {string} root */
+export function compilerProblems(output, root) {
+  return output
+    .split(/\n(?=\S)/)
+    .map((problem) => ({ problem, file: /^(\S.*?)\(\d+,\d+\): error/.exec(problem)?.[1] }))
+    .flatMap(({ problem, file }) =>
+      file === undefined ? [] : [{ problem: problem.trimEnd(), file: join(root, file) }],
+    );
 }
 
 /** @param {readonly Asked[]} asked @param {string} root @param {string} file */

@@ -8,7 +8,7 @@ import { rollup } from "rollup";
 import { dts } from "rollup-plugin-dts";
 import { build as bundle } from "tsup";
 import { start } from "../run.mjs";
-import { batchExecutor } from "./batch.mjs";
+import { batchExecutor, compilerProblems, resultsByFile } from "./batch.mjs";
 
 /** @typedef {import("../packages.mjs").Conditions} Conditions */
 
@@ -33,6 +33,7 @@ function entriesOf(conditions) {
  * @param {readonly string[]} folders
  * @param {string} root
  * @param {string} destination
+ * @returns {Promise<string>} what TypeScript cannot read; it writes all others
  */
 async function emitDeclarations(folders, root, destination) {
   const config = {
@@ -53,7 +54,9 @@ async function emitDeclarations(folders, root, destination) {
   writeFileSync(project, JSON.stringify(config));
   const compiler = join(root, "node_modules/typescript-7/bin/tsc");
   const { ok, stdout } = await start(process.execPath, [compiler, "-p", project], { quiet: true });
-  if (!ok) throw new Error(`TypeScript cannot write the declarations.\n${stdout}`);
+  if (!ok && compilerProblems(stdout, root).length === 0)
+    throw new Error(`TypeScript cannot write the declarations.\n${stdout}`);
+  return stdout;
 }
 
 /** The one configuration of tsup. @param {string} folder @param {[name: string, source: string][]} entries @returns {import("tsup").Options} */
@@ -104,11 +107,12 @@ async function build(asked, root) {
   mkdirSync(join(root, "runs"), { recursive: true });
   const declarations = mkdtempSync(join(root, "runs/declarations-"));
   /** @type {Map<string, import("./batch.mjs").Result>} */
-  const results = new Map();
+  let results = new Map();
   try {
     const folders = asked.map(({ folder }) => folder);
-    await emitDeclarations(folders, root, declarations);
-    for (const { name, folder } of asked) {
+    const problems = compilerProblems(await emitDeclarations(folders, root, declarations), root);
+    results = resultsByFile(asked, root, problems);
+    for (const { name, folder } of asked.filter((each) => results.get(each.name)?.success)) {
       const problem = await buildPackage(join(root, folder), root, declarations).then(() => undefined, String);
       results.set(name, { success: problem === undefined, terminalOutput: problem ?? "" });
     }

@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { start } from "../run.mjs";
-import { batchExecutor, resultsByFile } from "./batch.mjs";
+import { batchExecutor, compilerProblems, resultsByFile } from "./batch.mjs";
 
 /** @param {readonly import("./batch.mjs").Asked[]} asked @param {string} root */
 async function check(asked, root) {
@@ -19,7 +19,7 @@ async function check(asked, root) {
     const { ok, stdout, stderr } = await start(process.execPath, [compiler, "-p", folder, "--pretty", "false"], {
       quiet: true,
     });
-    const results = resultsByFile(asked, root, problemsIn(stdout, root));
+    const results = resultsByFile(asked, root, compilerProblems(stdout, root));
     // Errors of a file that nobody asked for belong to its own project. What is no error of a file fails all.
     const lost = !ok && !/^\S.*\(\d+,\d+\): error/m.test(stdout);
     return lost
@@ -28,16 +28,6 @@ async function check(asked, root) {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-/** @param {string} output @param {string} root */
-function problemsIn(output, root) {
-  return output
-    .split(/\n(?=\S)/)
-    .map((problem) => ({ problem, file: /^(\S.*?)\(\d+,\d+\): error/.exec(problem)?.[1] }))
-    .flatMap(({ problem, file }) =>
-      file === undefined ? [] : [{ problem: problem.trimEnd(), file: join(root, file) }],
-    );
 }
 
 const { batch, one } = batchExecutor(check);
