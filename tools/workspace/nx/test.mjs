@@ -28,18 +28,12 @@ async function run(asked, root) {
   /** @type {FileSummary[]} */
   const files = existsSync(summary) ? JSON.parse(readFileSync(summary, "utf8")) : [];
   rmSync(summary, { force: true });
-  const isLost = !ok && files.every(({ failures }) => failures.length === 0);
-  return new Map(
-    asked.map(({ name }) => [
-      name,
-      resultOf(
-        name,
-        files.filter((each) => each.file === "" || ownerOf(asked, root, join(root, each.file)) === name),
-        isLost,
-        folder,
-      ),
-    ]),
-  );
+  const own = asked.map(({ name }) => ({
+    name,
+    files: files.filter((each) => each.file === "" || ownerOf(asked, root, join(root, each.file)) === name),
+  }));
+  const isLost = !ok && own.every((each) => each.files.every(({ failures }) => failures.length === 0));
+  return new Map(own.map((each) => [each.name, resultOf(each.name, each.files, isLost, folder)]));
 }
 
 /** @param {string} name @param {readonly FileSummary[]} files @param {boolean} isLost @param {string} folder */
@@ -51,7 +45,7 @@ function resultOf(name, files, isLost, folder) {
   mkdirSync(join(path, ".."), { recursive: true });
   writeFileSync(path, JSON.stringify(files));
   const problems = failures.map((each) => `${each.name}\n${each.problem}\n`);
-  // A run that ends badly without a failed test (a crash, no test found) fails all of its projects.
+  // A run that ends badly without a failed test of theirs (a crash, no test found) fails all of its projects.
   if (isLost) problems.push("vitest ended badly: see what it printed.\n");
   const counts = `${passed} passed, ${problems.length} failed, ${skipped} skipped\n`;
   return { success: problems.length === 0 && passed + skipped > 0, terminalOutput: `${problems.join("")}${counts}` };
