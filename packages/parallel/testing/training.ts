@@ -215,7 +215,7 @@ async function train(
   }
 }
 
-/** Each rank's gradients x 1 / W, added in the order of the ranks. */
+/** The gradients of all ranks, added in their order, then divided once. */
 export async function trainAlone(run: Run, ranks: number): Promise<Record<string, string>> {
   await init(run.device);
   const model = makeNet();
@@ -230,13 +230,12 @@ export async function trainAlone(run: Run, ranks: number): Promise<Record<string
       for (let micro = 0; micro < accumulate; micro++) backward(learn, run, step, rank, micro);
       for (const each of parameters) {
         if (each.grad === null) continue;
-        const scaled = each.grad.mul(1 / ranks);
         const sum = sums.get(each);
-        sums.set(each, sum === undefined ? scaled : sum.add(scaled));
+        sums.set(each, sum === undefined ? each.grad.clone() : sum.add(each.grad));
         each.grad = null;
       }
     }
-    for (const [each, sum] of sums) each.grad = sum;
+    for (const [each, sum] of sums) each.grad = sum.div(ranks);
     if (run.fully && clip?.norm !== undefined) clipGradNorm(parameters, clip.norm);
     optimizer.step();
     optimizer.zeroGrad();

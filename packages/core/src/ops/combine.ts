@@ -6,7 +6,7 @@ import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
-import { mul } from "../rule/symbols";
+import { div } from "../rule/symbols";
 import { noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import { copyElements } from "./cast";
@@ -22,12 +22,12 @@ const AT_ONCE = 4;
 const programs = new Map<string, Program>();
 
 /**
- * output = a + b + c ... in this order, each multiplied by `scale` first, rounded after each operation. `output` may be one of them:
+ * output = (a + b + c ...) / divisor, added in this order, rounded after each operation. `output` may be one of them:
  * then the others' memory is used on the way. It counts as no write to `output`: whoever asked for its memory by `hostBytes` has counted that.
  *
  * @throws OptError BAD_ARGUMENT
  */
-export function combine(output: Tensor, inputs: readonly Tensor[], how: Combination, scale = 1): void {
+export function combine(output: Tensor, inputs: readonly Tensor[], how: Combination, divisor = 1): void {
   checkTensor("combine", output, "output");
   checkValue(Array.isArray(inputs), "combine", "inputs", "an array", inputs);
   for (const input of inputs) checkTensor("combine", input, "inputs");
@@ -41,26 +41,26 @@ export function combine(output: Tensor, inputs: readonly Tensor[], how: Combinat
     () => `needs tensors of one dtype, size and device, got ${inputs.length}.`,
   );
   check(
-    ["add", "minimum", "maximum"].includes(how) && typeof scale === "number",
+    ["add", "minimum", "maximum"].includes(how) && typeof divisor === "number",
     "BAD_ARGUMENT",
     "combine",
-    () => `needs "add", "minimum" or "maximum", and a number as scale, got ${show(how)} and ${show(scale)}.`,
+    () => `needs "add", "minimum" or "maximum", and a number as divisor, got ${show(how)} and ${show(divisor)}.`,
   );
   noGrad(() =>
     tidy(() => {
-      if (computeOn(device, dtype) !== dtype) copyElements(oneByOne(inputs, how, scale), output);
-      else inOnePass(output, inputs, how, scale);
+      if (computeOn(device, dtype) !== dtype) copyElements(oneByOne(inputs, how, divisor), output);
+      else inOnePass(output, inputs, how, divisor);
     }),
   );
 }
 
 /** What is stored in fewer bits than it is computed in is rounded to them after each operation. */
-function oneByOne(inputs: readonly Tensor[], how: Combination, scale: number): Tensor {
-  const scaled = scale === 1 ? inputs : inputs.map((x) => x.mul(scale));
-  return scaled.reduce((sum, x) => elementwise(how, [sum, x]));
+function oneByOne(inputs: readonly Tensor[], how: Combination, divisor: number): Tensor {
+  const sum = inputs.reduce((sum, x) => elementwise(how, [sum, x]));
+  return divisor === 1 ? sum : elementwise("div", [sum, divisor]);
 }
 
-function inOnePass(output: Tensor, inputs: readonly Tensor[], how: Combination, scale: number): void {
+function inOnePass(output: Tensor, inputs: readonly Tensor[], how: Combination, divisor: number): void {
   const { device, size } = output;
   const dtype = output.dtype as "f32";
   let sum: Tensor | undefined;
@@ -69,13 +69,14 @@ function inOnePass(output: Tensor, inputs: readonly Tensor[], how: Combination, 
     const all = sum ? [sum, ...taken] : taken;
     // What is still to be added stays what it is.
     const target = inputs.includes(output, begin + taken.length) ? all[0]! : output;
-    const program = programOf(all.length, how, scale !== 1, sum !== undefined);
+    const isDivided = divisor !== 1 && begin + taken.length === inputs.length;
+    const program = programOf(all.length, how, isDivided);
     device.launch({
       kind: "map",
       kernel: device.kernel({ kind: "map", program, dtype }),
       inputs: all.map((x) => x.memorySlice()),
       output: target.memorySlice(),
-      scalars: scale === 1 ? [] : [scale],
+      scalars: isDivided ? [divisor] : [],
       shape: [size],
       strides: all.map(() => [1]),
     });
@@ -84,19 +85,15 @@ function inOnePass(output: Tensor, inputs: readonly Tensor[], how: Combination, 
   }
 }
 
-/** @param goesOn the first one is a sum already */
-function programOf(count: number, how: Combination, isScaled: boolean, goesOn: boolean): Program {
-  const key = [count, how, isScaled, goesOn].join(" ");
+function programOf(count: number, how: Combination, isDivided: boolean): Program {
+  const key = [count, how, isDivided].join(" ");
   const known = programs.get(key);
   if (known) return known;
-  const factor = new Expression("scalar", [], 0);
-  const terms = Array.from({ length: count }, (_, slot) => {
-    const x = new Expression("buffer", [], slot);
-    return isScaled && !(goesOn && slot === 0) ? mul(x, factor) : x;
-  });
-  const expression = terms.reduce((sum, x) => ELEMENTWISE[how].forward(sum, x) as Expression);
+  const terms = Array.from({ length: count }, (_, slot) => new Expression("buffer", [], slot));
+  const sum = terms.reduce((sum, x) => ELEMENTWISE[how].forward(sum, x) as Expression);
+  const expression = isDivided ? div(sum, new Expression("scalar", [], 0)) : sum;
   const names = terms.map((_, slot) => `x${slot}`);
-  const program = trace(names, isScaled ? ["factor"] : [], [{ slot: 0, expression }]);
+  const program = trace(names, isDivided ? ["divisor"] : [], [{ slot: 0, expression }]);
   programs.set(key, program);
   return program;
 }

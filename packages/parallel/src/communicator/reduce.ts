@@ -1,5 +1,5 @@
 /** Reductions whose bits do not depend on who computes: each rank receives every contribution to its part and adds them in rank order. */
-import { check, combine, keep, noGrad, span, type Tensor, tidy } from "@opt/core";
+import { check, combine, keep, span, type Tensor } from "@opt/core";
 import type { Reduction } from "../engine/engine";
 import { Exchange, Turns } from "./exchange";
 import { FlatTensors } from "./flat-tensors";
@@ -13,7 +13,6 @@ const RESULTS = 1;
 /** Pieces that a rank waits for at once: what is being added stays in the processor's cache, and others are on their way. */
 const AT_ONCE = 4;
 
-/** PyTorch's DDP divides before it adds, too. */
 const OPERATIONS = { sum: "add", mean: "add", min: "minimum", max: "maximum" } as const;
 
 /** @throws OptError BAD_ARGUMENT, BAD_DTYPE */
@@ -41,6 +40,7 @@ export function checkReduction(where: string, x: Tensor, reduction: unknown): as
  * x = the reduction over the ranks, in place: each rank sends n (W - 1) / W elements, twice.
  *
  * @param tensors of one dtype and device, which are flattened together
+ * @param divisor of the sum
  */
 export async function allReduce(
   group: Group,
@@ -48,6 +48,7 @@ export async function allReduce(
   tensors: readonly Tensor[],
   reduction: Reduction,
   heading: Heading,
+  divisor = divisorOf(group, reduction),
 ): Promise<void> {
   const operation = group.begin(where, heading);
   if (group.size === 1) return;
@@ -56,7 +57,7 @@ export async function allReduce(
   const flat = read instanceof FlatTensors ? read : await read;
   const exchange = new Exchange(operation);
   if (travelsWhole(flat.size, flat.width, group.size)) {
-    await reduceWhole(group, exchange, flat, reduction);
+    await reduceWhole(group, exchange, flat, reduction, divisor);
     flat.done();
     return;
   }
@@ -75,7 +76,7 @@ export async function allReduce(
       exchange.move("send", rank, CONTRIBUTIONS, place.bytes, () => results.possible(number, receive));
     }
   }
-  await reducePieces(group, exchange, flat, pieces[group.rank]!, reduction, inPlace, (piece, sum) => {
+  await reducePieces(group, exchange, flat, pieces[group.rank]!, reduction, divisor, inPlace, (piece, sum) => {
     const place = flat.at(piece);
     if (!areOne(place.bytes, sum)) place.bytes.set(sum);
     place.put();
@@ -88,10 +89,19 @@ export async function allReduce(
   flat.done();
 }
 
+/** A mean is the sum, divided once. */
+const divisorOf = ({ size }: Group, reduction: Reduction) => (reduction === "mean" ? size : 1);
+
 const inPlace = (_: Part, own: Tensor) => own;
 
 /** Each rank adds all of it. */
-async function reduceWhole(group: Group, exchange: Exchange, flat: FlatTensors, reduction: Reduction): Promise<void> {
+async function reduceWhole(
+  group: Group,
+  exchange: Exchange,
+  flat: FlatTensors,
+  reduction: Reduction,
+  divisor: number,
+): Promise<void> {
   const pieces = flat.size === 0 ? [] : [{ begin: 0, end: flat.size }];
   for (const piece of pieces) {
     const place = flat.at(piece);
@@ -100,7 +110,7 @@ async function reduceWhole(group: Group, exchange: Exchange, flat: FlatTensors, 
     place.release();
     for (const rank of others(group)) exchange.move("send", rank, CONTRIBUTIONS, copy);
   }
-  await reducePieces(group, exchange, flat, pieces, reduction, inPlace, (piece, sum) => {
+  await reducePieces(group, exchange, flat, pieces, reduction, divisor, inPlace, (piece, sum) => {
     const place = flat.at(piece);
     if (!areOne(place.bytes, sum)) place.bytes.set(sum);
     place.put();
@@ -115,13 +125,13 @@ export async function allReduceByEngine(
   tensors: readonly Tensor[],
   reduction: Reduction,
   heading: Heading,
+  divisor = divisorOf(group, reduction),
 ): Promise<void> {
   const [{ dtype }] = tensors as [Tensor];
   const engines = group.size === 1 ? undefined : group.world.engine.allReduceOf?.(group.members, dtype);
   const size = tensors.reduce((sum, x) => sum + x.size, 0);
-  if (engines === undefined || size === 0) return allReduce(group, where, tensors, reduction, heading);
+  if (engines === undefined || size === 0) return allReduce(group, where, tensors, reduction, heading, divisor);
   const operation = group.begin(where, heading);
-  if (reduction === "mean") noGrad(() => tidy(() => tensors.map((x) => x.set(x.mul(1 / group.size)))));
   const flat = await FlatTensors.of(tensors);
   const place = flat.at({ begin: 0, end: size });
   place.read();
@@ -129,6 +139,7 @@ export async function allReduceByEngine(
   await movedIn(tensors, operation.all([operation.together(sum)]));
   place.put();
   flat.done();
+  if (divisor !== 1) for (const x of tensors) combine(x, [x], "add", divisor);
 }
 
 /** A rank's rows of the reduction: its part along axis 0. */
@@ -149,7 +160,7 @@ export async function reduceScatter(group: Group, where: string, x: Tensor, redu
       exchange.move("send", rank, CONTRIBUTIONS, place.bytes);
     }
   const inResult = (piece: Part) => keep(span(result, piece.begin - begin, piece.end - begin));
-  await reducePieces(group, exchange, whole, pieces[group.rank]!, reduction, inResult, () => {});
+  await reducePieces(group, exchange, whole, pieces[group.rank]!, reduction, divisorOf(group, reduction), inResult, () => {});
   return result;
 }
 
@@ -166,6 +177,7 @@ async function reducePieces(
   flat: FlatTensors,
   pieces: readonly Part[],
   reduction: Reduction,
+  divisor: number,
   target: (piece: Part, own: Tensor) => Tensor,
   take: (piece: Part, sum: Uint8Array) => void,
 ): Promise<void> {
@@ -187,7 +199,7 @@ async function reducePieces(
     const arrived = () => {
       if (--missing > 0) return;
       const sum = target(piece, contributions[group.rank]!);
-      combine(sum, contributions, OPERATIONS[reduction], reduction === "mean" ? 1 / group.size : 1);
+      combine(sum, contributions, OPERATIONS[reduction], divisor);
       for (const contribution of contributions) {
         rooms.delete(contribution);
         if (contribution !== sum) contribution.dispose();

@@ -9,6 +9,7 @@ export interface Replicable {
 
 /** What loops ask of a `DataParallel`. */
 export interface Replica {
+  divisor: number;
   sync(): Promise<void>;
   noSync<Result>(body: () => Result): Result;
   dispose(): void;

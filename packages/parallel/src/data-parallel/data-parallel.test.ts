@@ -100,6 +100,14 @@ const FAULTS: readonly Fault[] = [
     ],
   ),
   [
+    "another divisor",
+    `const parallel = averaged(core.parameter([1]));
+     parallel.divisor = 3 + rank;
+     parallel.forward().backward();
+     await parallel.sync();`,
+    /in sync of step 1, bucket 1 of 1 rank \d has "divisor \d" where this rank has "divisor \d"/,
+  ],
+  [
     "two of one model",
     `const w = core.parameter([1]);
      const first = averaged(w);

@@ -26,9 +26,9 @@ export interface DataParallelOptions {
 }
 
 /**
- * Averages gradients over ranks: each gradient x 1 / W, added in the order of the ranks. So W ranks equal one process that takes the
- * same W micro-batches one after the other, bit for bit. Buckets leave during backward; after `await sync()` each `.grad` holds the
- * average. All ranks begin with equal parameters: the first `sync` compares them.
+ * Averages gradients over ranks: added in the order of the ranks, then divided once by `divisor`. So W ranks equal one process that adds
+ * the gradients of the same W micro-batches and divides their sum by W, bit for bit. Buckets leave during backward; after `await sync()`
+ * each `.grad` holds the average. All ranks begin with equal parameters: the first `sync` compares them.
  *
  * Buffers that a forward wrote to are those of rank 0 after `sync` (of the first rank that had samples), so each forward begins with the
  * same ones on all ranks; a model has buffers if it has `namedTensors`.
@@ -47,6 +47,8 @@ export interface DataParallelOptions {
 export class DataParallel<Model extends Trainable> {
   readonly module: Model;
   readonly communicator: Communicator;
+  /** By what sums of gradients are divided, the same number on all ranks: set it before the backward that leaves. Default: the number of ranks. */
+  divisor: number;
   /** Rejects with BAD_STATE where ranks differ in names, shapes, dtypes, the order or the values of parameters, or in options. `sync` waits for it. */
   readonly ready: Promise<void>;
   /** Whether every rank's parameters can be looked at in each step. */
@@ -90,6 +92,7 @@ export class DataParallel<Model extends Trainable> {
     for (const { tensor } of parameters) averagedBy.set(tensor, this);
     this.module = module;
     this.communicator = communicator;
+    this.divisor = communicator.size;
     this.#reduction = reduction;
     this.#buckets = bucketsOf(parameters, bucketBytes).map((list) => new Bucket(list));
     this.#buffers = new Buffers(buffers);
@@ -115,7 +118,8 @@ export class DataParallel<Model extends Trainable> {
   }
 
   /**
-   * Runs `body`, in which gradients of further micro-batches accumulate and nothing leaves; the backward after it averages their sums.
+   * Runs `body`, in which gradients of further micro-batches accumulate and nothing leaves; the backward after it averages their sums: set `divisor` to divide
+   * by their number, too.
    *
    * @example
    * const parallel = new DataParallel(new Linear(4, 3), await connect());
@@ -255,12 +259,16 @@ export class DataParallel<Model extends Trainable> {
     const { group } = this.communicator;
     const average = this.#reduction === "engine" ? allReduceByEngine : allReduce;
     this.#look();
-    const weights = this.#weights === undefined ? [] : [`weights ${this.#weights}`];
+    const { divisor } = this;
+    const alike = [
+      ...(this.#weights === undefined ? [] : [`weights ${this.#weights}`]),
+      ...(divisor === group.size ? [] : [`divisor ${divisor}`]),
+    ];
     const what = `sync of step ${this.#step + 1}, bucket ${this.#left + 1} of ${this.#buckets.length}`;
     bucket.leave(WHERE, (flat) => {
       const size = flat.reduce((sum, part) => sum + part.size, 0);
-      const heading = { what, dtype: flat[0]!.dtype, shape: `[${size}]`, more: weights, advice: ALIKE };
-      return average(group, WHERE, flat, "mean", heading);
+      const heading = { what, dtype: flat[0]!.dtype, shape: `[${size}]`, more: alike, advice: ALIKE };
+      return average(group, WHERE, flat, "sum", heading, divisor);
     });
   }
 }

@@ -107,7 +107,7 @@ export class Unit {
     if (this.communicator.size > 1) this.communicator.group.beginNow(WHERE, heading).now(moves);
   }
 
-  /** Each rank gets its parts of the average, x 1 / W and added in the order of the ranks. Whole gradients are freed. */
+  /** Each rank gets its parts of the average: added in the order of the ranks, then divided by W. Whole gradients are freed. */
   reduce(): void {
     this.isReduced = true;
     this.evict();
@@ -148,7 +148,7 @@ function take({ whole, part }: Shard, contributions: readonly Tensor[]): void {
   noGrad(() =>
     tidy(() => {
       const sum = roomLike(part, [part.size]);
-      combine(sum, contributions, "add", 1 / contributions.length);
+      combine(sum, contributions, "add", contributions.length);
       const average = sum.reshape(part.shape);
       sum.dispose();
       for (const each of contributions) each.dispose();

@@ -1,0 +1,45 @@
+/** Dividing gradients by what they were summed over. */
+import { tidy } from "../../device/scope";
+import { cast, copyInto, elementwise } from "../../ops";
+import { checkTensor } from "../../ops/check-tensor";
+import { launchMap } from "../../ops/map";
+import { Expression } from "../../rule/expression";
+import { trace } from "../../rule/program";
+import { div } from "../../rule/symbols";
+import { noGrad } from "../../tensor/tape";
+import type { Tensor } from "../../tensor/tensor";
+import { computeDType } from "../../values/dtype";
+import { itemsOf } from "../parameters";
+import { checkOneDevice } from "./clip";
+import { gradientsOf } from "./norm";
+
+const [GRADIENT, DIVISOR] = [0, 1].map((slot) => new Expression("buffer", [], slot)) as [Expression, Expression];
+const DIVIDE = /* @__PURE__ */ trace(["grad", "divisor"], [], [{ slot: 0, expression: div(GRADIENT, DIVISOR) }]);
+
+/**
+ * Divides all gradients in place: g = g / divisor. Accumulated sums become means: of batches, samples or tokens.
+ *
+ * @param divisor a tensor of one element, so that a compiled step follows it
+ * @throws OptError BAD_ARGUMENT, DEVICE_MISMATCH
+ * @example
+ * for (const [x, y] of window) mseLoss(model.forward(x), y).backward(); // gradients add up
+ * divideGradients(model.parameters(), tensor(window.length));
+ */
+export function divideGradients(params: Iterable<Tensor> | Tensor, divisor: Tensor): void {
+  const where = "divideGradients";
+  checkTensor(where, divisor, "divisor");
+  const grads = gradientsOf(itemsOf(where, params));
+  if (grads.length === 0) return;
+  checkOneDevice(where, [...grads, divisor]);
+  noGrad(() =>
+    tidy(() => {
+      for (const each of grads) {
+        const grad = each.dtype === "c64" ? each.alias([...each.shape, 2], 0, "f32") : each;
+        const compute = computeDType(grad.dtype);
+        const by = cast(divisor.reshape([]), compute);
+        if (grad.dtype === compute) launchMap(DIVIDE, compute, [grad, by], [], grad.shape, grad);
+        else copyInto(elementwise("div", [cast(grad, compute), by]), grad);
+      }
+    }),
+  );
+}
