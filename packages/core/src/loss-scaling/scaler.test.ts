@@ -68,6 +68,18 @@ it("counts a skipped step nowhere, runs no hook, and backs off", async () => {
   expect(await scaler.getScale()).toBe(2);
 });
 
+it("saves a scale that has shrunk to 0, and loads it, as PyTorch does", async () => {
+  const { scaler, optimizer, backward } = parts();
+  scaler.loadStateDict({ ...scaler.stateDict(), scale: 2 ** -149 });
+  backward(Infinity);
+  await scaler.step(optimizer);
+  await scaler.update();
+  expect(scaler.stepWasSkipped).toBe(true);
+  const other = new GradScaler();
+  other.loadStateDict(scaler.stateDict());
+  expect(await other.getScale()).toBe(0);
+});
+
 it("unscales in place, once, and the step then does not", () => {
   const { w, optimizer, scaler, backward } = parts();
   backward(2);
@@ -273,6 +285,18 @@ describe("compiled", () => {
     expect(run(true)).toEqual(run(false));
   });
 
+  it.each([true, false])("says of each run whether its step was skipped: compiled %s", (isCompiled) => {
+    const { by, scaler, iteration } = parts();
+    const step = isCompiled ? compile(iteration) : iteration;
+    expect(scaler.stepWasSkipped).toBe(false);
+    const skipped = [1, Infinity, 1, NaN, NaN, 1, 1, Infinity].map((value) => {
+      by.set([value, 1]);
+      step();
+      return scaler.stepWasSkipped;
+    });
+    expect(skipped).toEqual([false, true, false, true, true, false, false, true]);
+  });
+
   it("counts nothing where the first runs are skipped", () => {
     const { w, by, optimizer, iteration } = parts();
     const step = compile(iteration);
@@ -434,7 +458,6 @@ it.each([
   ["BAD_STATE", (s: GradScaler) => s.loadStateDict(undefined as never)],
   ["BAD_STATE", (s: GradScaler) => s.loadStateDict({ ...s.stateDict(), scale: -1 })],
   ["BAD_STATE", (s: GradScaler) => s.loadStateDict({ ...s.stateDict(), scale: Infinity })],
-  ["BAD_STATE", (s: GradScaler) => s.loadStateDict({ ...s.stateDict(), scale: 0 })],
   ["BAD_STATE", (s: GradScaler) => s.loadStateDict({ ...s.stateDict(), backoff_factor: 0 })],
   ["BAD_STATE", (s: GradScaler) => s.loadStateDict({ ...s.stateDict(), _growth_tracker: 0.5 })],
   ["BAD_STATE", (s: GradScaler) => s.loadStateDict({ ...s.stateDict(), scale: "8" as never })],

@@ -63,7 +63,7 @@ const where = "GradScaler";
 
 /**
  * Scales losses up before backward, and skips steps whose gradients are not finite. Numbers and errors are those of torch.amp.GradScaler.
- * A skipped step runs no hooks and counts nowhere, bias corrections included.
+ * A skipped step runs no hooks and counts nowhere, bias corrections included. `stepWasSkipped` tells schedules and averages of it.
  *
  * js, wasm and cpu never wait. cuda waits in `step` for the gradients, as PyTorch does. On webgpu the host cannot wait: `step` and `update`
  * return a promise. Await it before you change gradients or call `step` again. In a compiled function unscale, step and update go together.
@@ -74,6 +74,7 @@ const where = "GradScaler";
  * scaler.scale(crossEntropy(model.forward(x), y)).backward();
  * await scaler.step(optimizer);
  * await scaler.update();
+ * if (!scaler.stepWasSkipped) schedule.step();
  */
 export class GradScaler {
   readonly #enabled: boolean;
@@ -87,6 +88,7 @@ export class GradScaler {
   readonly #examined = new Map<Scalable, ScaledOptimizer>();
   /** What the host is still reading. */
   private reading: Promise<void> | null = null;
+  #wasSkipped = false;
 
   constructor(options: GradScalerOptions = {}) {
     checkOptions(where, options, {
@@ -111,6 +113,11 @@ export class GradScaler {
     this.#backoffFactor = backoffFactor;
     this.#growthInterval = growthInterval;
     this.#initial = { scale: initScale, tracker: 0 };
+  }
+
+  /** Whether the last `step` was skipped, because a gradient was not finite. Where `step` returned a promise: once it has resolved. */
+  get stepWasSkipped(): boolean {
+    return this.#wasSkipped;
   }
 
   /** The loss times the factor, for `backward`. */
@@ -195,9 +202,9 @@ export class GradScaler {
 
   /** The host looks whether gradients were finite. A compiled function has the launches of a step that its device may skip. */
   #stepNow(optimizer: Scalable, found: Tensor, isUnscaled: boolean): void {
-    const flag = { isSkipped: false };
+    const flag = { isSkipped: false }; // of this optimizer: another one may step before this step is counted
     const runsAgain = inEachRun([found], (found) => {
-      flag.isSkipped = decode(found, readBytesSync(found))[0]! > 0;
+      this.#wasSkipped = flag.isSkipped = decode(found, readBytesSync(found))[0]! > 0;
     });
     noGrad(() =>
       tidy(() => {
@@ -221,7 +228,8 @@ export class GradScaler {
     this.reading = found
       .data()
       .then(([value]) => {
-        if (value! > 0) return;
+        this.#wasSkipped = value! > 0;
+        if (this.#wasSkipped) return;
         const areSame = gradients().every((grad, i) => grad === examined[i]) && String(versions()) === String(seen);
         check(
           areSame,
@@ -317,7 +325,6 @@ export class GradScaler {
     const areNumbers = all.every((value) => typeof value === "number" && value >= 0 && Number.isFinite(value));
     check(
       areNumbers &&
-        scale! > 0 &&
         growth_factor! > 1 &&
         backoff_factor! > 0 &&
         backoff_factor! < 1 &&
@@ -326,7 +333,7 @@ export class GradScaler {
       "BAD_STATE",
       where,
       () =>
-        `the state must have the numbers scale > 0, growth_factor > 1, backoff_factor between 0 and 1, and whole growth_interval and _growth_tracker, got ${show(state)}.`,
+        `the state must have the numbers scale >= 0, growth_factor > 1, backoff_factor between 0 and 1, and whole growth_interval and _growth_tracker, got ${show(state)}.`,
       "It may be of a scaler that was not enabled.",
     );
     this.#growthFactor = growth_factor!;
