@@ -128,6 +128,11 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
     return this.#options.sampler;
   }
 
+  /** The option of that name: with it, batches may have any number of rows. */
+  get collate(): DataLoaderOptions<Sample, Batch>["collate"] {
+    return this.#options.collate;
+  }
+
   /**
    * A loader of one rank's samples, in batches of the same size. Of the order of an epoch it has r, r + size, r + 2 size, ...: as many as
    * the other ranks, so that samples from the start of the order come again; `dropLast` leaves some out instead. `even: false` divides the

@@ -17,7 +17,11 @@ import { accuracy } from "./metrics/metrics";
 async function byHand({ model, optimizer, schedule, loader, ema, scaler }: Begun, extras: Extras, epochs: number) {
   const { clip, accumulate = 1 } = extras;
   const losses: number[] = [];
+  /** Batches weigh by their samples; sums of gradients are divided once. */
+  let [first, weight] = [0, 0];
   const update = () => {
+    if (accumulate > 1) for (const { grad } of model.parameters()) noGrad(() => grad!.set(grad!.div(weight)));
+    weight = 0;
     if (clip !== undefined) {
       scaler?.unscale(optimizer);
       clipGradNorm(model.parameters(), clip);
@@ -34,7 +38,10 @@ async function byHand({ model, optimizer, schedule, loader, ema, scaler }: Begun
     let waiting = 0;
     for (const [x, y] of loader as Iterable<Batch>) {
       const loss = crossEntropy((model as Sequential).forward(x), y);
-      const share = accumulate > 1 ? loss.div(accumulate) : loss;
+      if (weight === 0) first = x.shape[0]!;
+      const part = x.shape[0]! / first;
+      weight += part;
+      const share = part === 1 ? loss : loss.mul(part);
       (scaler ? scaler.scale(share) : share).backward();
       losses.push(await loss.item());
       if (++waiting < accumulate) continue;
@@ -234,7 +241,7 @@ it.each<[string, object, RegExp]>([
   [
     "a loss of its own",
     { loss: undefined, forward: () => {} },
-    /forward must return the loss as a tensor, got undefined/,
+    /forward must return the loss as a tensor, or \{ sum, count \}, got undefined/,
   ],
   ["batches without a target", { data: [1] }, /batches must be \[input, target\], got 1/],
 ])("rejects %s", async (_, wrong, message) => {

@@ -80,7 +80,12 @@ it.each([
   const groups = ranks(size);
   const generator = new Generator(1);
   const rows = groups.map(() => sizes.map((count) => randn([count], { generator })));
-  const sums = sizes.map((_, i) => rows.map((row) => row[i]!.clone()).reduce((sum, x) => sum.add(x)).div(size));
+  const sums = sizes.map((_, i) =>
+    rows
+      .map((row) => row[i]!.clone())
+      .reduce((sum, x) => sum.add(x))
+      .div(size),
+  );
   const done = groups.map((group, rank) => allReduce(group, "allReduce", rows[rank]!, "mean", { what: "sum" }));
   // Sums of all pieces are made here, before any promise can go on.
   for (let round = 0; round < 40; round++) for (const group of groups) group.poll();

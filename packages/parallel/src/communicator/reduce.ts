@@ -160,7 +160,16 @@ export async function reduceScatter(group: Group, where: string, x: Tensor, redu
       exchange.move("send", rank, CONTRIBUTIONS, place.bytes);
     }
   const inResult = (piece: Part) => keep(span(result, piece.begin - begin, piece.end - begin));
-  await reducePieces(group, exchange, whole, pieces[group.rank]!, reduction, divisorOf(group, reduction), inResult, () => {});
+  await reducePieces(
+    group,
+    exchange,
+    whole,
+    pieces[group.rank]!,
+    reduction,
+    divisorOf(group, reduction),
+    inResult,
+    () => {},
+  );
   return result;
 }
 

@@ -3,10 +3,11 @@ import { checkOptions, compile, concat, keep, noGrad, type Tensor, tidy, zeros }
 import type { Module } from "@opt/nn";
 import { checkMetrics, type Metric } from "../metrics/metric";
 import { Reads } from "../metrics/reads";
-import { batchesOf, checkBatches, forwardOf, placed, shareOf } from "./inputs";
-import type { FitCommunicator, FitData, Forwarded, ForwardOptions, ParallelModel } from "./parts";
+import { evaluating } from "../modes";
+import { batchesOf, type Computed, checkBatches, forwardOf, placed, shareOf } from "./inputs";
+import type { FitCommunicator, FitData, ForwardOptions, ParallelModel } from "./parts";
 import { pauses } from "./pause";
-import { measured } from "./step";
+import { Readings } from "./readings";
 import { samplesOf, Totals } from "./totals";
 
 /** Options of `evaluate`. */
@@ -28,12 +29,13 @@ export interface Evaluation {
 
 export function evaluation<Batch>(
   module: Module,
-  forward: (batch: Batch) => Forwarded,
+  forward: (batch: Batch) => Computed,
   { data, metrics = [], compile: isCompiled = true }: EvaluateOptions<Batch>,
   communicator: FitCommunicator | undefined,
 ): Evaluation {
   const totals = new Totals(metrics);
-  const body = (batch: Batch) => noGrad(() => measured(forward(batch), metrics));
+  const readings = new Readings(metrics);
+  const body = (batch: Batch) => noGrad(() => readings.of(forward(batch)));
   const compiled = isCompiled ? compile(body) : undefined;
   const measure = compiled ?? ((batch: Batch) => tidy(() => body(batch)));
   return {
@@ -44,7 +46,8 @@ export function evaluation<Batch>(
         const pause = pauses();
         for await (const batch of batchesOf("evaluate", data)) {
           const samples = samplesOf(batch);
-          await reads.push(measure(batch), (values) => totals.add(values, samples));
+          const add = (values: ArrayLike<number>) => void totals.add(values, samples, readings.isCounted === true);
+          await reads.push(measure(batch), add);
           await pause();
         }
         await reads.drain();
@@ -55,17 +58,6 @@ export function evaluation<Batch>(
     },
     dispose: () => compiled?.dispose(),
   };
-}
-
-/** Runs `body` with the module and its layers in evaluation mode, and puts each back. */
-async function evaluating<Result>(module: Module, body: () => Promise<Result>): Promise<Result> {
-  const training = module.modules().filter((each) => each.training);
-  module.eval();
-  try {
-    return await body();
-  } finally {
-    for (const each of training) each.training = true;
-  }
 }
 
 /**

@@ -50,8 +50,12 @@ export interface FitState {
   readonly epochs: number;
   /** The current epoch, from 0; at `epochEnd` the number of epochs done. */
   readonly epoch: number;
-  /** Optimizer steps done since the run began, also before it was resumed. */
+  /** Optimizer steps done since the run began, also before it was resumed. Those that the scaler skipped count, too. */
   readonly step: number;
+  /** How many of them the scaler skipped. */
+  readonly skippedSteps: number;
+  /** Whether it skipped the last one: then neither the schedule nor the averages have moved. */
+  readonly wasSkipped: boolean;
   /** Steps done in this epoch. */
   readonly epochStep: number;
   /** Steps of an epoch; undefined where the data have no length. */
@@ -73,7 +77,7 @@ export interface FitState {
   readonly checkpoint: string | undefined;
   /** What ended the run, at `trainEnd`; undefined where nothing failed. */
   readonly error: unknown;
-  /** Everything that `resume` needs, for `saveCheckpoint`. All ranks call it. */
+  /** Everything that `resume` needs, for `saveCheckpoint`. All ranks call it. @throws OptError BAD_STATE within a step, or after one that failed */
   contents(): Promise<CheckpointContents>;
 }
 

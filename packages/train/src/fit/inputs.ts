@@ -1,7 +1,7 @@
 /** Models, data and losses as loops use them, checked. */
-import { check, show, Tensor } from "@opt/core";
+import { check, full, show, Tensor } from "@opt/core";
 import type { Module } from "@opt/nn";
-import type { FitCommunicator, FitData, Forwarded, ForwardOptions, ParallelModel } from "./parts";
+import type { FitCommunicator, FitData, Forwarded, ForwardOptions, ParallelModel, SummedLoss } from "./parts";
 
 /** A model, and the ranks that it is on. */
 export interface PlacedModel {
@@ -49,15 +49,38 @@ export function placed(where: string, model: Module | ParallelModel, given: FitC
   return { module, parallel, communicator: given ?? parallel?.communicator };
 }
 
+/** A `DataLoader`, as far as it is divided among ranks. */
+interface Shardable<Data> {
+  shard(ranks: object, how: object): Data;
+  readonly sampler?: object;
+  readonly collate?: unknown;
+}
+
+const shardable = <Data>(data: Data): Shardable<Data> | undefined => {
+  const loader = (data ?? {}) as Partial<Shardable<Data>>;
+  return typeof loader.shard === "function" && loader.sampler === undefined ? (data as Shardable<Data>) : undefined;
+};
+
 /**
  * This rank's share of a loader that does not divide itself.
  *
  * @param even as many batches on each rank, though samples come twice
  */
 export function shareOf<Data>(data: Data, communicator: FitCommunicator | undefined, even: boolean): Data {
-  const { shard, sampler } = (data ?? {}) as { shard?(ranks: object, how: object): Data; sampler?: object };
-  const isWhole = typeof shard === "function" && sampler === undefined && communicator !== undefined;
-  return isWhole && communicator.size > 1 ? shard.call(data, communicator, { even }) : data;
+  const isDivided = communicator !== undefined && communicator.size > 1;
+  return (isDivided && shardable(data)?.shard(communicator, { even })) || data;
+}
+
+/** Whether the share that `shareOf` takes has batches of the same sizes on all ranks. */
+export const isShareEven = (data: unknown): boolean => {
+  const loader = shardable(data);
+  return loader !== undefined && loader.collate === undefined;
+};
+
+/** What a batch gave: the mean of its loss, or the sum with its count. */
+export interface Computed extends Omit<Forwarded, "loss"> {
+  readonly loss: Tensor;
+  readonly count: Tensor | undefined;
 }
 
 /** @throws OptError BAD_ARGUMENT for a model without a loss */
@@ -65,7 +88,7 @@ export function forwardOf<Batch>(
   where: string,
   model: Module,
   { loss, forward }: ForwardOptions<Batch>,
-): (batch: Batch) => Forwarded {
+): (batch: Batch) => Computed {
   check(
     (loss === undefined) !== (forward === undefined),
     "BAD_ARGUMENT",
@@ -73,28 +96,31 @@ export function forwardOf<Batch>(
     () => `needs loss or forward, got ${loss && forward ? "both" : "neither"}.`,
     "Such as loss: crossEntropy.",
   );
-  const checked = (name: string, forwarded: Forwarded) => {
-    const cure = (forwarded.loss as unknown) instanceof Promise ? "Compute it without async and await." : undefined;
-    check(
-      forwarded.loss instanceof Tensor,
-      "BAD_ARGUMENT",
-      where,
-      () => `${name} must return the loss as a tensor, got ${show(forwarded.loss)}.`,
-      cure,
-    );
-    return forwarded;
+  const computed = (name: string, forwarded: Forwarded): Computed => {
+    const { loss: given, output, target } = forwarded;
+    const isSummed = "sum" in Object(given) && "count" in Object(given);
+    const { sum, count } = (isSummed ? given : { sum: given }) as { sum: unknown; count?: unknown };
+    const cure = sum instanceof Promise ? "Compute it without async and await." : undefined;
+    const problem = () => `${name} must return the loss as a tensor, or { sum, count }, got ${show(given)}.`;
+    check(sum instanceof Tensor, "BAD_ARGUMENT", where, problem, cure);
+    if (!isSummed) return { loss: sum, count: undefined, output, target };
+    const isCount = count instanceof Tensor ? count.size === 1 : Number.isFinite(count) && (count as number) >= 0;
+    const isWrong = () => `the count of a loss must be a number from 0 on or one element, got ${show(count)}.`;
+    check(isCount, "BAD_ARGUMENT", where, isWrong, "Such as mask.sum(), or target.size.");
+    const asTensor = count instanceof Tensor ? count : full([], count as number, { device: sum.device });
+    return { loss: sum, count: asTensor, output, target };
   };
   if (forward !== undefined)
     return (batch) => {
       const result = forward(batch);
-      return checked("forward", "loss" in Object(result) ? (result as Forwarded) : { loss: result as Tensor });
+      return computed("forward", "loss" in Object(result) ? (result as Forwarded) : { loss: result as SummedLoss });
     };
   return (batch) => {
     const isPair = Array.isArray(batch) && batch.length === 2;
     check(isPair, "BAD_ARGUMENT", where, () => `batches must be [input, target], got ${show(batch)}.`, "Pass forward.");
     const [input, target] = batch as unknown as [never, Tensor];
     const output = model.forward(input) as Tensor;
-    return checked("loss", { loss: loss!(output, target), output, target });
+    return computed("loss", { loss: loss!(output, target), output, target });
   };
 }
 

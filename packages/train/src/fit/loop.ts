@@ -1,15 +1,16 @@
 /** The loop of `fit`: epochs, batches, optimizer steps, validation. */
 import type { Module } from "@opt/nn";
 import { Reads } from "../metrics/reads";
+import { modesOf } from "../modes";
 import { type Evaluation, evaluation } from "./evaluate";
 import type { Callback, FitControl, History } from "./events";
 import { Hooks } from "./hooks";
-import { batchesOf, checkBatches, forwardOf, placed, shareOf } from "./inputs";
+import { batchesOf, checkBatches, forwardOf, isShareEven, placed, shareOf } from "./inputs";
 import { type FitOptions, WHERE } from "./options";
 import type { ParallelModel, Replica } from "./parts";
 import { pauses } from "./pause";
 import { loaderStateOf, resumeRun } from "./resume";
-import { type TrainingStep, trainingStep } from "./step";
+import { type Ranks, type TrainingStep, trainingStep } from "./step";
 import { samplesOf } from "./totals";
 import { TrainState } from "./train-state";
 
@@ -24,6 +25,8 @@ export class Loop<Batch> implements FitControl {
   readonly #replica: Replica | undefined;
   readonly #isPlateau: boolean;
   readonly #pause = pauses();
+  /** Puts the layers' modes back as they were when an epoch began. */
+  #restoreModes: (() => void) | undefined;
   /** On several ranks: that one of them was interrupted. */
   #agreed: boolean | undefined;
   #hasWarned = false;
@@ -37,8 +40,11 @@ export class Loop<Batch> implements FitControl {
     this.state = new TrainState(module, communicator, options, callbacks);
     const forward = forwardOf(WHERE, module, given);
     if (parallel === undefined) this.#replica = communicator?.replicate(module);
-    const replica = communicator && communicator.size > 1 ? (parallel ?? this.#replica) : undefined;
-    this.#step = trainingStep({ module, replica, forward, options });
+    const replica = parallel ?? this.#replica;
+    const isDivided = communicator !== undefined && communicator.size > 1 && replica !== undefined;
+    const areAlike = given.communicator !== undefined && isShareEven(given.data);
+    const ranks: Ranks | undefined = isDivided ? { replica, communicator, areAlike } : undefined;
+    this.#step = trainingStep({ module, ranks, forward, options });
     if (validation !== undefined) {
       const measuring = { data: shareOf(validation, given.communicator, false), metrics, compile };
       this.#evaluation = evaluation(module, forward, measuring, communicator);
@@ -46,7 +52,7 @@ export class Loop<Batch> implements FitControl {
     const { kind } = (schedule?.stateDict() ?? {}) as { kind?: string };
     this.#isPlateau = kind === "ReduceLROnPlateau";
     const agree = () => this.#agree();
-    const agreement = replica ? [{ onTrainBegin: agree, onStepEnd: agree, onEpochEnd: agree }] : [];
+    const agreement = isDivided ? [{ onTrainBegin: agree, onStepEnd: agree, onEpochEnd: agree }] : [];
     const own = callbacks.filter(({ firstRankOnly }) => !firstRankOnly || this.#isFirstRank);
     // A checkpoint has what the other callbacks have done.
     const ordered = [...own.filter(({ saves }) => !saves), ...agreement, ...own.filter(({ saves }) => saves)];
@@ -71,11 +77,12 @@ export class Loop<Batch> implements FitControl {
     const errors: unknown[] = [];
     try {
       let skipped = await resumeRun(state);
+      state.optimizer.zeroGrad(); // what another run or a failed step has left is no part of this one
       await this.hooks.call("onTrainBegin");
       const cure = "To go on, set control.stop to false in onTrainBegin.";
       if (state.stop) this.#warn(`a callback has ended this run at step ${state.step}: nothing is trained. ${cure}`);
       while (state.epoch < state.epochs && !this.#isStopping) {
-        if (!state.model.training) state.model.train();
+        this.#beginTraining();
         await this.#swap("train");
         setEpoch(state.options.data, state.epoch);
         if (state.batches === 0) state.totals.reset();
@@ -93,10 +100,18 @@ export class Loop<Batch> implements FitControl {
       state.error = error;
       errors.push(error);
     }
+    if (state.isInStep) state.optimizer.zeroGrad();
     for (const made of [this.#step, this.#evaluation, this.#replica]) made?.dispose();
     errors.push(...(await this.hooks.end()));
     if (errors.length > 0) throw errors[0];
     return state.history;
+  }
+
+  /** A callback may have left the model in evaluation mode: each layer gets its own mode of the last epoch. */
+  #beginTraining(): void {
+    const { model } = this.state;
+    if (!model.training) (this.#restoreModes ?? (() => model.train()))();
+    this.#restoreModes = modesOf(model);
   }
 
   get #isFirstRank(): boolean {
@@ -128,7 +143,8 @@ export class Loop<Batch> implements FitControl {
     const begun = performance.now() - 1000 * state.seconds;
     let waiting = 0; // batches whose gradients wait for the update
     let seen = 0;
-    let mean = 0;
+    let mean = 0; // of the step's losses
+    let weight = 0;
     let isStopped = false;
     const endStep = () => {
       waiting = 0;
@@ -142,18 +158,21 @@ export class Loop<Batch> implements FitControl {
           await reads.drain();
           return false;
         }
+        state.isInStep = true;
         const begin = this.hooks.call("onStepBegin");
         if (begin) await begin;
       }
       const number = ++waiting;
       const isLast = number === accumulate;
       const samples = samplesOf(batch);
-      const result = isLast ? this.#step.whole(batch) : this.#step.backward(batch);
+      const result = isLast ? this.#step.whole(batch, samples) : this.#step.backward(batch, samples);
       totals.samples += samples;
       state.batches++;
       const read = reads.push(result instanceof Promise ? await result : result, (values) => {
-        totals.add(values, samples);
-        mean = number === 1 ? totals.last : mean + (totals.last - mean) / number;
+        const added = totals.add(values, samples, this.#step.isCounted);
+        if (number === 1) weight = mean = 0;
+        weight += added;
+        mean = number === 1 ? totals.last : mean + ((totals.last - mean) * added) / (weight || 1);
         if (isLast) this.#noteLoss(mean);
       });
       if (read) await read;
@@ -182,7 +201,10 @@ export class Loop<Batch> implements FitControl {
   #endStep(): Promise<void> | undefined {
     const { state } = this;
     const { schedule, scheduleEvery = "step" } = state.options;
-    if (schedule && scheduleEvery === "step" && !this.#isPlateau) schedule.step();
+    state.isInStep = false;
+    state.wasSkipped = this.#step.wasSkipped;
+    if (state.wasSkipped) state.skippedSteps++;
+    else if (schedule && scheduleEvery === "step" && !this.#isPlateau) schedule.step();
     state.step++;
     state.epochStep++;
     return this.hooks.call("onStepEnd");
@@ -208,8 +230,7 @@ export class Loop<Batch> implements FitControl {
     if (this.#evaluation !== undefined) {
       await this.#swap("eval");
       const measure = () => this.#evaluation!.run();
-      const measured = await (ema ? ema.averaged(measure) : measure());
-      await this.#swap("train");
+      const measured = await (ema ? ema.averaged(measure) : measure()).finally(() => this.#swap("train"));
       state.validated = Object.fromEntries(Object.entries(measured).map(([name, value]) => [`val_${name}`, value]));
       await this.hooks.call("onEvaluate");
     }

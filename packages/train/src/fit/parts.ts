@@ -24,12 +24,16 @@ export interface FitCommunicator extends Communicator {
   /** Whether it is true on one rank. */
   any(value: boolean): Promise<boolean>;
   allGather(x: Tensor): Promise<Tensor>;
+  /** x = the sum over the ranks, in place. */
+  allReduce(x: Tensor): Promise<Tensor>;
   /** A `DataParallel` of the model. */
   replicate(model: Module): Replica;
 }
 
 /** A model whose gradients are averaged over the ranks. */
 export interface Replica {
+  /** What sums of gradients are divided by. */
+  divisor: number;
   sync(): Promise<void>;
   noSync<Result>(body: () => Result): Result;
   dispose(): void;
@@ -46,18 +50,26 @@ export interface ParallelModel extends Replica {
 /** The batches of an epoch: a `DataLoader`, an array, or a function that returns an iterable. */
 export type FitData<Batch> = Iterable<Batch> | AsyncIterable<Batch> | (() => Iterable<Batch> | AsyncIterable<Batch>);
 
+/** A loss as a sum, and over how many: tokens, pixels, or weights of samples. Batches of any sizes then add up exactly. */
+export interface SummedLoss {
+  /** One element. */
+  readonly sum: Tensor;
+  /** One element. A number is fixed by the compiled step: pass one that follows from shapes. */
+  readonly count: Tensor | number;
+}
+
 /** What a forward computes. Metrics need `output` and `target`. */
 export interface Forwarded {
-  /** Mean over the batch, one element. */
-  readonly loss: Tensor;
+  /** Mean over the samples of the batch, one element; or a sum and its count. */
+  readonly loss: Tensor | SummedLoss;
   readonly output?: Tensor;
   readonly target?: Tensor;
 }
 
 /** How a batch becomes a loss. */
 export interface ForwardOptions<Batch> {
-  /** Loss of an output and its target, for batches `[input, target]`: `crossEntropy`, `mseLoss`. */
-  readonly loss?: (output: Tensor, target: Tensor) => Tensor;
-  /** Instead of `loss`, for all other batches and models: returns the loss, or `{ loss, output, target }`. */
-  readonly forward?: (batch: Batch) => Tensor | Forwarded;
+  /** Loss of an output and its target, for batches `[input, target]`: `crossEntropy`, `mseLoss`. A mean, or `{ sum, count }`. */
+  readonly loss?: (output: Tensor, target: Tensor) => Tensor | SummedLoss;
+  /** Instead of `loss`, for all other batches and models: returns the loss, `{ sum, count }`, or `{ loss, output, target }`. */
+  readonly forward?: (batch: Batch) => Tensor | SummedLoss | Forwarded;
 }

@@ -14,6 +14,7 @@ interface Position {
   /** Steps of the run, and of the epoch. */
   step: number;
   epochStep: number;
+  skippedSteps: number;
   /** Batches of the epoch. */
   batches: number;
   /** Of the epoch, training alone. */
@@ -42,6 +43,7 @@ interface RankState {
   readonly loader: object | null;
   /** As text, for JSON has no NaN. */
   readonly sums: readonly string[];
+  readonly samples: number;
 }
 
 /** Beside `optimizer` among the values of a checkpoint. Its tensors are among the checkpoint's, under dotted names. */
@@ -84,10 +86,14 @@ export async function contentsOf<Batch>(run: Resumable<Batch>): Promise<Checkpoi
     generators: [defaultGenerator, ...generators].map((generator) => generator.stateDict()),
     loader: run.loader === undefined ? loaderStateOf(data) : run.loader,
     sums: totals.sums.map(String),
+    samples: totals.samples,
   };
-  const { epoch, step, epochStep, batches, seconds, isEpochDone, stop } = run;
+  const { epoch, step, epochStep, skippedSteps, batches, seconds, isEpochDone } = run;
   const saved = {
-    position: { epoch, step, epochStep, batches, seconds, isEpochDone, stop: Boolean(stop) } satisfies Position,
+    position: {
+      ...{ epoch, step, epochStep, skippedSteps, batches, seconds, isEpochDone },
+      stop: Boolean(run.stop),
+    } satisfies Position,
     epochs: history.epochs,
     losses: history.losses.length > 0 ? Float32Array.from(history.losses) : null,
     ranks: (communicator ? await communicator.gather(own) : [own]) ?? [],
@@ -156,7 +162,7 @@ async function loadRun<Batch>(run: Resumable<Batch>, loaded: Loaded<Tensor>): Pr
   [defaultGenerator, ...generators].forEach((generator, i) => {
     generator.loadStateDict(own.generators[i]);
   });
-  totals.load(own.sums.map(Number));
+  totals.load(own.sums.map(Number), own.samples);
   const loader = statefulOf(data);
   if (own.loader && loader) loader.loadStateDict(own.loader);
   return loader ? 0 : run.batches;

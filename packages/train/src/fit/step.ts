@@ -1,35 +1,53 @@
 /** One optimizer step, as a loop written by hand takes it: forward and backward for each batch, then the update. */
-import { type Compiled, check, clipGradNorm, clipGradValue, compile, concat, type Tensor, tidy } from "@opt/core";
+import { type Compiled, clipGradNorm, clipGradValue, compile, type Tensor, tidy } from "@opt/core";
 import type { Module } from "@opt/nn";
-import type { Metric } from "../metrics/metric";
 import { answersAtOnce } from "../metrics/reads";
+import type { Computed } from "./inputs";
 import { type FitOptions, WHERE } from "./options";
-import type { FitOptimizer, Forwarded, Replica } from "./parts";
+import type { FitCommunicator, FitOptimizer, Replica } from "./parts";
+import { Readings } from "./readings";
+import { nonZero, Window } from "./window";
 
 interface Parts<Batch> {
   readonly module: Module;
   /** On several ranks. */
-  readonly replica: Replica | undefined;
-  readonly forward: (batch: Batch) => Forwarded;
+  readonly ranks: Ranks | undefined;
+  readonly forward: (batch: Batch) => Computed;
   readonly options: FitOptions<Batch>;
 }
 
-/** Results are the loss, and behind it what each metric adds. */
+/** Where gradients of several ranks meet. */
+export interface Ranks {
+  readonly replica: Replica;
+  readonly communicator: FitCommunicator;
+  /** All ranks have batches of the same sizes. */
+  readonly areAlike: boolean;
+}
+
+/** Results are what `Readings` reads of a batch. */
 export interface TrainingStep<Batch> {
-  /** Forward and backward of a batch; its gradients wait for those of others. */
-  backward(batch: Batch): Tensor;
+  /** Forward and backward of a batch of so many samples; its gradients wait for those of others. */
+  backward(batch: Batch, samples: number): Tensor;
   /** Forward and backward of a step's last batch, and the update. */
-  whole(batch: Batch): Tensor | Promise<Tensor>;
+  whole(batch: Batch, samples: number): Tensor | Promise<Tensor>;
   /** The update alone, with the gradients that are there. */
   update(): void | Promise<void>;
+  /** Losses are sums with their counts. */
+  readonly isCounted: boolean;
+  /** Whether the scaler skipped the last update. */
+  readonly wasSkipped: boolean;
   /** Has the next step compared with the compiled one. */
   checkNext(): void;
   dispose(): void;
 }
 
-export function trainingStep<Batch>({ module, replica, forward, options }: Parts<Batch>): TrainingStep<Batch> {
+export function trainingStep<Batch>({ module, ranks, forward, options }: Parts<Batch>): TrainingStep<Batch> {
   const { optimizer, scaler, ema, clip, accumulate = 1, metrics = [], compile: isCompiled = true } = options;
   const trained = optimizer.groups.flatMap(({ params }) => params);
+  const readings = new Readings(metrics);
+  const window = new Window(trained[0] ?? module.parameters()[0]!);
+  const isCut = accumulate > 1 || ranks !== undefined;
+  const isWeighed = accumulate > 1 || (ranks !== undefined && !ranks.areAlike);
   const made: Pick<Compiled<never, unknown>, "checkNext" | "dispose">[] = [];
   const wrap = <Args extends unknown[], Result extends Tensor | undefined>(f: (...args: Args) => Result) => {
     if (!isCompiled) return (...args: Args) => tidy(() => f(...args)?.detach()) as Result;
@@ -37,23 +55,36 @@ export function trainingStep<Batch>({ module, replica, forward, options }: Parts
     made.push(compiled);
     return compiled;
   };
+  /** Whose gradients there are. */
+  const withGradients = () => new Set([...module.parameters(), ...(isSharded(optimizer) ? [] : trained)]);
 
+  /** The loss as its part of the step's. */
+  const partOf = ({ loss, count }: Computed): Tensor => {
+    if (count === undefined) return isWeighed ? window.weighed(loss) : loss;
+    if (!isCut) return loss.div(nonZero(count.detach()));
+    if (ranks) ranks.replica.divisor = 1; // before gradients leave in the first backward
+    window.count(count);
+    return loss;
+  };
   const backward = (batch: Batch) => {
-    const forwarded = forward(batch);
-    const { loss } = forwarded;
-    const share = accumulate > 1 ? loss.div(accumulate) : loss;
-    (scaler ? scaler.scale(share) : share).backward();
-    warnWithoutGradients(replica === undefined && !isSharded(optimizer) ? trained : module.parameters());
-    return measured(forwarded, metrics);
+    const computed = forward(batch);
+    const read = readings.of(computed);
+    const part = partOf(computed);
+    (scaler ? scaler.scale(part) : part).backward();
+    warnWithoutGradients(ranks === undefined && !isSharded(optimizer) ? trained : module.parameters());
+    return read;
   };
   const beforeStep = () => {
+    const isCounted = readings.isCounted === true;
+    if (isCut && (isCounted || ranks === undefined)) window.divide(withGradients(), isCounted);
+    window.clear(isCut && isCounted);
     if (clip && scaler) scaler.unscale(optimizer as never);
     if (clip?.norm !== undefined) clipGradNorm(module.parameters(), clip.norm);
     if (clip?.value !== undefined) clipGradValue(module.parameters(), clip.value);
   };
   const afterStep = () => {
     optimizer.zeroGrad();
-    ema?.update();
+    if (!scaler) ema?.update();
   };
   /** A promise where the scaler's device answers later, and with a divided optimizer. */
   const stepOnce = () => {
@@ -64,29 +95,68 @@ export function trainingStep<Batch>({ module, replica, forward, options }: Parts
 
   const waits = isSharded(optimizer) || (scaler !== undefined && !answersAtOnce(module.parameters()[0]!));
   const alone = wrap(backward);
-  const update = waits ? stepOnce : wrap(() => void stepOnce());
+  const step = waits ? stepOnce : wrap(() => void stepOnce());
   const inOne = wrap((batch: Batch) => {
-    const result = backward(batch);
+    const read = backward(batch);
     void stepOnce();
-    return result;
+    return read;
   });
+  const average = ema && scaler ? wrap(() => void ema.update()) : undefined;
+  /** A skipped step is none for averages. */
+  const ended = () => {
+    window.next();
+    if (average && !scaler!.stepWasSkipped) average();
+  };
+  const update = () => after(step(), ended);
+
+  /** Says what the sum over ranks is divided by. */
+  const weigh = async ({ replica, communicator, areAlike }: Ranks, isLastToCome: boolean) => {
+    if (readings.isCounted) replica.divisor = 1;
+    else if (areAlike) replica.divisor = window.evenly(communicator);
+    else replica.divisor = await window.agree(communicator, withGradients(), isLastToCome);
+  };
+  const exchange = async ({ replica, communicator }: Ranks) => {
+    await replica.sync();
+    if (readings.isCounted) await window.countAll(communicator);
+  };
   return {
-    backward: replica ? (batch) => replica.noSync(() => alone(batch)) : alone,
-    whole:
-      replica || waits
-        ? async (batch) => {
-            const result = alone(batch);
-            await replica?.sync();
-            await update();
-            return result;
-          }
-        : inOne,
-    update: replica ? () => replica.sync().then(update) : update,
+    backward(batch, samples) {
+      window.take(samples);
+      return ranks ? ranks.replica.noSync(() => alone(batch)) : alone(batch);
+    },
+    whole(batch, samples) {
+      if (isWeighed || ranks) window.take(samples);
+      if (!ranks && !waits) {
+        const read = inOne(batch);
+        ended();
+        return read;
+      }
+      return (async () => {
+        if (ranks) await weigh(ranks, true);
+        const read = alone(batch);
+        if (ranks) await exchange(ranks);
+        await update();
+        return read;
+      })();
+    },
+    async update() {
+      if (ranks) await weigh(ranks, false);
+      if (ranks) await exchange(ranks);
+      await update();
+    },
+    get isCounted() {
+      return readings.isCounted === true;
+    },
+    get wasSkipped() {
+      return scaler?.stepWasSkipped ?? false;
+    },
     checkNext() {
       for (const each of made) each.checkNext();
     },
     dispose() {
       for (const each of made) each.dispose();
+      window.dispose();
+      if (ranks) ranks.replica.divisor = ranks.communicator.size;
     },
   };
 }
@@ -95,20 +165,6 @@ const after = (before: void | Promise<void>, next: () => void | Promise<void>) =
 
 /** A divided one: its state is on all ranks. */
 export const isSharded = (optimizer: FitOptimizer) => "contents" in optimizer;
-
-/** One tensor, so that there is one read. @throws OptError BAD_ARGUMENT for metrics without an output and a target */
-export function measured({ loss, output, target }: Forwarded, metrics: readonly Metric[]): Tensor {
-  if (metrics.length === 0) return loss;
-  check(
-    output && target,
-    "BAD_ARGUMENT",
-    WHERE,
-    () => "metrics need an output and a target, got a loss alone.",
-    "Return { loss, output, target } from forward.",
-  );
-  const sums = metrics.map((metric) => metric.sums(output.detach(), target).to("f32"));
-  return concat([loss.detach().to("f32").reshape([1]), ...sums]);
-}
 
 let hasWarned = false;
 

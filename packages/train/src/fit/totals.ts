@@ -4,7 +4,7 @@ import type { Metric } from "../metrics/metric";
 import type { FitCommunicator } from "./parts";
 
 export class Totals {
-  /** Losses x samples, samples, and the sums of each metric. Those of ranks add up. */
+  /** Losses x weights, weights (samples, or counts), and the sums of each metric. Those of ranks add up. */
   sums: number[] = [];
   /** Samples that were handed in, also those whose loss is on its way. */
   samples = 0;
@@ -16,22 +16,29 @@ export class Totals {
   }
 
   reset(): void {
-    this.load(new Array(this.metrics.reduce((size, metric) => size + metric.state().length, 2)).fill(0));
+    this.load(new Array(this.metrics.reduce((size, metric) => size + metric.state().length, 2)).fill(0), 0);
   }
 
-  /** Goes on from sums. */
-  load(sums: readonly number[]): void {
+  /** Goes on from sums of so many samples. */
+  load(sums: readonly number[], samples: number): void {
     this.sums = [...sums];
-    this.samples = sums[1]!;
+    this.samples = samples;
   }
 
-  /** @param values the loss, and what the metrics add */
-  add(values: ArrayLike<number>, samples: number): void {
+  /**
+   * Adds what `Readings` gave of a batch. Returns how much its loss weighs: its samples, or its count.
+   *
+   * @param isCounted values begin with a sum and its count, else with a mean
+   */
+  add(values: ArrayLike<number>, samples: number, isCounted: boolean): number {
     const { sums } = this;
-    this.last = values[0]!;
-    sums[0]! += this.last * samples;
-    sums[1]! += samples;
-    for (let i = 1; i < values.length; i++) sums[i + 1]! += values[i]!;
+    const [first, weight] = [values[0]!, isCounted ? values[1]! : samples];
+    this.last = isCounted ? first / (weight || 1) : first;
+    sums[0]! += isCounted ? first : first * weight;
+    sums[1]! += weight;
+    const behind = isCounted ? 2 : 1;
+    for (let i = behind; i < values.length; i++) sums[i + 2 - behind]! += values[i]!;
+    return weight;
   }
 
   /** Means by name, of these sums or of those given. */

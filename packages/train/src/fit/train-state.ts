@@ -1,8 +1,9 @@
 /** What a run of `fit` holds: what it was given, where it stands, and its numbers so far. */
 import type { CheckpointContents } from "@opt/checkpoint";
+import { check } from "@opt/core";
 import type { Module } from "@opt/nn";
 import type { Callback, FitState, History } from "./events";
-import type { FitOptions } from "./options";
+import { type FitOptions, WHERE } from "./options";
 import type { FitCommunicator } from "./parts";
 import { contentsOf, type Resumable } from "./resume";
 import { Totals } from "./totals";
@@ -11,6 +12,10 @@ export class TrainState<Batch> implements FitState, Resumable<Batch> {
   epoch = 0;
   step = 0;
   epochStep = 0;
+  skippedSteps = 0;
+  wasSkipped = false;
+  /** A batch was taken whose step is not done. */
+  isInStep = false;
   batches = 0;
   seconds = 0;
   isEpochDone = false;
@@ -72,7 +77,9 @@ export class TrainState<Batch> implements FitState, Resumable<Batch> {
     return { ...this.totals.means(), ...this.validated };
   }
 
-  contents(): Promise<CheckpointContents> {
+  async contents(): Promise<CheckpointContents> {
+    const problem = () => `a checkpoint must be of the end of a step, got a call within step ${this.step + 1}.`;
+    check(!this.isInStep, "BAD_STATE", WHERE, problem, "Call contents() in onStepEnd or onEpochEnd.");
     return contentsOf(this);
   }
 

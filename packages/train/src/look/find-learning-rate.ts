@@ -5,6 +5,7 @@ import { checkCounts } from "../check";
 import { fit } from "../fit";
 import type { Callback } from "../fit/events";
 import type { FitData, FitOptimizer, ForwardOptions } from "../fit/parts";
+import { modesOf } from "../modes";
 import { copyTree, freeTree } from "../tree";
 
 export interface FindLearningRateOptions<Batch> extends ForwardOptions<Batch> {
@@ -33,7 +34,7 @@ const KEEP = 0.9;
 const DIVERGED = 4;
 
 /**
- * Trains for some steps with rates that grow from `from` to `to`, and puts weights, optimizer and rates back. Choose a rate somewhat below
+ * Trains for some steps with rates that grow from `from` to `to`, and puts weights, optimizer, rates and modes back. Choose a rate somewhat below
  * the least loss; `suggestion` is where the loss falls fastest. Draw it: `plot({ loss: losses }, { x: rates, log: true })`.
  *
  * @throws OptError BAD_ARGUMENT for options out of range; what the model and the loss throw
@@ -76,6 +77,7 @@ export async function findLearningRate<Batch>(
       control.stop ||= rates.length === steps;
     },
   };
+  const restoreModes = modesOf(model);
   const before = copyTree({ model: model.stateDict(), optimizer: await optimizer.stateDict() });
   try {
     await fit(model, { ...rest, epochs: steps, callbacks: [growing] });
@@ -83,6 +85,7 @@ export async function findLearningRate<Batch>(
     model.loadStateDict(before.model);
     optimizer.loadStateDict(before.optimizer);
     freeTree(before);
+    restoreModes();
   }
   rates.length = losses.length;
   return { rates, losses, suggestion: rates[steepest(losses)]! };

@@ -1,6 +1,7 @@
 /** A model's layers as a table: what they give, and what they cost. */
 import { check, noGrad, show, Tensor, tidy } from "@opt/core";
 import type { Module } from "@opt/nn";
+import { evaluating } from "../modes";
 
 /** What the calls of a layer gave. */
 interface Calls {
@@ -92,7 +93,6 @@ const parametersOf = (module: Module) =>
 function watch(model: Module, inputs: readonly unknown[]): Map<Module, Calls> {
   const calls = new Map<Module, Calls>();
   const modules = model.modules();
-  const training = modules.filter((each) => each.training);
   const removers = modules.map((each) =>
     each.onForward((module, _inputs, output) => {
       const first = firstTensor(output);
@@ -102,12 +102,11 @@ function watch(model: Module, inputs: readonly unknown[]): Map<Module, Calls> {
       calls.set(module, { shape: first.shape, bytes: bytesOf(first), multiplyAdds });
     }),
   );
-  model.eval();
+  const run = () => void (model.forward as (...inputs: readonly unknown[]) => unknown)(...inputs);
   try {
-    noGrad(() => tidy(() => void (model.forward as (...inputs: readonly unknown[]) => unknown)(...inputs)));
+    evaluating(model, () => noGrad(() => tidy(run)));
   } finally {
     for (const remove of removers) remove();
-    for (const each of training) each.training = true;
   }
   return calls;
 }

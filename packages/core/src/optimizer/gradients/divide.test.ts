@@ -8,14 +8,20 @@ it.each(["f32", "f64", "bf16", "f16"] as const)("rounds each quotient of %s once
   const w = parameter([1, 2, 3], { dtype });
   w.grad = tensor([1, 10, -7], { dtype });
   divideGradients([w], tensor(3, { dtype: dtype === "f64" ? "f64" : "f32" }));
-  expect(w.grad.tolist()).toEqual(tensor([1 / 3, 10 / 3, -7 / 3], { dtype: "f64" }).to(dtype).tolist());
+  expect(w.grad.tolist()).toEqual(
+    tensor([1 / 3, 10 / 3, -7 / 3], { dtype: "f64" })
+      .to(dtype)
+      .tolist(),
+  );
 });
 
 it("divides complex and row-sparse gradients, and leaves out what has none", () => {
   const c = parameter(viewAsComplex(tensor([[3, -6]])));
   c.grad = viewAsComplex(tensor([[3, -6]]));
   const table = parameter([[1], [2], [3]]);
-  gatherSparse(table, tensor(Int32Array.of(2, 0, 2))).sum().backward();
+  gatherSparse(table, tensor(Int32Array.of(2, 0, 2)))
+    .sum()
+    .backward();
   divideGradients([c, table, parameter([1])], tensor(4));
   expect(Array.from(c.grad.dataSync())).toEqual([0.75, -1.5]);
   expect((table.grad as Tensor & { toDense(): Tensor }).toDense().tolist()).toEqual([[0.25], [0], [0.5]]);
