@@ -67,7 +67,7 @@ async function train(data: Iterable<Batch>, extras: Extras, dtype: "f32" | "f64"
 const inOrder = (batches: readonly Batch[][]) => batches[0]!.flatMap((_, i) => batches.map((ofRank) => ofRank[i]!));
 
 /** Equal words are promised where each rank takes one batch a step; else equal numbers. */
-const cases: Record<string, Extras & { data: "alike" | "own"; parallel?: boolean; dtype?: "f64" }> = {
+const cases: Record<string, Omit<Extras, "data"> & { data: "alike" | "own"; parallel?: boolean; dtype?: "f64" }> = {
   mean: { data: "alike", loss: mean },
   "mean, scaled and clipped": { data: "alike", loss: mean, clip: { norm: 0.1 }, scaler: new GradScaler() },
   "mean, of a DataParallel": { data: "alike", loss: mean, parallel: true },

@@ -59,6 +59,31 @@ describe("earlyStopping", () => {
     expect(result.weight).toBeCloseTo(weight, 5);
   });
 
+  it.each<[string, number[], object, RegExp | undefined]>([
+    [
+      "where it stopped, what was best, and that its weights are back",
+      [3, 2, 2.5, 2.25, 1],
+      { patience: 2 },
+      /^\[earlyStopping\] stopped after epoch 4: loss was best in epoch 2, 2\. The model has the weights of that epoch\.\n$/,
+    ],
+    [
+      "that the last weights stay",
+      [1, 2, 3],
+      { patience: 2, restoreBest: false },
+      /stopped after epoch 3: loss was best in epoch 1, 1\. The model keeps its last weights\./,
+    ],
+    ["that nothing was a number", [Number.NaN, Number.NaN], { patience: 2 }, /epoch 2: loss was never a number\./],
+    ["whose weights it restores without a stop", [2, 1, 3], {}, /^\[earlyStopping\] loss was best in epoch 2, 1\. The/],
+    ["nothing where it has done nothing", [3, 2, 1], {}, undefined],
+  ])("says %s", async (_, losses, options, line) => {
+    vi.spyOn(console, "warn").mockReturnValue(); // of NaN
+    const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+    await run(losses, [earlyStopping({ monitor: "loss", ...options })]);
+    const lines = write.mock.calls.map(([text]) => text);
+    vi.restoreAllMocks();
+    expect(lines).toEqual(line === undefined ? [] : [expect.stringMatching(line)]);
+  });
+
   it("begins anew in each run", async () => {
     const callbacks = [earlyStopping({ monitor: "loss", patience: 2 })];
     for (const best of [1, 11]) {

@@ -4,6 +4,8 @@ import { checkCounts } from "../check";
 import type { Callback, FitState } from "../fit/events";
 import { isSharded } from "../fit/step";
 import { copyTree, freeTree } from "../tree";
+import { shortNumber } from "./format";
+import { notice } from "./notice";
 
 export interface EarlyStoppingOptions {
   /** A name of the epoch's record. Default "val_loss". */
@@ -28,6 +30,15 @@ interface BestWeights {
   readonly optimizer: OptimizerState | null;
 }
 
+/** What a checkpoint has of it. */
+interface Progress {
+  readonly best: number | null;
+  readonly bestEpoch: number;
+  readonly waited: number;
+  readonly hasStopped: boolean;
+  readonly kept: BestWeights | null;
+}
+
 const bestOf = ({ model, ema, optimizer }: FitState): BestWeights => ({
   weights: model.stateDict(),
   averages: ema?.stateDict() ?? null,
@@ -41,6 +52,7 @@ export const isLowerBetter = (name: string): boolean => /loss|perplexity|mae|err
  * Ends the run when `monitor` has not become better for `patience` epochs in a row. NaN is never better.
  * Copies of the best weights are kept, and restored at the end. With an `ema` the monitored number is of the averages: they are restored, too.
  * So is the state of a schedule-free optimizer, except of a divided one. A resumed run that has more `patience` goes on.
+ * A line at the end says where it stopped, which epoch was best, and whose weights the model has.
  *
  * @throws OptError BAD_ARGUMENT for options out of range, and for a `monitor` that no epoch has
  * @example
@@ -60,6 +72,7 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
   checkCounts(WHERE, { patience });
   check(minDelta >= 0, "BAD_ARGUMENT", WHERE, () => `minDelta must be at least 0, got ${show(minDelta)}.`);
   let best: number | null = null;
+  let bestEpoch = 0; // from 1
   let waited = 0;
   let hasStopped = false;
   let kept: BestWeights | null = null;
@@ -67,6 +80,13 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
   const copy = (given: BestWeights | null) => {
     freeTree(kept);
     kept = copyTree(given);
+  };
+  const tell = (epoch: number) => {
+    const stopped = hasStopped ? `stopped after epoch ${epoch}: ` : "";
+    if (!hasStopped && (kept === null || bestEpoch === epoch)) return; // it has changed nothing
+    const which = best === null ? "was never a number" : `was best in epoch ${bestEpoch}, ${shortNumber(best)}`;
+    const weights = kept === null ? "keeps its last weights" : "has the weights of that epoch";
+    notice(WHERE, `${stopped}${monitor} ${which}. The model ${weights}.`);
   };
   const isBetter = (value: number) => {
     if (best === null) return !Number.isNaN(value);
@@ -96,23 +116,25 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
       );
       if (isBetter(value)) {
         best = value;
+        bestEpoch = state.epoch;
         waited = 0;
         if (restoreBest) copy(bestOf(state));
       } else if (++waited >= patience) control.stop = hasStopped = true;
     },
-    onTrainEnd({ model, ema, optimizer, error }) {
+    onTrainEnd({ model, ema, optimizer, error, epoch, communicator }) {
+      if (error === undefined && (communicator?.rank ?? 0) === 0) tell(epoch);
       if (error === undefined && kept !== null) {
         model.loadStateDict(kept.weights);
         if (kept.averages) ema?.loadStateDict(kept.averages);
         if (kept.optimizer) optimizer.loadStateDict(kept.optimizer);
       }
       copy(null);
-      [best, waited, hasStopped] = [null, 0, false]; // for another run
+      [best, bestEpoch, waited, hasStopped] = [null, 0, 0, false]; // for another run
     },
-    stateDict: () => ({ best, waited, hasStopped, kept }),
+    stateDict: () => ({ best, bestEpoch, waited, hasStopped, kept }),
     loadStateDict(state) {
-      const saved = state as { best: number | null; waited: number; hasStopped: boolean; kept: BestWeights | null };
-      ({ best, waited, hasStopped } = saved);
+      const saved = state as Progress;
+      ({ best, bestEpoch, waited, hasStopped } = saved);
       copy(saved.kept);
     },
   };
