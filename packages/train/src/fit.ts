@@ -18,6 +18,8 @@ export interface FitRun extends Promise<History>, AsyncIterable<FitEvent> {}
  *   optimizer.step(); optimizer.zeroGrad(); schedule.step()
  * ```
  *
+ * A loss is a mean over the samples of its batch, or `{ sum, count }`: then steps, epochs and ranks divide by the total count.
+ *
  * The step is compiled once. A last, smaller batch is another trace. Await the result for the history, or iterate over it for events: the
  * run then waits for each turn of your loop, and `break` stops it. It pauses now and then, so that timers and pages go on.
  *

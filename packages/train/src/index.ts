@@ -28,6 +28,7 @@ export type {
   ForwardOptions,
   ParallelModel,
   Replica,
+  SummedLoss,
 } from "./fit/parts";
 export { type FindLearningRateOptions, findLearningRate, type LearningRates } from "./look/find-learning-rate";
 export { type PlotOptions, plot } from "./look/plot";

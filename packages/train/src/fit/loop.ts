@@ -1,7 +1,9 @@
 /** The loop of `fit`: epochs, batches, optimizer steps, validation. */
+import type { Tensor } from "@opt/core";
 import type { Module } from "@opt/nn";
 import { Reads } from "../metrics/reads";
 import { modesOf } from "../modes";
+import { Checks } from "./checks";
 import { type Evaluation, evaluation } from "./evaluate";
 import type { Callback, FitControl, History } from "./events";
 import { Hooks } from "./hooks";
@@ -13,8 +15,6 @@ import { loaderStateOf, resumeRun } from "./resume";
 import { type Ranks, type TrainingStep, trainingStep } from "./step";
 import { samplesOf } from "./totals";
 import { TrainState } from "./train-state";
-
-const STEPS_OF_A_CHECK = 16;
 
 export class Loop<Batch> implements FitControl {
   readonly state: TrainState<Batch>;
@@ -30,8 +30,8 @@ export class Loop<Batch> implements FitControl {
   /** On several ranks: that one of them was interrupted. */
   #agreed: boolean | undefined;
   #hasWarned = false;
-  /** The step of the last check. */
-  #checked = 0;
+  readonly #checks = new Checks();
+  #isChecked = false;
 
   constructor(model: Module | ParallelModel, given: FitOptions<Batch>, callbacks: readonly Callback[]) {
     const { module, parallel, communicator } = placed(WHERE, model, given.communicator);
@@ -87,11 +87,8 @@ export class Loop<Batch> implements FitControl {
         setEpoch(state.options.data, state.epoch);
         if (state.batches === 0) state.totals.reset();
         await this.hooks.call("onEpochBegin");
-        // A check runs the step eagerly: it should cost little where epochs are short.
-        if (state.step - this.#checked >= STEPS_OF_A_CHECK) {
-          this.#checked = state.step;
-          this.#step.checkNext();
-        }
+        this.#isChecked = this.#checks.isDue(state.step, state.epoch === state.epochs - 1);
+        if (this.#isChecked) this.#step.checkNext();
         const isWhole = await this.#trainEpoch(skipped);
         skipped = 0;
         if (isWhole) await this.#endEpoch();
@@ -165,7 +162,7 @@ export class Loop<Batch> implements FitControl {
       const number = ++waiting;
       const isLast = number === accumulate;
       const samples = samplesOf(batch);
-      const result = isLast ? this.#step.whole(batch, samples) : this.#step.backward(batch, samples);
+      const result = this.#isChecked ? this.#check(batch, samples, isLast) : this.#run(batch, samples, isLast);
       totals.samples += samples;
       state.batches++;
       const read = reads.push(result instanceof Promise ? await result : result, (values) => {
@@ -196,6 +193,18 @@ export class Loop<Batch> implements FitControl {
       await endStep();
     }
     return true;
+  }
+
+  #run(batch: Batch, samples: number, isLast: boolean): Tensor | Promise<Tensor> {
+    return isLast ? this.#step.whole(batch, samples) : this.#step.backward(batch, samples);
+  }
+
+  async #check(batch: Batch, samples: number, isLast: boolean): Promise<Tensor> {
+    const begun = performance.now();
+    const result = await this.#run(batch, samples, isLast);
+    this.#checks.took(performance.now() - begun);
+    this.#isChecked = !isLast;
+    return result;
   }
 
   #endStep(): Promise<void> | undefined {

@@ -22,7 +22,7 @@ export interface FitOptions<Batch> extends ForwardOptions<Batch> {
   /** Evaluated after each epoch, with the averaged weights if there is an `ema`. */
   readonly validation?: FitData<Batch>;
   readonly metrics?: readonly Metric[];
-  /** Stepped after each optimizer step, or each epoch: see `scheduleEvery`. */
+  /** Stepped after each optimizer step that the scaler did not skip, or each epoch: see `scheduleEvery`. */
   readonly schedule?: FitSchedule;
   /** `ReduceLROnPlateau` is stepped after each epoch in any case, with `val_loss`, or `loss` without validation. Default "step". */
   readonly scheduleEvery?: "step" | "epoch";
@@ -30,13 +30,13 @@ export interface FitOptions<Batch> extends ForwardOptions<Batch> {
   readonly ema?: ExponentialMovingAverage;
   /** Clips the gradients of all parameters: `{ norm: 1 }` or `{ value: 0.5 }`. */
   readonly clip?: ClipOptions;
-  /** Batches of an optimizer step; the loss of each is divided by it. Default 1. */
+  /** Batches of an optimizer step. Their gradients add up and are divided once, as those of one batch of all their samples. Default 1. */
   readonly accumulate?: number;
   /** false runs each step eagerly. Default true. */
   readonly compile?: boolean;
   /**
    * Trains on all ranks: of `connect()`. A `DataLoader` without a sampler is divided among them, by `shard`; other data are this rank's own.
-   * Gradients are averaged, losses and metrics of epochs are those of all samples, and all ranks end after the same step.
+   * Gradients are those of all samples, losses and metrics of epochs are those of all samples, and all ranks end after the same step.
    */
   readonly communicator?: FitCommunicator;
   /** Default: `[progress()]`. */

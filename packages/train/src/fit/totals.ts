@@ -63,6 +63,7 @@ export class Totals {
 
 /** Rows of a batch: those of its first tensor. */
 export function samplesOf(batch: unknown): number {
+  if (Array.isArray(batch) && batch[0] instanceof Tensor) return batch[0].shape[0] ?? 1;
   const fields = typeof batch === "object" && batch !== null ? [batch, ...Object.values(batch)] : [];
   const first = fields.find((field) => field instanceof Tensor) as Tensor | undefined;
   return first?.shape[0] ?? 1;
