@@ -74,7 +74,7 @@ const where = "GradScaler";
  * scaler.scale(crossEntropy(model.forward(x), y)).backward();
  * await scaler.step(optimizer);
  * await scaler.update();
- * if (!scaler.stepWasSkipped) schedule.step();
+ * if (scaler.stepWasSkipped) console.log("gradients overflowed"); // step no schedule then
  */
 export class GradScaler {
   readonly #enabled: boolean;

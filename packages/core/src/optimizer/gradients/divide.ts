@@ -22,8 +22,9 @@ const DIVIDE = /* @__PURE__ */ trace(["grad", "divisor"], [], [{ slot: 0, expres
  * @param divisor a tensor of one element, so that a compiled step follows it
  * @throws OptError BAD_ARGUMENT, DEVICE_MISMATCH
  * @example
- * for (const [x, y] of window) mseLoss(model.forward(x), y).backward(); // gradients add up
- * divideGradients(model.parameters(), tensor(window.length));
+ * const w = parameter([1, 2]);
+ * for (const x of [tensor([1, 2]), tensor([3, 4]), tensor([5, 6])]) w.mul(x).sum().backward(); // gradients add up
+ * divideGradients([w], tensor(3)); // w.grad is [3, 4]
  */
 export function divideGradients(params: Iterable<Tensor> | Tensor, divisor: Tensor): void {
   const where = "divideGradients";
