@@ -29,6 +29,7 @@ export { traceAllocations } from "./device/allocation-trace";
 export type { Device } from "./device/device";
 export { afterEachRun, dependsOn, runsOnce } from "./device/host-code";
 export { type HostIo, hostIo, registerHostIo } from "./device/host-io";
+export { observed } from "./device/observed";
 export { type DeviceListing, init, listDevices, registerBackend } from "./device/registry";
 export { keep, type Scoped, tidy } from "./device/scope";
 export { bernoulli, type DrawOptions, type MultinomialOptions, multinomial, randint, randperm } from "./draws";

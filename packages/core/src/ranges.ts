@@ -41,16 +41,12 @@ export function arange(...given: (number | CreateOptions | undefined)[]): Tensor
   return made("arange", values, [count], { ...options, dtype });
 }
 
-/** Numbers that the host knows, written again in each run of a compiled function. */
+/** Numbers that the host knows: constants of a compiled function. */
 function made(where: string, values: Float64Array, shape: readonly number[], given: CreateOptions): Tensor {
   const { dtype = "f32", device, requiresGrad } = given;
   checkDType(where, dtype);
   checkRange(where, values, dtype);
-  const elements = narrow(values, dtype);
-  return marked(
-    upload(elements, shape, dtype, deviceOf(where, device), () => elements),
-    requiresGrad,
-  );
+  return marked(upload(narrow(values, dtype), shape, dtype, deviceOf(where, device)), requiresGrad);
 }
 
 /**

@@ -9,7 +9,7 @@ import { checkOptions } from "../errors/options";
 import { inspectSymbol } from "../host/inspect-symbol";
 import { checkSynchronous } from "../host/synchronous";
 import { autocastDType } from "../tensor/autocast";
-import { isTaping } from "../tensor/tape";
+import { isTaping, noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { Explanation } from "./explain";
 import { Trace, type TraceMemory } from "./trace";
@@ -37,6 +37,8 @@ export interface Compiled<Args extends unknown[], Result> {
 
 /** Traces that differ only in plain arguments: more than these are worth a warning. */
 const MANY = 8;
+/** So many calls in a row with one signature should need no more traces and checks. */
+const MANY_RUNS = 12;
 /** The oldest of more traces is dropped. */
 const MOST = 32;
 
@@ -100,6 +102,9 @@ export function compile<Args extends unknown[], Result>(
   return result;
 }
 
+/** What changed, where nobody knows more. */
+const UNKNOWN = "the state of an optimizer, a gradient or a setting";
+
 const METHOD_CURE = "Write compile((x) => model.forward(x)).";
 
 /** True for a method of a class or object, by its text. A bare one fails with a TypeError of the engine. */
@@ -110,6 +115,20 @@ interface Ran {
   readonly tracing: Tracing;
   readonly result: unknown;
   readonly own: ReadonlySet<unknown>;
+}
+
+/** Results without gradients, in memory that no later call overwrites: copies of what is not made for this call alone. */
+function ownResults(result: unknown, tracing: Tracing): unknown {
+  const known = new Map<Tensor, Tensor>();
+  const own = (tensor: Tensor): Tensor => {
+    const result = tensor.node === null ? tensor : tensor.detach();
+    return tracing.outlives(tensor) && !tensor.sparse ? noGrad(() => result.detach().clone()) : result;
+  };
+  return mapTensors(result, (tensor) => {
+    const result = known.get(tensor) ?? own(tensor);
+    known.set(tensor, result);
+    return result;
+  });
 }
 
 /** Frees what a run has made, where its results reach nobody. */
@@ -136,6 +155,8 @@ class CompiledFunction {
   #last: Entry | undefined;
   isNextChecked = false;
   #hasWarned = false;
+  /** For each signature: how many calls in a row ran the function, though nobody asked for it. */
+  readonly #runs = new Map<string, number>();
 
   constructor(
     private readonly f: (...args: unknown[]) => unknown,
@@ -154,7 +175,10 @@ class CompiledFunction {
     const given = flattenArguments(args);
     const key = `${isTaping()} ${autocastDType()} ${given.texts.join()}`;
     const entry = this.#find(key, given.tensors);
-    if (entry === undefined) return this.#trace(args, given, key);
+    if (entry === undefined) {
+      this.#countRun(key);
+      return this.#trace(args, given, key);
+    }
     check(
       !entry.trace.isRunning,
       "UNSUPPORTED",
@@ -164,17 +188,27 @@ class CompiledFunction {
     );
     entry.calls++;
     this.#last = entry;
-    if (entry.trace.takeMoved(given.tensors)) return this.#check(args, given, entry, true);
-    const { calls, isConfirmed } = entry;
-    const isChecked =
-      this.isNextChecked ||
-      watching.watcher?.isEager ||
-      this.when === "always" ||
-      (this.when === "spaced" && (!isConfirmed || (calls & (calls - 1)) === 0));
+    const isAsked = this.isNextChecked || watching.watcher?.isEager || this.when === "always";
     this.isNextChecked = false;
-    return isChecked
-      ? this.#check(args, given, entry, !isConfirmed && !entry.isSecond)
-      : entry.trace.run(given.tensors);
+    const { calls, isConfirmed } = entry;
+    const isDue = this.when === "spaced" && (!isConfirmed || (calls & (calls - 1)) === 0);
+    const isMoved = entry.trace.takeMoved(given.tensors);
+    if (!isAsked && !isDue && !isMoved) {
+      if (this.#runs.size > 0) this.#runs.delete(key);
+      return entry.trace.run(given.tensors);
+    }
+    if (!isAsked) this.#countRun(key);
+    return this.#check(args, given, entry);
+  }
+
+  /** A function that is never replayed says so. */
+  #countRun(key: string): void {
+    if (this.#hasWarned) return;
+    const runs = (this.#runs.get(key) ?? 0) + 1;
+    this.#runs.set(key, runs);
+    if (runs < MANY_RUNS) return;
+    const what = this.#entries.findLast((entry) => entry.key === key)?.trace.tracing.changed ?? UNKNOWN;
+    this.#warn(`calls with equal arguments should be replayed, got ${runs} in a row that were not: ${what} changed.`);
   }
 
   #find(key: string, tensors: readonly Tensor[]): Entry | undefined {
@@ -193,12 +227,12 @@ class CompiledFunction {
       for (const last of tracing.lasts) last();
       checkSynchronous("compile", result);
       checkResult(result);
-      return mapTensors(result, (tensor) => (tensor.node === null ? tensor : tensor.detach()));
+      return ownResults(result, tracing);
     };
     try {
       const { result, kept } = withTracer(tracing, () => collect("compile", body));
       for (const tensor of kept) track(tensor);
-      for (const end of tracing.ends) end();
+      tracing.end();
       return { tracing, result, own: new Set(kept) };
     } catch (error) {
       tracing.release();
@@ -217,12 +251,12 @@ class CompiledFunction {
     return ran.result;
   }
 
-  /** Runs the function once more. Another run `mayReplace` the trace, or throws. */
-  #check(args: readonly unknown[], { tensors, texts }: Arguments, entry: Entry, mayReplace: boolean): unknown {
+  /** Runs the function once more. @throws OptError CHANGED if it does something else */
+  #check(args: readonly unknown[], { tensors, texts }: Arguments, entry: Entry): unknown {
     const tracing = new Tracing(tensors, entry.trace.tracing);
     const ran = this.#run(args, tracing);
-    const { difference } = tracing;
-    if (difference === undefined) {
+    const { difference, isMoved } = tracing;
+    if (difference === undefined && !isMoved) {
       if (!entry.isConfirmed && keepsSome(ran)) {
         this.#drop(entry);
         discard(ran);
@@ -234,9 +268,10 @@ class CompiledFunction {
       return ran.result;
     }
     this.#drop(entry);
-    // What was made once, in the first call, makes one difference; so does memory that was an argument's and not only that.
-    if (mayReplace) {
-      this.#add(ran, texts, entry.key, true);
+    // What was made once, in the first call, makes one difference.
+    const mayReplace = !entry.isConfirmed && !entry.isSecond;
+    if (difference === undefined || mayReplace) {
+      this.#add(ran, texts, entry.key, entry.isSecond || difference !== undefined);
       return ran.result;
     }
     discard(ran);
@@ -261,20 +296,25 @@ class CompiledFunction {
     const entry: Entry = { texts, key, trace, calls: 1, isConfirmed: false, isSecond };
     this.#entries.push(entry);
     this.#last = entry;
-    if (this.#entries.length > MANY && !this.#hasWarned) this.#warn();
+    if (this.#entries.length > MANY && !this.#hasWarned) this.#warnOfTraces();
     if (this.#entries.length > MOST) this.#drop(this.#entries[0]!);
   }
 
-  #warn(): void {
-    this.#hasWarned = true;
+  #warnOfTraces(): void {
     const [a, b] = this.#entries.slice(-2) as [Entry, Entry];
     const changed = b.texts.findIndex((text, i) => text !== a.texts[i]);
     const what =
       changed < 0
-        ? "modules, optimizers or gradients change"
+        ? `${a.trace.tracing.changed ?? UNKNOWN} changes`
         : `argument ${changed} changes from ${a.texts[changed]} to ${b.texts[changed]}`;
+    this.#warn(`a function should need at most ${MANY} traces, got more: ${what}.`);
+  }
+
+  #warn(problem: string): void {
+    this.#hasWarned = true;
+    this.#runs.clear();
     const cure = "Pass a number that changes as a tensor, pad shapes to a few sizes, or leave the function eager.";
-    console.warn(`[compile] a function should need at most ${MANY} traces, got more: ${what}. ${cure}`);
+    console.warn(`[compile] ${problem} ${cure}`);
   }
 
   #drop(entry: Entry): void {

@@ -18,7 +18,13 @@ export type FinalGradient = View | Tensor | null;
 /** What happened, in order. */
 export type Step =
   | { readonly kind: "launch"; readonly launch: Launch; readonly scalarSource: ScalarSource | undefined }
-  | { readonly kind: "draw"; readonly slice: Slice; bytes(): Uint8Array }
+  | {
+      /** Host data: constants made inside, or numbers that are drawn in each run. */
+      readonly kind: "write";
+      readonly slice: Slice;
+      readonly isConstant: boolean;
+      bytes(): Uint8Array;
+    }
   | {
       readonly kind: "host";
       readonly views: readonly View[];

@@ -26,10 +26,10 @@ class Placeholder {
 
 const isPlaceholder = (value: unknown): value is Placeholder => value instanceof Placeholder;
 
-/** What runs in one go: random numbers first, then launches. */
+/** What runs in one go: host data is written first, then launches. */
 interface Segment {
   readonly kind: "launches";
-  readonly draws: readonly Extract<Step, { kind: "draw" }>[];
+  readonly hostData: readonly Extract<Step, { kind: "write" }>[];
   readonly scalarSources: ReadonlyMap<number, ScalarSource>;
   readonly launches: readonly Launch[];
   readonly prepared: PreparedLaunches;
@@ -88,7 +88,7 @@ export class Trace {
     own: ReadonlySet<unknown>,
     usePasses: boolean,
   ) {
-    const { made, freed, inputs, steps, written, storages } = tracing;
+    const { made, freed, inputs, written, storages } = tracing;
     this.#device = tracing.device;
     this.#inputs = [...inputs.values()];
     this.#unmoved = new Set(this.#inputs.flat());
@@ -111,11 +111,12 @@ export class Trace {
       return new Placeholder(view);
     });
     escapeAll(this.#finalGradients);
-    for (const step of steps) if (step.kind === "host") escapeAll(step.gradients);
+    for (const step of tracing.steps) if (step.kind === "host") escapeAll(step.gradients);
     this.#leaves = [...leaves];
     this.#outputs = [...outputs];
     this.#open = [...inputs.keys(), ...outputs];
     const temporaries = new Set([...made.keys()].filter((memory) => freed.has(memory) && !outputs.has(memory)));
+    const steps = withoutConstants(tracing.steps, temporaries);
     const backend = this.#device?.backend;
     const passes = usePasses && this.#device !== null ? PASSES.code : undefined;
     this.#optimized = passes?.optimized(steps, temporaries, this.#device!) ?? {
@@ -144,7 +145,7 @@ export class Trace {
         return at === undefined ? slice : { ...slice, memory: arena!.memory, byteOffset: at + slice.byteOffset };
       };
       const placed = this.#optimized.steps.map((step) => withPlaces(step, inArena));
-      this.#parts = partsOf(placed, (launches) => {
+      this.#parts = partsOf(placed, segmentStarts(this.#optimized.steps), (launches) => {
         const list = prepared(backend!, device!, launches, this.#open);
         memory.prepared.push(list);
         return list;
@@ -244,35 +245,74 @@ export class Trace {
 
 function memoriesUsedBy(step: Step): Memory[] {
   if (step.kind === "launch") return [...memoriesOf(step.launch)];
-  return step.kind === "draw" ? [step.slice.memory] : [];
+  return step.kind === "write" ? [step.slice.memory] : [];
 }
 
 function withPlaces(step: Step, place: <S extends Slice>(slice: S) => S): Step {
   if (step.kind === "launch") return { ...step, launch: withSlices(step.launch, place) };
-  if (step.kind === "draw") return { ...step, slice: place(step.slice) };
+  if (step.kind === "write") return { ...step, slice: place(step.slice) };
   return { ...step, views: step.views.map(place) };
 }
 
+/**
+ * The steps without constants that nothing overwrites: the trace holds their memory, which is no temporary any more, as the first call
+ * has filled it.
+ */
+function withoutConstants(steps: readonly Step[], temporaries: Set<Memory>): readonly Step[] {
+  const writers = new Map<Memory, number>();
+  const count = (memory: Memory) => writers.set(memory, (writers.get(memory) ?? 0) + 1);
+  for (const step of steps) {
+    if (step.kind === "launch") for (const memory of writesOf(step.launch)) count(memory);
+    else if (step.kind === "write") count(step.slice.memory);
+    else for (const { memory } of step.views) count(memory);
+  }
+  return steps.filter((step) => {
+    if (step.kind !== "write" || !step.isConstant) return true;
+    const { memory } = step.slice;
+    return writers.get(memory)! > 1 || !temporaries.delete(memory);
+  });
+}
+
+/** Where host data goes to memory that a launch before it uses: it must not be written first. */
+function segmentStarts(steps: readonly Step[]): ReadonlySet<number> {
+  const starts = new Set<number>();
+  let used = new Set<Memory>();
+  steps.forEach((step, i) => {
+    if (step.kind === "host") used = new Set();
+    else if (step.kind === "launch") for (const memory of memoriesOf(step.launch)) used.add(memory);
+    else if (used.has(step.slice.memory)) {
+      starts.add(i);
+      used = new Set();
+    }
+  });
+  return starts;
+}
+
 /** Host code stands alone, and so do launches over rows: the host looks at the list of rows first. */
-function partsOf(steps: readonly Step[], prepare: (launches: readonly Launch[]) => PreparedLaunches): Part[] {
+function partsOf(
+  steps: readonly Step[],
+  starts: ReadonlySet<number>,
+  prepare: (launches: readonly Launch[]) => PreparedLaunches,
+): Part[] {
   const parts: Part[] = [];
   let segment: Step[] = [];
   const end = () => {
     const launches = segment.filter((step) => step.kind === "launch");
-    const draws = segment.filter((step) => step.kind === "draw");
+    const hostData = segment.filter((step) => step.kind === "write");
     const scalarSources = new Map(
       launches.flatMap(({ scalarSource }, i) => (scalarSource === undefined ? [] : [[i, scalarSource] as const])),
     );
     const list = launches.map(({ launch }) => launch);
     if (segment.length > 0) {
       const writes = new Set(list.flatMap((launch) => [...writesOf(launch)]));
-      parts.push({ kind: "launches", draws, scalarSources, launches: list, prepared: prepare(list), writes });
+      for (const { slice } of hostData) writes.add(slice.memory);
+      parts.push({ kind: "launches", hostData, scalarSources, launches: list, prepared: prepare(list), writes });
     }
     segment = [];
   };
-  for (const step of steps) {
+  for (const [i, step] of steps.entries()) {
     const isOfRows = step.kind === "launch" && step.launch.kind === "rule" && step.launch.rows !== undefined;
-    if (isOfRows || step.kind === "host") end();
+    if (isOfRows || step.kind === "host" || starts.has(i)) end();
     if (step.kind === "host") parts.push(step);
     else segment.push(step);
     if (isOfRows) end();
@@ -282,7 +322,7 @@ function partsOf(steps: readonly Step[], prepare: (launches: readonly Launch[]) 
 }
 
 function runSegment(
-  { draws, scalarSources, launches, prepared }: Segment,
+  { hostData, scalarSources, launches, prepared }: Segment,
   backend: Backend,
   open: readonly Place[],
   places: Places,
@@ -297,7 +337,7 @@ function runSegment(
     );
     scalarSource.commit();
   }
-  for (const { slice, bytes } of draws) {
+  for (const { slice, bytes } of hostData) {
     const place = places.get(slice.memory);
     const memory = place?.storage.memory ?? slice.memory;
     backend.write(memory, slice.byteOffset + (place?.byteOffset ?? 0), bytes());

@@ -10,6 +10,7 @@ import { check } from "../errors/errors";
 import { callerLine } from "../host/caller-line";
 import type { Storage } from "../tensor/storage";
 import type { Tensor } from "../tensor/tensor";
+import { ReadProperties } from "./read-properties";
 import type { FinalGradient, Step, View } from "./steps";
 
 /** Memory that is another one in each run: of an argument, or of the gradient that a leaf has when the run begins. */
@@ -34,6 +35,7 @@ export class Tracing implements Tracer {
   readonly counts: { count(): number; readonly value: number }[] = [];
   /** What must be so when a call begins. */
   readonly starts: { read(): unknown; readonly value: unknown }[] = [];
+  readonly #properties = new ReadProperties();
   /** What is overwritten, but for what was allocated. */
   readonly written = new Set<Overwritable>();
   readonly checks: { view: View; body(tensor: Tensor): void }[] = [];
@@ -48,6 +50,8 @@ export class Tracing implements Tracer {
   /** Each leaf whose gradient was looked at, and what it was when that was noted last; undefined: whatever it was. */
   readonly #gradients = new Map<Tensor, Tensor | null | undefined>();
   #difference: string | undefined;
+  /** See `isMoved`. */
+  #isMoved = false;
 
   /** @param expected an earlier trace of the same signature, which this run must equal */
   constructor(
@@ -91,16 +95,14 @@ export class Tracing implements Tracer {
     return true;
   }
 
-  wrote(device: object, slice: Slice, again: (() => Uint8Array) | undefined): void {
+  wrote(device: object, slice: Slice, bytes: Uint8Array, again: (() => Uint8Array) | undefined): void {
     this.launches(device);
-    check(
-      again !== undefined,
-      "UNSUPPORTED",
-      "compile",
-      () => `a compiled function cannot take data from the host (${callerLine()}).`,
-      "Pass a tensor as the argument, or make it outside.",
-    );
-    this.#add({ kind: "draw", slice, bytes: again });
+    if (again !== undefined) {
+      this.#add({ kind: "write", slice, bytes: again, isConstant: false });
+      return;
+    }
+    const copy = bytes.slice(); // it may be the user's
+    this.#add({ kind: "write", slice, bytes: () => copy, isConstant: true });
   }
 
   overwrote(storage: Overwritable): void {
@@ -136,6 +138,14 @@ export class Tracing implements Tracer {
       "Call backward() inside, and zeroGrad() at its end.",
     );
     if (!this.made.has(tensor.storage.memory)) this.#addInput(tensor, leaf);
+  }
+
+  reads(object: object, key: string | symbol): void {
+    this.#properties.reads(object, key);
+  }
+
+  writes(object: object, key: string | symbol): void {
+    this.#properties.writes(object, key);
   }
 
   dependsOn(read: () => unknown, count?: () => number): void {
@@ -217,6 +227,18 @@ export class Tracing implements Tracer {
     for (const memory of which) if (this.freed.delete(memory)) this.device!.pool.free(memory);
   }
 
+  /** The function has ended. */
+  end(): void {
+    for (const end of this.ends) end();
+    this.#properties.end();
+  }
+
+  /** True if the memory of a tensor outlives the run, or is a gradient: what later calls may overwrite. */
+  outlives({ storage }: Tensor): boolean {
+    if (storage.isEvictable || !this.made.has(storage.memory)) return true;
+    return untraced(() => [...this.#gradients.keys()].some(({ grad }) => grad?.storage === storage));
+  }
+
   /** True if dependencies are what they were. */
   holds(): boolean {
     return this.dependencies.every(isAsBefore);
@@ -229,7 +251,12 @@ export class Tracing implements Tracer {
 
   /** True if a call can begin as this run did. */
   canBegin(): boolean {
-    return this.holds() && this.starts.every(isAsBefore);
+    return this.#properties.changed === undefined && this.holds() && this.starts.every(isAsBefore);
+  }
+
+  /** A property that changed since, in words. */
+  get changed(): string | undefined {
+    return this.#properties.changed;
   }
 
   #add(step: Step): void {
@@ -249,8 +276,14 @@ export class Tracing implements Tracer {
     return this.#difference ?? (missing && `${nameOf(missing)} did not come`);
   }
 
+  /** True if the expected trace took for an input what this run found outside. Then this run is the trace to keep. */
+  get isMoved(): boolean {
+    return this.#isMoved;
+  }
+
   /** What differs between two steps of one kind. */
   #detail(a: Step, b: Step): string {
+    if (a.kind === "write") return "other numbers, or in another tensor";
     if (a.kind !== "launch" || b.kind !== "launch") return "other tensors";
     const [now, before] = [a.launch, b.launch] as unknown as Record<string, unknown>[];
     const name = Object.keys(now!).find((key) => key !== "kernel" && !this.#isSameValue(now![key], before![key]));
@@ -268,7 +301,10 @@ export class Tracing implements Tracer {
         scalarSource === undefined ? rest : { ...rest, scalars: null };
       return this.#isSameValue(compared(a.launch, a), compared(b.launch, b));
     }
-    if (a.kind === "draw" && b.kind === "draw") return this.#isSameValue(a.slice, b.slice);
+    if (a.kind === "write" && b.kind === "write") {
+      const isSame = a.isConstant === b.isConstant && this.#isSameValue(a.slice, b.slice);
+      return isSame && (!a.isConstant || isEqual(a.bytes(), b.bytes()));
+    }
     return a.kind === "host" && b.kind === "host" && this.#isSameValue(a.views, b.views);
   }
 
@@ -289,7 +325,11 @@ export class Tracing implements Tracer {
     // What the trace found outside may be an argument of this run as well.
     const isFoundOutside = !inputs.has(b.memory) && !made.has(b.memory);
     if (isFoundOutside && a.memory === b.memory) return a.byteOffset === b.byteOffset;
-    return this.#place(a) === this.expected!.#place(b);
+    if (this.#place(a) === this.expected!.#place(b)) return true;
+    // An input of the trace that was found outside as well: now it is another input, or none.
+    const isMoved = inputs.has(b.memory) && a.memory === b.memory && a.byteOffset === b.byteOffset;
+    this.#isMoved ||= isMoved;
+    return isMoved;
   }
 
   /** Equal for the same place in two runs. */
@@ -307,6 +347,10 @@ export class Tracing implements Tracer {
 
 const isAsBefore = ({ read, value }: { read(): unknown; readonly value: unknown }) => Object.is(read(), value);
 
+function isEqual(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+}
+
 const ids = new WeakMap<object, number>();
 let lastId = 0;
 
@@ -322,7 +366,8 @@ export function viewOf(tensor: Tensor): View {
 
 function nameOf(step: Step | undefined): string {
   if (step === undefined) return "nothing";
-  if (step.kind !== "launch") return step.kind === "draw" ? "random numbers" : "a hook";
+  if (step.kind === "host") return "a hook";
+  if (step.kind === "write") return step.isConstant ? "data made inside" : "random numbers";
   const { spec } = step.launch.kernel;
   if (spec.kind !== "map") return spec.kind;
   const ops = spec.program.nodes.filter(({ args }) => args.length > 0).map(({ op }) => op);

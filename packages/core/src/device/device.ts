@@ -105,9 +105,8 @@ export class Device {
 
   /** @internal */
   wrap(array: TypedArray): Memory | undefined {
-    const memory = this.pool.wrap(array);
-    if (memory !== undefined) activeTracer()?.wrote(this, { memory, byteOffset: 0, length: 0 }, undefined);
-    return memory;
+    if (this.backend.wrap !== undefined) runsOnce("compile", "work in an array of the host", "Make the tensor outside.");
+    return this.pool.wrap(array);
   }
 
   /** @internal While a function is traced, its trace keeps the memory until the end. */
@@ -143,9 +142,9 @@ export class Device {
     activeTracer()?.overwrote(storage);
   }
 
-  /** @internal Host data in. `again` makes it in each run of a compiled function, which takes no other. */
+  /** @internal Host data in. `again` makes it in each run of a compiled function, which otherwise takes it for a constant. */
   write(slice: Slice, bytes: Uint8Array, again?: () => Uint8Array): void {
-    activeTracer()?.wrote(this, slice, again);
+    activeTracer()?.wrote(this, slice, bytes, again);
     this.backend.write(slice.memory, slice.byteOffset, bytes);
   }
 

@@ -28,8 +28,8 @@ export interface Tracer {
   allocated(device: object, memory: Memory): void;
   /** Memory is no longer used. True if the trace keeps it until it ends. */
   frees(device: object, memory: Memory): boolean;
-  /** Host data goes to the device. @throws OptError UNSUPPORTED unless `again` makes it in each run */
-  wrote(device: object, slice: Slice, again: (() => Uint8Array) | undefined): void;
+  /** Host data goes to the device. `again` makes it in each run; otherwise each run has the same. */
+  wrote(device: object, slice: Slice, bytes: Uint8Array, again: (() => Uint8Array) | undefined): void;
   overwrote(storage: Overwritable): void;
   /** True if what runs now has overwritten it. */
   overwrites(storage: Overwritable): boolean;
@@ -39,6 +39,10 @@ export interface Tracer {
   gradient(leaf: Traceable, gradient: Traceable | null, isReplaced: boolean): void;
   /** A trace is valid for the present value. It is of no use for good once `count()` is larger. */
   dependsOn(read: () => unknown, count?: () => number): void;
+  /** A property of an observed object is about to be read, see `observed`. */
+  reads(object: object, key: string | symbol): void;
+  /** It is about to be written. */
+  writes(object: object, key: string | symbol): void;
   runs(tensors: readonly Traceable[], body: (...tensors: never[]) => void): void;
   before(tensor: Traceable, body: (tensor: never) => void): void;
   after(body: () => void): void;

@@ -1,5 +1,5 @@
 /** Modules: functions with parameters, which are found by walking an object's properties. */
-import { check, type Device, type DType, dependsOn, keep, markReplaced, OptError, show, Tensor, tidy } from "@opt/core";
+import { check, type Device, type DType, keep, markReplaced, observed, OptError, show, Tensor, tidy } from "@opt/core";
 import { addForwardHook } from "./forward-hooks";
 import { holdParameters, isParameter, succeed } from "./held";
 import { loadState, type Misfit, type StateDict } from "./load-state";
@@ -8,6 +8,14 @@ import { replaceTensors } from "./replace";
 
 /** By which modules are known, of whichever copy of this package. */
 const mark: unique symbol = Symbol.for("@opt/nn.module");
+
+/** Compiled functions follow the properties of what is constructed. Fields of subclasses are those of the proxy, #private ones too. */
+abstract class Observed {
+  constructor() {
+    // biome-ignore lint/correctness/noConstructorReturn: what it returns is `this` of the subclasses
+    return observed(this);
+  }
+}
 
 /** What `onForward` calls: it returns another output, or nothing. */
 export type ForwardHook<M extends Module> = (
@@ -32,23 +40,14 @@ export type ForwardHook<M extends Module> = (
  *   }
  * }
  */
-export abstract class Module {
+export abstract class Module extends Observed {
   /** @internal */
   get [mark](): true {
     return true;
   }
 
-  #training = true;
-
   /** Whether layers that behave differently in training (Dropout) do so. */
-  get training(): boolean {
-    dependsOn(() => this.#training);
-    return this.#training;
-  }
-
-  set training(value: boolean) {
-    this.#training = value;
-  }
+  training = true;
 
   /** @throws OptError UNSUPPORTED if a class without types has left it out */
   abstract forward(...inputs: never[]): unknown;
@@ -75,7 +74,7 @@ export abstract class Module {
   /**
    * Calls `hook` after each forward, with the module, its inputs and its output. What the hook returns replaces the output, unless it is
    * undefined. Hooks run in the order in which they were added. `keep` an output that you read later: the models' `tidy` frees it.
-   * Add hooks before the first call of a compiled function: it replays what they computed.
+   * A compiled function replays what they computed.
    *
    * @returns removes the hook
    * @throws OptError BAD_ARGUMENT unless it is a function
@@ -226,7 +225,7 @@ export abstract class Module {
   }
 
   /** The layers, as PyTorch prints them. */
-  toString(): string {
+  override toString(): string {
     return write(this, []);
   }
 

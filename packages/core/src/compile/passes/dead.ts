@@ -12,6 +12,7 @@ export function withoutDead(steps: readonly Step[], temporaries: ReadonlySet<Mem
       if (!isNeeded) continue;
       for (const memory of readsOf(step.launch)) needed.add(memory);
     } else if (step.kind === "host") for (const { memory } of step.views) needed.add(memory);
+    else if (step.isConstant && temporaries.has(step.slice.memory) && !needed.has(step.slice.memory)) continue;
     kept.push(step); // random numbers are drawn whoever reads them: the generator goes on
   }
   return kept.reverse();

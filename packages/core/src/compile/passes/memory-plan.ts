@@ -43,7 +43,7 @@ export function plan(
   return { offsets, arenaBytes };
 }
 
-/** From the first step that touches a temporary to the last. Random numbers come before all launches since the last host code. */
+/** From the first step that touches a temporary to the last. Host data is written before all launches since the last host code. */
 function lifetimes(steps: readonly Step[], temporaries: ReadonlySet<Memory>): Map<Memory, Interval> {
   const intervals = new Map<Memory, Interval>();
   let segment = 0;
@@ -60,7 +60,7 @@ function lifetimes(steps: readonly Step[], temporaries: ReadonlySet<Memory>): Ma
       }
     };
     if (step.kind === "launch") for (const memory of memoriesOf(step.launch)) touch(memory, index);
-    else if (step.kind === "draw") touch(step.slice.memory, segment);
+    else if (step.kind === "write") touch(step.slice.memory, segment);
     else {
       for (const { memory } of step.views) touch(memory, index);
       segment = index;

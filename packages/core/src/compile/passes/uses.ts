@@ -62,7 +62,7 @@ export class Uses {
     if (step.kind === "launch") {
       for (const memory of readsOf(step.launch)) note(this.#readers, memory);
       for (const memory of writesOf(step.launch)) note(this.#writers, memory);
-    } else if (step.kind === "draw") note(this.#writers, step.slice.memory);
+    } else if (step.kind === "write") note(this.#writers, step.slice.memory);
     else {
       for (const { memory } of step.views) {
         note(this.#readers, memory);

@@ -4,12 +4,12 @@ import { Tensor } from "../../tensor/tensor";
 import type { ComputeDType, DType } from "../../values/dtype";
 import type { Shape } from "../../values/shape";
 
-/** [0, step, 2 step, ...] as i32, in a shape; written again in each replay. */
+/** [0, step, 2 step, ...] as i32, in a shape: a constant of compiled functions. */
 export function positions(shape: Shape, device: Device, step = 1): Tensor {
   return places(shape, device, (i) => i * step);
 }
 
-/** i32 that the host knows by their numbers, in a shape; written again in each replay. */
+/** i32 that the host knows by their numbers, in a shape: a constant of compiled functions. */
 export function places(shape: Shape, device: Device, at: (i: number) => number): Tensor {
   return written(shape, "i32", device, (size) => Int32Array.from({ length: size }, (_, i) => at(i)));
 }
@@ -25,8 +25,6 @@ export function floats(shape: Shape, dtype: ComputeDType, device: Device, at: (i
 
 function written(shape: Shape, dtype: DType, device: Device, make: (size: number) => ArrayBufferView): Tensor {
   const result = Tensor.empty(shape, dtype, device);
-  const { buffer } = make(result.size);
-  const bytes = () => new Uint8Array(buffer);
-  device.write(result.memorySlice(), bytes(), bytes);
+  device.write(result.memorySlice(), new Uint8Array(make(result.size).buffer));
   return result;
 }

@@ -1,5 +1,5 @@
 /** Modules in a list or under names, called by who holds them. */
-import { check, OptError, show } from "@opt/core";
+import { check, dependsOn, OptError, show } from "@opt/core";
 import { isModule, Module } from "../../module/module";
 
 /**
@@ -14,6 +14,11 @@ import { isModule, Module } from "../../module/module";
 export class ModuleList<M extends Module = Module> extends Module implements Iterable<M> {
   #modules: readonly M[] = [];
 
+  get #all(): readonly M[] {
+    dependsOn(() => this.#modules);
+    return this.#modules;
+  }
+
   constructor(modules: Iterable<M> = []) {
     super();
     const isList = typeof modules === "object" && modules !== null && Symbol.iterator in modules;
@@ -22,12 +27,12 @@ export class ModuleList<M extends Module = Module> extends Module implements Ite
   }
 
   get length(): number {
-    return this.#modules.length;
+    return this.#all.length;
   }
 
   /** The module at a position, which counts from the end if it is negative. */
   at(index: number): M | undefined {
-    return this.#modules.at(index);
+    return this.#all.at(index);
   }
 
   /** Adds modules at the end. @throws OptError BAD_ARGUMENT */
@@ -38,11 +43,11 @@ export class ModuleList<M extends Module = Module> extends Module implements Ite
   }
 
   [Symbol.iterator](): IterableIterator<M> {
-    return this.#modules.values();
+    return this.#all.values();
   }
 
   override namedChildren(): [string, Module][] {
-    return this.#modules.map((module, i) => [String(i), module]);
+    return this.#all.map((module, i) => [String(i), module]);
   }
 
   forward(): never {
@@ -61,6 +66,11 @@ export class ModuleList<M extends Module = Module> extends Module implements Ite
 export class ModuleDict<M extends Readonly<Record<string, Module>> = Record<string, Module>> extends Module {
   #modules: ReadonlyMap<string, Module> = new Map();
 
+  get #all(): ReadonlyMap<string, Module> {
+    dependsOn(() => this.#modules);
+    return this.#modules;
+  }
+
   constructor(modules: M = {} as M) {
     super();
     const isRecord = typeof modules === "object" && modules !== null && !Array.isArray(modules);
@@ -77,17 +87,17 @@ export class ModuleDict<M extends Readonly<Record<string, Module>> = Record<stri
   /** @throws OptError BAD_ARGUMENT for a name that is not there */
   get<K extends keyof M & string>(name: K): M[K] {
     check(
-      this.#modules.has(name),
+      this.#all.has(name),
       "BAD_ARGUMENT",
       "ModuleDict",
-      () => `there is no module ${show(name)} among ${[...this.#modules.keys()].join(", ") || "none"}.`,
+      () => `there is no module ${show(name)} among ${[...this.#all.keys()].join(", ") || "none"}.`,
       "Check the name, or set it.",
     );
-    return this.#modules.get(name) as M[K];
+    return this.#all.get(name) as M[K];
   }
 
   has(name: string): boolean {
-    return this.#modules.has(name);
+    return this.#all.has(name);
   }
 
   /** Adds a module, or replaces the one of that name. @throws OptError BAD_ARGUMENT */
@@ -99,11 +109,11 @@ export class ModuleDict<M extends Readonly<Record<string, Module>> = Record<stri
   }
 
   keys(): IterableIterator<string> {
-    return this.#modules.keys();
+    return this.#all.keys();
   }
 
   override namedChildren(): [string, Module][] {
-    return [...this.#modules];
+    return [...this.#all];
   }
 
   forward(): never {
