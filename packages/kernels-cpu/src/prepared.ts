@@ -1,5 +1,5 @@
 /** Prepared launches: one list of commands, which native code runs in one call. */
-import type { Launch, Memory, PreparedLaunches } from "@opt/core/backend";
+import type { Launch, Memory, Place, PreparedLaunches } from "@opt/core/backend";
 import { memoriesOf } from "@opt/core/backend";
 import type { Addon } from "./addon";
 import { CommandWriter } from "./command";
@@ -44,17 +44,19 @@ export function prepared(
   });
   const fixed = launches.flatMap((launch) => [...memoriesOf(launch)]).filter((memory) => !numbers.has(memory));
   const memory = new ListedMemory(fixed.map(cpuMemory));
-  const last = open.map(({ bytes }) => bytes);
+  const bytesOf = open.map(({ bytes }) => bytes);
+  let last: readonly Place[] | undefined;
   return {
     run(scalars, now) {
       memory.check();
-      for (const { at, index, byteOffset } of addresses) {
+      for (const { at, index, byteOffset } of now === last ? [] : addresses) {
         const { memory, byteOffset: moved } = now[index]!;
         const { address, bytes } = cpuMemory(memory);
         if (byteOffset + moved < 0 || byteOffset + moved > bytes)
-          throw bug(`open memory of ${last[index]} bytes was given ${bytes} bytes.`);
+          throw bug(`open memory of ${bytesOf[index]} bytes was given ${bytes} bytes.`);
         command.set(at, address + byteOffset + moved);
       }
+      last = now;
       for (const [index, values] of scalars) {
         const at = places[index]!;
         for (let i = 0; i < values.length; i++) {

@@ -21,23 +21,30 @@ export interface Runner {
   call(kernel: Launch["kernel"], entry: string, split: Split, args: readonly number[]): void;
 }
 
-type Run = (scalars: readonly Scalar[] | undefined, now: ReadonlyMap<Memory, Place>) => void;
+type Run = (scalars: readonly Scalar[] | undefined, now: OpenPlaces) => void;
+
+/** Where open memory is: another object where it is elsewhere. */
+interface OpenPlaces {
+  readonly of: ReadonlyMap<Memory, Place>;
+}
 
 /** @throws OptError OUT_OF_MEMORY; then nothing is held */
 export function prepared(runner: Runner, launches: readonly Launch[], open: readonly Memory[]): PreparedLaunches {
   const isOpen = new Set(open);
   const made = new PreparedCalls(runner);
   const runOf = (launch: Launch): Run => {
-    if ([...memoriesOf(launch)].some((memory) => isOpen.has(memory)))
-      return (scalars, now) => runner.launch(movedLaunch(withScalars(launch, scalars), now));
+    if ([...memoriesOf(launch)].some((memory) => isOpen.has(memory))) return moving(launch, runner);
     if (launch.kind === "rule") return (scalars) => runner.launch(withScalars(launch, scalars));
     return made.callsOf(launch);
   };
   try {
     const runs = launches.map(runOf);
+    let last: readonly Place[] | undefined;
+    let now: OpenPlaces;
     return {
       run(scalars, places) {
-        const now = new Map(open.map((memory, i) => [memory, places[i]!]));
+        if (places !== last) now = { of: new Map(open.map((memory, i) => [memory, places[i]!])) };
+        last = places;
         for (let i = 0; i < runs.length; i++) runs[i]!(scalars.get(i), now);
       },
       dispose: () => made.free(),
@@ -48,8 +55,22 @@ export function prepared(runner: Runner, launches: readonly Launch[], open: read
   }
 }
 
-function withScalars(launch: Launch, scalars: readonly Scalar[] | undefined): Launch {
-  return scalars === undefined ? launch : ({ ...launch, scalars } as Launch);
+/** A launch that follows open memory. */
+function moving(launch: Launch, runner: Runner): Run {
+  let last: OpenPlaces | undefined;
+  let present = launch;
+  return (scalars, now) => {
+    if (now !== last) present = movedLaunch(launch, now.of);
+    last = now;
+    runner.launch(withScalars(present, scalars));
+  };
+}
+
+/** Numbers are renewed; scalars on the device are where the launch has them now. */
+function withScalars(launch: Launch, renewed: readonly Scalar[] | undefined): Launch {
+  if (renewed === undefined) return launch;
+  const { scalars } = launch as Launch<"rule">;
+  return { ...launch, scalars: renewed.map((scalar, i) => (typeof scalar === "number" ? scalar : scalars[i]!)) } as Launch;
 }
 
 /** An execution that keeps what launches set up, and their calls for later. */

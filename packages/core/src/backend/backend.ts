@@ -12,7 +12,7 @@ export interface Place {
 
 /** Launches that a device has prepared to run in one go. */
 export interface PreparedLaunches {
-  /** `scalars` replaces those of the launch at its index; `places` are of the memories that were left open. */
+  /** `scalars` replaces those of the launch at its index; `places` are of the memories that were left open: the same list means the same places. */
   run(scalars: ReadonlyMap<number, readonly Scalar[]>, places: readonly Place[]): void;
   dispose(): void;
 }

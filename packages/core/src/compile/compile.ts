@@ -192,10 +192,10 @@ class CompiledFunction {
     this.isNextChecked = false;
     const { calls, isConfirmed } = entry;
     const isDue = this.when === "spaced" && (!isConfirmed || (calls & (calls - 1)) === 0);
-    const isMoved = entry.trace.takeMoved(given.tensors);
+    const isMoved = entry.trace.takeMoved();
     if (!isAsked && !isDue && !isMoved) {
       if (this.#runs.size > 0) this.#runs.delete(key);
-      return entry.trace.run(given.tensors);
+      return entry.trace.run();
     }
     if (!isAsked) this.#countRun(key);
     return this.#check(args, given, entry);

@@ -6,6 +6,7 @@ type Key = string | symbol;
 interface ReadProperty {
   readonly object: object;
   readonly key: Key;
+  read(): unknown;
   readonly value: unknown;
 }
 
@@ -24,11 +25,12 @@ export class ReadProperties {
   #contents: readonly Contents[] = [];
   #writes = -1;
 
-  reads(object: object, key: Key): void {
+  /** @param read must give the same while nobody writes, see `propertyWritten` */
+  reads(object: object, key: Key, read = () => ownValue(object, key)): void {
     const keys = this.#keysOf(object);
     if (keys.has(key)) return;
     keys.set(key, null); // an accessor may read itself
-    const property = { object, key, value: ownValue(object, key) };
+    const property = { object, key, read, value: read() };
     keys.set(key, property);
     this.#open(property.value, property);
   }
@@ -79,7 +81,7 @@ export class ReadProperties {
 const nameOf = ({ object, key }: ReadProperty) =>
   `${typeof key === "symbol" ? key.description : key} of ${object.constructor?.name ?? "an object"}`;
 
-const isAsRead = ({ object, key, value }: ReadProperty) => Object.is(ownValue(object, key), value);
+const isAsRead = ({ read, value }: ReadProperty) => Object.is(read(), value);
 
 function isContainer(value: unknown): value is object {
   if (typeof value !== "object" || value === null) return false;

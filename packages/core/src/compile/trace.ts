@@ -33,13 +33,20 @@ interface Segment {
   readonly scalarSources: ReadonlyMap<number, ScalarSource>;
   readonly launches: readonly Launch[];
   readonly prepared: PreparedLaunches;
-  readonly writes: ReadonlySet<Memory>;
+  /** What it overwrites of what was there before: as it is in each run, and by its memory where that is another one. */
+  readonly overwritten: readonly Overwritable[];
+  readonly overwrittenInputs: readonly Memory[];
 }
 
 type Part = Segment | Extract<Step, { kind: "host" }>;
 
+interface StoragePlace {
+  readonly storage: Storage;
+  readonly byteOffset: number;
+}
+
 /** Memory of the trace in one run. */
-type Places = ReadonlyMap<Memory, { readonly storage: Storage; readonly byteOffset: number }>;
+type Places = ReadonlyMap<Memory, StoragePlace>;
 
 /** What a trace holds. It does not refer to the function, which may refer to it. */
 export class TraceMemory {
@@ -65,7 +72,14 @@ export class Trace {
   readonly #finalGradients: ReadonlyMap<Tensor, FinalGradient>;
   /** Those that get gradients. */
   readonly #leaves: readonly Tensor[];
-  readonly #inputs: readonly (readonly Input[])[];
+  readonly #inputs: readonly Input[];
+  /** Where inputs were at the last call: the same tensors are asked about once. */
+  readonly #placesOfInputs: (StoragePlace & { readonly memory: Memory })[] = [];
+  /** Of inputs, and of storage that the trace holds. In a run also of outputs. */
+  readonly #places = new Map<Memory, StoragePlace>();
+  /** Inputs first, as `#open` has them. The same list as long as no input has moved. */
+  #openInputs: readonly Place[] = [];
+  #isMovedSinceAsked = true;
   /** Those that came in the memory of the traced run each time. */
   readonly #unmoved: Set<Input>;
   /** Memory of results and gradients, new in each run. */
@@ -74,7 +88,6 @@ export class Trace {
   readonly #parts: readonly Part[];
   /** What the function found and keeps, and its temporaries. */
   readonly memory = new TraceMemory();
-  readonly #written: ReadonlyMap<Memory, Overwritable>;
   #runs = 0;
   #isDisposed = false;
 
@@ -90,8 +103,8 @@ export class Trace {
   ) {
     const { made, freed, inputs, written, storages } = tracing;
     this.#device = tracing.device;
-    this.#inputs = [...inputs.values()];
-    this.#unmoved = new Set(this.#inputs.flat());
+    this.#inputs = [...inputs.values()].flat();
+    this.#unmoved = new Set(this.#inputs);
     this.#finalGradients = tracing.takeGradients();
     const outputs = new Set<Memory>();
     const escapes = (view: View) => made.has(view.memory) && outputs.add(view.memory);
@@ -133,7 +146,6 @@ export class Trace {
       memory.pinned.add(one);
     }
     for (const [one, storage] of storages) if (isHeld(one)) memory.storages.push(storage.retain());
-    this.#written = new Map([...written].map((storage) => [storage.memory, storage]));
     tracing.release(temporaries);
     try {
       const { arenaBytes, offsets } = this.#optimized;
@@ -145,11 +157,15 @@ export class Trace {
         return at === undefined ? slice : { ...slice, memory: arena!.memory, byteOffset: at + slice.byteOffset };
       };
       const placed = this.#optimized.steps.map((step) => withPlaces(step, inArena));
-      this.#parts = partsOf(placed, segmentStarts(this.#optimized.steps), (launches) => {
+      const storageOf = new Map([...written].map((storage) => [storage.memory, storage]));
+      this.#parts = partsOf(placed, segmentStarts(this.#optimized.steps), (launches, writes) => {
         const list = prepared(backend!, device!, launches, this.#open);
         memory.prepared.push(list);
-        return list;
+        const found = [...writes].filter((one) => storageOf.has(one));
+        const overwritten = found.filter((one) => !inputs.has(one)).map((one) => storageOf.get(one)!);
+        return { prepared: list, overwritten, overwrittenInputs: found.filter((one) => inputs.has(one)) };
       });
+      for (const storage of memory.storages) this.#places.set(storage.memory, { storage, byteOffset: 0 });
     } catch (error) {
       memory.release();
       throw error;
@@ -170,24 +186,55 @@ export class Trace {
   fits(tensors: readonly Tensor[]): boolean {
     if (this.#device?.pool.isClosed || !this.tracing.canBegin()) return false;
     if (this.#leaves.some(({ isDisposed }) => isDisposed)) return false; // then the function throws
-    const seen = new Set<Memory>();
-    return this.#inputs.every((list) => {
-      const places = list.map((input) => placeOf(input, tensors));
-      const { memory } = places[0]!.storage;
-      // What the trace found outside, or as two inputs, must not come as one: passes took the two for different memory.
-      if (this.memory.pinned.has(memory) || seen.has(memory)) return false;
-      seen.add(memory);
-      return places.every(
-        (place) => place.storage === places[0]!.storage && place.byteOffset === places[0]!.byteOffset,
-      );
-    });
+    return this.#areWhereTheyWere(tensors) || this.#place(tensors);
+  }
+
+  #areWhereTheyWere(tensors: readonly Tensor[]): boolean {
+    const inputs = this.#inputs;
+    const places = this.#placesOfInputs;
+    if (places.length < inputs.length) return false;
+    for (let i = 0; i < inputs.length; i++) {
+      const tensor = tensorOf(inputs[i]!, tensors);
+      const { storage, byteOffset, memory } = places[i]!;
+      if (tensor?.storage !== storage || tensor.isDisposed || storage.memory !== memory) return false;
+      if (tensor.byteOffset - inputs[i]!.byteOffset !== byteOffset) return false;
+    }
+    return true;
+  }
+
+  /** Notes where inputs are. False if a run would not do what the function does. */
+  #place(tensors: readonly Tensor[]): boolean {
+    const places = this.#placesOfInputs;
+    places.length = 0;
+    const found = new Map<Memory, StoragePlace & { readonly memory: Memory }>();
+    for (const input of this.#inputs) {
+      const tensor = tensorOf(input, tensors);
+      if (tensor === null) return false;
+      tensor.checkAlive();
+      const { storage } = tensor;
+      const { memory } = storage;
+      const byteOffset = tensor.byteOffset - input.byteOffset;
+      const first = found.get(input.memory);
+      if (first === undefined) found.set(input.memory, { storage, byteOffset, memory });
+      else if (first.storage !== storage || first.byteOffset !== byteOffset) return false;
+    }
+    // What the trace found outside, or as two inputs, must not come as one: passes took the two for different memory.
+    const memories = new Set([...found.values()].map(({ memory }) => memory));
+    if (memories.size < found.size || [...memories].some((memory) => this.memory.pinned.has(memory))) return false;
+    for (const input of this.#inputs) places.push(found.get(input.memory)!);
+    for (const [memory, place] of found) this.#places.set(memory, place);
+    this.#openInputs = [...found.values()].map(({ memory, byteOffset }) => ({ memory, byteOffset }));
+    this.#isMovedSinceAsked = true;
+    return true;
   }
 
   /** True where an input comes in other memory for the first time: the function may have found its memory from outside, too. */
-  takeMoved(tensors: readonly Tensor[]): boolean {
+  takeMoved(): boolean {
+    if (!this.#isMovedSinceAsked) return false;
+    this.#isMovedSinceAsked = false;
     let isMoved = false;
     for (const input of this.#unmoved) {
-      const { storage, byteOffset } = placeOf(input, tensors);
+      const { storage, byteOffset } = this.#places.get(input.memory)!;
       if (storage.memory === input.memory && byteOffset === 0) continue;
       this.#unmoved.delete(input);
       isMoved = true;
@@ -195,32 +242,25 @@ export class Trace {
     return isMoved;
   }
 
-  /** Does what the function would do. */
-  run(tensors: readonly Tensor[]): unknown {
+  /** Does what the function would do, with the tensors that fit. */
+  run(): unknown {
     this.#runs++;
-    const places = new Map<Memory, { storage: Storage; byteOffset: number }>();
+    const places = this.#places;
     const made: Storage[] = [];
     try {
-      for (const storage of this.memory.storages) places.set(storage.memory, { storage, byteOffset: 0 });
-      for (const [input] of this.#inputs) places.set(input!.memory, placeOf(input!, tensors));
       for (const { view, body } of this.tracing.checks) withTensors([view], places, body);
       for (const memory of this.#outputs) {
         const storage = Storage.allocate(this.#device!, memory.bytes);
         made.push(storage);
         places.set(memory, { storage, byteOffset: 0 });
       }
-      const open = this.#open.map((memory): Place => {
-        const { storage, byteOffset } = places.get(memory)!;
-        return { memory: storage.memory, byteOffset };
-      });
+      const outputs = made.map(({ memory }): Place => ({ memory, byteOffset: 0 }));
+      const open = outputs.length === 0 ? this.#openInputs : [...this.#openInputs, ...outputs];
       for (const part of this.#parts) {
         if (part.kind === "launches") {
           runSegment(part, this.#device!.backend, open, places);
-          for (const memory of part.writes)
-            (this.#written.has(memory)
-              ? (places.get(memory)?.storage ?? this.#written.get(memory))
-              : null
-            )?.overwritten();
+          for (const storage of part.overwritten) storage.overwritten();
+          for (const memory of part.overwrittenInputs) places.get(memory)!.storage.overwritten();
         } else {
           leave(part.gradients, places);
           withTensors(part.views, places, part.run);
@@ -292,7 +332,10 @@ function segmentStarts(steps: readonly Step[]): ReadonlySet<number> {
 function partsOf(
   steps: readonly Step[],
   starts: ReadonlySet<number>,
-  prepare: (launches: readonly Launch[]) => PreparedLaunches,
+  prepare: (
+    launches: readonly Launch[],
+    writes: ReadonlySet<Memory>,
+  ) => Pick<Segment, "prepared" | "overwritten" | "overwrittenInputs">,
 ): Part[] {
   const parts: Part[] = [];
   let segment: Step[] = [];
@@ -306,7 +349,7 @@ function partsOf(
     if (segment.length > 0) {
       const writes = new Set(list.flatMap((launch) => [...writesOf(launch)]));
       for (const { slice } of hostData) writes.add(slice.memory);
-      parts.push({ kind: "launches", hostData, scalarSources, launches: list, prepared: prepare(list), writes });
+      parts.push({ kind: "launches", hostData, scalarSources, launches: list, ...prepare(list, writes) });
     }
     segment = [];
   };
@@ -360,9 +403,9 @@ function tensorAt({ memory, byteOffset, shape, dtype }: View, places: Places): T
   return new Tensor(place.storage.retain(), byteOffset + place.byteOffset, shape, dtype);
 }
 
-function placeOf({ byteOffset, of }: Input, tensors: readonly Tensor[]): { storage: Storage; byteOffset: number } {
-  const tensor = typeof of === "number" ? tensors[of]! : of.grad!;
-  return { storage: tensor.storage, byteOffset: tensor.memorySlice().byteOffset - byteOffset };
+/** What an input is in this call; null for a gradient that is not there. */
+function tensorOf({ of }: Input, tensors: readonly Tensor[]): Tensor | null {
+  return typeof of === "number" ? tensors[of]! : of.grad;
 }
 
 function leave(gradients: ReadonlyMap<Tensor, FinalGradient>, places: Places): void {
@@ -396,15 +439,25 @@ function prepared(
 function oneByOne(device: Device, launches: readonly Launch[], open: readonly Memory[]): PreparedLaunches {
   const isOpen = new Set(open);
   const moving = launches.map((launch) => [...memoriesOf(launch)].some((memory) => isOpen.has(memory)));
+  let present = launches;
+  let last: readonly Place[] | undefined;
   return {
     run(scalars, places) {
-      const now = new Map(open.map((memory, i) => [memory, places[i]!]));
-      launches.forEach((launch, i) => {
+      if (places !== last) {
+        const now = new Map(open.map((memory, i) => [memory, places[i]!]));
+        present = launches.map((launch, i) => (moving[i] ? movedLaunch(launch, now) : launch));
+        last = places;
+      }
+      present.forEach((launch, i) => {
         const renewed = scalars.get(i);
-        const present = renewed === undefined ? launch : ({ ...launch, scalars: renewed } as Launch);
-        device.launch(moving[i] ? movedLaunch(present, now) : present);
+        device.launch(renewed === undefined ? launch : withScalars(launch as Launch<"rule">, renewed));
       });
     },
     dispose() {},
   };
+}
+
+/** Numbers are renewed; scalars on the device are where the launch has them now. */
+function withScalars(launch: Launch<"rule">, renewed: readonly Scalar[]): Launch {
+  return { ...launch, scalars: renewed.map((scalar, i) => (typeof scalar === "number" ? scalar : launch.scalars[i]!)) };
 }

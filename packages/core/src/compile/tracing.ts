@@ -33,8 +33,8 @@ export class Tracing implements Tracer {
   readonly storages = new Map<Memory, Storage>();
   readonly dependencies: { read(): unknown; readonly value: unknown }[] = [];
   readonly counts: { count(): number; readonly value: number }[] = [];
-  /** What must be so when a call begins. */
-  readonly starts: { read(): unknown; readonly value: unknown }[] = [];
+  /** Leaves without a gradient when the function begins. */
+  readonly #withoutGradient: Tensor[] = [];
   readonly #properties = new ReadProperties();
   /** What is overwritten, but for what was allocated. */
   readonly written = new Set<Overwritable>();
@@ -118,8 +118,8 @@ export class Tracing implements Tracer {
     if (this.#leaves.has(tensor) || (!storage.isEvictable && this.made.has(storage.memory))) return;
     this.#leaves.add(tensor);
     const hasHooks = tensor.gradientHooks !== undefined;
-    this.dependsOn(() => tensor.requiresGrad);
-    if (requiresGrad || hasHooks) this.dependsOn(() => tensor.gradientHooks);
+    this.#properties.reads(tensor, "requiresGrad", () => tensor.requiresGrad);
+    if (requiresGrad || hasHooks) this.#properties.reads(tensor, "onGradient", () => tensor.gradientHooks);
   }
 
   gradient(traceable: Traceable, gradient: Traceable | null, isReplaced: boolean): void {
@@ -127,8 +127,10 @@ export class Tracing implements Tracer {
     if (this.#gradients.has(leaf)) return;
     this.#gradients.set(leaf, isReplaced ? undefined : (gradient as Tensor | null));
     if (isReplaced) return;
-    this.starts.push({ read: () => leaf.grad === null, value: gradient === null });
-    if (gradient === null) return;
+    if (gradient === null) {
+      this.#withoutGradient.push(leaf);
+      return;
+    }
     const tensor = gradient as Tensor;
     check(
       !tensor.sparse,
@@ -251,7 +253,7 @@ export class Tracing implements Tracer {
 
   /** True if a call can begin as this run did. */
   canBegin(): boolean {
-    return this.#properties.changed === undefined && this.holds() && this.starts.every(isAsBefore);
+    return this.#properties.changed === undefined && this.holds() && this.#withoutGradient.every(hasNoGradient);
   }
 
   /** A property that changed since, in words. */
@@ -345,6 +347,7 @@ export class Tracing implements Tracer {
   }
 }
 
+const hasNoGradient = ({ grad }: Tensor) => grad === null;
 const isAsBefore = ({ read, value }: { read(): unknown; readonly value: unknown }) => Object.is(read(), value);
 
 function isEqual(a: Uint8Array, b: Uint8Array): boolean {

@@ -22,8 +22,13 @@ export function ownValue(object: object, key: string | symbol): unknown {
   return Object.hasOwn(object, key) ? Reflect.get(object, key, state.proxies.get(object)) : ABSENT;
 }
 
-function written(object: object, key: string | symbol): void {
+/** Tells it of what is no observed object and followed all the same. */
+export function propertyWritten(): void {
   state.writes++;
+}
+
+function written(object: object, key: string | symbol): void {
+  propertyWritten();
   activeTracer()?.writes(object, key);
 }
 

@@ -3,6 +3,7 @@ import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { shared } from "../host/shared";
 import { checkBody, checkSynchronous } from "../host/synchronous";
+import { activeTracer } from "./tracer";
 
 /** The mark by which tensors are known without importing their class. */
 export const isTensor: unique symbol = Symbol.for("@opt/core.tensor");
@@ -16,6 +17,8 @@ export interface Scoped {
   made?: (Scoped | null)[] | null;
   /** @internal */
   order?: number;
+  /** @internal A compiled function freed it, where `keep` is no cure. */
+  isFreedByCompile?: boolean;
   /** @internal Leaves it to the garbage collector, where nobody disposes of it. */
   leave(): void;
   dispose(): void;
@@ -96,7 +99,12 @@ export function collect<Result>(where: string, body: () => Result): { result: Re
     return { result, kept };
   } finally {
     scopes.current = outer;
-    for (const tensor of made) tensor?.dispose();
+    const isCompiled = activeTracer() !== null;
+    for (const tensor of made) {
+      if (tensor === null) continue;
+      if (isCompiled) tensor.isFreedByCompile = true;
+      tensor.dispose();
+    }
   }
 }
 

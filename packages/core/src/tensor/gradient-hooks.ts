@@ -1,6 +1,7 @@
 /** Hooks that run when a leaf's gradient is complete, while backward still computes others. */
 
 import { inEachRun } from "../device/host-code";
+import { propertyWritten } from "../device/observed";
 import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
@@ -26,7 +27,9 @@ export function onGradient(leaf: Tensor, hook: (leaf: Tensor) => void): () => vo
   const call = () => inEachRun([], () => hook(leaf));
   // Another set each time, by which compiled functions know that their trace is out of date.
   leaf.gradientHooks = new Set([...(leaf.gradientHooks ?? []), call]);
+  propertyWritten();
   return () => {
+    propertyWritten();
     const others = new Set([...(leaf.gradientHooks ?? [])].filter((other) => other !== call));
     if (others.size > 0) leaf.gradientHooks = others;
     else delete leaf.gradientHooks;

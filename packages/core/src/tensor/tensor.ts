@@ -4,6 +4,7 @@ import type { Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import type { Device } from "../device/device";
 import type { ScalarSource } from "../device/scalar-source";
+import { propertyWritten } from "../device/observed";
 import { isTensor, keep, type Scoped, track, untrack } from "../device/scope";
 import { activeTracer } from "../device/tracer";
 import { checkValue } from "../errors/check-value";
@@ -76,6 +77,8 @@ export class Tensor {
   order = 0;
   /** @internal Made from the user's data, not by an op. */
   isMadeByHand = false;
+  /** @internal See scope.ts. */
+  declare isFreedByCompile?: boolean;
   /** @internal See `markReplaced`. */
   declare replaced?: number;
   /** @internal What took its place last. */
@@ -157,6 +160,11 @@ export class Tensor {
     return this.#holding.storage;
   }
 
+  /** @internal Where it begins in its memory. */
+  get byteOffset(): number {
+    return this.#byteOffset;
+  }
+
   /** @internal The op that made it; null for leaves. */
   get node(): TapeNode<Tensor> | null {
     return this.#holding.node;
@@ -187,6 +195,7 @@ export class Tensor {
       `Use .to("f32").`,
     );
     this.#leafRequiresGrad = value && this.#holding.node === null;
+    propertyWritten();
   }
 
   /**
@@ -276,7 +285,10 @@ export class Tensor {
   checkAlive(): void {
     if (!this.#disposed) return; // each op asks: a closure for the error would be garbage
     const problem = `a tensor must not be used after dispose, got one of shape ${showShape(this.shape)}.`;
-    throw new OptError("DISPOSED", "Tensor", problem, "Return it from tidy, or keep() it.");
+    const cure = this.isFreedByCompile
+      ? "Return it from the compiled function, which frees all others after each call."
+      : "Return it from tidy, or keep() it.";
+    throw new OptError("DISPOSED", "Tensor", problem, cure);
   }
 
   /** @internal The memory, in numbers. @throws OptError DISPOSED */
