@@ -149,6 +149,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   hostBytes: () => [x(), "read"],
   compile: () => [() => 1, { check: "never" }],
   dependsOn: () => [() => 1, () => 1],
+  observed: () => [{ scale: 2 }],
   combine: () => [x(), [x()], "add", 2],
   full: () => [[2], 1, { dtype: "i32" }],
   rand: () => [[2], { generator: new core.Generator(1) }],

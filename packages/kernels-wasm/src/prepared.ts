@@ -70,7 +70,10 @@ function moving(launch: Launch, runner: Runner): Run {
 function withScalars(launch: Launch, renewed: readonly Scalar[] | undefined): Launch {
   if (renewed === undefined) return launch;
   const { scalars } = launch as Launch<"rule">;
-  return { ...launch, scalars: renewed.map((scalar, i) => (typeof scalar === "number" ? scalar : scalars[i]!)) } as Launch;
+  return {
+    ...launch,
+    scalars: renewed.map((scalar, i) => (typeof scalar === "number" ? scalar : scalars[i]!)),
+  } as Launch;
 }
 
 /** An execution that keeps what launches set up, and their calls for later. */

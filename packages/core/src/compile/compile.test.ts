@@ -151,7 +151,7 @@ describe("arguments", () => {
 });
 
 describe("results", () => {
-  it("are tensors of their own, in lists and objects, and arguments come back", () => {
+  it("are tensors of their own, in lists and objects", () => {
     const { x, device } = setUp();
     const kept = zeros([1], { device });
     const f = compile((x: Tensor) => ({ all: [x.add(1), x.add(2)], given: x, kept, name: "f", count: 2 }));
@@ -160,7 +160,7 @@ describe("results", () => {
       const after = f(x.mul(10));
       expect(numbers(after.all[0]!)).toEqual([11, 21, 31]);
       expect(numbers(after.given)).toEqual([10, 20, 30]);
-      expect([after.kept, after.name, after.count]).toEqual([kept, "f", 2]);
+      expect([numbers(after.kept), after.name, after.count]).toEqual([[0], "f", 2]);
     }
     expect(before.all.map(numbers)).toEqual([
       [2, 3, 4],
@@ -416,8 +416,6 @@ describe("bad input", () => {
   let outside = tensor([1]);
   it.each<[string, string, () => unknown]>([
     ["a value read inside", "UNSUPPORTED", () => compile((x: Tensor) => x.mul(x.dataSync()[0]!))(x)],
-    ["host data made inside", "UNSUPPORTED", () => compile((x: Tensor) => x.mul(tensor([1, 2, 3])))(x)],
-    ["host data set inside", "UNSUPPORTED", () => compile((x: Tensor) => x.set([1, 2, 3]))(x)],
     ["another compiled function", "UNSUPPORTED", () => compile((x: Tensor) => compile((y: Tensor) => y.mul(2))(x))(x)],
     ["a second device", "UNSUPPORTED", () => compile(() => [x.mul(2), zeros([1], { device: new FakeDevice() })])()],
     ["an asynchronous function", "BAD_ARGUMENT", () => compile(async (x: Tensor) => x.mul(2))(x)],
@@ -447,7 +445,6 @@ describe("bad input", () => {
           gatherSparse(table, indices).sum().backward();
         })(tensor([0], { dtype: "i32" })),
     ],
-    ["a list made a tensor", /Pass a tensor/, () => compile((list: number[]) => tensor(list))([1, 2])],
     [
       "a result without gradient",
       /call backward\(\) inside/,
@@ -471,7 +468,7 @@ describe("bad input", () => {
     ["a branch", (i) => (x) => (i > 2 ? x.add(1) : x.mul(2)), /add.*was mul/],
     ["a tensor", () => (x) => x.mul(outside), /mul/],
     ["a captured shape", (i) => (x) => x.mul(i > 2 ? wide : outside), /another tensor, shape or dtype.*dispose\(\)/],
-    ["a missing launch", (i) => (x) => (i > 2 ? x : x.mul(2)), /mul did not come/],
+    ["a missing launch", (i) => (x) => (i > 2 ? x.mul(2) : x.mul(2).add(1)), /add did not come/],
   ])("%s that changes is found by a later call, with its line", (_, make, message) => {
     let i = 0;
     const f = compile((x: Tensor) => make(i)(x));

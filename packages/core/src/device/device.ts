@@ -105,7 +105,8 @@ export class Device {
 
   /** @internal */
   wrap(array: TypedArray): Memory | undefined {
-    if (this.backend.wrap !== undefined) runsOnce("compile", "work in an array of the host", "Make the tensor outside.");
+    if (this.backend.wrap !== undefined)
+      runsOnce("compile", "work in an array of the host", "Make the tensor outside.");
     return this.pool.wrap(array);
   }
 

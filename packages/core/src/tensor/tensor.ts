@@ -3,8 +3,8 @@
 import type { Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import type { Device } from "../device/device";
-import type { ScalarSource } from "../device/scalar-source";
 import { propertyWritten } from "../device/observed";
+import type { ScalarSource } from "../device/scalar-source";
 import { isTensor, keep, type Scoped, track, untrack } from "../device/scope";
 import { activeTracer } from "../device/tracer";
 import { checkValue } from "../errors/check-value";

@@ -1,5 +1,5 @@
 /** Modules: functions with parameters, which are found by walking an object's properties. */
-import { check, type Device, type DType, keep, markReplaced, observed, OptError, show, Tensor, tidy } from "@opt/core";
+import { check, type Device, type DType, keep, markReplaced, OptError, observed, show, Tensor, tidy } from "@opt/core";
 import { addForwardHook } from "./forward-hooks";
 import { holdParameters, isParameter, succeed } from "./held";
 import { loadState, type Misfit, type StateDict } from "./load-state";
