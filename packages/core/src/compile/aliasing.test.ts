@@ -3,11 +3,13 @@ import { describe, expect, it } from "vitest";
 import {
   compile,
   concat,
+  fusedAttention,
   Generator,
   init,
   layerNorm,
   matmul,
   ones,
+  parameter,
   randn,
   relu,
   type Tensor,
@@ -95,8 +97,8 @@ function run(seed: number, isCompiled: boolean): number[][] {
 }
 
 describe("compiled programs equal eager ones, word for word:", () => {
-  it.each(Array.from({ length: 8 }, (_, i) => 25 * i))("seeds from %d on", (first) => {
-    for (let seed = first; seed < first + 25; seed++) {
+  it.each(Array.from({ length: 8 }, (_, i) => 12 * i))("seeds from %d on", (first) => {
+    for (let seed = first; seed < first + 12; seed++) {
       const [compiled, eager] = [run(seed, true), run(seed, false)];
       for (const [i, values] of eager.entries()) {
         const at = values.findIndex((value, k) => !Object.is(value, compiled[i]![k]) && !Number.isNaN(value));
@@ -106,20 +108,49 @@ describe("compiled programs equal eager ones, word for word:", () => {
   });
 });
 
-it("a sum that is read after its operand was overwritten is of the old numbers", () => {
-  const w = tensor([1, 2]);
-  const f = compile(
-    (x: Tensor) => {
-      const y = w.mul(2).add(1);
-      w.set(x);
-      return y.mul(3);
-    },
-    { check: "never" },
-  );
-  const x = tensor([10, 20]);
-  expect([1, 2, 3].map(() => [...f(x).dataSync()])).toEqual([
-    [9, 15],
-    [63, 123],
-    [63, 123],
-  ]);
+/** A function of a matrix `w`, which it overwrites by its argument before it ends. */
+const overwriting: Record<string, (w: Tensor, x: Tensor) => Tensor> = {
+  "a map that is fused into its reader": (w, x) => {
+    const y = w.mul(2).add(1);
+    w.set(x);
+    return y.mul(3);
+  },
+  "a copy that falls out": (w, x) => {
+    const y = w.clone();
+    w.set(x);
+    return y.mean(1);
+  },
+  "a product that becomes one with its epilogue": (w, x) => {
+    const y = x.matmul(w);
+    w.set(x);
+    return y.add(1).relu();
+  },
+  "heads that attention reads in place": (w, x) => {
+    const heads = w.reshape([4, 6, 4, 6]).permute([0, 2, 1, 3]).reshape([4, 4, 6, 6]);
+    const [q, k, v] = [heads, heads.mul(2), heads.mul(0.5)];
+    w.set(x);
+    return fusedAttention(q, k, v, { scale: 0.5, isCausal: true })!.reshape(SHAPE);
+  },
+  "a gradient around a norm, which comes after that of the norm": (w, x) => {
+    const hidden = parameter(w);
+    const around = hidden.matmul(x);
+    layerNorm(hidden.mul(1.5), ones([EXTENT]), zeros([EXTENT]))
+      .mul(around)
+      .sum()
+      .backward();
+    const gradient = hidden.grad!.mul(1);
+    hidden.dispose();
+    w.set(x);
+    return gradient;
+  },
+};
+
+it.each(Object.entries(overwriting))("%s reads the old numbers", (_, body) => {
+  const [w, copy, x] = [1, 1, 2].map((seed) => randn(SHAPE, { device, generator: new Generator(seed) })) as Tensor[];
+  const f = compile((x: Tensor) => body(w!, x), { check: "never" });
+  for (let call = 0; call < 3; call++) {
+    const eager = tidy(() => body(copy!, x!));
+    expect(f(x!).dataSync()).toEqual(eager.dataSync());
+    x!.set(x!.mul(0.9));
+  }
 });
