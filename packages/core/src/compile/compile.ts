@@ -63,11 +63,11 @@ const dropped = new FinalizationRegistry<Set<TraceMemory>>((memories) => {
  * later calls run those in one go, bit for bit as the function would.
  *
  * Arguments are trees of tensors, numbers, strings and booleans. Any tensor of the same shape, dtype and device fits; other values are
- * part of the signature, as are `train()`/`eval()`, frozen layers, options and state of optimizers. Results are tensors of their own and
- * carry no gradient. Learning rates, step counts, random numbers, loss scales and hooks are followed. What else JavaScript decides in the
- * first call is fixed: branches, loop counts, numbers, and which tensors it finds outside. Some calls check that.
+ * part of the signature, as are properties of modules, frozen layers, options and state of optimizers. Results are tensors of their own
+ * and carry no gradient. Learning rates, step counts, random numbers, loss scales and hooks are followed. What else JavaScript decides in
+ * the first call is fixed: branches, loop counts, numbers, host data, and which tensors it finds outside. Some calls check that.
  *
- * @throws OptError BAD_ARGUMENT for other arguments or results, and asynchronous functions; UNSUPPORTED for reading a tensor, host data,
+ * @throws OptError BAD_ARGUMENT for other arguments or results, and asynchronous functions; UNSUPPORTED for reading a tensor,
  * `keep()` and another compiled function inside; CHANGED if a call does something else than the first
  * @example
  * const model = parameter([1, 2]);

@@ -8,7 +8,7 @@
  * | `afterEachRun` | now | after the last launch | after the last launch | an average counts its updates |
  * | `asFound` | now | now | only what the trace has of it | master weights follow their parameter |
  * | `atEndOfCall` | never | at the end, traced | only what the trace has of it | evicted memory is freed again |
- * | `dependsOn` | never | reads the value | reads it first: another value needs another trace | `train()` and `eval()` of a module |
+ * | `dependsOn` | never | reads the value | reads it first: another value needs another trace | the modules of a `ModuleList` |
  * | `runsOnce` | does nothing | throws | | seeds of a generator |
  */
 import { check } from "../errors/errors";
@@ -67,10 +67,10 @@ export function atEndOfCall(body: () => void): void {
  * @param count says that old values never come back: older traces are freed once it is larger. It must not throw
  * @throws OptError BAD_ARGUMENT unless it is a function
  * @example
- * const settings = { scale: 2 };
+ * let scale = 2;
  * const step = compile((x) => {
- *   dependsOn(() => settings.scale);
- *   return x.mul(settings.scale);
+ *   dependsOn(() => scale);
+ *   return x.mul(scale);
  * });
  */
 export function dependsOn(read: () => unknown, count?: () => number): void {
