@@ -45,6 +45,16 @@ interface StoragePlace {
   readonly byteOffset: number;
 }
 
+/** Where an input was. */
+interface InputPlace {
+  readonly of: Input["of"];
+  /** The tensor itself, for the gradient of a leaf. An argument that is dropped must not live on here. */
+  readonly gradient: Tensor | null;
+  readonly storage: Storage;
+  readonly memory: Memory;
+  readonly start: number;
+}
+
 /** Memory of the trace in one run. */
 type Places = ReadonlyMap<Memory, StoragePlace>;
 
@@ -74,7 +84,7 @@ export class Trace {
   readonly #leaves: readonly Tensor[];
   readonly #inputs: readonly Input[];
   /** Where inputs were at the last call: the same tensors are asked about once. */
-  readonly #placesOfInputs: (StoragePlace & { readonly memory: Memory })[] = [];
+  readonly #placesOfInputs: InputPlace[] = [];
   /** Of inputs, and of storage that the trace holds. In a run also of outputs. */
   readonly #places = new Map<Memory, StoragePlace>();
   /** Inputs first, as `#open` has them. The same list as long as no input has moved. */
@@ -190,14 +200,15 @@ export class Trace {
   }
 
   #areWhereTheyWere(tensors: readonly Tensor[]): boolean {
-    const inputs = this.#inputs;
     const places = this.#placesOfInputs;
-    if (places.length < inputs.length) return false;
-    for (let i = 0; i < inputs.length; i++) {
-      const tensor = tensorOf(inputs[i]!, tensors);
-      const { storage, byteOffset, memory } = places[i]!;
-      if (tensor?.storage !== storage || tensor.isDisposed || storage.memory !== memory) return false;
-      if (tensor.byteOffset - inputs[i]!.byteOffset !== byteOffset) return false;
+    if (places.length < this.#inputs.length) return false;
+    for (let i = 0; i < places.length; i++) {
+      const { of, gradient, storage, memory, start } = places[i]!;
+      if (typeof of === "number") {
+        const tensor = tensors[of]!;
+        if (tensor.storage !== storage || tensor.byteOffset !== start) return false;
+      } else if (gradient === null || gradient.isDisposed || of.grad !== gradient) return false;
+      if (storage.memory !== memory) return false;
     }
     return true;
   }
@@ -207,6 +218,7 @@ export class Trace {
     const places = this.#placesOfInputs;
     places.length = 0;
     const found = new Map<Memory, StoragePlace & { readonly memory: Memory }>();
+    const present: InputPlace[] = [];
     for (const input of this.#inputs) {
       const tensor = tensorOf(input, tensors);
       if (tensor === null) return false;
@@ -214,6 +226,8 @@ export class Trace {
       const { storage } = tensor;
       const { memory } = storage;
       const byteOffset = tensor.byteOffset - input.byteOffset;
+      const gradient = typeof input.of === "number" ? null : tensor;
+      present.push({ of: input.of, gradient, storage, memory, start: tensor.byteOffset });
       const first = found.get(input.memory);
       if (first === undefined) found.set(input.memory, { storage, byteOffset, memory });
       else if (first.storage !== storage || first.byteOffset !== byteOffset) return false;
@@ -221,7 +235,7 @@ export class Trace {
     // What the trace found outside, or as two inputs, must not come as one: passes took the two for different memory.
     const memories = new Set([...found.values()].map(({ memory }) => memory));
     if (memories.size < found.size || [...memories].some((memory) => this.memory.pinned.has(memory))) return false;
-    for (const input of this.#inputs) places.push(found.get(input.memory)!);
+    for (const place of present) places.push(place);
     for (const [memory, place] of found) this.#places.set(memory, place);
     this.#openInputs = [...found.values()].map(({ memory, byteOffset }) => ({ memory, byteOffset }));
     this.#isMovedSinceAsked = true;
