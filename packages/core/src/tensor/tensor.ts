@@ -76,6 +76,8 @@ export class Tensor {
   order = 0;
   /** @internal Made from the user's data, not by an op. */
   isMadeByHand = false;
+  /** @internal A leaf that required a gradient once: freezing it does not make it a buffer. */
+  declare isParameter?: boolean;
   /** @internal See `markReplaced`. */
   declare replaced?: number;
   /** @internal What took its place last. */
@@ -187,6 +189,7 @@ export class Tensor {
       `Use .to("f32").`,
     );
     this.#leafRequiresGrad = value && this.#holding.node === null;
+    if (this.#leafRequiresGrad) this.isParameter = true;
   }
 
   /**
