@@ -23,10 +23,9 @@ async function begin(text: string): Promise<Begun> {
   const { tensors } = await loadCheckpoint(new Blob([base as Uint8Array<ArrayBuffer>]), { dtype: "f32" });
   const model = loadGpt2(tensors, HEADS, device);
   for (const tensor of Object.values(tensors)) tensor.dispose();
-  const sizeOf = () => model.parameters().reduce((sum, { size }) => sum + size, 0);
-  const all = sizeOf();
+  const sizeOf = (trainable: boolean) => model.parameters({ trainable }).reduce((sum, { size }) => sum + size, 0);
   run = new FineTuning(model, { tokens: encode(text), ...ADAPTERS });
-  return { all, trained: sizeOf(), unseen: await run.evaluate(), written: await write() };
+  return { all: sizeOf(false), trained: sizeOf(true), unseen: await run.evaluate(), written: await write() };
 }
 
 async function train({ report, signal }: ExposedRun): Promise<Ended> {

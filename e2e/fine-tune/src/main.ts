@@ -69,7 +69,7 @@ async function main({ device: name, text, base, heads, steps, baseSteps, rank, a
   const all = model.parameters().reduce((sum, { size }) => sum + size, 0);
   const tokens = encode(await readFile(text ?? join(ROOT, "LICENSE"), "utf8"));
   const run = new FineTuning(model, { tokens, length: Math.min(LENGTH, model.length), rank, alpha });
-  const own = model.parameters().reduce((sum, { size }) => sum + size, 0);
+  const own = model.parameters({ trainable: true }).reduce((sum, { size }) => sum + size, 0);
   console.log(`adapters: ${own} of ${all} parameters (${((100 * own) / all).toFixed(1)} %) on ${device.name}`);
   console.log(`unseen text before: loss ${(await run.evaluate()).toFixed(4)}`);
   await run.train(steps, [told(50, steps)]);

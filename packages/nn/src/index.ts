@@ -88,9 +88,10 @@ export {
 export { type MseLossOptions, mseLoss } from "./losses/mse-loss";
 export { type NllLossOptions, nllLoss } from "./losses/nll-loss";
 export type { Reduction } from "./losses/reduction";
+export { buffer } from "./module/buffer";
 export { functionalCall } from "./module/functional-call";
 export type { Misfit, StateDict } from "./module/load-state";
-export { type ForwardHook, Module } from "./module/module";
+export { type ForwardHook, Module, type ParametersOptions } from "./module/module";
 export type { RnnNonlinearity } from "./recurrent/cell";
 export { GRUCell, LSTMCell, RNNCell, type RnnCellOptions } from "./recurrent/cells";
 export { GRU } from "./recurrent/gru";

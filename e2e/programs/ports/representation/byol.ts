@@ -24,10 +24,8 @@ export function program(dtype: DType) {
     loss.backward();
     optimizer.step();
     noGrad(() => {
-      for (const [name, weight] of online.namedParameters()) {
-        const average = target.stateDict()[name]!;
-        average.set(lerp(average, weight, 0.05));
-      }
+      const averages = target.parameters();
+      for (const [i, weight] of online.parameters().entries()) averages[i]!.set(lerp(averages[i]!, weight, 0.05));
     });
     return loss;
   }

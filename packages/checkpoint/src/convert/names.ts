@@ -36,13 +36,14 @@ export async function underOurNames(
 ): Promise<TensorSource> {
   const files = [sources].flat() as readonly TensorSource[];
   const whole = joinSources(files);
-  const mapped = mapNames(whole, naming.map ?? {});
   const context = { ...naming, tensors: whole.tensors };
   const renamings: Renaming[] = [];
   for (const source of files) {
     const rule = RULES[source.format] ?? ((): Renaming => ({ names: new Map() }));
     renamings.push(await rule({ ...context, source, beside: files.filter((other) => other !== source) }));
   }
+  const stateless = new Set(renamings.flatMap(({ stateless = [] }) => stateless));
+  const mapped = mapNames(whole, naming.map ?? {}, stateless);
   rejectUnproven(renamings, mapped, whole, naming);
   const found = new Map(renamings.flatMap(({ names }) => [...names]));
   const nameOf = (name: string): string => mapped.get(name) ?? found.get(name) ?? name;
@@ -95,7 +96,7 @@ function rejectUnproven(
   const left = [...tensors.keys()].filter((name) => !mapped.has(name));
   const unproven = renamings
     .flatMap((renaming) => renaming.unproven ?? [])
-    .filter(({ key }) => left.some((name) => isUnder(name, key)));
+    .filter(({ key, isStateless }) => isStateless || left.some((name) => isUnder(name, key)));
   if (unproven.length === 0) return;
   const lines = unproven.map(({ key, meaning }) => `${JSON.stringify(key)}: ${JSON.stringify(meaning)}`);
   const shown = lines.slice(0, SHOWN);
@@ -119,14 +120,18 @@ function isUnder(name: string, key: string): boolean {
   return name.startsWith(key) && (name.length === key.length || /[./]/.test(name[key.length]!));
 }
 
-function mapNames(source: TensorSource, map: Readonly<Record<string, string>>): Map<string, string> {
+function mapNames(
+  source: TensorSource,
+  map: Readonly<Record<string, string>>,
+  stateless: ReadonlySet<string>,
+): Map<string, string> {
   const names = new Map<string, string>();
   // The longest key that fits comes last, and wins.
   for (const [from, to] of Object.entries(map).sort(([a], [b]) => a.length - b.length)) {
     const meant = [...source.tensors.keys()].filter((name) => isUnder(name, from));
     const some = [...source.tensors.keys()].slice(0, 3).join(", ");
     const problem = `the map names ${JSON.stringify(from)}`;
-    if (meant.length === 0) throw missing(source.path, problem, `There are ${some} and so on.`);
+    if (meant.length === 0 && !stateless.has(from)) throw missing(source.path, problem, `There are ${some} and so on.`);
     for (const name of meant) {
       const rest = name.slice(from.length);
       names.set(name, to === "" ? rest.slice(1) : to + rest);

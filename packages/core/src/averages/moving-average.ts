@@ -32,25 +32,24 @@ const lerp = (isNearAverage: boolean) => {
 const FROM_AVERAGE = /* @__PURE__ */ lerp(true);
 const FROM_PARAM = /* @__PURE__ */ lerp(false);
 
-/** A parameter and its average. A buffer has not required a gradient so far. */
+/** A parameter and its average. */
 interface Entry {
   readonly name: string;
   readonly param: Tensor;
   readonly average: Tensor;
-  isBuffer: boolean;
 }
 
 export interface MovingAverageOptions {
   /** The weight of the old average at each update, 0 to 1. Default 0.999. */
   readonly decay?: number;
-  /** Tensors that require no gradient (running statistics) are averaged too, instead of copied at each update. Default false. */
+  /** Buffers (running statistics, which never required a gradient) are averaged too, instead of copied at each update. Default false. */
   readonly useBuffers?: boolean;
 }
 
 /** A buffer may be of integers. @throws OptError BAD_ARGUMENT */
 function entryOf(item: Tensor | readonly [string, Tensor]): NamedParameter {
   const [name, tensor] = Array.isArray(item) ? item : [(item as Tensor | null)?.name ?? null, item];
-  if (tensor instanceof Tensor && !tensor.requiresGrad && !isFloat(tensor.dtype)) return { name, tensor };
+  if (tensor instanceof Tensor && !tensor.isParameter && !isFloat(tensor.dtype)) return { name, tensor };
   const made = toParameters(WHERE, [item] as Parameters)[0]!;
   checkReal(WHERE, made.tensor);
   return made;
@@ -96,7 +95,7 @@ export class ExponentialMovingAverage {
         const { name, tensor } = entryOf(item);
         const kept = isFloat(tensor.dtype) && tensor.dtype !== "f64" ? "f32" : tensor.dtype;
         const average = tidy(() => clone(cast(tensor.detach(), kept)));
-        return { name: name ?? String(i), param: tensor, average: keep(average), isBuffer: !tensor.requiresGrad };
+        return { name: name ?? String(i), param: tensor, average: keep(average) };
       }),
     );
     const names = new Set(this.#entries.map(({ name }) => name));
@@ -117,10 +116,9 @@ export class ExponentialMovingAverage {
   update(): void {
     dependsOn(() => this.#isFirst());
     const isFirst = this.#isFirst();
-    for (const entry of this.#entries) {
-      entry.isBuffer &&= !entry.param.requiresGrad;
-      const { param, average } = entry;
-      if (isFirst || (entry.isBuffer && !this.#useBuffers)) assign(average, param);
+    for (const { param, average } of this.#entries) {
+      dependsOn(() => param.isParameter);
+      if (isFirst || !(param.isParameter || this.#useBuffers)) assign(average, param);
       else noGrad(() => tidy(() => this.#move(average, param)));
     }
     afterEachRun(() => {

@@ -379,7 +379,8 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /**
    * Takes over options and state: groups by position, parameters by name (by position if names are numbers).
    * State is copied, and cast to its parameter's dtype and device. Saved options replace the present ones, as in PyTorch, and so does
-   * the penalty. What the state does not name (another library's, a penalty by function) stays.
+   * the penalty. What the state does not name (another library's, a penalty by function) stays, and so does `stateDType`: state is
+   * packed as this optimizer's option says.
    * Tensors of a parameter's shape that only other options need are kept until those are set.
    *
    * @throws OptError BAD_STATE if it does not fit. Nothing has changed then.

@@ -7,7 +7,6 @@ import {
   finiteNumber,
   isFiniteNumber,
   optionsOf,
-  positiveNumber,
   trueOrFalse,
   wholeFrom,
   wholeNumber,
@@ -119,7 +118,7 @@ function milestonesOf(where: string, name: string, milestones: Iterable<number>)
 
 export interface ConstantLROptions {
   factor?: number;
-  /** Epochs for which the factor holds. */
+  /** Epochs for which the factor holds; 0 is for ever, as in PyTorch. */
   totalIters?: number;
 }
 
@@ -136,7 +135,7 @@ export interface ConstantLROptions {
 export class ConstantLR extends PlannedLR {
   constructor(optimizer: ScheduledOptimizer, options: ConstantLROptions = {}) {
     super("ConstantLR", optimizer);
-    const checks = { factor: between(0, 1), totalIters: wholeFrom(1) };
+    const checks = { factor: between(0, 1), totalIters: wholeFrom(0) };
     const { factor, totalIters } = optionsOf(this.kind, options, checks, { factor: 1 / 3, totalIters: 5 });
     this.chain((lr, epoch, index) => {
       if (epoch === 0) return lr * factor;
@@ -149,7 +148,7 @@ export class ConstantLR extends PlannedLR {
 export interface LinearLROptions {
   startFactor?: number;
   endFactor?: number;
-  /** Epochs from the first factor to the last. */
+  /** Epochs from the first factor to the last; 0 keeps the first, as in PyTorch. */
   totalIters?: number;
 }
 
@@ -166,7 +165,7 @@ export interface LinearLROptions {
 export class LinearLR extends PlannedLR {
   constructor(optimizer: ScheduledOptimizer, options: LinearLROptions = {}) {
     super("LinearLR", optimizer);
-    const checks = { startFactor: startFactorOf, endFactor: between(0, 1), totalIters: wholeFrom(1) };
+    const checks = { startFactor: startFactorOf, endFactor: between(0, 1), totalIters: wholeFrom(0) };
     const defaults = { startFactor: 1 / 3, endFactor: 1, totalIters: 5 };
     const { startFactor, endFactor, totalIters } = optionsOf(this.kind, options, checks, defaults);
     const rise = endFactor - startFactor;
@@ -184,7 +183,7 @@ function startFactorOf(where: string, name: string, value: number): number {
 }
 
 export interface PolynomialLROptions {
-  /** Epochs from the base lr to the end. */
+  /** Epochs from the base lr to the end; 0 keeps the base lr, as in PyTorch. */
   totalIters?: number;
   power?: number;
   /** The lr at the end (PaddlePaddle's end_lr). */
@@ -207,7 +206,8 @@ export interface PolynomialLROptions {
 export class PolynomialLR extends PlannedLR {
   constructor(optimizer: ScheduledOptimizer, options: PolynomialLROptions = {}) {
     super("PolynomialLR", optimizer);
-    const checks = { totalIters: wholeFrom(1), power: positiveNumber, endLr: finiteNumber, cycle: trueOrFalse };
+    const iterations = wholeFrom(Object(options).cycle ? 1 : 0);
+    const checks = { totalIters: iterations, power: atLeast(0), endLr: finiteNumber, cycle: trueOrFalse };
     const defaults = { totalIters: 5, power: 1, endLr: 0, cycle: false };
     const { totalIters, power, endLr, cycle } = optionsOf(this.kind, options, checks, defaults);
     this.chain((lr, epoch, index) => {

@@ -54,7 +54,7 @@ export class CyclicLR extends PlannedLR {
     const baseLrs = perGroup<number>("CyclicLR", "baseLr", baseLr, optimizer, finite);
     const maxLrs = perGroup<number>("CyclicLR", "maxLr", maxLr, optimizer, finite);
     const up = positiveNumber("CyclicLR", "stepSizeUp", stepSizeUp);
-    this.#totalSize = up + positiveNumber("CyclicLR", "stepSizeDown", stepSizeDown);
+    this.#totalSize = up + finiteNumber("CyclicLR", "stepSizeDown", stepSizeDown, 0);
     this.#stepRatio = up / this.#totalSize;
     this.#scale = scaleOf(options);
     this.#startMomentum(options);

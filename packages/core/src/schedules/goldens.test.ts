@@ -49,6 +49,12 @@ const table: Trace[] = [
   ["ConstantLR", { factor: 0, totalIters: 1 }, [0, 1, 1]],
   ["ConstantLR", { factor: 0, totalIters: 2 }, [0, 0, 1]], // PyTorch divides by 0
   ["ConstantLR", { factor: 1, totalIters: 1 }, [1, 1, 1]],
+  // Of no iterations PyTorch never reaches the end.
+  ["ConstantLR", { factor: 0.25, totalIters: 0 }, [0.25, 0.25, 0.25]],
+  ["LinearLR", { startFactor: 0.25, totalIters: 0 }, [0.25, 0.25, 0.25]],
+  ["PolynomialLR", { totalIters: 0 }, [1, 1, 1]],
+  ["PolynomialLR", { totalIters: 2, power: 0 }, [1, 1, 1, 1]],
+  ["CyclicLR", { baseLr: 0, maxLr: 1, stepSizeUp: 2, stepSizeDown: 0 }, [0, 0.5, 0, 0.5]],
   ["LinearLR", { startFactor: 1, endFactor: 0, totalIters: 1 }, [1, 0, 0]],
   ["LinearLR", { startFactor: 0.5, endFactor: 1, totalIters: 1 }, [0.5, 1, 1]],
   ["StepLR", { stepSize: 1, gamma: 0 }, [1, 0, 0]],

@@ -6,7 +6,7 @@ import { tidy } from "../device/scope";
 import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { isPlainObject, show } from "../errors/show";
-import { applyRule, cast, clone, reshape } from "../ops";
+import { applyRule, cast, clone, expand, reshape } from "../ops";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "../optimizer/algorithm";
 import { completeOptions } from "../optimizer/check";
 import { advanced, checkRule } from "../optimizer/check-rule";
@@ -100,18 +100,20 @@ export function functional<Options extends BaseOptions>(
     init: (params) =>
       tidy(() => {
         const weights = entriesOf(algorithm.name, params);
-        const { numbers } = chosen(algorithm, options);
+        const { numbers, given } = chosen(algorithm, options);
         const rule = algorithm.rule(numbers);
         checkRule(algorithm, rule);
         const first = algorithm.initialState?.(numbers) ?? {};
+        const learned = algorithm.initialState?.(quantities(given) as unknown as Options) ?? {};
         const made = weights.map(([, param]) => ({
           ...algorithm.initialCounters,
           ...Object.fromEntries(
             stateKeys(rule).map((key) => {
               const dtype = storedState(rule, key, param, numbers, first) as DType;
-              const value = first[key] ?? 0;
+              const value: unknown = learned[key] ?? 0;
               if (value === "param") return [key, clone(cast(param, dtype))];
-              return [key, full(param.shape, value, { dtype, device: param.device })];
+              if (value instanceof Quantity) return [key, clone(expand(cast(value.tensor, dtype), param.shape))];
+              return [key, full(param.shape, value as number, { dtype, device: param.device })];
             }),
           ),
         }));
@@ -190,6 +192,16 @@ function chosen<Options extends BaseOptions>(
 
 const mapValues = (record: object, change: (value: unknown) => unknown) =>
   Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]));
+
+/** Options of which each tensor is a number of `tensorArithmetic`. */
+const quantities = (given: object, dtype?: DType) =>
+  mapValues(given, (value) =>
+    inEach(value, (each) => {
+      if (!(each instanceof Tensor)) return each;
+      const scalar = reshape(each, []);
+      return new Quantity(dtype === undefined ? scalar : cast(scalar, dtype));
+    }),
+  );
 
 /** A value, or each of a pair (betas). */
 const inEach = (value: unknown, change: (value: unknown) => unknown) =>
@@ -325,15 +337,13 @@ class Step<Options extends BaseOptions> {
     );
     if (found !== undefined) return found;
     const compute = device.backend.dtypes.includes("f64") ? "f64" : "f32";
-    const quantity = (value: unknown) =>
-      value instanceof Tensor ? new Quantity(cast(reshape(value, []), compute)) : value;
     const plainValue = (value: unknown) => (value instanceof Quantity ? value.tensor : value);
-    const given = mapValues(options.given, (value) => inEach(value, quantity)) as unknown as Options;
+    const given = quantities(options.given, compute) as unknown as Options;
     const isLearned = Object.values(options.given)
       .flat()
       .some((value) => value instanceof Tensor);
     const arithmetic = tensorArithmetic(dtype === "f32" || !isLearned);
-    const counters = mapValues(before, quantity) as Counters;
+    const counters = quantities(before, compute) as Counters;
     const isNumber = (value: unknown) => value instanceof Quantity || Number.isFinite(value);
     const after = advanced(algorithm, counters, given, arithmetic, isNumber);
     const scalars = algorithm.scalars(given, after, arithmetic, counters);

@@ -79,6 +79,8 @@ export class Tensor {
   isMadeByHand = false;
   /** @internal See scope.ts. */
   declare isFreedByCompile?: boolean;
+  /** @internal A leaf that required a gradient once: freezing it does not make it a buffer. */
+  declare isParameter?: boolean;
   /** @internal See `markReplaced`. */
   declare replaced?: number;
   /** @internal What took its place last. */
@@ -196,6 +198,7 @@ export class Tensor {
     );
     this.#leafRequiresGrad = value && this.#holding.node === null;
     propertyWritten();
+    if (this.#leafRequiresGrad) this.isParameter = true;
   }
 
   /**

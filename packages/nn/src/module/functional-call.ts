@@ -5,7 +5,7 @@ import { substituteTensors } from "./replace";
 
 /**
  * `model.forward(...inputs)` with the given tensors in place of those of the same names: PyTorch's `torch.func.functional_call`. Gradients
- * flow to the given tensors, also second ones. Names are those of `namedTensors()`; what is not named stays. One name of tied tensors
+ * flow to the given tensors, also second ones. Names are those of `namedTensors()` and `namedBuffers()`; what is not named stays. One name of tied tensors
  * replaces all of them. Afterwards the module is as before, also if forward throws.
  *
  * @throws OptError BAD_ARGUMENT for what is no module or no tensor, for a name that the module lacks, and for two tensors in place of a tied one
@@ -26,7 +26,7 @@ export function functionalCall<M extends Module>(
   check(isModule(model), "BAD_ARGUMENT", where, () => `the model must be a module, got ${show(model)}.`);
   const isRecord = typeof parameters === "object" && parameters !== null;
   check(isRecord, "BAD_ARGUMENT", where, () => `needs tensors by name, got ${show(parameters)}.`, "{ name: tensor }");
-  const own = new Map(model.namedTensors());
+  const own = new Map([...model.namedTensors(), ...model.namedBuffers()]);
   const given = new Map<Tensor, Tensor>();
   for (const [name, tensor] of Object.entries(parameters)) {
     checkTensor(where, tensor, name);
@@ -36,7 +36,7 @@ export function functionalCall<M extends Module>(
       "BAD_ARGUMENT",
       where,
       () => `the module must have each name, got ${name}.`,
-      "namedTensors() lists its names.",
+      "namedTensors() and namedBuffers() list its names.",
     );
     const other = given.get(mine) ?? tensor;
     check(

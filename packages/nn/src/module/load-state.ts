@@ -24,13 +24,22 @@ export function loadState(
   for (const [name, value] of given) checkNotSummary(where, name, value);
   const own = new Map(tensorsOf());
   if (own.size > 0) checkNames(where, own, given, strict);
-  const problems = [...misfits(own, given, strict)];
+  const loadedTensors = new Set([...own].flatMap(([name, tensor]) => (given.has(name) ? tensor : [])));
+  const missing = [...own].flatMap(([name, tensor]) => (loadedTensors.has(tensor) ? [] : name));
+  const unexpected = [...given.keys()].filter((name) => !own.has(name));
+  const unfit = [...misfits(own, given)];
+  const names = strict
+    ? [...missing.map((name) => `${name} is missing`), ...unexpected.map((name) => `${name} is unexpected`)]
+    : [];
+  const problems = [...names, ...unfit];
   check(
     problems.length === 0,
     "BAD_STATE",
     where,
     () => `the state must fit the module, got: ${problems.join("; ")}.`,
-    "Build the module with the sizes it was saved with, or pass { strict: false }.",
+    unfit.length === 0
+      ? "Build the module that was saved, or pass { strict: false }."
+      : "Build the module with the sizes it was saved with, or delete these names from the state and pass { strict: false }.",
   );
   const loaded = [...own].filter(([name]) => given.has(name));
   const values: Tensor[] = [];
@@ -45,10 +54,7 @@ export function loadState(
   } finally {
     for (const value of values) value.dispose();
   }
-  return {
-    missing: [...own.keys()].filter((name) => !given.has(name)),
-    unexpected: [...given.keys()].filter((name) => !own.has(name)),
-  };
+  return { missing, unexpected };
 }
 
 /** Checks that a state has tensors by name. Otherwise all names would be missing, silently where that is allowed. @throws OptError BAD_STATE */
@@ -109,17 +115,12 @@ function some(names: ReadonlyMap<string, unknown>): string {
   return [...names.keys()].slice(0, 3).join(", ") + (names.size > 3 ? ", ..." : "");
 }
 
-/** Why a state does not fit. */
-function* misfits(
-  own: ReadonlyMap<string, Tensor>,
-  given: ReadonlyMap<string, unknown>,
-  strict: boolean,
-): Generator<string> {
+/** Which values do not fit the tensors of their names. */
+function* misfits(own: ReadonlyMap<string, Tensor>, given: ReadonlyMap<string, unknown>): Generator<string> {
   for (const [name, tensor] of own) {
     const value = given.get(name);
-    if (value === undefined) {
-      if (strict) yield `${name} is missing`;
-    } else if (!(value instanceof Tensor)) {
+    if (value === undefined) continue;
+    if (!(value instanceof Tensor)) {
       yield `${name} is not a tensor`;
     } else if (value.isDisposed || tensor.isDisposed) {
       yield `${name} was disposed`;
@@ -127,5 +128,4 @@ function* misfits(
       yield `${name} has shape [${value.shape}] instead of [${tensor.shape}]`;
     }
   }
-  if (strict) for (const name of given.keys()) if (!own.has(name)) yield `${name} is unexpected`;
 }

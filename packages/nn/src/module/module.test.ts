@@ -45,11 +45,45 @@ describe("Module", () => {
     expect(names(model.namedParameters())).toEqual(["0.weight", "0.bias", "2.weight", "2.bias"]);
   });
 
-  it("keeps buffers and frozen weights in the state, but not among the parameters", () => {
+  it("has frozen weights among the parameters, unless trainable ones are asked for, and buffers in the state", () => {
     const net = new Net();
-    net.embedding.requiresGrad = false;
+    net.embedding.requiresGrad = false; // before the module was asked for anything
     expect(Object.keys(net.stateDict())).toEqual(["embedding", "position", "blocks.0.fc.weight", "blocks.1.fc.weight"]);
-    expect(names(net.namedParameters())).toEqual(["blocks.0.fc.weight", "blocks.1.fc.weight"]);
+    expect(names(net.namedParameters())).toEqual(["embedding", "blocks.0.fc.weight", "blocks.1.fc.weight"]);
+    expect(names(net.namedParameters({ trainable: true }))).toEqual(["blocks.0.fc.weight", "blocks.1.fc.weight"]);
+    expect(net.parameters({ trainable: true }).length).toBe(2);
+    expect(names(net.namedBuffers())).toEqual(["position"]);
+    expect(net.buffers()).toEqual([net.position]);
+    expectCode("BAD_ARGUMENT", () => net.parameters({ trainable: 1 as never }));
+    expectCode("BAD_ARGUMENT", () => net.parameters({ trained: true } as never));
+  });
+
+  it("has frozen parameters that lie in lists and maps", () => {
+    class Lists extends Module {
+      readonly list = [parameter([1]), tensor([2])];
+      readonly map = new Map([["a", parameter([3])]]);
+      forward(): void {}
+    }
+    const lists = new Lists().freeze();
+    expect(names(lists.namedParameters())).toEqual(["list.0", "map.a"]);
+    lists.parameters().forEach((each, i) => {
+      each.set([7 + i]);
+    });
+    expect([...lists.list[0]!.dataSync(), ...lists.map.get("a")!.dataSync()]).toEqual([7, 8]);
+    expect(lists.to("f64").unfreeze().parameters({ trainable: true }).length).toBe(2);
+    expect(names(lists.namedBuffers())).toEqual(["list.1"]);
+  });
+
+  it("gives a frozen target network to be overwritten", () => {
+    const [online, target] = [new Linear(2, 1), new Linear(2, 1).freeze()];
+    const weights = online.parameters();
+    target.parameters().forEach((slow, i) => {
+      slow.set(weights[i]!);
+    });
+    expect([...target.weight.dataSync(), ...target.bias!.dataSync()]).toEqual([
+      ...online.weight.dataSync(),
+      ...online.bias!.dataSync(),
+    ]);
   });
 
   it("yields a shared tensor once, but saves it under both names", () => {
@@ -71,9 +105,11 @@ describe("Module", () => {
     model.head.weight = model.embedding.weight;
     const all = names(model.namedParameters());
     for (const parameter of model.body.parameters()) parameter.requiresGrad = false;
-    expect(names(model.freeze().to("f64").namedParameters())).toEqual([]);
-    expect(names(model.head.unfreeze().namedParameters())).toEqual(["weight"]);
-    expect(names(model.unfreeze().namedParameters())).toEqual(all);
+    const trainable = (module: Module) => names(module.namedParameters({ trainable: true }));
+    expect(trainable(model.freeze().to("f64"))).toEqual([]);
+    expect(names(model.namedParameters())).toEqual(all);
+    expect(trainable(model.head.unfreeze())).toEqual(["weight"]);
+    expect(trainable(model.unfreeze())).toEqual(all);
     expect(model.body.namedTensors().filter(([, tensor]) => !tensor.requiresGrad).length).toBe(3);
   });
 
@@ -137,10 +173,8 @@ describe("Module finds children and tensors", () => {
 });
 
 describe("a property with a parameter", () => {
-  const frozen = () => Object.assign(parameter([[1, 2]]), { requiresGrad: false });
   const rows: [string, () => unknown][] = [
-    ["a tensor that requires no gradient", () => zeros([2, 2])],
-    ["a frozen tensor that no module had", frozen],
+    ["a buffer", () => zeros([2, 2])],
     ["an array", () => [[1, 2]]],
     ["nothing", () => undefined],
   ];
@@ -157,7 +191,7 @@ describe("a property with a parameter", () => {
     );
   });
 
-  it("takes another parameter, a shared one, one that was frozen since, and null where there may be none", () => {
+  it("takes another parameter, a shared one, frozen ones, and null where there may be none", () => {
     const [head, embedding] = [new Linear(2, 3), new Embedding(3, 2)];
     Object.assign(head, { weight: embedding.weight, bias: null });
     const model = new Sequential(embedding, head);
@@ -165,6 +199,7 @@ describe("a property with a parameter", () => {
     expect(Object.keys(model.stateDict())).toEqual(["0.weight", "1.weight"]);
     embedding.weight.requiresGrad = false;
     Object.assign(new Linear(2, 3), { weight: embedding.weight });
+    Object.assign(new Linear(2, 3), { weight: Object.assign(parameter([[1, 2]]), { requiresGrad: false }) });
     const own = Object.assign(head, { weight: parameter([[1, 2]]) });
     expect(own.parameters()).toEqual([own.weight]);
     expectCode("BAD_ARGUMENT", () => Object.assign(head, { weight: null }));
@@ -248,7 +283,7 @@ describe("state", () => {
     ["another rank", { weight: weight(), bias: zeros([]) }, /bias has shape \[\] instead of \[2\]/],
     ["what is no tensor", { weight: weight(), bias: [0, 0] as unknown as Tensor }, /bias is not a tensor/],
     ["what was disposed", { weight: disposed(), bias: zeros([2]) }, /weight was disposed/],
-    ["several at once", { weight: zeros([1]), gain: zeros([1]) }, /weight .*; bias is missing; gain is unexpected/],
+    ["several at once", { weight: zeros([1]), gain: zeros([1]) }, /bias is missing; gain is unexpected; weight .*/],
   ];
   it.each(rows)("rejects %s and changes nothing", async (_, state, words) => {
     const layer = made(1);

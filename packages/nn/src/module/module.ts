@@ -1,7 +1,20 @@
 /** Modules: functions with parameters, which are found by walking an object's properties. */
-import { check, type Device, type DType, keep, markReplaced, OptError, observed, show, Tensor, tidy } from "@opt/core";
+import {
+  check,
+  checkOptions,
+  type Device,
+  type DType,
+  keep,
+  markReplaced,
+  OptError,
+  observed,
+  show,
+  Tensor,
+  tidy,
+} from "@opt/core";
+import { isPersistent, markPersistent } from "./buffer";
 import { addForwardHook } from "./forward-hooks";
-import { holdParameters, isParameter, succeed } from "./held";
+import { holdParameters, isParameter } from "./held";
 import { loadState, type Misfit, type StateDict } from "./load-state";
 import { members } from "./members";
 import { replaceTensors } from "./replace";
@@ -25,10 +38,17 @@ export type ForwardHook<M extends Module> = (
   // biome-ignore lint/suspicious/noConfusingVoidType: hooks that only look return nothing
 ) => ReturnType<M["forward"]> | void;
 
+/** Which parameters `parameters` gives. */
+export interface ParametersOptions {
+  /** Those that require a gradient alone. Default false: frozen ones too. */
+  readonly trainable?: boolean;
+}
+
 /**
  * The base of layers and models. A property that is a tensor is part of the state, a property that is a module is a child; so is
  * what lies in arrays, maps, sets and plain objects, however deep: `blocks[0].fc.weight` has the name "blocks.0.fc.weight", as in PyTorch.
- * Tensors that require a gradient are parameters, the others buffers. What must stay out of the state goes into a #private field.
+ * Tensors that require a gradient are parameters, also while they are frozen; the others are buffers. What must stay out of the state is a
+ * `buffer(x, { persistent: false })`, or goes into a #private field.
  * A property that held a parameter when the module was last asked for its tensors takes only parameters, or null: BAD_ARGUMENT otherwise.
  *
  * @example
@@ -95,36 +115,39 @@ export abstract class Module extends Observed {
     return addForwardHook(this, hook as Parameters<typeof addForwardHook>[1]);
   }
 
-  /** Every tensor under its dotted name, also a second time where it is shared. @throws OptError DUPLICATE if two share a name */
+  /** Every tensor of the state under its dotted name, also a second time where it is shared. @throws OptError DUPLICATE if two share a name */
   namedTensors(): [string, Tensor][] {
-    const named = [...walk(this, "", [])];
-    const seen = new Set<string>();
-    for (const [name] of named) {
-      check(
-        !seen.has(name),
-        "DUPLICATE",
-        this.constructor.name,
-        () => `two tensors have the name ${name}.`,
-        "Use keys without dots.",
-      );
-      seen.add(name);
-    }
-    return named;
+    return heldBy(this)
+      .filter(({ isState }) => isState)
+      .map(({ name, tensor }) => [name, tensor]);
   }
 
-  /** What optimizers train, by dotted name: each tensor that requires a gradient, once. Frozen ones are left out: see `unfreeze`. */
-  namedParameters(): [string, Tensor][] {
-    const seen = new Set<Tensor>();
-    return this.namedTensors().filter(([, tensor]) => {
-      const isNew = tensor.requiresGrad && !seen.has(tensor);
-      seen.add(tensor);
-      return isNew;
-    });
+  /**
+   * The parameters by dotted name, frozen ones too, each once: PyTorch's `named_parameters()`. Optimizers skip those without a gradient, so
+   * give them all: what is unfrozen later is then trained.
+   *
+   * @param options `trainable: true` gives those that require a gradient
+   * @throws OptError BAD_ARGUMENT, DUPLICATE
+   */
+  namedParameters(options: ParametersOptions = {}): [string, Tensor][] {
+    checkOptions("parameters", options, { trainable: "boolean" });
+    const { trainable = false } = options;
+    return eachOnce(heldBy(this)).filter(([, tensor]) => isParameter(tensor) && (!trainable || tensor.requiresGrad));
   }
 
   /** The parameters without their names. */
-  parameters(): Tensor[] {
-    return this.namedParameters().map(([, tensor]) => tensor);
+  parameters(options: ParametersOptions = {}): Tensor[] {
+    return this.namedParameters(options).map(([, tensor]) => tensor);
+  }
+
+  /** The tensors that are no parameters by dotted name, each once, also those out of the state: PyTorch's `named_buffers()`. */
+  namedBuffers(): [string, Tensor][] {
+    return eachOnce(heldBy(this)).filter(([, tensor]) => !isParameter(tensor));
+  }
+
+  /** The buffers without their names. */
+  buffers(): Tensor[] {
+    return this.namedBuffers().map(([, tensor]) => tensor);
   }
 
   /** Parameters and buffers by name. They are views of the module's memory, without a tape: training goes on changing them. */
@@ -134,9 +157,11 @@ export abstract class Module extends Observed {
 
   /**
    * Copies values into the module's tensors; dtypes are converted, devices may differ. A state that does not fit changes nothing. A name
-   * whose value is undefined counts as lacking: `{ weight: loaded.tensors.weight }`.
+   * whose value is undefined counts as lacking: `{ weight: loaded.tensors.weight }`. Tied tensors need one of their names: files may have
+   * stored them once.
    *
-   * @param options `strict: false` leaves tensors that the state lacks, and ignores names that the module lacks; one name at least must fit
+   * @param options `strict: false` leaves tensors that the state lacks, and ignores names that the module lacks; one name at least must
+   * fit. Shapes must fit in any case, as in PyTorch
    * @returns the names that the state lacks, and those that the module lacks: none unless it is not strict
    * @throws OptError BAD_STATE with the missing and unexpected names and the shapes that differ; NOT_SYNC from a device that answers only later
    */
@@ -149,7 +174,7 @@ export abstract class Module extends Observed {
 
   /**
    * Moves to a device, or casts the floats to a dtype: parameters and buffers, here and in all children, are replaced by others of the same
-   * names, tied ones by one. Make optimizers afterwards: steps of older ones throw BAD_STATE. What is not in the state (a #private field) stays as it is.
+   * names, tied ones by one. Make optimizers afterwards: steps of older ones throw BAD_STATE. What is in a #private field stays as it is.
    *
    * @throws OptError BAD_ARGUMENT for a device and a dtype at once; BAD_DTYPE, UNKNOWN_DEVICE; NOT_SYNC from a device that answers only later
    * @example
@@ -166,7 +191,7 @@ export abstract class Module extends Observed {
     checkTree(this, []);
     const found = new Map<Tensor, Tensor>();
     const isDType = FLOATS.includes(target as DType);
-    for (const [, tensor] of this.namedTensors()) {
+    for (const { tensor } of heldBy(this)) {
       if (!found.has(tensor))
         found.set(tensor, isDType && !FLOATS.includes(tensor.dtype) ? tensor : moved(tensor, target));
     }
@@ -200,22 +225,22 @@ export abstract class Module extends Observed {
     return this.train(false);
   }
 
-  /** No parameter here and in all children requires a gradient any more: PyTorch's `requires_grad_(False)`. */
+  /** No parameter here and in all children requires a gradient any more: PyTorch's `requires_grad_(False)`. `parameters()` still has them. */
   freeze(): this {
     for (const tensor of this.parameters()) tensor.requiresGrad = false;
     return this;
   }
 
   /**
-   * Every parameter here and in all children requires a gradient again, which `parameters()` does not find while it is frozen. Buffers stay buffers.
-   * Optimizers train what they were given: those made of `parameters()` meanwhile get it by `addGroup`.
+   * Every parameter here and in all children requires a gradient again. Buffers stay buffers. Optimizers of `parameters()` train it from
+   * the next step on.
    *
    * @example
    * const model = new Sequential(new Linear(4, 8), new BatchNorm1d(8), new Linear(8, 2)).freeze();
    * model.namedChildren()[2]![1].unfreeze(); // only the last layer is trained
    */
   unfreeze(): this {
-    for (const [, tensor] of this.namedTensors()) if (isParameter(tensor)) tensor.requiresGrad = true;
+    for (const tensor of this.parameters()) tensor.requiresGrad = true;
     return this;
   }
 
@@ -254,9 +279,11 @@ function moved(tensor: Tensor, target: DType | Device | (string & {})): Tensor {
     return tensor;
   }
   const result = keep(there);
+  if (isParameter(tensor)) result.isParameter = true;
   result.requiresGrad = tensor.requiresGrad;
   result.name = tensor.name;
-  succeed(tensor, result);
+  const persistent = isPersistent(tensor);
+  if (persistent !== undefined) markPersistent(result, persistent);
   return result;
 }
 
@@ -298,10 +325,36 @@ function write(module: Module, holders: readonly Module[]): string {
   return `${name}(\n  ${text}\n)`;
 }
 
-function* walk(module: Module, prefix: string, holders: readonly Module[]): Generator<[string, Tensor]> {
+/** A tensor where a module holds it, under its dotted name. */
+interface HeldTensor {
+  readonly name: string;
+  readonly tensor: Tensor;
+  /** Part of `stateDict()`. */
+  readonly isState: boolean;
+}
+
+/** All of them, also a second time where one is shared. @throws OptError DUPLICATE, BAD_ARGUMENT */
+function heldBy(module: Module): HeldTensor[] {
+  const held = [...walk(module, "", [])];
+  const seen = new Set<string>();
+  for (const { name } of held) {
+    const problem = () => `two tensors have the name ${name}.`;
+    check(!seen.has(name), "DUPLICATE", module.constructor.name, problem, "Use keys without dots.");
+    seen.add(name);
+  }
+  return held;
+}
+
+function eachOnce(held: readonly HeldTensor[]): [string, Tensor][] {
+  const names = new Map<Tensor, string>();
+  for (const { name, tensor } of held) if (!names.has(tensor)) names.set(tensor, name);
+  return [...names].map(([tensor, name]) => [name, tensor]);
+}
+
+function* walk(module: Module, prefix: string, holders: readonly Module[]): Generator<HeldTensor> {
   holdParameters(module);
   for (const [name, value] of members(module.constructor.name, module)) {
-    if (value instanceof Tensor) yield [prefix + name, value];
+    if (value instanceof Tensor) yield { name: prefix + name, tensor: value, isState: isPersistent(value) ?? true };
   }
   for (const [name, child] of children(module, holders)) {
     yield* walk(child, `${prefix}${name}.`, [...holders, module]);

@@ -60,8 +60,8 @@ export const ademamixRules: readonly Rule[] = /* @__PURE__ */ [false, true].map(
 const DEFAULT_BETAS = [0.9, 0.999, 0.9999] as const;
 
 /** The part of a warm-up that is done. */
-function progress(step: number, length: number, { div, minimum }: Arithmetic): number {
-  return length === 0 ? 1 : minimum(div(step, length), 1);
+function progress(step: number, length: number, { div, maximum }: Arithmetic): number {
+  return div(step, maximum(length, step));
 }
 
 /** The third beta at a step: the half-life of the slow average grows linearly (section 3 of the paper). */

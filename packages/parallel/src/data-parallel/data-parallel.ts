@@ -6,7 +6,7 @@ import { sampleOf } from "../communicator/sample";
 import { agree } from "./agreement";
 import { BUCKET_BYTES, Bucket, bucketsOf } from "./bucket";
 import { Buffers } from "./buffers";
-import { averagedBy, buffersOf, checkParameters, linesOf, type NamedParameter, type Trainable } from "./parameters";
+import { averagedBy, checkAveraged, linesOf, type NamedParameter, type Trainable, tensorsOf } from "./parameters";
 
 const WHERE = "DataParallel";
 const ALIKE =
@@ -31,7 +31,7 @@ export interface DataParallelOptions {
  * each `.grad` holds the average. All ranks begin with equal parameters: the first `sync` compares them.
  *
  * Buffers that a forward wrote to are those of rank 0 after `sync` (of the first rank that had samples), so each forward begins with the
- * same ones on all ranks; a model has buffers if it has `namedTensors`.
+ * same ones on all ranks; a model has buffers if it has `namedBuffers`.
  *
  * Parameters that a rank did not use count as zeros; those that no rank used keep their gradient. All ranks call `sync` once a step,
  * also those without samples.
@@ -85,16 +85,15 @@ export class DataParallel<Model extends Trainable> {
     check(bucketBytes > 0, "BAD_ARGUMENT", WHERE, () => `bucketBytes must be above 0, got ${show(bucketBytes)}.`);
     const isKnown = reduction === "ordered" || reduction === "engine";
     check(isKnown, "BAD_ARGUMENT", WHERE, () => `reduction must be "ordered" or "engine", got ${show(reduction)}.`);
-    const parameters = [...module.namedParameters()].map(([name, tensor]) => ({ name, tensor }));
-    checkParameters(WHERE, parameters);
-    this.#frozen = buffersOf(WHERE, module);
-    const buffers = broadcastBuffers ? this.#frozen : [];
-    for (const { tensor } of parameters) averagedBy.set(tensor, this);
+    const { trainable, frozen, buffers: all } = tensorsOf(WHERE, module);
+    this.#frozen = [...frozen, ...all];
+    const buffers = broadcastBuffers ? all : [];
+    for (const { tensor } of trainable) averagedBy.set(tensor, this);
     this.module = module;
     this.communicator = communicator;
     this.divisor = communicator.size;
     this.#reduction = reduction;
-    this.#buckets = bucketsOf(parameters, bucketBytes).map((list) => new Bucket(list));
+    this.#buckets = bucketsOf(trainable, bucketBytes).map((list) => new Bucket(list));
     this.#buffers = new Buffers(buffers);
     const { group } = communicator;
     const isAlone = communicator.size === 1;
@@ -102,7 +101,7 @@ export class DataParallel<Model extends Trainable> {
     const isReadable = sampleOf(this.#tensors(), 0) !== undefined;
     this.#areReadable = isAlone
       ? Promise.resolve(false)
-      : agree(group, WHERE, linesOf([...parameters, ...buffers], settings), isReadable);
+      : agree(group, WHERE, linesOf([...trainable, ...frozen, ...buffers], settings), isReadable);
     this.ready = this.#areReadable.then(() => {});
     this.ready.catch(() => {}); // sync() throws it
     this.#removers = isAlone
@@ -218,22 +217,13 @@ export class DataParallel<Model extends Trainable> {
 
   /** Each parameter that the model has by now is averaged. */
   #checkComplete(): void {
-    for (const { name, tensor } of this.#frozen) if (tensor.requiresGrad) this.#checkAveraged(name, tensor);
+    checkAveraged(WHERE, this.#frozen, this);
     const missing = this.#tensors().filter(({ grad }) => grad === null).length;
     const isSuspect = missing > this.#missing;
     this.#missing = missing;
     if (this.#step % LIST_EVERY !== 0 && !isSuspect) return;
-    for (const [name, tensor] of this.module.namedParameters()) this.#checkAveraged(name, tensor);
-  }
-
-  #checkAveraged(name: string, tensor: Tensor): void {
-    check(
-      averagedBy.get(tensor) === this,
-      "BAD_STATE",
-      WHERE,
-      () => `${name} was replaced, added or unfrozen since, and is not averaged.`,
-      "Change the model before new DataParallel, or dispose() this one and make another.",
-    );
+    const present = [...this.module.namedParameters()].map(([name, tensor]) => ({ name, tensor }));
+    checkAveraged(WHERE, present, this);
   }
 
   #reached(bucket: Bucket, { name, tensor }: NamedParameter): void {

@@ -11,20 +11,27 @@ export interface NamedParameter {
 /** What DataParallel asks of a model: every Module has it. */
 export interface Trainable {
   forward(...inputs: never[]): unknown;
+  /** Those that require a gradient are averaged. */
   namedParameters(): Iterable<[string, Tensor]>;
-  /** All of its state: what is no parameter is a buffer. */
-  namedTensors?(): Iterable<[string, Tensor]>;
+  namedBuffers?(): Iterable<[string, Tensor]>;
+}
+
+/** What a model has, by what becomes of it. */
+export interface ModelTensors {
+  readonly trainable: readonly NamedParameter[];
+  /** Parameters that require no gradient: nothing is sent for them. */
+  readonly frozen: readonly NamedParameter[];
+  readonly buffers: readonly NamedParameter[];
 }
 
 /** Each parameter is averaged by one: two would add to the same gradient at once. */
 export const averagedBy = new WeakMap<Tensor, object>();
 
-export function checkParameters(where: string, parameters: readonly NamedParameter[]): void {
+function checkParameters(where: string, parameters: readonly NamedParameter[]): void {
   const [first] = parameters;
   check(first, "BAD_ARGUMENT", where, () => "the model has no parameters that require a gradient.");
   const names = new Map<Tensor, string>();
   for (const { name, tensor } of parameters) {
-    check(tensor instanceof Tensor, "BAD_ARGUMENT", where, () => `${name} must be a tensor, got ${show(tensor)}.`);
     check(
       !names.has(tensor),
       "DUPLICATE",
@@ -59,15 +66,31 @@ export function checkParameters(where: string, parameters: readonly NamedParamet
   }
 }
 
-export function buffersOf(where: string, module: Trainable): NamedParameter[] {
-  const seen = new Set<Tensor>();
-  const buffers: NamedParameter[] = [];
-  for (const [name, tensor] of module.namedTensors?.() ?? []) {
-    check(tensor instanceof Tensor, "BAD_ARGUMENT", where, () => `${name} must be a tensor, got ${show(tensor)}.`);
-    if (!tensor.requiresGrad && !seen.has(tensor)) buffers.push({ name, tensor });
-    seen.add(tensor);
+/** @throws OptError BAD_ARGUMENT, DUPLICATE, BAD_STATE, UNSUPPORTED, DEVICE_MISMATCH */
+export function tensorsOf(where: string, module: Trainable): ModelTensors {
+  const listed = (named: Iterable<[string, Tensor]>): NamedParameter[] =>
+    [...named].map(([name, tensor]) => {
+      check(tensor instanceof Tensor, "BAD_ARGUMENT", where, () => `${name} must be a tensor, got ${show(tensor)}.`);
+      return { name, tensor };
+    });
+  const parameters = listed(module.namedParameters());
+  const trainable = parameters.filter(({ tensor }) => tensor.requiresGrad);
+  checkParameters(where, trainable);
+  const frozen = parameters.filter(({ tensor }) => !tensor.requiresGrad);
+  return { trainable, frozen, buffers: listed(module.namedBuffers?.() ?? []) };
+}
+
+/** Each parameter that requires a gradient must be averaged by `by`. @throws OptError BAD_STATE */
+export function checkAveraged(where: string, parameters: Iterable<NamedParameter>, by: object): void {
+  for (const { name, tensor } of parameters) {
+    check(
+      !tensor.requiresGrad || averagedBy.get(tensor) === by,
+      "BAD_STATE",
+      where,
+      () => `${name} was replaced, added or unfrozen since, and is not averaged.`,
+      `Change the model before new ${where}, or dispose() this one and make another.`,
+    );
   }
-  return buffers;
 }
 
 /** What ranks must agree on: as it is now, for the first forward writes to buffers. */

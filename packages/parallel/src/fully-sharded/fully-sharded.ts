@@ -1,12 +1,12 @@
 /** ZeRO-3: parameters, gradients and optimizer state of each module are divided over the ranks, and whole only while it computes. */
 import type { Layout, Split, TensorLayout } from "@opt/checkpoint";
 import { check, checkOptions, keep, noGrad, nonFinite, onGradient, show, type Tensor, tidy, zeros } from "@opt/core";
-import { Module } from "@opt/nn";
+import { Module, type ParametersOptions } from "@opt/nn";
 import { Communicator } from "../communicator/communicator";
 import { allGatherJson } from "../communicator/messages";
 import { agree, type Groups, optionsLine } from "../data-parallel/agreement";
 import { Buffers } from "../data-parallel/buffers";
-import { averagedBy, buffersOf, checkParameters, linesOf } from "../data-parallel/parameters";
+import { averagedBy, checkAveraged, linesOf, type NamedParameter, tensorsOf } from "../data-parallel/parameters";
 import { checkElementwise, clipByNorm } from "./clip";
 import { type Shard, Unit } from "./unit";
 import { parametersByUnit, unitsOf } from "./units";
@@ -45,6 +45,8 @@ export class FullyShardedDataParallel<Model extends Module> {
   readonly #units: readonly Unit[];
   readonly #buffers: Buffers;
   readonly #names: readonly string[];
+  /** What required no gradient at first. */
+  readonly #frozen: readonly NamedParameter[];
   readonly #removers: (() => void)[] = [];
   /** Infinite where a gradient of any rank is not finite: what a GradScaler looks at. */
   readonly #overflow: Tensor;
@@ -72,20 +74,20 @@ export class FullyShardedDataParallel<Model extends Module> {
         "{ units: model.blocks }",
       );
     }
-    const parameters = module.namedParameters().map(([name, tensor]) => ({ name, tensor }));
-    checkParameters(WHERE, parameters);
-    const buffers = broadcastBuffers ? buffersOf(WHERE, module) : [];
+    const { trainable, frozen, buffers: all } = tensorsOf(WHERE, module);
+    const buffers = broadcastBuffers ? all : [];
+    this.#frozen = [...frozen, ...all];
     this.module = module;
     this.communicator = communicator;
     this.#buffers = new Buffers(buffers);
-    this.#names = parameters.map(({ name }) => name);
+    this.#names = trainable.map(({ name }) => name);
     const isAlone = communicator.size === 1;
-    const lines = isAlone ? [] : linesOf([...parameters, ...buffers], `broadcastBuffers ${broadcastBuffers}`);
+    const lines = isAlone ? [] : linesOf([...trainable, ...frozen, ...buffers], `broadcastBuffers ${broadcastBuffers}`);
     const agreed = isAlone ? Promise.resolve() : agree(communicator.group, WHERE, lines, true);
     this.ready = agreed.then(() => {});
     this.ready.catch(() => {}); // sync() throws it
-    this.#overflow = keep(zeros([1], { device: parameters[0]!.tensor.device }));
-    this.#units = parametersByUnit(module, units, parameters).map(([unit, name, list]) => {
+    this.#overflow = keep(zeros([1], { device: trainable[0]!.tensor.device }));
+    this.#units = parametersByUnit(module, units, trainable).map(([unit, name, list]) => {
       const made = new Unit(name, communicator, list, (shard) => this.#checkOpen(shard));
       for (const shard of made.shards) this.#take(made, shard);
       if (!isAlone) this.#removers.push(unit.onForward(() => made.evict()));
@@ -130,14 +132,15 @@ export class FullyShardedDataParallel<Model extends Module> {
     return this.module.forward(...(inputs as never[])) as ReturnType<Model["forward"]>;
   }
 
-  /** This rank's parts under the parameters' names: what optimizers, averages and schedules take. */
-  namedParameters(): [string, Tensor][] {
-    return this.#shards().map(({ name, part }) => [name, part]);
+  /** This rank's parts under the parameters' names: what optimizers, averages and schedules take. Frozen ones are whole. */
+  namedParameters(options: ParametersOptions = {}): [string, Tensor][] {
+    const parts = this.#parts();
+    return this.module.namedParameters(options).map(([name, whole]) => [name, parts.get(whole) ?? whole]);
   }
 
   /** The same without names. */
-  parameters(): Tensor[] {
-    return this.#shards().map(({ part }) => part);
+  parameters(options: ParametersOptions = {}): Tensor[] {
+    return this.namedParameters(options).map(([, part]) => part);
   }
 
   /** Gradients of further micro-batches accumulate, whole on each rank; the backward after it averages their sums. See `DataParallel`. */
@@ -167,6 +170,7 @@ export class FullyShardedDataParallel<Model extends Module> {
       const shared = this.#buffers.list.length > 0 ? [this.#buffers.share(group, WHERE, what)] : [];
       const areFinite = allGatherJson(group, `${what}, finite gradients`, await this.#isFinite());
       const [all] = await Promise.all([areFinite, this.ready, ...shared]);
+      checkAveraged(WHERE, this.#frozen, this);
       noGrad(() => this.#overflow.set([all.every(Boolean) ? 0 : Number.POSITIVE_INFINITY]));
     } finally {
       for (const unit of this.#units) {
@@ -181,7 +185,7 @@ export class FullyShardedDataParallel<Model extends Module> {
   }
 
   async #isFinite(): Promise<boolean> {
-    const gradients = this.parameters().flatMap(({ grad }) => grad ?? []);
+    const gradients = this.#shards().flatMap(({ part: { grad } }) => grad ?? []);
     if (gradients.length === 0) return true;
     const found = keep(noGrad(() => tidy(() => nonFinite(gradients))));
     const values = await found.data();
@@ -209,7 +213,7 @@ export class FullyShardedDataParallel<Model extends Module> {
 
   /** Parts and buffers by name, for `saveCheckpoint` with `layout`. */
   stateDict(): Record<string, Tensor> {
-    const parts = new Map<Tensor, Tensor>(this.#shards().map(({ whole, part }) => [whole, part]));
+    const parts = this.#parts();
     return Object.fromEntries(this.module.namedTensors().map(([name, x]) => [name, (parts.get(x) ?? x).detach()]));
   }
 
@@ -250,6 +254,10 @@ export class FullyShardedDataParallel<Model extends Module> {
       delete whole.checkSteps;
       if (averagedBy.get(whole) === this) averagedBy.delete(whole);
     }
+  }
+
+  #parts(): Map<Tensor, Tensor> {
+    return new Map(this.#shards().map(({ whole, part }) => [whole, part]));
   }
 
   #shards(): Shard[] {

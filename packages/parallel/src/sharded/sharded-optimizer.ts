@@ -125,6 +125,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
       })) as OptimizerInput<Options>,
     );
     this.groups = this.#own.groups;
+    for (const group of this.#whole.groups) group.stateDType = "f32"; // ranges are packed by themselves
     // Gradients are whole on every rank: so is their norm, with the bits of the optimizer that is not divided.
     const wholes = new Map(this.#parameters.map(({ piece, tensor }) => [piece, tensor]));
     this.#own.wholeOf = (piece) => wholes.get(piece)!;
@@ -275,15 +276,12 @@ export class ShardedOptimizer<Options extends BaseOptions> {
 
   /** Takes over options and whole state, of which each rank keeps its part. @throws OptError BAD_STATE if it does not fit. Nothing has changed then */
   loadStateDict(saved: OptimizerState): void {
-    // The whole one knows names, shapes and options; it keeps nothing of it, and packs nothing: ranges are packed by themselves.
-    const areGroups = Array.isArray(saved?.groups);
-    const unpacked = areGroups && saved.groups.map((group) => ({ ...group, stateDType: "f32" }));
-    this.#whole.loadStateDict(areGroups ? { ...saved, groups: unpacked as OptimizerState["groups"] } : saved);
+    // The whole one knows names, shapes and options; it keeps nothing of it.
+    this.#whole.loadStateDict(saved);
     const cut: Tensor[] = [];
     try {
       const { groups, state } = this.#whole.stateDict();
-      const options = groups.map((group, g) => ({ ...group, stateDType: saved.groups[g]!.stateDType }));
-      this.#own.loadStateDict({ groups: options, state: this.#cut(state, cut) });
+      this.#own.loadStateDict({ groups, state: this.#cut(state, cut) });
       this.communicator.group.note(`state loaded into ${WHERE}`);
       this.#freshAt = this.#steps;
     } finally {

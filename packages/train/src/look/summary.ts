@@ -34,8 +34,8 @@ export function summary(model: Module, input: Tensor | readonly unknown[]): stri
   const visit = (name: string, module: Module, depth: number) => {
     const children = [...module.namedChildren()];
     const inner = new Set(children.flatMap(([, child]) => child.namedTensors().map(([, tensor]) => tensor)));
-    const own = parametersOf(module).filter(([, tensor]) => !inner.has(tensor));
-    const fresh = [...new Set(own.map(([, tensor]) => tensor))].filter((tensor) => !seen.has(tensor));
+    const own = module.parameters().filter((tensor) => !inner.has(tensor));
+    const fresh = own.filter((tensor) => !seen.has(tensor));
     for (const tensor of fresh) seen.add(tensor);
     const call = calls.get(module);
     const leaf = children.length === 0 ? call : undefined;
@@ -85,10 +85,6 @@ const number = (value: number) => value.toLocaleString("en");
 const bytesOf = ({ size, dtype }: Tensor) => size * (BYTES[dtype] ?? 4);
 const BYTES: Readonly<Record<string, number>> = { f64: 8, c64: 8, f16: 2, bf16: 2, u8: 1, bool: 1 };
 
-/** Frozen parameters are no buffers, though they require no gradient either: buffers are named so. */
-const parametersOf = (module: Module) =>
-  module.namedTensors().filter(([name, { requiresGrad }]) => requiresGrad || !/running_|num_batches/.test(name));
-
 /** Runs the model in evaluation mode, and notes what each layer gives. */
 function watch(model: Module, inputs: readonly unknown[]): Map<Module, Calls> {
   const calls = new Map<Module, Calls>();
@@ -114,7 +110,7 @@ function watch(model: Module, inputs: readonly unknown[]): Map<Module, Calls> {
 /** Multiply-adds of a layer's own parameters in one call. */
 function workOf(module: Module, output: readonly number[]): number {
   const product = (extents: readonly number[]) => extents.reduce((a, b) => a * b, 1);
-  const named = parametersOf(module);
+  const named = module.namedParameters();
   const isRecurrent = named.some(([name]) => /^weight_hh_l/.test(name));
   const isConvolution = named.some(([name, { shape }]) => name === "weight" && shape.length > 2);
   const positions = isConvolution

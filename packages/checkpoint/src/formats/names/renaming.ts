@@ -30,6 +30,8 @@ export interface UnprovenState {
   readonly meaning: string;
   /** Patterns of names that are too many: copies of the model, such as an average. */
   readonly surplus?: readonly string[];
+  /** Its group lists it, and it has no tensors. */
+  readonly isStateless?: boolean;
 }
 
 /** What a format's rules find out. */
@@ -43,5 +45,7 @@ export interface Renaming {
   readonly counter?: string;
   readonly steps?: ReadonlyMap<string, number>;
   readonly unproven?: readonly UnprovenState[];
+  /** Keys of parameters without state, which a map may name too. */
+  readonly stateless?: readonly string[];
   readonly values?: { readonly [key: string]: Json };
 }

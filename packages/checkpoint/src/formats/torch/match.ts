@@ -4,6 +4,7 @@ import { badState } from "../bytes/errors";
 import type { NamingContext, UnprovenState } from "../names/renaming";
 import { SHAPED_STATES } from "../names/states";
 import { dictOf, type PythonTree, tensorOf } from "../python/tree";
+import { namesInOrder } from "./model-order";
 import { keyOf, survey, type TorchOptimizer } from "./optimizers";
 
 const BUFFERS = /(^|\.)(running_mean|running_var|num_batches_tracked)$/;
@@ -79,6 +80,33 @@ function trainable({ parameters, tied }: Model): [string, SourceTensor][] {
 }
 
 export function resolve(optimizer: TorchOptimizer, models: readonly Model[], context: NamingContext): MatchedOptimizer {
+  return withStateless(matched(optimizer, models, context));
+}
+
+/**
+ * Names the parameters without state too: frozen ones, and those that never had a gradient. Shapes say nothing of them, so they are told
+ * where they are all that is left of the model, in one group.
+ */
+function withStateless(match: MatchedOptimizer): MatchedOptimizer {
+  const { optimizer, names, model, unproven } = match;
+  const stateless = optimizer.groups
+    .map(({ params }) => params.filter((key) => !names.has(key)))
+    .filter(({ length }) => length > 0);
+  if (names.size === 0 || unproven.length > 0 || stateless.length === 0) return match;
+  const taken = new Set(names.values());
+  const left = model === undefined ? [] : trainable(model).filter(([name]) => !taken.has(name));
+  const keys = stateless.flat();
+  if (stateless.length === 1 && keys.length === left.length)
+    return { ...match, names: new Map([...names, ...keys.map((key, i) => [key, left[i]![0]] as const)]) };
+  const some = left.slice(0, 3).map(([name]) => name);
+  const meaning = some.length === 0 ? "a parameter" : some.join(" | ") + (left.length > 3 ? " | ..." : "");
+  return {
+    ...match,
+    unproven: keys.map((key) => ({ key: `${optimizer.prefix}state.${key}`, meaning, isStateless: true })),
+  };
+}
+
+function matched(optimizer: TorchOptimizer, models: readonly Model[], context: NamingContext): MatchedOptimizer {
   const entries = entriesOf(optimizer, context.source);
   const given = new Map<string, string>();
   for (const { params, names } of optimizer.groups) {
@@ -205,16 +233,32 @@ function matchShapes(
     if (shape === undefined) continue;
     classes.set(`${shape}`, [...(classes.get(`${shape}`) ?? []), key]);
   }
-  const names = new Map<string, string>();
+  const names = (inOrder && model.ordered && orderedNames(groups, shapes, model, given)) || new Map<string, string>();
   for (const [shape, keys] of classes) {
     const fitting = parameters.filter(([, tensor]) => `${tensor.shape}` === shape);
     if (fitting.length < keys.length) return undefined;
+    if (keys.every((key) => names.has(key))) continue;
     const ofOneGroup = groups.some(({ params }) => keys.every((key) => params.includes(key)));
     const told = fitting.length === 1 || (inOrder && model.ordered && ofOneGroup);
     if (!told || fitting.length !== keys.length) continue;
     for (const [i, key] of keys.entries()) names.set(key, fitting[i]![0]);
   }
   return names;
+}
+
+/** Every key's name, of parameters without state too, where the model's order leaves one answer. */
+function orderedNames(
+  groups: TorchOptimizer["groups"],
+  shapes: ReadonlyMap<string, readonly number[] | undefined>,
+  model: Model,
+  given: ReadonlyMap<string, string>,
+): Map<string, string> | undefined {
+  const parameters = new Map(trainable(model));
+  const keys = groups.map(({ params }) => params);
+  return namesInOrder(keys, [...parameters.keys()], (key, name) => {
+    const shape = shapes.get(key);
+    return given.has(key) ? given.get(key) === name : !shape || `${shape}` === `${parameters.get(name)!.shape}`;
+  });
 }
 
 function shapeOf(optimizer: TorchOptimizer, key: string, { tensors }: TensorSource): readonly number[] | undefined {

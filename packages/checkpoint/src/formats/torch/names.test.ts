@@ -68,6 +68,69 @@ describe("the parameters of a PyTorch optimizer", () => {
     await expectCode("BAD_STATE", underOurNames(apart, vouched));
   });
 
+  describe("without state, as frozen ones,", () => {
+    const groupsIn = (source: TensorSource) =>
+      (source.values.optimizer as { groups: { params: string[] }[] }).groups.map(({ params }) => params);
+    /** The states of these numbers alone. */
+    const some = (numbers: number[], groups: number[][]) => {
+      const all = optimizer(IN_ORDER, groups);
+      return { ...all, state: new Map([...all.state].filter(([number]) => numbers.includes(number))) };
+    };
+    const vouched = { parameterOrder: "model" } as const;
+
+    it.each<[string, number[], number[][], object, string[][]]>([
+      ["are what is left of the model", [2], [[0, 1, 2]], {}, [["a", "b", "c"]]],
+      ["are told by the model's order", [1, 2], [[0, 1, 2]], vouched, [["a", "b", "c"]]],
+      ["are told by the model's order in two groups", [1, 2], [[0, 1], [2]], vouched, [["a", "b"], ["c"]]],
+      [
+        "are told by a map",
+        [1, 2],
+        [[0, 1, 2]],
+        { map: { "optimizer.state.0": "b", "optimizer.state.1": "a" } },
+        [["b", "a", "c"]],
+      ],
+      [
+        "are told by a map of the others",
+        [1, 2],
+        [[0, 1, 2]],
+        { map: { "optimizer.state.1": "b" } },
+        [["a", "b", "c"]],
+      ],
+    ])("%s", async (_, numbers, groups, naming, expected) => {
+      const source = await underOurNames(await open({ model: MODEL, optimizer: some(numbers, groups) }), naming);
+      expect(groupsIn(source)).toEqual(expected);
+      const stepped = expected.flat().filter((_, number) => numbers.includes(number));
+      for (const [i, name] of stepped.entries())
+        expect(await readFloats(source, `${name}.momentum_buffer`)).toEqual(new Array(4).fill(numbers[i]! + 3));
+    });
+
+    it("are told where the optimizer lacks some of the model's, if the order leaves one answer", async () => {
+      const { a, b, c } = MODEL;
+      const model = { a, e: tensor(5, [4]), b, c };
+      const source = await open({
+        model,
+        optimizer: optimizer(
+          [
+            [3, [4]],
+            [4, [2, 2]],
+            [5, [4]],
+          ],
+          [[0, 1, 2]],
+        ),
+      });
+      expect(groupsIn(await underOurNames(source, vouched))).toEqual([["e", "b", "c"]]);
+    });
+
+    it("are asked for where they may be in either group", async () => {
+      const source = await open({ model: MODEL, optimizer: some([2], [[0], [1, 2]]) });
+      const message = await expectCode("BAD_STATE", underOurNames(source));
+      expect(message).toContain('"optimizer.state.0": "a | b"');
+      const map = { "optimizer.state.0": "b", "optimizer.state.1": "a" };
+      expect(groupsIn(await underOurNames(source, { map }))).toEqual([["b"], ["a", "c"]]);
+      await expectCode("MISSING", underOurNames(source, { map: { "optimizer.state.7": "a" } }));
+    });
+  });
+
   it("are told in the model's order under the first name of tied weights, which share a storage", async () => {
     const { a, b, c } = MODEL;
     const tied = { a, b, d: tensor(0, [2, 2]), c };

@@ -65,6 +65,9 @@ export async function torchNames(context: NamingContext): Promise<Renaming> {
     steps,
     values: Object.fromEntries(values),
     unproven: resolved.flatMap(({ unproven }) => unproven),
+    stateless: optimizers.flatMap(({ groups, state, prefix }) =>
+      groups.flatMap(({ params }) => params.filter((key) => !state.has(key)).map((key) => `${prefix}state.${key}`)),
+    ),
   };
 }
 

@@ -40,7 +40,7 @@ describe.each<[DType, TrainedOptions]>([
   });
 
   it("is saved and resumed in its bits", () => {
-    const [whole, resumed] = pair(options, {});
+    const [whole, resumed] = pair(options, { stateDType: options.stateDType });
     whole.train(3);
     resumed.train(2); // with state of its own
     resumed.optimizer.loadStateDict(whole.optimizer.stateDict());

@@ -100,7 +100,7 @@ it("takes state in float32 over, and gives it back", () => {
   expect(from.optimizer.groups[0]!.stateDType).toBe("f32");
 });
 
-it("stands beside groups with other state, and takes their options from a saved state", () => {
+it("stands beside groups with other state, and stays where it was chosen when a state is loaded", () => {
   const device = new FakeDevice();
   const [a, b] = [1, 2].map((seed) => parameter(randn([SIZE], { generator: new Generator(seed), device }))) as [
     Tensor,
@@ -111,7 +111,11 @@ it("stands beside groups with other state, and takes their options from a saved 
   optimizer.step();
   const alone = new Momentum([{ params: [b], stateDType: "f32" }, { params: [a] }], { lr: 0.1 });
   alone.loadStateDict(optimizer.stateDict());
-  expect(alone.groups.map(({ stateDType }) => stateDType)).toEqual(["q8", undefined]);
+  expect(alone.groups.map(({ stateDType }) => stateDType)).toEqual(["f32", undefined]);
+  expect(Object.values(alone.stateDict().state).map(({ velocity }) => (velocity as Tensor).dtype)).toEqual([
+    "f32",
+    "f32",
+  ]);
 });
 
 it.each<DType>(["f64", "c64"])("leaves the state of %s parameters as it is", (dtype) => {

@@ -133,6 +133,7 @@ function loadedOptions<Options extends BaseOptions>(
     ...Object.fromEntries(Object.keys(defaults).map((key) => [key, saved[key] ?? present[key]])),
     ...Object.fromEntries(Object.keys(UNSET).map((key) => [key, saved[key] === undefined ? present[key] : saved[key]])),
     ...fixed,
+    stateDType: present.stateDType, // how state is stored is this optimizer's own
   } as Options & GroupOptions;
   try {
     checkGroup(algorithm, options);

@@ -48,13 +48,16 @@ it("is float64 for float64 parameters", () => {
   expect(velocity().dtype).toBe("f64");
 });
 
-it("is of the option that the loaded state brings", () => {
-  const [from, to] = [parts(), parts("f32", {})];
-  from.train(2);
-  to.train(1);
-  to.optimizer.loadStateDict(from.optimizer.stateDict());
-  expect(to.velocity().dtype).toBe("bf16");
-  expect(to.optimizer.groups[0]!.stateDType).toBe("bf16");
+it.each(["f32", "bf16", undefined] as const)("is the optimizer's own, %s, whatever the loaded state says", (own) => {
+  for (const saved of ["f32", "bf16", undefined] as const) {
+    const [from, to] = [parts("f32", { stateDType: saved, lr: 0.25 }), parts("f32", { stateDType: own })];
+    from.train(2);
+    to.train(1);
+    to.optimizer.loadStateDict(from.optimizer.stateDict());
+    expect(to.velocity().dtype).toBe(own ?? "f32");
+    expect(to.optimizer.groups[0]!.stateDType).toBe(own);
+    expect(to.optimizer.groups[0]!.lr).toBe(0.25);
+  }
 });
 
 it("stays as it is where the option changes between steps, beside new state", () => {

@@ -17,6 +17,36 @@ describe("EmbeddingBag", () => {
     expect(bags.dataSync()).toAgreeWith(new Float32Array(expected.flat()), NEAR);
   });
 
+  describe.each(["sum", "mean", "max"] as const)("without indices, %s", (mode) => {
+    it.each([false, true])("gives zeros for each bag, and a gradient of zeros, sparse: %s", (sparse) => {
+      const layer = new EmbeddingBag(5, 2, { mode, sparse });
+      const bags = layer.forward(whole([]), { offsets: whole([0, 0, 0]) });
+      expect(bags.tolist()).toEqual([
+        [0, 0],
+        [0, 0],
+        [0, 0],
+      ]);
+      bags.sum().backward();
+      const grad = layer.weight.grad!;
+      expect([...(sparse ? (grad as RowSparse).toDense() : grad).dataSync()]).toEqual(new Array(10).fill(0));
+    });
+
+    it("gives as many bags as there are offsets, also none", () => {
+      const last = new EmbeddingBag(5, 2, { mode, includeLastOffset: true });
+      expect(last.forward(whole([]), { offsets: whole([0, 0]) }).shape).toEqual([1, 2]);
+      expect(last.forward(whole([]), { offsets: whole([0]) }).shape).toEqual([0, 2]);
+      expect(made(mode).forward(whole([]), { offsets: whole([]) }).shape).toEqual([0, 2]);
+      expect(made(mode).forward(zeros([0, 4], { dtype: "i32" })).shape).toEqual([0, 2]);
+    });
+
+    it("rejects what has no place to begin", () => {
+      const last = new EmbeddingBag(5, 2, { mode, includeLastOffset: true });
+      expectCode("BAD_SHAPE", () => last.forward(whole([]), { offsets: whole([]) }));
+      expectCode("BAD_SHAPE", () => made(mode).forward(whole([1]), { offsets: whole([]) }));
+      expectCode("BAD_SHAPE", () => made(mode).forward(zeros([3, 0], { dtype: "i32" })));
+    });
+  });
+
   it("takes the last offset as the end of the last bag", () => {
     const plain = made("sum");
     const layer = new EmbeddingBag(5, 2, { mode: "sum", includeLastOffset: true });

@@ -79,10 +79,14 @@ export class EmbeddingBag extends Module {
 
   forward(indices: Tensor, call: EmbeddingBagCall = {}): Tensor {
     const { mode, paddingIdx } = this;
-    checkCall(mode, indices, call);
+    checkCall(mode, indices, call, this.includeLastOffset);
     const { offsets, perSampleWeights } = call;
     return tidy(() => {
       const rows = lookUp(this, indices);
+      if (offsets !== undefined && indices.size === 0) {
+        const bags = offsets.size - (this.includeLastOffset ? 1 : 0);
+        return rows.sum(0, true).expand([bags, rows.shape[1]!]);
+      }
       const isKept = (paddingIdx === null ? indices.ge(0) : indices.ne(paddingIdx)).unsqueeze(-1);
       const reduce =
         offsets === undefined
@@ -135,24 +139,25 @@ function byOffsets([starts, ends]: [starts: Tensor, ends: Tensor], places: numbe
 }
 
 /** @throws OptError BAD_SHAPE, BAD_DTYPE, BAD_ARGUMENT */
-function checkCall(mode: string, indices: Tensor, call: EmbeddingBagCall): void {
+function checkCall(mode: string, indices: Tensor, call: EmbeddingBagCall, includeLastOffset: boolean): void {
   const owner = "EmbeddingBag";
   checkTensor(owner, indices, "indices");
   checkOptions(owner, call, { offsets: "any", perSampleWeights: "any" });
   const { offsets, perSampleWeights } = call;
   const rank = offsets === undefined ? 2 : 1;
   check(
-    indices.shape.length === rank && indices.size > 0,
+    indices.shape.length === rank && (rank === 1 || indices.shape[1]! > 0),
     "BAD_SHAPE",
     owner,
-    () => `indices must be [bags, places], or [places] with offsets, and not empty, got [${indices.shape}].`,
+    () => `indices must be [bags, places] with a place at least, or [places] with offsets, got [${indices.shape}].`,
     "Pass { offsets } for bags of several lengths.",
   );
   if (offsets !== undefined) {
     checkTensor(owner, offsets, "offsets");
     const isInteger = offsets.dtype === "i32" || offsets.dtype === "u8";
     check(isInteger, "BAD_DTYPE", owner, () => `offsets must be integers, got ${offsets.dtype}.`, 'Use dtype: "i32".');
-    const fits = offsets.shape.length === 1 && offsets.size > 0;
+    const isNeeded = includeLastOffset || indices.size > 0;
+    const fits = offsets.shape.length === 1 && (offsets.size > 0 || !isNeeded);
     check(fits, "BAD_SHAPE", owner, () => `offsets must be [bags], got [${offsets.shape}].`);
   }
   if (perSampleWeights === undefined) return;
