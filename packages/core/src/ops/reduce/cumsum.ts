@@ -2,7 +2,7 @@
 
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, type DType, isFloat } from "../../values/dtype";
-import { normalizeAxis } from "../../values/shape";
+import { axisOfElements } from "../../values/shape";
 import { widenedDType } from "../autocast-operands";
 import { clone, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
@@ -32,7 +32,7 @@ export function cumprod(x: Tensor, axis: number): Tensor {
 
 function along(where: string, x: Tensor, axis: number, run: (wide: Tensor, axis: number) => Tensor): Tensor {
   checkTensor(where, x);
-  const at = normalizeAxis(where, axis, Math.max(x.shape.length, 1));
+  const at = axisOfElements(where, axis, x.shape);
   const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "i32";
   return computeIn(scanDType(x, dtype), [x], dtype, (wide) =>
     wide!.size > 0 && wide!.shape.length > 0 ? run(wide!, at) : clone(wide!),

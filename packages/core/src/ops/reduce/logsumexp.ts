@@ -4,7 +4,7 @@ import { tidy } from "../../device/scope";
 import { noGrad, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
-import { normalizeAxis } from "../../values/shape";
+import { axisOfElements } from "../../values/shape";
 import { widenedDType } from "../autocast-operands";
 import { clone, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
@@ -64,7 +64,7 @@ const shares =
  */
 export function logcumsumexp(x: Tensor, axis: number): Tensor {
   checkTensor("logcumsumexp", x);
-  const along = normalizeAxis("logcumsumexp", axis, Math.max(x.shape.length, 1));
+  const along = axisOfElements("logcumsumexp", axis, x.shape);
   const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "f32";
   return computeIn(computeDType(dtype), [x], dtype, (wide) => runningTotal(wide!, along));
 }
