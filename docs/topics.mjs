@@ -51,7 +51,7 @@ export const TENSOR_GROUPS = [
 export const INTERNAL = new Set(
   `HostIo hostIo registerHostIo checkOptions OptionKind show AttentionForm fusedAttention BatchNormalized fusedBatchNorm
   fusedLstm LstmOptions LstmResults needing combine Combination checkTensor crossEntropyRows logAddExp3 lowered
-  binaryCrossEntropyTerms resample AxisTaps nonFinite norms algorithmOf evict fillAgain isEvicted Around ruleHashes everyVariant ruleByVariant
+  binaryCrossEntropyTerms withFlatGradient resample AxisTaps nonFinite norms algorithmOf evict fillAgain isEvicted Around ruleHashes everyVariant ruleByVariant
   hostBytes markReplaced span checkNotSummary versionOf checkGenerator isRecomputing onGradient
   applyRuleInPlace runsOnce isTensor`.split(/\s+/),
 );

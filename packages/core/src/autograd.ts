@@ -202,7 +202,8 @@ function propagate(node: Node, needs: readonly boolean[], pass: Pass): void {
       const { watcher } = watching;
       const computed = watcher === null ? run() : watcher.backward(node, run);
       let isTaken = wanted?.has(node) === true;
-      return computed.map((g) => {
+      return computed.map((g, i) => {
+        if (createGraph && g !== null && needs[i] && node.flat.includes(i)) return flat(g, node.inputs[i]!);
         if (g !== outputGradient) return g;
         if (isTaken) return view(g);
         isTaken = true;
@@ -215,6 +216,19 @@ function propagate(node: Node, needs: readonly boolean[], pass: Pass): void {
     handOn(node, needs, inputGradients, pass);
   }
   if (!retainGraph) node.free();
+}
+
+/** A gradient that depends on its input, but with the slope 0. */
+function flat(gradient: Tensor, input: Tensor | Node): Tensor {
+  const { shape, dtype, device } = gradient;
+  const edges = [gradient.node ?? (gradient.requiresGrad ? gradient : null), input];
+  const backward = (g: Tensor, _: unknown, needs: readonly boolean[]) => [
+    needs[0] ? g : null,
+    needs[1] ? fill(shape, 0, dtype, device) : null,
+  ];
+  const result = gradient.alias();
+  result.attach(new TapeNode<Tensor>("flat", edges, [], [], backward, true));
+  return result;
 }
 
 /** What a node saved, on the tape again: gradients by it go on to where it came from. */

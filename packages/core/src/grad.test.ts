@@ -7,7 +7,7 @@ import { compile } from "./compile/compile";
 import { parameter, tensor } from "./create";
 import { init } from "./device/registry";
 import { tidy } from "./device/scope";
-import { maxPool2d } from "./ops";
+import { avgPool2d, hardtanh, leakyRelu, maxPool2d, pad, prelu, prod, relu6, round, sort, where } from "./ops";
 import { clipGradNorm } from "./optimizer/gradients/clip";
 import { noGrad } from "./tensor/tape";
 import type { Tensor } from "./tensor/tensor";
@@ -210,5 +210,53 @@ describe("backward", () => {
       x.grad = null;
     }
     expect(device.memory().tensors).toBe(before);
+  });
+});
+
+describe("gradients that are constant piece by piece", () => {
+  const functions: [string, (x: Tensor) => Tensor, "zeros" | null][] = [
+    ["relu", (x) => x.relu(), "zeros"],
+    ["leakyRelu", (x) => leakyRelu(x, 0.2), "zeros"],
+    ["relu6", relu6, "zeros"],
+    ["hardtanh", (x) => hardtanh(x), "zeros"],
+    ["prelu by x", (x) => prelu(x, tensor([0.25])), "zeros"],
+    ["abs", (x) => x.abs(), "zeros"],
+    ["norm 1", (x) => x.norm(1), "zeros"],
+    ["norm Infinity", (x) => x.norm(Number.POSITIVE_INFINITY), "zeros"],
+    ["maxPool2d", (x) => maxPool2d(x.reshape([1, 1, 1, 2]), [1, 2]), "zeros"],
+    ["avgPool2d", (x) => avgPool2d(x.reshape([1, 1, 1, 2]), [1, 2]), "zeros"],
+    ["pad by reflection", (x) => pad(x, [1, 1], { mode: "reflect" }), "zeros"],
+    ["prod of one", (x) => prod(x.slice(0, 1)), "zeros"],
+    ["clamp", (x) => x.clamp(-1, 1), null],
+    ["maximum", (x) => x.maximum(0), null],
+    ["max", (x) => x.max(), null],
+    ["sort", (x) => sort(x).values, null],
+    ["round", (x) => round(x), null],
+    ["where", (x) => where(x.gt(0), x, 0), null],
+    ["pad by a number", (x) => pad(x, [1, 1]), null],
+  ];
+
+  // As PyTorch 2.13: an optimizer steps by zeros, and skips what has no gradient.
+  it.each(functions)("have the gradient of PyTorch: %s", (_, f, expected) => {
+    const [x, w, b] = [tensor([1, -2], { requiresGrad: true }), parameter([3, 4]), parameter([0.5, 0.5])];
+    const [g] = grad(f(x.mul(w).add(b)).sum(), [x], { createGraph: true });
+    g.square().sum().backward();
+    expect(b.grad?.tolist() ?? null).toEqual(expected && [0, 0]);
+    expect(w.grad).not.toBe(null);
+    expect(x.grad?.tolist() ?? null).toEqual(expected && [0, 0]);
+  });
+
+  it("are compiled as run", () => {
+    expectCompiledAsRun(() => {
+      const [x, b] = [parameter([1, -2]), parameter([0.5, 0.5])];
+      const body = () => {
+        const [g] = grad(leakyRelu(x.mul(3).add(b)).sum(), [x], { createGraph: true });
+        g.square().sum().backward();
+        noGrad(() => x.set(x.add(b.grad!).sub(x.grad!.mul(0.1)).add(1)));
+        x.grad = null;
+        b.grad = null;
+      };
+      return { x, body };
+    });
   });
 });

@@ -79,6 +79,7 @@ export {
   unfold,
   type VarianceOptions,
   type WindowOptions,
+  withFlatGradient,
   withGradient,
 } from "./ops";
 export { lowered, widened } from "./ops/autocast-operands";

@@ -7,7 +7,7 @@ import { check } from "./errors/errors";
 import { checkOptions } from "./errors/options";
 import { show } from "./errors/show";
 import type { Tensor } from "./tensor/tensor";
-import { checkDType } from "./values/dtype";
+import { checkDType, rangeOf } from "./values/dtype";
 import { narrow } from "./values/half";
 import { checkRange } from "./values/literal";
 
@@ -67,9 +67,11 @@ export function linspace(start: number, end: number, steps: number, options: Cre
     "For example linspace(0, 1, 5).",
   );
   checkCount("linspace", "steps", steps);
-  const step = steps > 1 ? (end - start) / (steps - 1) : 0;
+  // Integers begin and end at integers, as in PyTorch.
+  const [first, last] = [start, end].map(rangeOf(options.dtype ?? "f32") ? Math.trunc : (x) => x) as [number, number];
+  const step = steps > 1 ? (last - first) / (steps - 1) : 0;
   // From the nearer end, so that both are exact.
-  const at = (i: number) => (i < steps / 2 ? start + step * i : end - step * (steps - 1 - i));
+  const at = (i: number) => (i < steps / 2 ? first + step * i : last - step * (steps - 1 - i));
   const values = room("linspace", steps, Float64Array).map((_, i) => at(i));
   return made("linspace", values, [steps], options);
 }

@@ -109,6 +109,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   gatherSparse: () => [x(), labels()],
   rowSparse: () => [labels(), x(), [1, 2]],
   binaryCrossEntropyTerms: () => [x(), x()],
+  withFlatGradient: () => [x()],
   logAddExp3: () => [x(), x(), 0],
   crossEntropyRows: () => [x(), labels(), -100],
   fusedAttention: () => [x(), x(), x(), { scale: 1, isCausal: true }],

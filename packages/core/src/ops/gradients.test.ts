@@ -15,7 +15,7 @@ describe("the gradient of", () => {
 /** Parts of others, and what has no gradient or is listed by the names that tensors give it. */
 const NOT_LISTED = `addInto all any applyRule applyRuleInPlace argmax argmin argsort at binaryCrossEntropyTerms cast ceil checkAnyTensor
   checkTensor combine copyInto elementwise fill fillInPlace flatten floor isfinite isnan logAddExp3 logicalAnd logicalNot logicalOr maskedSelect
-  maxOver minOver move needing nonzero oneHot overwrite owned resample round sign variance withGradient`;
+  maxOver minOver move needing nonzero oneHot overwrite owned resample round sign variance withFlatGradient withGradient`;
 
 it("every op with a gradient has a case", () => {
   const listed = new Set(DIFFERENTIABLE_OPS.map(({ name }) => /\w+/.exec(name)![0]));

@@ -15,6 +15,7 @@ export { binaryCrossEntropyTerms, logAddExp3 } from "./elementwise/loss-terms";
 export { rsqrt, square } from "./elementwise/powers";
 export { ceil, floor, type RoundOptions, rounded as round, sign } from "./elementwise/round";
 export { maskedFill, where } from "./elementwise/where";
+export { withFlatGradient } from "./flat-gradient";
 export { type AttentionForm, fusedAttention } from "./fused/attention";
 export { type BatchNormalized, fusedBatchNorm } from "./fused/batch-norm";
 export { fusedLstm, type LstmOptions, type LstmResults } from "./fused/lstm";

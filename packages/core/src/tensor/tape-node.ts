@@ -49,6 +49,8 @@ export class TapeNode<T extends SavedTensor> {
     readonly isView: boolean,
     /** What saves for it, later; null: it is given all at once. */
     private readonly recomputation: Recomputation | null = null,
+    /** The inputs whose gradient is piecewise constant in them. Differentiated again it gives zeros, as in PyTorch, not null. */
+    readonly flat: readonly number[] = [],
   ) {
     this.save(saved);
     for (const input of inputs) if (input instanceof TapeNode) input.users++;

@@ -69,6 +69,7 @@ export function recordingSetTo<Result>(where: string, on: boolean, body: () => R
 /**
  * Records an op whose result is `output`, if one of its inputs requires a gradient and recording is on.
  * `saved` are the tensors that `backward` reads; they are held (without a copy) until the tape is freed.
+ * `flat` are the places of the inputs whose gradient is piecewise constant: its own gradient by them is 0 rather than null, where PyTorch's is.
  */
 export function record(
   name: string,
@@ -76,6 +77,7 @@ export function record(
   inputs: readonly Tensor[],
   saved: readonly Tensor[],
   backward: Backward,
+  flat: readonly number[] = [],
 ): Tensor {
   if (!mode.recording || !inputs.some(needsGradient)) return output;
   const edges = inputs.map(edgeOf);
@@ -83,7 +85,7 @@ export function record(
   const held = recomputed === null ? saved.map(hold) : [];
   const origins = saved.map((tensor) => (tensor === output ? inputs.length : inputs.indexOf(tensor)));
   const isView = output.storage === inputs[0]!.storage;
-  const node = new TapeNode(name, edges, held, origins, backward, isView, recomputed);
+  const node = new TapeNode(name, edges, held, origins, backward, isView, recomputed, flat);
   recomputed?.recorded(node, inputs, saved);
   output.attach(node);
   watching.watcher?.recorded(node, output);

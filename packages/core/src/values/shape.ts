@@ -89,6 +89,11 @@ export function broadcastStrides(shape: Shape, target: Shape): number[] {
   return strides;
 }
 
+/** An axis counted from the front, where a shape of [] takes 0 and -1 for the axis of its one element, as in PyTorch. @throws OptError BAD_ARGUMENT */
+export function axisOfElements(where: string, axis: number, { length }: Shape): number {
+  return normalizeAxis(where, axis, Math.max(length, 1));
+}
+
 /** An axis counted from the front. @throws OptError BAD_ARGUMENT */
 export function normalizeAxis(where: string, axis: number, rank: number): number {
   const isInteger = Number.isInteger(axis);

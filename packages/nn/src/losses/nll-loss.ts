@@ -1,5 +1,16 @@
 /** Negative log-likelihood of class labels. */
-import { check, checkOptions, checkTensor, gather, gatherAlong, type Tensor, tidy, where, widened } from "@opt/core";
+import {
+  check,
+  checkOptions,
+  checkTensor,
+  gather,
+  gatherAlong,
+  type Tensor,
+  tidy,
+  where,
+  widened,
+  withFlatGradient,
+} from "@opt/core";
 import { checkClassWeight, classesLast, countedRows, type Labels, labelIndices } from "./labels";
 import { checkReduction, type Reduction, reduce } from "./reduction";
 
@@ -46,7 +57,7 @@ export function nllLoss(logProbabilities: Tensor, labels: Labels, options: NllLo
     // An ignored label is no class: class 0 is used in its place.
     const at = indices.to(dtype).mul(counts).to("i32");
     const factors = weight === undefined ? counts : gather(weight.to(dtype), at).mul(counts);
-    const chosen = gatherAlong(rows, at.unsqueeze(-1), -1).squeeze(-1);
+    const chosen = gatherAlong(withFlatGradient(rows), at.unsqueeze(-1), -1).squeeze(-1);
     const losses = where(counts.gt(0), chosen.neg().mul(factors), 0);
     const loss = reduction === "mean" ? losses.sum().div(factors.sum()) : reduce(losses, reduction);
     return loss.to(rows.dtype);

@@ -32,6 +32,7 @@ const SILU: ElementwiseDefinition = {
 const LEAKY_RELU: ElementwiseDefinition = {
   forward: (x, slope) => where(less(0, x!), x!, mul(x!, slope!)),
   derivatives: [(g, _y, x, slope) => where(less(0, x!), g, mul(g, slope!)), null],
+  flat: [0],
 };
 
 /** What 1 + u is above 1 at least, in float32 and float64. */

@@ -2,8 +2,8 @@
 
 import { check } from "../../errors/errors";
 import { less, maximum, minimum, where } from "../../rule/symbols";
-import type { Tensor } from "../../tensor/tensor";
-import { isFloat } from "../../values/dtype";
+import { Tensor } from "../../tensor/tensor";
+import { isFloat, promote, rangeOf } from "../../values/dtype";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "./elementwise";
 import { type ElementwiseDefinition, extended, ifAtMost, nanOf } from "./elementwise-table";
@@ -34,8 +34,8 @@ export function clamp(x: Tensor, low: Tensor | number | null = null, high: Tenso
     () => "needs a lower or an upper bound, got none.",
     "For example clamp(x, 0, 1), or clamp(x, null, 1).",
   );
-  // Beyond what integers hold is no number that leaves them integers.
-  const whole = x.dtype === "u8" ? [0, 255] : [-(2 ** 31), 2 ** 31 - 1];
-  const [least, most] = isFloat(x.dtype) ? [-Infinity, Infinity] : (whole as [number, number]);
+  // Of what is chosen between the other bound binds nothing: only an infinite number would make floats of integers.
+  const result = [x, low, high].flatMap((each) => (each instanceof Tensor ? [each.dtype] : [])).reduce(promote);
+  const [least, most] = isFloat(result) ? [-Infinity, Infinity] : (rangeOf(result) ?? rangeOf("i32")!);
   return elementwise(extended("clamp", CLAMP), [x, low ?? least, high ?? most]);
 }

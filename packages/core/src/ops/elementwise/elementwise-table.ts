@@ -32,6 +32,8 @@ export interface ElementwiseDefinition {
   readonly derivatives: readonly (((g: E, y: E, ...operands: E[]) => E) | null)[];
   /** The same where the gradient is differentiated again: what holds exactly, if `derivatives` lean on a rounded y. */
   readonly recorded?: ElementwiseDefinition["derivatives"];
+  /** The operands whose gradient is piecewise constant in them, and has zeros as its own gradient in PyTorch rather than null. */
+  readonly flat?: readonly number[];
   /** What integers and booleans give: a float (torch's true division), a boolean, or by default an integer. */
   readonly result?: "float" | "bool";
 }
@@ -81,7 +83,11 @@ export const ELEMENTWISE = {
     result: "float",
   },
   neg: { forward: neg, derivatives: [(g) => neg(g)] },
-  abs: { forward: abs, derivatives: [(g, _y, x) => mul(g, where(less(x!, 0), -1, isZero(x!, 0, 1)))] },
+  abs: {
+    forward: abs,
+    derivatives: [(g, _y, x) => mul(g, where(less(x!, 0), -1, isZero(x!, 0, 1)))],
+    flat: [0],
+  },
   sqrt: { forward: sqrt, derivatives: [(g, y) => div(g, mul(2, y))], result: "float" },
   fma: {
     forward: fma,
@@ -121,7 +127,11 @@ export const ELEMENTWISE = {
     derivatives: [(g, y) => mul(g, mul(y, sub(1, y)))],
     result: "float",
   },
-  relu: { forward: (x) => maximum(x!, 0), derivatives: [(g, y) => where(less(0, y), g, where(less(y, 1), 0, g))] },
+  relu: {
+    forward: (x) => maximum(x!, 0),
+    derivatives: [(g, y) => where(less(0, y), g, where(less(y, 1), 0, g))],
+    flat: [0],
+  },
   gelu: {
     forward: (x) => mul(x!, normalCdf(x!)),
     // y / x is normalCdf(x), in a third of erf's time.

@@ -177,7 +177,7 @@ function run(
   const slots = slotsToSave(traced, tensors);
   const saved = slots.map((slot) => (slot === 1 ? output : tensors[slot - 2]!));
   const shapes = tensors.map((t) => t.shape);
-  return record(name, output, tensors, saved, backwardOf(traced, slots, dtype, scalars, shape, shapes));
+  return record(name, output, tensors, saved, backwardOf(traced, slots, dtype, scalars, shape, shapes), traced.flat);
 }
 
 /** Which of [g, y, ...tensors] some derivative reads: only these are held until backward. */

@@ -41,6 +41,7 @@ const HARDTANH: ElementwiseDefinition = {
     null,
     null,
   ],
+  flat: [0],
 };
 
 const HARDSWISH: ElementwiseDefinition = {
@@ -75,6 +76,7 @@ const PRELU: ElementwiseDefinition = {
     (g, _y, x, slope) => where(less(0, x!), g, mul(g, slope!)),
     (g, _y, x) => where(less(0, x!), 0, mul(g, x!)),
   ],
+  flat: [0, 1],
 };
 
 /**

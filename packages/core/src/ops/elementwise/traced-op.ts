@@ -10,6 +10,8 @@ export interface TracedOp {
   readonly forward: Program;
   /** Per tensor operand: what computes its gradient, and which of [g, y, ...tensors] it reads. */
   readonly derivatives: readonly (Derivative | null)[];
+  /** Of the tensor operands, those of `ElementwiseDefinition.flat`. */
+  readonly flat: readonly number[];
   /** What backward needs of [g, y, ...tensors], by the bits of the operands that require gradients. */
   readonly saved: Map<number, readonly number[]>;
 }
@@ -29,7 +31,7 @@ export function traceOp(name: ElementwiseName, pattern: string, wraps: boolean):
   const key = wraps ? `${pattern} wrapped` : pattern;
   const known = cache.get(name)?.get(key);
   if (known !== undefined) return known;
-  const { forward, derivatives, recorded } = ELEMENTWISE[name];
+  const { forward, derivatives, recorded, flat = [] } = ELEMENTWISE[name];
   check(
     pattern.length === derivatives.length,
     "BAD_ARGUMENT",
@@ -63,6 +65,9 @@ export function traceOp(name: ElementwiseName, pattern: string, wraps: boolean):
       const again = recorded?.[i];
       return [{ ...traceDerivative(derivative), ...(again && { recorded: traceDerivative(again) }) }];
     }),
+    flat: kinds
+      .flatMap((kind, i) => (kind === "t" ? [i] : []))
+      .flatMap((i, place) => (flat.includes(i) ? [place] : [])),
     saved: new Map(),
   };
   const ofName = cache.get(name) ?? new Map<string, TracedOp>();

@@ -3,7 +3,7 @@
 import { tidy } from "../../device/scope";
 import { check } from "../../errors/errors";
 import type { Tensor } from "../../tensor/tensor";
-import { normalizeAxis, showShape } from "../../values/shape";
+import { axisOfElements, type Shape, showShape } from "../../values/shape";
 import { checkDevice } from "../check-device";
 import { checkTensor } from "../check-tensor";
 import { reshape } from "../shape/shape";
@@ -27,18 +27,20 @@ export function gatherAlong(x: Tensor, indices: Tensor, axis: number): Tensor {
   checkTensor(where, x);
   checkTensor(where, indices, "indices");
   checkDevice(where, [x, indices]);
-  const { shape } = indices;
   checkIndexDType(where, indices);
-  const along = normalizeAxis(where, axis, x.shape.length);
+  const along = axisOfElements(where, axis, x.shape);
+  // A number is a row of one, as in PyTorch.
+  const [from, to] = [x.shape, indices.shape].map((shape) => (shape.length === 0 ? [1] : shape)) as [Shape, Shape];
   check(
-    shape.length === x.shape.length && shape.every((extent, i) => i === along || extent <= x.shape[i]!),
+    to.length === from.length && to.every((extent, i) => i === along || extent <= from[i]!),
     "BAD_SHAPE",
     where,
-    () => `indices must fit x ${showShape(x.shape)} along all axes but ${along}, got ${showShape(shape)}.`,
+    () => `indices must fit x ${showShape(x.shape)} along all axes but ${along}, got ${showShape(indices.shape)}.`,
     "Rows of a table are taken by gather(table, indices).",
   );
   return tidy(() => {
-    checkIndices(where, indices, x.shape[along]!);
-    return gather(reshape(x, [x.size]), flatPlaces(indices, x.shape, along));
+    checkIndices(where, indices, from[along]!);
+    const places = flatPlaces(reshape(indices, to), from, along);
+    return reshape(gather(reshape(x, [x.size]), places), indices.shape);
   });
 }

@@ -7,7 +7,7 @@ import { show } from "../../errors/show";
 import { noGrad } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { type ComputeDType, computeDType, isFloat } from "../../values/dtype";
-import { normalizeAxis, type Shape, showShape } from "../../values/shape";
+import { axisOfElements, type Shape, sameShape, showShape } from "../../values/shape";
 import { cast } from "../cast";
 import { checkDevice } from "../check-device";
 import { checkTensor } from "../check-tensor";
@@ -44,8 +44,10 @@ export function indexAdd(
   const along = checkOperands(where, x, axis, indices, source);
   checkOptions(where, options, { alpha: "number" });
   const { alpha = 1 } = options;
-  const shape = x.shape.with(along, indices.size);
-  const fits = indices.shape.length === 1 && source.shape.join() === shape.join();
+  const isNumber = x.shape.length === 0;
+  const shape = isNumber ? [] : x.shape.with(along, indices.size);
+  const isRow = indices.shape.length === 1 || indices.shape.length === 0;
+  const fits = isRow && sameShape(source.shape, shape) && (!isNumber || indices.size === 1);
   check(
     fits,
     "BAD_SHAPE",
@@ -54,6 +56,8 @@ export function indexAdd(
       `needs indices [n] and a source ${showShape(shape)}, got ${showShape(indices.shape)} and ${showShape(source.shape)}.`,
     "scatterAdd has an index for each element.",
   );
+  if (isNumber || indices.shape.length === 0)
+    return asRows([x, indices, source], (x, indices, source) => indexAdd(x, along, indices, source, options));
   checkIndices(where, indices, x.shape[along]!);
   return tidy(() => {
     const scaled = alpha === 1 ? source : elementwise("mul", [source, alpha]);
@@ -76,6 +80,8 @@ export function indexAdd(
 export function scatterAdd(x: Tensor, axis: number, indices: Tensor, source: Tensor): Tensor {
   const where = "scatterAdd";
   const along = checkOperands(where, x, axis, indices, source);
+  if ([x, indices, source].some(({ shape }) => shape.length === 0))
+    return asRows([x, indices, source], (x, indices, source) => scatterAdd(x, along, indices, source));
   checkExtents(where, x, along, indices, source);
   return tidy(() => {
     const places = reshape(flatPlaces(indices, x.shape, along), [indices.size]);
@@ -96,6 +102,10 @@ export function scatterAdd(x: Tensor, axis: number, indices: Tensor, source: Ten
 export function scatter(x: Tensor, axis: number, indices: Tensor, source: Tensor | number): Tensor {
   const where = "scatter";
   const along = checkOperands(where, x, axis, indices, typeof source === "number" ? x : source);
+  if ([x, indices, source].some((given) => given instanceof Tensor && given.shape.length === 0)) {
+    if (typeof source === "number") return asRows([x, indices], (x, indices) => scatter(x, along, indices, source));
+    return asRows([x, indices, source], (x, indices, source) => scatter(x, along, indices, source));
+  }
   checkExtents(where, x, along, indices, typeof source === "number" ? indices : source);
   return tidy(() => {
     const flat = reshape(flatPlaces(indices, x.shape, along), [indices.size]);
@@ -137,6 +147,15 @@ function summed(rows: Tensor, indices: Tensor, shape: Shape): Tensor {
   return cast(dtype === "i32" && hasF64 ? inWords(WRAP, sums) : sums, dtype);
 }
 
+/** Numbers as rows of one, as in PyTorch; the result has the shape of the first tensor. */
+function asRows<Tensors extends readonly Tensor[]>(
+  tensors: readonly [...Tensors],
+  body: (...rows: Tensors) => Tensor,
+): Tensor {
+  const rows = () => tensors.map((x) => (x.shape.length === 0 ? reshape(x, [1]) : x)) as unknown as Tensors;
+  return tidy(() => reshape(body(...rows()), tensors[0]!.shape));
+}
+
 const swapped = (shape: Shape, axis: number) => shape.with(0, shape[axis]!).with(axis, shape[0]!);
 
 function fitted(source: Tensor, shape: Shape): Tensor {
@@ -165,7 +184,7 @@ function checkOperands(where: string, x: Tensor, axis: number, indices: Tensor, 
     () => `the source must have x's dtype ${x.dtype}, got ${source.dtype}.`,
     "Cast it with to().",
   );
-  return normalizeAxis(where, axis, x.shape.length);
+  return axisOfElements(where, axis, x.shape);
 }
 
 function checkExtents(where: string, x: Tensor, axis: number, indices: Tensor, source: Tensor): void {

@@ -1,15 +1,12 @@
 /** Running sums and products. */
 
-import { tidy } from "../../device/scope";
-import { noGrad, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
-import { computeDType, isFloat } from "../../values/dtype";
-import { normalizeAxis } from "../../values/shape";
+import { computeDType, type DType, isFloat } from "../../values/dtype";
+import { axisOfElements } from "../../values/shape";
 import { widenedDType } from "../autocast-operands";
-import { computeIn } from "../cast";
+import { clone, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
-import { elementwise } from "../elementwise/elementwise";
-import { scan } from "./scan";
+import { runningProduct, runningSum } from "./recurrence";
 
 /**
  * Sums of each element along an axis and all before it. Integers are summed as i32.
@@ -19,7 +16,7 @@ import { scan } from "./scan";
  * cumsum(tensor([1, 2, 3]), 0); // [1, 3, 6]
  */
 export function cumsum(x: Tensor, axis: number): Tensor {
-  return along("cumsum", x, axis, (wide, at) => summed(wide, at, false));
+  return along("cumsum", x, axis, runningSum);
 }
 
 /**
@@ -30,23 +27,20 @@ export function cumsum(x: Tensor, axis: number): Tensor {
  * cumprod(tensor([1, 2, 3]), 0); // [1, 2, 6]
  */
 export function cumprod(x: Tensor, axis: number): Tensor {
-  // Its rounds are on the tape: no gradient divides by a factor.
-  return along("cumprod", x, axis, (wide, at) => scan(wide, at, (a, b) => elementwise("mul", [a, b])));
+  return along("cumprod", x, axis, (wide, at) => (wide.shape[at] === 1 ? clone(wide) : runningProduct(wide, at)));
 }
 
 function along(where: string, x: Tensor, axis: number, run: (wide: Tensor, axis: number) => Tensor): Tensor {
   checkTensor(where, x);
-  const at = normalizeAxis(where, axis, Math.max(x.shape.length, 1));
+  const at = axisOfElements(where, axis, x.shape);
   const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "i32";
-  return computeIn(isFloat(dtype) ? computeDType(dtype) : dtype, [x], dtype, (wide) => run(wide!, at));
+  return computeIn(scanDType(x, dtype), [x], dtype, (wide) =>
+    wide!.size > 0 && wide!.shape.length > 0 ? run(wide!, at) : clone(wide!),
+  );
 }
 
-/** From the end if `reversed`: each direction is the other's adjoint. */
-function summed(x: Tensor, axis: number, reversed: boolean): Tensor {
-  const sums = () => scan(x, axis, (a, b) => elementwise("add", [a, b]), reversed);
-  const output = noGrad(() => tidy(sums));
-  return record("cumsum", output, [x], [], adjoint(axis, !reversed));
+/** As PyTorch on the CPU: float64 for float32, float32 for 16-bit floats. */
+function scanDType({ device }: Tensor, dtype: DType): DType {
+  if (dtype === "f32") return device.backend.dtypes.includes("f64") ? "f64" : "f32";
+  return isFloat(dtype) ? computeDType(dtype) : dtype;
 }
-
-/** Made apart from the tensors, which a closure beside them would keep alive. */
-const adjoint = (axis: number, reversed: boolean) => (g: Tensor) => [summed(g, axis, reversed)];

@@ -4,13 +4,14 @@ import { tidy } from "../../device/scope";
 import { noGrad, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
-import { normalizeAxis } from "../../values/shape";
+import { axisOfElements } from "../../values/shape";
 import { widenedDType } from "../autocast-operands";
-import { computeIn } from "../cast";
+import { clone, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
 import { logaddexp } from "../elementwise/logaddexp";
 import { isfinite } from "../elementwise/logic";
+import { withFlatGradient } from "../flat-gradient";
 import { fill } from "../map";
 import { reshape } from "../shape/shape";
 import { maxOver } from "./largest";
@@ -63,7 +64,14 @@ const shares =
  */
 export function logcumsumexp(x: Tensor, axis: number): Tensor {
   checkTensor("logcumsumexp", x);
-  const along = normalizeAxis("logcumsumexp", axis, Math.max(x.shape.length, 1));
+  const along = axisOfElements("logcumsumexp", axis, x.shape);
   const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "f32";
-  return computeIn(computeDType(dtype), [x], dtype, (wide) => scan(wide!, along, logaddexp));
+  return computeIn(computeDType(dtype), [x], dtype, (wide) => runningTotal(wide!, along));
+}
+
+/** Its gradient depends on x, as far as there is an axis: of one element it is 0. */
+function runningTotal(x: Tensor, axis: number): Tensor {
+  if (x.size === 0 || x.shape.length === 0) return clone(x);
+  const given = x.shape[axis] === 1 ? withFlatGradient(x) : x;
+  return scan([given], axis, ([later], [before]) => [logaddexp(before!, later!)])[0]!;
 }

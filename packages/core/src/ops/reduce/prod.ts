@@ -7,7 +7,9 @@ import { widenedDType } from "../autocast-operands";
 import { clone, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
-import { concat, permute, reshape, slice } from "../shape/shape";
+import { withFlatGradient } from "../flat-gradient";
+import { permute, reshape, slice } from "../shape/shape";
+import { runningProduct } from "./recurrence";
 import { type Axes, type ReducedShape, reducedShape, sum } from "./reduce";
 
 /**
@@ -24,19 +26,14 @@ export function prod(x: Tensor, axis?: Axes, keepDim = false): Tensor {
   return computeIn(isFloat(dtype) ? computeDType(dtype) : dtype, [x], dtype, (wide) => multiplied(wide!, reduced));
 }
 
-/** In halves, whose products are on the tape: no gradient divides by a factor. */
-function multiplied(x: Tensor, { axes, shape }: ReducedShape): Tensor {
+/** The last of the running products, of which no gradient divides by a factor. */
+function multiplied(factors: Tensor, { axes, shape }: ReducedShape): Tensor {
+  const count = sizeOf(axes.map((axis) => factors.shape[axis]!));
+  // PyTorch takes the gradient of one factor, and of none, for one that depends on it.
+  const x = count <= 1 && factors.shape.length > 0 ? withFlatGradient(factors) : factors;
+  if (count === 0) return reshape(elementwise("add", [sum(x, axes), 1]), shape);
   const others = x.shape.flatMap((_, axis) => (axes.includes(axis) ? [] : [axis]));
   const isFirst = axes.every((axis, i) => axis === i);
-  const first = isFirst ? x : permute(x, [...axes, ...others]);
-  const count = sizeOf(axes.map((axis) => x.shape[axis]!));
-  if (count === 0) return reshape(elementwise("add", [sum(x, axes), 1]), shape);
-  let rest = reshape(first, [count, sizeOf(shape)]);
-  for (let extent = count; extent > 1; extent = Math.ceil(extent / 2)) {
-    const half = Math.floor(extent / 2);
-    const product = elementwise("mul", [slice(rest, 0, half), slice(rest, half, 2 * half)]);
-    rest = extent % 2 === 0 ? product : concat([product, slice(rest, extent - 1)]);
-  }
-  const result = reshape(rest, shape);
-  return count === 1 ? clone(result) : result;
+  const rows = reshape(isFirst ? x : permute(x, [...axes, ...others]), [count, sizeOf(shape)]);
+  return reshape(count === 1 ? clone(rows) : slice(runningProduct(rows, 0), count - 1), shape);
 }

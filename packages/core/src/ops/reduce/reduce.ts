@@ -10,7 +10,7 @@ import { mul } from "../../rule/symbols";
 import { noGrad, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { type ComputeDType, computeDType, isFloat, type MapDType } from "../../values/dtype";
-import { normalizeAxis, type Shape, sameShape, sizeOf } from "../../values/shape";
+import { axisOfElements, type Shape, sameShape, sizeOf } from "../../values/shape";
 import { computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { computeOn, WRAP } from "../compute";
@@ -43,12 +43,12 @@ export function reducedShape(where: string, x: Tensor, axis: Axes, keepDim: bool
   );
   const isBoolean = typeof keepDim === "boolean";
   checkValue(isBoolean, where, "keepDim", "true or false", keepDim);
-  const rank = x.shape.length;
   // No axes are all of them, as in PyTorch.
   const given = typeof axis === "number" ? [axis] : axis?.length ? axis : x.shape.map((_, i) => i);
-  const axes = given.map((a) => normalizeAxis(where, a, rank)).sort((a, b) => a - b);
-  const differ = new Set(axes).size === axes.length;
-  check(differ, "BAD_ARGUMENT", where, () => `axes must differ, got [${axes}].`, "Name each once.");
+  const named = given.map((a) => axisOfElements(where, a, x.shape)).sort((a, b) => a - b);
+  const differ = new Set(named).size === named.length;
+  check(differ, "BAD_ARGUMENT", where, () => `axes must differ, got [${named}].`, "Name each once.");
+  const axes = x.shape.length === 0 ? [] : named;
   const dropped = x.shape.filter((_, i) => !axes.includes(i));
   const kept = x.shape.map((extent, i) => (axes.includes(i) ? 1 : extent));
   return { axes, kept, dropped, shape: keepDim ? kept : dropped };

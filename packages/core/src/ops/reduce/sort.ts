@@ -10,7 +10,7 @@ import { decode } from "../../tensor/read";
 import { noGrad } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { byteSize } from "../../values/dtype";
-import { normalizeAxis } from "../../values/shape";
+import { axisOfElements } from "../../values/shape";
 import { cast, clone } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { computeOn } from "../compute";
@@ -68,7 +68,7 @@ export function argsort(x: Tensor, axis = -1, options: SortOptions = {}): Tensor
 function order(where: string, x: Tensor, axis: number, options: SortOptions): Tensor {
   checkTensor(where, x);
   checkOptions(where, options, { descending: "boolean", stable: "boolean" });
-  const along = normalizeAxis(where, axis, Math.max(x.shape.length, 1));
+  const along = axisOfElements(where, axis, x.shape);
   const { descending = false } = options;
   return noGrad(() => {
     if (x.size <= 1) return positions(x.shape, x.device);

@@ -7,14 +7,14 @@ import { show } from "../../errors/show";
 import { noGrad } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { isFloat } from "../../values/dtype";
-import { normalizeAxis } from "../../values/shape";
+import { axisOfElements } from "../../values/shape";
 import { cast } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
 import { gatherAlong } from "../indices/gather-along";
 import { positions } from "../indices/positions";
 import { fill } from "../map";
-import { concat, slice, transpose } from "../shape/shape";
+import { concat, reshape, slice, transpose } from "../shape/shape";
 import { argmax, maxOver } from "./largest";
 import { argsort } from "./sort";
 
@@ -45,8 +45,8 @@ export function topk(x: Tensor, k: number, axis = -1, options: TopkOptions = {})
   checkTensor("topk", x);
   checkOptions("topk", options, { largest: "boolean" });
   const { largest = true } = options;
-  const along = normalizeAxis("topk", axis, x.shape.length);
-  const extent = x.shape[along]!;
+  const along = axisOfElements("topk", axis, x.shape);
+  const extent = x.shape[along] ?? 1;
   const isCount = Number.isInteger(k) && k >= 0 && k <= extent;
   check(
     isCount,
@@ -56,6 +56,10 @@ export function topk(x: Tensor, k: number, axis = -1, options: TopkOptions = {})
     "Take fewer.",
   );
   return tidy(() => {
+    if (x.shape.length === 0) {
+      const { values, indices } = topk(reshape(x, [1]), 1, 0, options);
+      return { values: reshape(values, []), indices: reshape(indices, []) };
+    }
     if (k > MOST_ROUNDS && x.device.backend.sharesMemory) {
       const indices = slice(argsort(x, along, { descending: largest }), 0, k, along);
       return { values: gatherAlong(x, indices, along), indices };

@@ -5,13 +5,13 @@ import { logSoftmaxGradRows, logSoftmaxRows, softmaxGradRows, softmaxRows } from
 import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
-import { normalizeAxis } from "../../values/shape";
+import { axisOfElements } from "../../values/shape";
 import { inFloat32 } from "../autocast-operands";
 import { computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
 import { sum } from "../reduce/reduce";
-import { transpose } from "../shape/shape";
+import { reshape, transpose } from "../shape/shape";
 import { launchRows } from "./launch-rows";
 
 export function softmax(x: Tensor, axis: number, log: boolean): Tensor {
@@ -23,7 +23,8 @@ export function softmax(x: Tensor, axis: number, log: boolean): Tensor {
   const compute = computeDType(dtype);
   if (x.dtype !== compute) return computeIn(compute, [x], dtype, (wide) => softmax(wide!, axis, log));
   const last = x.shape.length - 1;
-  const along = normalizeAxis(where, axis, x.shape.length);
+  const along = axisOfElements(where, axis, x.shape);
+  if (last < 0) return tidy(() => reshape(softmax(reshape(x, [1]), 0, log), []));
   if (along !== last) return softmaxAlong(x, along, log);
   const length = x.shape[last]!;
   const rows = length === 0 ? 0 : x.size / length;

@@ -10,6 +10,7 @@ import { Tensor } from "../../tensor/tensor";
 import { checkRange } from "../../values/literal";
 import { denseStrides, showShape } from "../../values/shape";
 import { checkTensor } from "../check-tensor";
+import { withFlatGradient } from "../flat-gradient";
 import { fillInPlace } from "../map";
 import { concat, copyBox, reshape, slice } from "./shape";
 
@@ -79,7 +80,7 @@ export function pad(x: Tensor, padding: readonly number[], options: PadOptions =
 function bordered(x: Tensor, padding: readonly number[], mode: keyof typeof PLACES): Tensor {
   const last = x.shape.length - 1;
   return tidy(() => {
-    let result = reshape(x, x.shape);
+    let result = mode === "circular" ? reshape(x, x.shape) : withFlatGradient(x);
     for (let i = 0; i < padding.length; i += 2) {
       const [before, after] = [padding[i]!, padding[i + 1]!];
       const axis = last - i / 2;

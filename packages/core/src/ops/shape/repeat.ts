@@ -5,7 +5,7 @@ import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { show } from "../../errors/show";
 import type { Tensor } from "../../tensor/tensor";
-import { denseStrides, normalizeAxis, type Shape, showShape, sizeOf } from "../../values/shape";
+import { axisOfElements, denseStrides, normalizeAxis, type Shape, showShape, sizeOf } from "../../values/shape";
 import { clone } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
@@ -23,10 +23,10 @@ import { concat, reshape, slice } from "./shape";
  */
 export function flip(x: Tensor, axes: number | readonly number[]): Tensor {
   checkTensor("flip", x);
-  const turned = axesOf("flip", x, axes);
+  const turned = axesOf(axes, (axis) => axisOfElements("flip", axis, x.shape), "flip");
   const differ = new Set(turned).size === turned.length;
   check(differ, "BAD_ARGUMENT", "flip", () => `axes must differ, got ${show(axes)}.`, "Name each once.");
-  if (turned.length === 0) return clone(x);
+  if (turned.length === 0 || x.shape.length === 0) return clone(x);
   // What follows the last axis that is turned moves in rows.
   const rows = x.shape.slice(0, Math.max(...turned) + 1);
   const rest = x.shape.slice(rows.length);
@@ -53,7 +53,7 @@ export function roll(x: Tensor, shifts: number | readonly number[], axes?: numbe
   const list = typeof shifts === "number" ? [shifts] : shifts;
   const areWhole = Array.isArray(list) && list.every(Number.isInteger);
   checkValue(areWhole, "roll", "shifts", "an integer or a list of them", shifts, "For example 1.");
-  const along = axes === undefined ? [0] : axesOf("roll", x, axes);
+  const along = axes === undefined ? [0] : axesOf(axes, (axis) => normalizeAxis("roll", axis, x.shape.length), "roll");
   check(
     list.length === along.length,
     "BAD_ARGUMENT",
@@ -110,8 +110,8 @@ export function repeat(x: Tensor, repeats: Shape): Tensor {
   });
 }
 
-function axesOf(where: string, x: Tensor, axes: number | readonly number[]): number[] {
+function axesOf(axes: number | readonly number[], normal: (axis: number) => number, where: string): number[] {
   const list = typeof axes === "number" ? [axes] : axes;
   checkValue(Array.isArray(list), where, "axes", "an integer or a list of them", axes, "For example 0.");
-  return list.map((axis) => normalizeAxis(where, axis, x.shape.length));
+  return list.map(normal);
 }

@@ -7,7 +7,15 @@ import { show } from "../../errors/show";
 import { type Backward, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { byteSize, isFloat, numbersOf, promote } from "../../values/dtype";
-import { denseStrides, normalizeAxis, type Shape, sameShape, showShape, sizeOf } from "../../values/shape";
+import {
+  axisOfElements,
+  denseStrides,
+  normalizeAxis,
+  type Shape,
+  sameShape,
+  showShape,
+  sizeOf,
+} from "../../values/shape";
 import { cast } from "../cast";
 import { checkDevice } from "../check-device";
 import { checkAnyTensor, checkTensor } from "../check-tensor";
@@ -105,8 +113,7 @@ export function permute(x: Tensor, axes: readonly number[]): Tensor {
 /** Two axes exchanged, as a copy: the last two by default. */
 export function transpose(x: Tensor, a = -2, b = -1): Tensor {
   checkTensor("transpose", x);
-  const rank = x.shape.length;
-  const [first, second] = [normalizeAxis("transpose", a, rank), normalizeAxis("transpose", b, rank)];
+  const [first, second] = [axisOfElements("transpose", a, x.shape), axisOfElements("transpose", b, x.shape)];
   return permute(
     x,
     x.shape.map((_, i) => (i === first ? second : i === second ? first : i)),

@@ -10,6 +10,7 @@ import { showShape } from "../../values/shape";
 import { cast, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
+import { withFlatGradient } from "../flat-gradient";
 import { gather } from "../indices/gather";
 import { places } from "../indices/positions";
 import { mean, sum } from "../reduce/reduce";
@@ -55,7 +56,7 @@ export function avgPool2d(x: Tensor, kernelSize: Pair, options: AvgPoolOptions =
   );
   const dtype = isFloat(x.dtype) ? x.dtype : "f32";
   return computeIn(computeDType(dtype), [x], dtype, (images) => {
-    const taps = windows("unfold", images!, window);
+    const taps = windows("unfold", withFlatGradient(images!), window);
     const sums = sum(reshape(taps, [batch, channels, kernel[0] * kernel[1], outHeight * outWidth]), 2);
     const counts = countsOf(window, countIncludePad, images!);
     return elementwise("div", [reshape(sums, [batch, channels, outHeight, outWidth]), counts]);
@@ -125,11 +126,13 @@ export function adaptiveAvgPool2d(x: Tensor, outputSize: number | readonly [numb
   const compute = computeDType(dtype);
   return computeIn(compute, [x], dtype, (images) => {
     const [batch, channels] = x.shape as [number, number];
+    // PyTorch takes one part for a plain mean, whose gradient does not depend on the images.
+    const given = rows * columns === 1 ? images! : withFlatGradient(images!);
     if (height % rows === 0 && width % columns === 0) {
-      const parted = reshape(images!, [batch, channels, rows, height / rows, columns, width / columns]);
+      const parted = reshape(given, [batch, channels, rows, height / rows, columns, width / columns]);
       return mean(parted, [3, 5]);
     }
-    return reshape(unequalParts(images!, rows, columns), [batch, channels, rows, columns]);
+    return reshape(unequalParts(given, rows, columns), [batch, channels, rows, columns]);
   });
 }
 

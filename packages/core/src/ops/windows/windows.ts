@@ -11,7 +11,7 @@ import {
   maxPool2d as maxPool2dOnJs,
   unfold as unfoldOnJs,
 } from "../../js/windows";
-import { record } from "../../tensor/tape";
+import { type Backward, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { type ComputeDType, computeDType } from "../../values/dtype";
 import { showShape } from "../../values/shape";
@@ -184,7 +184,8 @@ export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions =
     indices: indices.memorySlice(),
     window,
   });
-  const recorded = record("maxPool2d", output, [x], [indices], (g, [held]) => [maxPoolGrad(g, held!, window)]);
+  const backward: Backward = (g, [held]) => [maxPoolGrad(g, held!, window)];
+  const recorded = record("maxPool2d", output, [x], [indices], backward, [0]);
   indices.dispose();
   return recorded;
 }
