@@ -4,7 +4,15 @@
  */
 import type { Launch, Slice, Spec, Specs } from "@opt/core/backend";
 import type { Execution, KernelSource, Target } from "../kernel";
-import { IS_NAN, LARGER, largestOfLanes, type SharedDType, sharedValues, sumOfLanes } from "../shader/group";
+import {
+  IS_NAN,
+  LARGER,
+  largestOfLanes,
+  type SharedDType,
+  sharedDType,
+  sharedValues,
+  sumOfLanes,
+} from "../shader/group";
 import { LANES, type Shader } from "../shader/shader";
 
 type ReduceOp = Specs["reduce"]["op"];
@@ -94,7 +102,7 @@ interface PreparedReduce {
 
 export const reduce: KernelSource<"reduce", PreparedReduce> = {
   prepare({ op, dtype }: Spec<"reduce">, { subgroups }: Target) {
-    const type = dtype === "i32" ? "i32" : "f32";
+    const type = sharedDType(dtype);
     if (op === "argmax") {
       const first = positionShader(type, false);
       return { op, columns: first, rows: first, second: positionShader(type, true) };

@@ -1,11 +1,15 @@
 /** How the invocations of a row share their results: through workgroup memory, by subgroups, or not at all where each has a row. */
+import type { MapDType } from "@opt/core/backend";
 import { LANES } from "./shader";
 
 /** NaN by its bits: comparisons may be folded away where NaN is assumed not to occur. */
 export const IS_NAN = "fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }";
 
-/** What lanes share: numbers, or integers where a map or reduction is of those. */
+/** What shaders compute in: numbers, or integers where a kernel is of those. */
 export type SharedDType = "f32" | "i32";
+
+/** The backend lists no other dtype. */
+export const sharedDType = (dtype: MapDType): SharedDType => (dtype === "i32" ? "i32" : "f32");
 
 /** The larger number; a NaN wins. */
 export const LARGER: Readonly<Record<SharedDType, string>> = {
