@@ -4,7 +4,7 @@
  */
 import { indent, type Launch, type Spec, type Specs } from "@opt/core/backend";
 import type { Execution, KernelSource } from "../kernel";
-import { type SharedDType, sharedDType } from "../shader/group";
+import { type SharedDType, sharedDType, sumInTurns } from "../shader/group";
 import { LANES, type Parameter, type Shader } from "../shader/shader";
 
 /** Depth of a tile. */
@@ -135,9 +135,12 @@ export function thinShader(transposes: Transposes, type: SharedDType = "f32"): S
         "let row = i / params.n % params.m;",
         "let item = i / (params.m * params.n);",
         `var sum = ${type}(0);`,
-        "for (var depth = 0u; depth < params.k; depth++) {",
-        "  sum += a(item * params.stride_a + at_a(row, depth)) * b(item * params.stride_b + at_b(depth, column));",
-        "}",
+        ...sumInTurns(
+          "sum",
+          { index: "depth", start: "0u", end: "params.k", step: "1u", type },
+          [],
+          "a(item * params.stride_a + at_a(row, depth)) * b(item * params.stride_b + at_b(depth, column))",
+        ),
         "put_output(i, sum);",
       ].join("\n"),
   };
