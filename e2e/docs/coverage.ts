@@ -1,89 +1,329 @@
-/** Which operations each device has in which dtypes: tried, and written as a table. */
-import {
-  conv2d,
-  type Device,
-  type DType,
-  gather,
-  layerNorm,
-  maxPool2d,
-  OptError,
-  type Tensor,
-  tensor,
-  tidy,
-} from "@opt/core";
-import { crossEntropy } from "@opt/nn";
+/** Which operations each device has in which dtypes: tried beside the js device, and written as a table. */
+import * as core from "@opt/core";
+import { type Device, type DType, OptError, type Tensor, tensor } from "@opt/core";
+import * as nn from "@opt/nn";
+import { compareNumbers, type Tolerance } from "@opt/testkit";
 
-const DTYPES = ["f32", "f64", "bf16", "f16", "i32", "u8", "bool"] as const satisfies readonly DType[];
+export const DTYPES = ["f32", "f64", "bf16", "f16", "i32", "u8", "bool", "c64"] as const satisfies readonly DType[];
 
+/** Makes operands of one dtype on one device. */
 interface Operands {
+  readonly dtype: DType;
+  /** [2, 3]; `y` has its shape. */
   readonly x: Tensor;
+  readonly y: Tensor;
+  /** [2, 2], positive definite. */
+  readonly square: Tensor;
+  /** [1, 2, 3, 3] and weights [2, 2, 2, 2]. */
   readonly images: Tensor;
-  readonly indices: Tensor;
+  readonly weights: Tensor;
+  /** From 0 to 1, [2, 3]. */
+  readonly shares: Tensor;
+  /** [2, 3] of bool. */
+  readonly mask: Tensor;
+  /** i32. */
+  readonly labels: Tensor;
+  index(values: readonly number[], shape: readonly number[]): Tensor;
+  /** In the dtype. */
+  of(values: readonly number[], shape: readonly number[]): Tensor;
 }
 
-const OPERATIONS: Readonly<Record<string, (operands: Operands) => Tensor>> = {
-  "add, sub, mul": ({ x }) => x.add(x).sub(x).mul(x),
-  "div, sqrt": ({ x }) => x.div(x).sqrt(),
-  "neg, abs, relu": ({ x }) => x.neg().abs().relu(),
-  "maximum, minimum": ({ x }) => x.maximum(x).minimum(x),
-  "exp, log, tanh, sigmoid": ({ x }) => x.exp().log().tanh().sigmoid(),
-  "gelu, pow": ({ x }) => x.gelu().pow(2),
-  "sum, mean": ({ x }) => x.sum(0).add(x.mean(0)),
-  max: ({ x }) => x.max(0),
-  argmax: ({ x }) => x.argmax(0),
-  matmul: ({ x }) => x.matmul(x),
-  "reshape, slice, permute": ({ x }) => x.reshape([4]).slice(1, 3).reshape([1, 2]).permute([1, 0]),
-  "softmax, logSoftmax": ({ x }) => x.softmax().add(x.logSoftmax()),
-  gather: ({ x, indices }) => gather(x, indices),
-  crossEntropy: ({ x, indices }) => crossEntropy(x, indices),
-  layerNorm: ({ x }) => layerNorm(x, x.slice(0, 1).reshape([2])),
-  conv2d: ({ images }) => conv2d(images, images),
-  maxPool2d: ({ images }) => maxPool2d(images, 2),
+type Result = Tensor | readonly Tensor[] | Promise<Tensor>;
+type Operation = (operands: Operands) => Result;
+
+const unary = (names: string, ...more: unknown[]) =>
+  each(
+    names,
+    (name) =>
+      ({ x }) =>
+        call(name, x, ...more),
+  );
+const binary = (names: string) =>
+  each(
+    names,
+    (name) =>
+      ({ x, y }) =>
+        call(name, x, y),
+  );
+const ofShares = (names: string, ...more: unknown[]) =>
+  each(
+    names,
+    (name) =>
+      ({ shares }) =>
+        call(name, shares, ...more),
+  );
+const losses = (names: string) =>
+  each(
+    names,
+    (name) =>
+      ({ x, y }) =>
+        call(name, x, y),
+  );
+
+function each(names: string, operation: (name: string) => Operation): Record<string, Operation> {
+  return Object.fromEntries(names.split(" ").map((name) => [name, operation(name)]));
+}
+
+const FUNCTIONS = { ...core, ...nn } as unknown as Readonly<Record<string, (...given: unknown[]) => Tensor>>;
+const call = (name: string, ...given: unknown[]): Tensor => FUNCTIONS[name]!(...given);
+
+/** Every operation on tensors, by the heading of its rows. */
+export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
+  arithmetic: {
+    ...binary("add sub mul div maximum minimum"),
+    ...unary("neg abs square"),
+    fma: ({ x, y }) => core.fma(x, y, x),
+    lerp: ({ x, y }) => core.lerp(x, y, 0.5),
+    clamp: ({ x }) => core.clamp(x, 0, 1),
+    pow: ({ x }) => core.pow(x, 2),
+    where: ({ x, y, mask }) => core.where(mask, x, y),
+    maskedFill: ({ x, mask }) => core.maskedFill(x, mask, 1),
+  },
+  comparisons: {
+    ...binary("less lt le gt ge eq ne logicalAnd logicalOr"),
+    ...unary("isnan isfinite logicalNot all any"),
+  },
+  functions: {
+    ...unary("exp expm1 tanh erf sin cos sigmoid floor ceil round sign"),
+    ...ofShares("sqrt rsqrt log log1p"),
+    ...binary("logaddexp"),
+  },
+  activations: {
+    ...unary("relu gelu silu selu relu6 hardswish mish logsigmoid softplus elu"),
+    hardtanh: ({ x }) => core.hardtanh(x, 0, 3),
+    leakyRelu: ({ x }) => core.leakyRelu(x, 0.1),
+    prelu: ({ x, of }) => core.prelu(x, of([1], [1])),
+    softmax: ({ x }) => core.softmax(x),
+    logSoftmax: ({ x }) => core.logSoftmax(x),
+  },
+  reductions: {
+    ...unary("sum mean max min argmax argmin prod norm", 0),
+    ...unary("std logsumexp cumsum cumprod logcumsumexp", 1),
+    var: ({ x }) => core.variance(x, 1),
+  },
+  order: {
+    sort: ({ x }) => Object.values(core.sort(x)),
+    argsort: ({ x }) => core.argsort(x),
+    topk: ({ x }) => Object.values(core.topk(x, 2)),
+  },
+  products: {
+    matmul: ({ x, y }) => core.matmul(x, y, { transposeB: true }),
+    einsum: ({ x, y }) => [core.einsum("ij,kj->ik", x, y), core.einsum("ij->j", x)],
+    cholesky: ({ square }) => core.cholesky(square),
+    choleskySolve: ({ square }) => core.choleskySolve(square, square),
+    solve: ({ square }) => core.solve(square, square),
+    ...each(
+      "inverse det logdet",
+      (name) =>
+        ({ square }) =>
+          call(name, square),
+    ),
+    slogdet: ({ square }) => Object.values(core.slogdet(square)),
+  },
+  shapes: {
+    reshape: ({ x }) => core.reshape(x, [3, 2]),
+    flatten: ({ x }) => core.flatten(x),
+    squeeze: ({ x }) => core.squeeze(x),
+    unsqueeze: ({ x }) => core.unsqueeze(x, 0),
+    slice: ({ x }) => core.slice(x, 1, 3, 1),
+    select: ({ x }) => core.select(x, 1, 2),
+    at: ({ x }) => core.at(x, 1, 0),
+    split: ({ x }) => core.split(x, [1, 2], 1),
+    chunk: ({ x }) => core.chunk(x, 2, 1),
+    permute: ({ x }) => core.permute(x, [1, 0]),
+    transpose: ({ x }) => core.transpose(x),
+    expand: ({ x }) => core.expand(x, [2, 2, 3]),
+    concat: ({ x, y }) => core.concat([x, y], 1),
+    stack: ({ x, y }) => core.stack([x, y]),
+    pad: ({ x }) => core.pad(x, [1, 0], { value: 1 }),
+    repeat: ({ x }) => core.repeat(x, [2, 1]),
+    roll: ({ x }) => core.roll(x, 1, 1),
+    flip: ({ x }) => core.flip(x, 1),
+    ...unary("tril triu"),
+  },
+  indices: {
+    gather: ({ x, index }) => core.gather(x, index([1, 0, 1], [3])),
+    gatherAlong: ({ x, index }) => core.gatherAlong(x, index([2, 0], [2, 1]), 1),
+    scatter: ({ x, y, index }) => core.scatter(x, 1, index([2, 0], [2, 1]), y),
+    scatterAdd: ({ x, y, index }) => core.scatterAdd(x, 1, index([1, 1, 0, 2, 2, 2], [2, 3]), y),
+    indexAdd: ({ x, y, index }) => core.indexAdd(x, 0, index([1, 1], [2]), y),
+    maskedSelect: ({ x, mask }) => core.maskedSelect(x, mask),
+    nonzero: ({ x }) => core.nonzero(x),
+  },
+  images: {
+    unfold: ({ images }) => core.unfold(images, 2),
+    conv2d: ({ images, weights }) => core.conv2d(images, weights, null, { padding: 1 }),
+    convTranspose2d: ({ images, weights }) => core.convTranspose2d(images, weights),
+    maxPool2d: ({ images }) => core.maxPool2d(images, 2, { stride: 1 }),
+    avgPool2d: ({ images }) => core.avgPool2d(images, 2, { stride: 1 }),
+    adaptiveAvgPool2d: ({ images }) => core.adaptiveAvgPool2d(images, 2),
+    interpolate: ({ images }) => nn.interpolate(images, { size: 4 }),
+    "interpolate, bilinear": ({ images }) => nn.interpolate(images, { size: 5, mode: "bilinear" }),
+  },
+  "norms and losses": {
+    layerNorm: ({ x, of }) => core.layerNorm(x, of([1, 1, 1], [3])),
+    normalize: ({ x }) => nn.normalize(x),
+    crossEntropy: ({ x, labels }) => nn.crossEntropy(x, labels),
+    nllLoss: ({ x, labels }) => nn.nllLoss(x, labels),
+    ...losses("mseLoss l1Loss smoothL1Loss huberLoss cosineSimilarity pairwiseDistance"),
+    bceWithLogits: ({ x, shares }) => nn.bceWithLogits(x, shares),
+    binaryCrossEntropy: ({ shares }) => nn.binaryCrossEntropy(shares, shares),
+    scaledDotProductAttention: ({ images }) => nn.scaledDotProductAttention(images, images, images),
+  },
+  making: {
+    clone: ({ x }) => x.clone(),
+    zerosLike: ({ x }) => core.zerosLike(x),
+    onesLike: ({ x }) => core.onesLike(x),
+    set: ({ x, y }) => {
+      const z = x.clone();
+      z.set(y);
+      return z;
+    },
+    "to, from f32": ({ dtype, of }) => of([0, 1, 3.75, 2], [4]).to("f32").to(dtype),
+    bernoulli: ({ shares }) => core.bernoulli(shares, { generator: new core.Generator(1) }),
+    multinomial: ({ shares }) => core.multinomial(shares, 2, { generator: new core.Generator(1) }),
+  },
 };
 
-const CASTS = "to";
+/** Numbers that a dtype has and others round or wrap: of i32 beyond what float32 holds. */
+const VALUES: Readonly<Record<DType, readonly number[]>> = {
+  ...(Object.fromEntries(
+    ["f32", "f64", "bf16", "f16", "c64"].map((dtype) => [dtype, [-1.5, 2, 0.25, 0, 3, -0.75, 1, 5]]),
+  ) as Record<"f32" | "f64" | "bf16" | "f16" | "c64", number[]>),
+  i32: [-3, 2, 16777217, 0, 40, -16777219, 1, 5],
+  u8: [200, 2, 0, 255, 7, 100, 1, 5],
+  bool: [1, 0, 1, 1, 0, 1, 0, 1],
+};
 
-/** For each operation, the dtypes in which the device has it. What is rejected by anything but an OptError is a bug. */
-export async function coverageOf(device: Device): Promise<Readonly<Record<string, string>>> {
-  const rows: Record<string, string> = {};
-  for (const [name, run] of Object.entries(OPERATIONS)) {
-    const works: DType[] = [];
-    for (const dtype of DTYPES) if (await succeeds(device, dtype, run)) works.push(dtype);
-    rows[name] = shown(works);
-  }
-  const casts: DType[] = [];
-  for (const dtype of DTYPES)
-    if (await succeeds(device, dtype, ({ x }) => tidy(() => x.to("f32").to(dtype)))) casts.push(dtype);
-  return { ...rows, [CASTS]: shown(casts) };
+function operandsOf(device: Device, dtype: DType): Operands {
+  const numbers = (values: readonly number[], shape: readonly number[], as: DType) => {
+    if (as !== "c64") return tensor([...values], { shape, dtype: as, device });
+    const parts = values.flatMap((value, i) => [value, i]);
+    return core.viewAsComplex(tensor(parts, { shape: [...shape, 2], device }));
+  };
+  const of = (values: readonly number[], shape: readonly number[]) => numbers(values, shape, dtype);
+  const from = (start: number, shape: readonly number[]) => {
+    const size = shape.reduce((a, b) => a * b, 1);
+    const given = VALUES[dtype];
+    return of(
+      Array.from({ length: size }, (_, i) => given[(i + start) % given.length]!),
+      shape,
+    );
+  };
+  return {
+    dtype,
+    of,
+    index: (values, shape) => numbers(values, shape, "i32"),
+    x: from(0, [2, 3]),
+    y: from(3, [2, 3]),
+    square: dtype === "bool" ? of([1, 0, 0, 1], [2, 2]) : of([4, 1, 1, 3], [2, 2]),
+    images: from(1, [1, 2, 3, 3]),
+    weights: from(5, [2, 2, 2, 2]),
+    shares: of(
+      ["f32", "f64", "bf16", "f16"].includes(dtype) ? [0.5, 0.25, 1, 0.75, 0.125, 0.5] : [1, 0, 1, 1, 1, 0],
+      [2, 3],
+    ),
+    mask: numbers([1, 0, 1, 0, 0, 1], [2, 3], "bool"),
+    labels: numbers([2, 0], [2], "i32"),
+  };
 }
 
-async function succeeds(device: Device, dtype: DType, run: (operands: Operands) => Tensor): Promise<boolean> {
-  const make = (shape: number[], as: DType) => tensor([1, 0, 1, 1], { shape, dtype: as, device });
+/** What an operation gave: numbers with their dtypes, or why there are none. */
+type Outcome = { readonly dtypes: string; readonly values: readonly ArrayLike<number>[] } | OptError;
+
+async function outcomeOf(device: Device, dtype: DType, run: Operation): Promise<Outcome> {
   try {
-    const result = tidy(() =>
-      run({
-        x: make([2, 2], dtype),
-        images: make([1, 1, 2, 2], dtype),
-        indices: tensor([0, 1], { dtype: "i32", device }),
-      }),
-    );
-    await result.data();
-    return true;
+    const result = run(operandsOf(device, dtype));
+    const list = await Promise.all([result].flat() as (Tensor | Promise<Tensor>)[]);
+    const values = await Promise.all(list.map((each) => each.data()));
+    return { dtypes: list.map((each) => each.dtype).join(), values };
   } catch (error) {
-    if (error instanceof OptError && (error.code === "UNSUPPORTED" || error.code === "BAD_DTYPE")) return false;
+    if (error instanceof OptError && ["UNSUPPORTED", "BAD_DTYPE"].includes(error.code)) return error;
     throw error;
   }
 }
 
-function shown(dtypes: readonly DType[]): string {
-  return dtypes.length === DTYPES.length ? "all" : dtypes.join(" ") || "–";
+/** Of f64 no device promises js' bits. */
+const EXACT: Readonly<Partial<Record<string, Tolerance>>> = { f64: { absolute: 1e-14, relative: 1e-13 } };
+/** Other devices differ from js by this: 16-bit results by a rounding. */
+const INEXACT: typeof EXACT = {
+  f32: { absolute: 1e-6, relative: 1e-5 },
+  f16: { absolute: 2 ** -14, relative: 2 ** -10 },
+  bf16: { absolute: 2 ** -14, relative: 2 ** -7 },
+};
+
+/** By operation, the dtypes that a device has. `faults`: what differs from js, or is rejected without naming operation, dtype and cure. */
+export interface Coverage {
+  readonly cells: Readonly<Record<string, readonly DType[]>>;
+  readonly faults: readonly string[];
 }
 
-/** The page's table. */
-export function coverageTable(columns: Readonly<Record<string, Readonly<Record<string, string>>>>): string {
-  const names = Object.keys(columns);
-  const rows = [...Object.keys(OPERATIONS), CASTS].map(
-    (operation) => `| ${operation} | ${names.map((name) => columns[name]![operation]).join(" | ")} |`,
-  );
-  return [`| | ${names.join(" | ")} |`, `|${"---|".repeat(names.length + 1)}`, ...rows].join("\n");
+export async function coverageOf(device: Device, js: Device): Promise<Coverage> {
+  const cells: Record<string, DType[]> = {};
+  const faults: string[] = [];
+  for (const [name, run] of Object.values(OPERATIONS).flatMap((group) => Object.entries(group))) {
+    cells[name] = [];
+    for (const dtype of DTYPES) {
+      const [right, found] = [await outcomeOf(js, dtype, run), await outcomeOf(device, dtype, run)];
+      const fault = (text: string) => faults.push(`${name} of ${dtype} on ${device.name}: ${text}`);
+      if (found instanceof OptError) {
+        const [word] = name.split(",");
+        const isNamed =
+          found.message.startsWith(`[${word}]`) && / (f64|c64|i32|u8|bool|f16|bf16)\b/.test(found.message);
+        if (!isNamed || !/[.?!] [A-Z].*\.$/.test(found.message)) fault(found.message);
+      } else if (right instanceof OptError) fault(`js says ${right.message}`);
+      else {
+        cells[name]!.push(dtype);
+        if (found.dtypes !== right.dtypes) fault(`gives ${found.dtypes}, js ${right.dtypes}`);
+        found.dtypes.split(",").forEach((as, i) => {
+          const tolerance = (device.portable ? EXACT : INEXACT)[as] ?? "bits";
+          const { agrees, message } = compareNumbers(found.values[i]!, right.values[i]!, tolerance);
+          if (!agrees) fault(message);
+        });
+      }
+    }
+  }
+  return { cells, faults };
 }
+
+const shown = (dtypes: readonly DType[]): string =>
+  dtypes.length === DTYPES.length ? "all" : dtypes.length === 0 ? "none" : dtypes.join(" ");
+
+/** The page's tables: operations of one heading with the same cells share a row. `columns`: the cells of each device. */
+export function coverageTables(columns: Readonly<Record<string, Coverage["cells"]>>): string {
+  const devices = Object.keys(columns);
+  const tables = Object.entries(OPERATIONS).map(([heading, operations]) => {
+    const rows = new Map<string, string[]>();
+    for (const name of Object.keys(operations)) {
+      const cells = devices.map((device) => shown(columns[device]![name]!)).join(" | ");
+      rows.set(cells, [...(rows.get(cells) ?? []), name]);
+    }
+    const lines = [...rows].map(([cells, names]) => `| ${names.map((name) => `\`${name}\``).join(", ")} | ${cells} |`);
+    const title = heading[0]!.toUpperCase() + heading.slice(1);
+    return [`| ${title} | ${devices.join(" | ")} |`, `|${"---|".repeat(devices.length + 1)}`, ...lines].join("\n");
+  });
+  return tables.join("\n\n");
+}
+
+/** The cells of each device by operation, as the page has them. */
+export function coverageIn(page: string): Record<string, Record<string, string>> {
+  const columns: Record<string, Record<string, string>> = {};
+  let devices: readonly string[] = [];
+  for (const line of page.split("\n").filter((line) => line.startsWith("|"))) {
+    const [first, ...cells] = line
+      .split("|")
+      .slice(1, -1)
+      .map((cell) => cell.trim()) as [string, ...string[]];
+    const names = [...first.matchAll(/`([^`]+)`/g)].map(([, name]) => name!);
+    if (names.length === 0 && !first.startsWith("-")) devices = cells;
+    for (const [i, device] of devices.entries()) {
+      columns[device] ??= {};
+      for (const name of names) columns[device][name] = cells[i]!;
+    }
+  }
+  return columns;
+}
+
+/** As the page shows them. */
+export const cellsOf = ({ cells }: Coverage): Record<string, string> =>
+  Object.fromEntries(Object.entries(cells).map(([name, dtypes]) => [name, shown(dtypes)]));

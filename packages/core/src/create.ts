@@ -8,6 +8,7 @@ import { checkValue } from "./errors/check-value";
 import { check, OptError } from "./errors/errors";
 import { checkOptions } from "./errors/options";
 import { checkAnyTensor, fill, owned } from "./ops";
+import { checkFloat64 } from "./ops/check-tensor";
 import { checkGenerator, defaultGenerator, type Generator } from "./random/generator";
 import { Storage } from "./tensor/storage";
 import { presentRecomputation } from "./tensor/tape";
@@ -195,7 +196,16 @@ function filled(where: string, shape: Shape, value: number, options: CreateOptio
   const isNumber = typeof value === "number";
   checkValue(isNumber, where, "the value", "a number", value, "For example 0.");
   checkRange(where, [value], dtype);
-  return marked(fill([...shape], value, dtype, deviceOf(where, device)), requiresGrad);
+  const target = deviceOf(where, device);
+  check(
+    dtype !== "c64" || value === 0,
+    "BAD_DTYPE",
+    where,
+    () => `a c64 tensor is filled with 0, got ${value}.`,
+    "Use viewAsComplex(x) on its parts.",
+  );
+  checkFloat64(where, dtype, target);
+  return marked(fill([...shape], value, dtype, target), requiresGrad);
 }
 
 /**

@@ -136,10 +136,10 @@ export const eq = (a: Tensor | number, b: Tensor | number): Tensor => elementwis
 /** Where they differ, as bool: also where one is NaN. */
 export const ne = (a: Tensor | number, b: Tensor | number): Tensor => elementwise("ne", [a, b]);
 /** a < b, as bool. */
-export const lt = (a: Tensor | number, b: Tensor | number): Tensor => elementwise("less", [a, b]);
+export const lt = (a: Tensor | number, b: Tensor | number): Tensor => elementwise("less", [a, b], "lt");
 /** a <= b, as bool. */
 export const le = (a: Tensor | number, b: Tensor | number): Tensor => elementwise("le", [a, b]);
 /** a > b, as bool. */
-export const gt = (a: Tensor | number, b: Tensor | number): Tensor => elementwise("less", [b, a]);
+export const gt = (a: Tensor | number, b: Tensor | number): Tensor => elementwise("less", [b, a], "gt");
 /** a >= b, as bool. */
-export const ge = (a: Tensor | number, b: Tensor | number): Tensor => elementwise("le", [b, a]);
+export const ge = (a: Tensor | number, b: Tensor | number): Tensor => elementwise("le", [b, a], "ge");

@@ -69,13 +69,13 @@ const written: Omit<Fluent<Tensor>, Shortened> & ThisType<Tensor> = {
     return ops.elementwise(name, operands as readonly (Tensor | number)[]);
   },
   lt(other) {
-    return ops.elementwise("less", [this, other]);
+    return ops.elementwise("less", [this, other], "lt");
   },
   gt(other) {
-    return ops.elementwise("less", [other, this]);
+    return ops.elementwise("less", [other, this], "gt");
   },
   ge(other) {
-    return ops.elementwise("le", [other, this]);
+    return ops.elementwise("le", [other, this], "ge");
   },
   softmax(axis = -1) {
     return ops.softmax(this, axis, false);

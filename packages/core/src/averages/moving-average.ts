@@ -6,7 +6,7 @@ import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import { cast, clone, copyInto } from "../ops";
 import { assign } from "../ops/cast";
-import { checkReal } from "../ops/check-tensor";
+import { checkNumbers } from "../ops/check-tensor";
 import { launchMap } from "../ops/map";
 import { itemsOf, type NamedParameter, type Parameters, toParameters } from "../optimizer/parameters";
 import { Expression } from "../rule/expression";
@@ -51,7 +51,7 @@ function entryOf(item: Tensor | readonly [string, Tensor]): NamedParameter {
   const [name, tensor] = Array.isArray(item) ? item : [(item as Tensor | null)?.name ?? null, item];
   if (tensor instanceof Tensor && !tensor.isParameter && !isFloat(tensor.dtype)) return { name, tensor };
   const made = toParameters(WHERE, [item] as Parameters)[0]!;
-  checkReal(WHERE, made.tensor);
+  checkNumbers(WHERE, made.tensor);
   return made;
 }
 

@@ -19,7 +19,7 @@ export interface PreparedLaunches {
 
 export interface Backend {
   readonly name: string;
-  /** The dtypes it computes in: f32 for all kernels, and f64, or else i32 for maps and reductions. Storage dtypes travel through `copy`. */
+  /** The dtypes it computes in: f32 for all kernels, and f64, or else i32 for those whose spec has a `MapDType`. Storage dtypes travel through `copy`. */
   readonly dtypes: readonly MapDType[];
   /** Rules give the interpreter's bits. */
   readonly exact: boolean;

@@ -22,21 +22,21 @@ export interface Specs {
    * of a map after the product: buffer 0 is the product's element, the others are operands. With `sums` the rows of a transposed A are
    * added up, too. Both for devices with `Backend.epilogues`.
    */
-  matmul: { transposeA: boolean; transposeB: boolean; dtype: ComputeDType; epilogue?: Program; sums?: true };
+  matmul: { transposeA: boolean; transposeB: boolean; dtype: MapDType; epilogue?: Program; sums?: true };
   /** Strided copy and cast. Floats to i32 and u8 truncate and saturate (NaN gives 0), to bool: is not 0; to narrower floats: nearest even. */
   copy: { from: NumberDType; to: NumberDType };
-  /** Rows by index: output[i] = table[indices[i]]. An index out of range gives a row of NaN. */
-  gather: { dtype: ComputeDType };
+  /** Rows by index: output[i] = table[indices[i]]. An index out of range gives a row of NaN, of i32 one of 0. */
+  gather: { dtype: MapDType };
   /** output[indices[i]] += source[i], from zeros on, in the order of i. Indices out of range add nothing. */
-  scatterAdd: { dtype: ComputeDType };
+  scatterAdd: { dtype: MapDType };
   /** What a row program computes from each row of matrices. */
   rows: { program: RowProgram; dtype: ComputeDType };
   /** Windows of images as columns: [batch, channels, H, W] to [batch, channels * kernelH * kernelW, outH * outW]; padding reads 0. */
-  unfold: { dtype: ComputeDType };
+  unfold: { dtype: MapDType };
   /** The adjoint of unfold: overlapping columns are added up. Overwrites its output. */
-  fold: { dtype: ComputeDType };
+  fold: { dtype: MapDType };
   /** Largest value of each window and its index in the plane (first of equals; NaN wins). Padding never wins. */
-  maxPool2d: { dtype: ComputeDType };
+  maxPool2d: { dtype: MapDType };
   /** Sends each gradient to the index that won. Overwrites its output. */
   maxPool2dGrad: { dtype: ComputeDType };
   /** softmax(scale * query key^T) value of each batch, keeping the logarithms of the sums of exponentials. A query without keys gives 0. */

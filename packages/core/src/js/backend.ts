@@ -118,10 +118,11 @@ class JsBackend implements Backend {
     const some = spec as unknown as Spec;
     if (some.kind === "rule")
       return { spec, run: compileRule(some.rule.program, some.dtype, some.stored) } as Kernel<K>;
-    if (some.kind === "map") return { spec, run: compileMap(some.program, some.dtype as ComputeDType) } as Kernel<K>;
+    const dtype = some.kind === "copy" ? undefined : (some.dtype as ComputeDType); // `dtypes` has no others
+    if (some.kind === "map") return { spec, run: compileMap(some.program, dtype!) } as Kernel<K>;
     if (some.kind === "rows") return { spec, run: compileRows(some.program, some.dtype) } as Kernel<K>;
     if (some.kind === "matmul" && some.epilogue)
-      return { spec, epilogue: compileMap(some.epilogue, some.dtype) } as Kernel<K>;
+      return { spec, epilogue: compileMap(some.epilogue, dtype!) } as Kernel<K>;
     return { spec };
   }
 

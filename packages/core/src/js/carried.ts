@@ -23,5 +23,5 @@ export function isCarried(kind: Kind): boolean {
 
 /** Runs a launch of a kind that has come with its kernel. */
 export function carriedRun(launch: Launch<CarriedKind>): void {
-  (kernels.get(launch.kind) as CarriedRun<CarriedKind>)(launch.kernel.spec.dtype, launch);
+  (kernels.get(launch.kind) as CarriedRun<CarriedKind>)(launch.kernel.spec.dtype as ComputeDType, launch);
 }

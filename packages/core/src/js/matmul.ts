@@ -19,25 +19,26 @@ interface MatmulKernel extends Kernel<"matmul"> {
 
 export function matmul(launch: Launch<"matmul">): void {
   const { spec, epilogue: apply } = launch.kernel as MatmulKernel;
+  const dtype = spec.dtype as ComputeDType;
   const { epilogue, output, batch, m, n } = launch;
-  if (launch.sums)
-    reduce("sum", spec.dtype, { input: launch.a, output: launch.sums, outer: 1, length: launch.k, inner: m });
-  const out = elements(output, spec.dtype);
+  if (launch.sums) reduce("sum", dtype, { input: launch.a, output: launch.sums, outer: 1, length: launch.k, inner: m });
+  const out = elements(output, dtype);
   // The output may be an operand, which the product must not overwrite.
-  const product = epilogue?.product ? elements(epilogue.product, spec.dtype) : epilogue ? out.slice() : out;
-  multiply(spec, elements(launch.a, spec.dtype), elements(launch.b, spec.dtype), product, launch);
+  const product = epilogue?.product ? elements(epilogue.product, dtype) : epilogue ? out.slice() : out;
+  multiply({ ...spec, dtype }, elements(launch.a, dtype), elements(launch.b, dtype), product, launch);
   if (apply === undefined || epilogue === undefined) return;
-  const arrays = [product, ...epilogue.operands.map((operand) => elements(operand, spec.dtype))];
+  const arrays = [product, ...epilogue.operands.map((operand) => elements(operand, dtype))];
   const strides = [[m * n, n, 1], ...epilogue.strides];
   const steps = strides.map((stride) => stride[2]!);
   forEachRow([batch, m, n], strides, (bases, row) => apply(arrays, bases, steps, out, row * n, n, epilogue.scalars));
 }
 
+type Transposes = Pick<Specs["matmul"], "transposeA" | "transposeB">;
 type Sizes = Pick<LaunchArguments["matmul"], "batch" | "m" | "n" | "k" | "strideA" | "strideB">;
 
 /** C = op(A) op(B). */
 export function multiply(
-  { dtype, transposeA, transposeB }: Specs["matmul"],
+  { dtype, transposeA, transposeB }: Transposes & { dtype: ComputeDType },
   A: TypedArray,
   B: TypedArray,
   C: TypedArray,

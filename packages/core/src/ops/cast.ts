@@ -7,6 +7,7 @@ import { readBytesSync } from "../tensor/read";
 import { record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { type DType, isFloat, numbersOf } from "../values/dtype";
+import { checkFloat64 } from "./check-tensor";
 
 /**
  * target = source, in place: elements in order, converted between dtypes. Of an i32 u8 takes the low byte, which is its value modulo 256.
@@ -62,7 +63,7 @@ export function owned(x: Tensor): Tensor {
 /** x in another dtype, or x itself. */
 export function cast(x: Tensor, dtype: DType): Tensor {
   if (x.dtype === dtype) return x;
-  checkCast("to", x.dtype, dtype);
+  checkCast("to", x.dtype, dtype, x.device);
   const result = Tensor.empty(x.shape, dtype, x.device);
   copyInto(x, result);
   if (!isFloat(dtype)) return result;
@@ -70,8 +71,10 @@ export function cast(x: Tensor, dtype: DType): Tensor {
   return record("to", result, [x], [], (g) => [cast(g, from)]);
 }
 
-/** @throws OptError BAD_DTYPE between complex and real */
-function checkCast(where: string, from: DType, to: DType): void {
+/** @throws OptError BAD_DTYPE between complex and real; UNSUPPORTED for f64 where the device lacks it */
+function checkCast(where: string, from: DType, to: DType, device: Device): void {
+  checkFloat64(where, from, device);
+  checkFloat64(where, to, device);
   const isPossible = from === to || (from !== "c64" && to !== "c64");
   check(
     isPossible,
@@ -109,10 +112,14 @@ export function move(x: Tensor, device: Device): Tensor {
 
 /** target = source, in place, converted and moved where they differ. Not recorded. */
 export function assign(target: Tensor, source: Tensor): void {
-  checkCast("set", source.dtype, target.dtype);
+  // Converted where the numbers are: their device has their dtype.
+  if (source.dtype !== target.dtype) {
+    checkCast("set", source.dtype, target.dtype, source.device);
+    checkFloat64("set", target.dtype, target.device);
+  }
   const values = source.alias();
-  const here = move(values, target.device);
+  const converted = source.device === target.device ? values : cast(values, target.dtype);
+  const here = move(converted, target.device);
   copyInto(here, target);
-  here.dispose();
-  values.dispose();
+  for (const made of new Set([here, converted, values])) made.dispose();
 }

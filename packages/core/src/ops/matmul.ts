@@ -5,13 +5,13 @@ import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import { type Backward, noGrad, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
-import { type ComputeDType, computeDType, promote } from "../values/dtype";
+import { type MapDType, promote } from "../values/dtype";
 import { broadcastShapes, type Shape, sameShape, showShape, sizeOf } from "../values/shape";
 import { inLow } from "./autocast-operands";
 import { cast, computeIn } from "./cast";
 import { checkDevice } from "./check-device";
 import { checkTensor } from "./check-tensor";
-import { LOW, WRAP } from "./compute";
+import { computeOn, LOW, WRAP } from "./compute";
 import { elementwise } from "./elementwise/elementwise";
 import { inWords } from "./map";
 import { stretched, sumTo } from "./reduce/reduce";
@@ -24,19 +24,19 @@ interface Transposes {
 
 const TRANSPOSES = { transposeA: "boolean", transposeB: "boolean" } as const;
 
-/** torch.matmul: vectors are rows on the left and columns on the right, leading axes broadcast. Integers are multiplied and summed modulo 2^32, u8 modulo 2^8; that takes float64. @throws OptError BAD_SHAPE, DEVICE_MISMATCH, BAD_ARGUMENT */
+/** torch.matmul: vectors are rows on the left and columns on the right, leading axes broadcast. Integers are multiplied and summed modulo 2^32, u8 modulo 2^8. @throws OptError BAD_SHAPE, DEVICE_MISMATCH, BAD_ARGUMENT */
 export function matmul(a: Tensor, b: Tensor, options: Transposes = {}): Tensor {
   checkTensor("matmul", a, "the left operand");
   checkTensor("matmul", b, "the right operand");
   checkOptions("matmul", options, TRANSPOSES);
   const { transposeA = false, transposeB = false } = options;
-  checkDevice("matmul", [a, b]);
+  const device = checkDevice("matmul", [a, b]);
   const low = inLow([a, b], (x, y) => matmul(x!, y!, options));
   if (low !== null) return low;
   const dtype = promote(a.dtype, b.dtype);
-  if (dtype === "i32" || dtype === "u8")
+  const compute = computeOn(device, dtype);
+  if (compute !== "i32" && (dtype === "i32" || dtype === "u8"))
     return computeIn("f64", [a, b], dtype, (x, y) => onIntegers(x!, y!, transposeA, transposeB));
-  const compute = computeDType(dtype);
   if (a.dtype !== compute || b.dtype !== compute)
     return computeIn(compute, [a, b], dtype, (x, y) => product(x!, y!, transposeA, transposeB));
   return product(a, b, transposeA, transposeB);
@@ -82,7 +82,7 @@ function product(a: Tensor, b: Tensor, transposeA: boolean, transposeB: boolean)
   const output = Tensor.empty(batch.concat(height, n), a.dtype, a.device);
   a.device.launch({
     kind: "matmul",
-    kernel: a.device.kernel({ kind: "matmul", transposeA, transposeB, dtype: a.dtype as ComputeDType }),
+    kernel: a.device.kernel({ kind: "matmul", transposeA, transposeB, dtype: a.dtype as MapDType }),
     a: left.memorySlice(),
     b: right.memorySlice(),
     output: output.memorySlice(),

@@ -4,7 +4,7 @@ import type { ScalarSource } from "../device/scalar-source";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { cast } from "../ops";
-import { checkReal } from "../ops/check-tensor";
+import { checkNumbers } from "../ops/check-tensor";
 import { isRandom, withoutDraws } from "../rule/rounding";
 import type { Rule } from "../rule/rule";
 import type { StoredFormats } from "../rule/stored";
@@ -65,7 +65,7 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
   protected override settingsOf({ options, slots }: ParameterGroup<Options>, rule: Rule): readonly unknown[] {
     const { name: where } = this.algorithm;
     checkWhole(this.algorithm, options);
-    for (const { param } of slots) checkReal(where, param); // a direction has one number for each element
+    for (const { param } of slots) checkNumbers(where, param); // a direction has one number for each element
     const stages = this.stages();
     checkStages(where, stages);
     checkRule(this.algorithm, rule, true);

@@ -16,7 +16,7 @@ export type TypedArray = Float32Array | Float64Array | Int32Array | Uint8Array |
 /** Bytes in an ArrayBuffer of their own: what `fetch`, `Blob` and files take as a body. TypeScript before 5.7 has no word for it. */
 export type Bytes = ReturnType<Uint8ArrayConstructor["from"]>;
 
-/** The dtypes of maps and reductions: in i32 compute devices that lack f64, which holds every i32. */
+/** The dtypes of maps, reductions, products, windows and rows by index: in i32 compute devices that lack f64, which holds every i32. */
 export type MapDType = ComputeDType | "i32";
 
 /** In order of promotion: the result of mixing two dtypes is the later one, but f16 with bf16 gives f32. */

@@ -1,5 +1,5 @@
 /** What kernels written once for f32 and f64 need to know of either. */
-import type { ComputeDType } from "@opt/core/backend";
+import type { ComputeDType, MapDType } from "@opt/core/backend";
 import {
   type Effect,
   type FunctionBuilder,
@@ -76,7 +76,8 @@ const F64: Float = {
   },
 };
 
-export function floatOf(dtype: ComputeDType): Float {
+/** `dtype` is one that the backend lists: core asks for no other. */
+export function floatOf(dtype: MapDType): Float {
   return dtype === "f32" ? F32 : F64;
 }
 

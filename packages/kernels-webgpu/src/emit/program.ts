@@ -18,7 +18,12 @@ export function writeProgram(
 ): ProgramText {
   const scalar = (_slot: number, name: string) => `params.${name}`;
   const { uniform, element } = writeStatements(program, DIALECTS[type], "f32", { scalar, ...access });
-  const library = libraryOf([...uniform, ...element].join("\n"));
-  const text = [...uniform, ...element, ...library].join("\n");
-  return { uniform, element, declarations: [...(text.includes("Bits)") ? [NON_FINITE] : []), ...library].join("\n") };
+  return { uniform, element, declarations: declarationsOf([...uniform, ...element]) };
+}
+
+/** What statements need to be declared, once. */
+export function declarationsOf(lines: readonly string[]): string {
+  const library = libraryOf(lines.join("\n"));
+  const usesBits = [...lines, ...library].some((text) => text.includes("Bits)"));
+  return [...(usesBits ? [NON_FINITE] : []), ...library].join("\n");
 }

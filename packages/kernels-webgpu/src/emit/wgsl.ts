@@ -7,6 +7,13 @@ const f64: OpText = () => {
   throw new OptError("UNSUPPORTED", "webgpu", "WGSL computes in f32, got f64.", `Cast with .to("f32").`);
 };
 
+/** Sums with constants stay as they are written: programs take back what rounding took, as in (1 + x) - 1 (Kahan). */
+const LITERAL = /^(vec4f\()?\(?-?\d[\d.e+-]*f\)*$/;
+const sum =
+  (sign: "+" | "-", exactly: string): OpText =>
+  (a, b) =>
+    LITERAL.test(a) || LITERAL.test(b) ? `${exactly}(${a} ${sign} ${b})` : `(${a} ${sign} ${b})`;
+
 function f32(write: OpText): Record<ComputeDType, OpText> {
   return { f32: write, f64 };
 }
@@ -22,8 +29,8 @@ export const wgsl: Dialect = {
   },
   declare: (name, value) => `let ${name} = ${value};`,
   ops: {
-    add: f32((a, b) => `(${a} + ${b})`),
-    sub: f32((a, b) => `(${a} - ${b})`),
+    add: f32(sum("+", "exactly")),
+    sub: f32(sum("-", "exactly")),
     mul: f32((a, b) => `(${a} * ${b})`),
     div: f32((a, b) => `(${a} / ${b})`),
     neg: f32((a) => `(-${a})`),
@@ -34,8 +41,8 @@ export const wgsl: Dialect = {
     min: f32((a, b) => `select(${a}, ${b}, ${b} < ${a})`),
     less: f32((a, b) => `(${a} < ${b})`),
     select: f32((a, b, c) => `select(${c}, ${b}, ${a})`),
-    exp: f32((a) => `exp(${a})`),
-    log: f32((a) => `log(${a})`),
+    exp: f32((a) => `exponential(${a})`),
+    log: f32((a) => `logarithm(${a})`),
     tanh: f32((a) => `hyperbolic_tangent(${a})`),
     erf: f32((a) => `error_function(${a})`),
     sin: f32((a) => `sine(${a})`),
@@ -51,6 +58,20 @@ export const wgslQuads: Dialect = {
   ...wgsl,
   name: "wgsl quads",
   constant: (value, dtype) => `vec4f(${wgsl.constant(value, dtype)})`,
+  ops: {
+    ...wgsl.ops,
+    add: f32(sum("+", "exactly_quads")),
+    sub: f32(sum("-", "exactly_quads")),
+    exp: f32((a) => `exponential_quads(${a})`),
+    log: f32((a) => `logarithm_quads(${a})`),
+    tanh: f32((a) => `hyperbolic_tangent_quads(${a})`),
+    erf: f32((a) => `error_function_quads(${a})`),
+    sin: f32((a) => `sine_quads(${a})`),
+    cos: f32((a) => `cosine_quads(${a})`),
+    pow: f32((a, b) => `power_quads(${a}, ${b})`),
+    log1p: f32((a) => `log_of_more_quads(${a})`),
+    expm1: f32((a) => `exp_less_one_quads(${a})`),
+  },
 };
 
 const notOfIntegers: OpText = () => {
@@ -64,6 +85,8 @@ export const wgslIntegers: Dialect = {
   constant: (value) => (value < 0 ? `(${value}i)` : `${value}i`),
   ops: {
     ...wgsl.ops,
+    add: f32((a, b) => `(${a} + ${b})`),
+    sub: f32((a, b) => `(${a} - ${b})`),
     fma: f32((a, b, c) => `(${a} * ${b} + ${c})`),
     pow: f32(notOfIntegers),
     div: f32(notOfIntegers),

@@ -77,18 +77,24 @@ export function copyShader(from: StoredKind, to: StoredKind, rank: number, block
 interface PreparedCopy {
   readonly from: StoredKind;
   readonly to: StoredKind;
+  /** Elements are two of these: those of 64 bits are moved as they are. */
+  readonly pairs: boolean;
   readonly block: number;
   readonly byRank: Map<number, Shader>;
 }
 
 export const copy: KernelSource<"copy", PreparedCopy> = {
-  prepare({ from, to }: Spec<"copy">, { grain }: Target) {
+  prepare({ from, to }: Spec<"copy">, target: Target) {
+    const { grain } = target;
+    const pairs = from === "f64" && to === "f64";
+    if (pairs) return { ...copy.prepare({ kind: "copy", from: "i32", to: "i32" }, target), pairs };
     checkStored(from);
     checkStored(to);
-    return { from, to, block: BLOCK * grain, byRank: new Map() };
+    return { from, to, pairs, block: BLOCK * grain, byRank: new Map() };
   },
 
-  launch(launch: Launch<"copy">, { from, to, block, byRank }: PreparedCopy, execution: Execution) {
+  launch(given: Launch<"copy">, { from, to, pairs, block, byRank }: PreparedCopy, execution: Execution) {
+    const launch = pairs ? inPairs(given) : given;
     const merged = mergeDimensions(launch.shape, [launch.sourceStrides, launch.targetStrides]);
     const { shape } = merged;
     const [sourceStrides, targetStrides] = merged.strides as [number[], number[]];
@@ -117,6 +123,20 @@ export const copy: KernelSource<"copy", PreparedCopy> = {
     }
   },
 };
+
+/** The same copy of halves of the elements. */
+function inPairs(launch: Launch<"copy">): Launch<"copy"> {
+  const halves = (slice: Slice) => ({ ...slice, length: 2 * slice.length });
+  const strides = (list: readonly number[]) => [...list.map((stride) => 2 * stride), 1];
+  return {
+    ...launch,
+    source: halves(launch.source),
+    target: halves(launch.target),
+    shape: [...launch.shape, 2],
+    sourceStrides: strides(launch.sourceStrides),
+    targetStrides: strides(launch.targetStrides),
+  };
+}
 
 /** A slice whose length counts bytes, as those of shaders that address bytes do. */
 function inBytes(slice: Slice, dtype: StoredKind): Slice {

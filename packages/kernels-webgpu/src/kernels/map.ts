@@ -4,6 +4,7 @@ import { renamed } from "../emit/names";
 import { writeProgram } from "../emit/program";
 import type { Execution, KernelSource, Target } from "../kernel";
 import { isOversized } from "../memory/heaps";
+import { sharedDType } from "../shader/group";
 import { LANES, type Parameter, type Shader } from "../shader/shader";
 import { pieceOf } from "./tensor-list";
 
@@ -11,7 +12,7 @@ import { pieceOf } from "./tensor-list";
 const BLOCK = 256;
 
 export function mapShader(traced: Program, rank: number, dtype: MapDType = "f32", block: number = BLOCK): Shader {
-  const type = dtype === "i32" ? "i32" : "f32";
+  const type = sharedDType(dtype);
   const program = renamed(traced);
   const slots = program.buffers.map((_, slot) => slot);
   const { uniform, element, declarations } = writeProgram(

@@ -4,6 +4,7 @@
  */
 import { indent, type Launch, type Spec, type Specs } from "@opt/core/backend";
 import type { Execution, KernelSource } from "../kernel";
+import { type SharedDType, sharedDType, sumInTurns } from "../shader/group";
 import { LANES, type Parameter, type Shader } from "../shader/shader";
 
 /** Depth of a tile. */
@@ -28,18 +29,18 @@ function operands({ transposeA, transposeB }: Transposes): string {
 }
 
 /** Reads four neighbours of a tile, 0 beyond the matrix. */
-const READS = `
-fn read_a(base: u32, row: u32, depth: u32) -> f32 {
-  if (row >= params.m || depth >= params.k) { return 0f; }
+const readsOf = (type: SharedDType) => `
+fn read_a(base: u32, row: u32, depth: u32) -> ${type} {
+  if (row >= params.m || depth >= params.k) { return ${type}(0); }
   return a(base + at_a(row, depth));
 }
-fn read_b(base: u32, depth: u32, column: u32) -> f32 {
-  if (depth >= params.k || column >= params.n) { return 0f; }
+fn read_b(base: u32, depth: u32, column: u32) -> ${type} {
+  if (depth >= params.k || column >= params.n) { return ${type}(0); }
   return b(base + at_b(depth, column));
 }`;
 
 /** Loads a tile so that neighbouring invocations read neighbouring elements: along the depth, or along four rows or columns. */
-function load(tile: "a" | "b", quads: number, invocations: number, alongDepth: boolean): string[] {
+function load(type: SharedDType, tile: "a" | "b", quads: number, invocations: number, alongDepth: boolean): string[] {
   const read = (q: number) =>
     tile === "a"
       ? `read_a(base_a, first_row + 4u * quad + ${q}u, first + depth)`
@@ -51,7 +52,7 @@ function load(tile: "a" | "b", quads: number, invocations: number, alongDepth: b
     `for (var slot = lane; slot < ${DEPTH * quads}u; slot += ${invocations}u) {`,
     `  let depth = ${depth};`,
     `  let quad = ${quad};`,
-    `  tile_${tile}[depth * ${quads}u + quad] = vec4f(`,
+    `  tile_${tile}[depth * ${quads}u + quad] = vec4<${type}>(`,
     ...[0, 1, 2, 3].map((q) => `    ${read(q)},`),
     "  );",
     "}",
@@ -59,7 +60,7 @@ function load(tile: "a" | "b", quads: number, invocations: number, alongDepth: b
 }
 
 /** Tiles of `side` rows and columns, in which every invocation has `each` quads of either, `side / 4 / each` quads apart. */
-export function tiledShader(transposes: Transposes, side: number, each: 1 | 2): Shader {
+export function tiledShader(transposes: Transposes, side: number, each: 1 | 2, type: SharedDType = "f32"): Shader {
   const quads = side / 4;
   const span = quads / each;
   const invocations = span * span;
@@ -67,13 +68,13 @@ export function tiledShader(transposes: Transposes, side: number, each: 1 | 2): 
   const rows = parts.flatMap((part) => [0, 1, 2, 3].map((r) => ({ part, r, first: 4 * span * part + r })));
   return {
     name: `matmul in tiles of ${side}`,
-    slices: { a: "f32", b: "f32", output: "f32" },
+    slices: { a: type, b: type, output: type },
     params: PARAMS,
     lanes: invocations,
     declarations: [
-      `var<workgroup> tile_a: array<vec4f, ${DEPTH * quads}>;`,
-      `var<workgroup> tile_b: array<vec4f, ${DEPTH * quads}>;`,
-      operands(transposes) + READS,
+      `var<workgroup> tile_a: array<vec4<${type}>, ${DEPTH * quads}>;`,
+      `var<workgroup> tile_b: array<vec4<${type}>, ${DEPTH * quads}>;`,
+      operands(transposes) + readsOf(type),
     ].join("\n"),
     body: () =>
       [
@@ -87,10 +88,10 @@ export function tiledShader(transposes: Transposes, side: number, each: 1 | 2): 
         "let base_b = item * params.stride_b;",
         `let quad_x = lane % ${span}u;`,
         `let quad_y = lane / ${span}u;`,
-        ...rows.flatMap(({ part, r }) => parts.map((column) => `var sum${part}${r}${column} = vec4f();`)),
+        ...rows.flatMap(({ part, r }) => parts.map((column) => `var sum${part}${r}${column} = vec4<${type}>();`)),
         `for (var first = 0u; first < params.k; first += ${DEPTH}u) {`,
-        ...indent(load("a", quads, invocations, !transposes.transposeA)),
-        ...indent(load("b", quads, invocations, transposes.transposeB)),
+        ...indent(load(type, "a", quads, invocations, !transposes.transposeA)),
+        ...indent(load(type, "b", quads, invocations, transposes.transposeB)),
         "  workgroupBarrier();",
         `  for (var depth = 0u; depth < ${DEPTH}u; depth++) {`,
         ...parts.map((part) => `    let column${part} = tile_a[depth * ${quads}u + quad_y + ${span * part}u];`),
@@ -111,8 +112,8 @@ export function tiledShader(transposes: Transposes, side: number, each: 1 | 2): 
 }
 
 /** Stores four results of one row, as far as the matrix reaches. */
-const PUT_ROW = `
-fn put_row(item: u32, row: u32, column: u32, sums: vec4f) {
+const putRowOf = (type: SharedDType) => `
+fn put_row(item: u32, row: u32, column: u32, sums: vec4<${type}>) {
   if (row >= params.m) { return; }
   let base = (item * params.m + row) * params.n;
   for (var q = 0u; q < 4u; q++) {
@@ -120,10 +121,10 @@ fn put_row(item: u32, row: u32, column: u32, sums: vec4f) {
   }
 }`;
 
-export function thinShader(transposes: Transposes): Shader {
+export function thinShader(transposes: Transposes, type: SharedDType = "f32"): Shader {
   return {
     name: "matmul",
-    slices: { a: "f32", b: "f32", output: "f32" },
+    slices: { a: type, b: type, output: type },
     params: PARAMS,
     declarations: operands(transposes),
     body: () =>
@@ -133,10 +134,13 @@ export function thinShader(transposes: Transposes): Shader {
         "let column = i % params.n;",
         "let row = i / params.n % params.m;",
         "let item = i / (params.m * params.n);",
-        "var sum = 0f;",
-        "for (var depth = 0u; depth < params.k; depth++) {",
-        "  sum += a(item * params.stride_a + at_a(row, depth)) * b(item * params.stride_b + at_b(depth, column));",
-        "}",
+        `var sum = ${type}(0);`,
+        ...sumInTurns(
+          "sum",
+          { index: "depth", start: "0u", end: "params.k", step: "1u", type },
+          [],
+          "a(item * params.stride_a + at_a(row, depth)) * b(item * params.stride_b + at_b(depth, column))",
+        ),
         "put_output(i, sum);",
       ].join("\n"),
   };
@@ -154,12 +158,13 @@ const LARGE = 64;
 const THIN = 16;
 
 export const matmul: KernelSource<"matmul", PreparedMatmul> = {
-  prepare(transposes: Spec<"matmul">) {
-    const withRows = (shader: Shader): Shader => ({ ...shader, declarations: shader.declarations + PUT_ROW });
+  prepare(spec: Spec<"matmul">) {
+    const type = sharedDType(spec.dtype);
+    const withRows = (shader: Shader): Shader => ({ ...shader, declarations: shader.declarations + putRowOf(type) });
     return {
-      small: withRows(tiledShader(transposes, SMALL, 1)),
-      large: withRows(tiledShader(transposes, LARGE, 2)),
-      thin: thinShader(transposes),
+      small: withRows(tiledShader(spec, SMALL, 1, type)),
+      large: withRows(tiledShader(spec, LARGE, 2, type)),
+      thin: thinShader(spec, type),
     };
   },
 

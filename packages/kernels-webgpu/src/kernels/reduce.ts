@@ -1,10 +1,19 @@
 /**
- * Reductions over the middle axis of [outer, length, inner], in two passes where lines are long: parts of all lines first,
- * then the parts of each. Lines along the last axis have a workgroup each, others an invocation.
+ * Reductions over the middle axis of [outer, length, inner], in several passes where lines are long: parts of all lines first,
+ * then parts of those, until a line has one. Lines along the last axis have a workgroup each, others an invocation.
  */
 import type { Launch, Slice, Spec, Specs } from "@opt/core/backend";
 import type { Execution, KernelSource, Target } from "../kernel";
-import { IS_NAN, LARGER, largestOfLanes, type SharedDType, sharedValues, sumOfLanes } from "../shader/group";
+import {
+  IS_NAN,
+  LARGER,
+  largestOfLanes,
+  type SharedDType,
+  sharedDType,
+  sharedValues,
+  sumInTurns,
+  sumOfLanes,
+} from "../shader/group";
 import { LANES, type Shader } from "../shader/shader";
 
 type ReduceOp = Specs["reduce"]["op"];
@@ -29,12 +38,12 @@ function walk(lanes: number): string {
   ].join("\n");
 }
 
-const STEP = (lanes: number) => (lanes === 1 ? "l++" : `l += ${lanes}u`);
 const START = (lanes: number) => (lanes === 1 ? "begin" : "begin + lane");
 
 function numberShader(op: "sum" | "max", type: SharedDType, lanes: number, subgroups: boolean): Shader {
   const sum = op === "sum";
   const usesSubgroups = subgroups && sum && lanes > 1;
+  const value = "input(base + l * params.inner)";
   return {
     name: `reduce ${op}`,
     slices: { input: type, output: type },
@@ -48,10 +57,9 @@ function numberShader(op: "sum" | "max", type: SharedDType, lanes: number, subgr
       [
         walk(lanes),
         sum ? `var own = ${type}(0);` : "var own = input(base + begin * params.inner);",
-        `for (var l = ${START(lanes)}; l < until; ${STEP(lanes)}) {`,
-        `  let value = input(base + l * params.inner);`,
-        sum ? "  own += value;" : "  own = larger(own, value);",
-        "}",
+        ...(sum
+          ? sumInTurns("own", { index: "l", start: START(lanes), end: "until", step: `${lanes}u`, type }, [], value)
+          : [`for (var l = ${START(lanes)}; l < until; l += ${lanes}u) { own = larger(own, ${value}); }`]),
         sum
           ? `put_output(item, sum_of_lanes(own, lane)${type === "f32" ? " / params.divisor" : ""});`
           : "put_output(item, largest_of_lanes(own, lane));",
@@ -94,7 +102,7 @@ interface PreparedReduce {
 
 export const reduce: KernelSource<"reduce", PreparedReduce> = {
   prepare({ op, dtype }: Spec<"reduce">, { subgroups }: Target) {
-    const type = dtype === "i32" ? "i32" : "f32";
+    const type = sharedDType(dtype);
     if (op === "argmax") {
       const first = positionShader(type, false);
       return { op, columns: first, rows: first, second: positionShader(type, true) };
@@ -130,8 +138,15 @@ export const reduce: KernelSource<"reduce", PreparedReduce> = {
       execution.dispatch(shader, [input, output], { ...shape, divisor }, groups);
       return;
     }
-    const partial = execution.scratch(lines * parts);
+    let partial = execution.scratch(lines * parts);
     execution.dispatch(shader, [input, partial], { ...shape, divisor: 1 }, groups);
-    execution.dispatch(second, [partial, output], last, lastGroups);
+    // Parts of parts, while a line has many.
+    for (let left = parts; left > 1; left = Math.ceil(left / CHUNK)) {
+      const next = Math.ceil(left / CHUNK);
+      const target = next === 1 ? output : execution.scratch(lines * next);
+      const pass = { lines, length: left, inner: lines, chunk: CHUNK, parts: next, divisor: next === 1 ? divisor : 1 };
+      execution.dispatch(second, [partial, target], pass, Math.ceil((lines * next) / LANES));
+      partial = target;
+    }
   },
 };

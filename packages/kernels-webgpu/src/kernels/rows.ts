@@ -14,9 +14,10 @@ import {
   rootsOf,
   type Spec,
 } from "@opt/core/backend";
+import { libraryOf } from "../emit/functions";
 import { NON_FINITE, wgsl } from "../emit/wgsl";
 import type { Execution, KernelSource, Target } from "../kernel";
-import { IS_NAN, LARGER, largestOfLanes, sharedValues, sumOfLanes } from "../shader/group";
+import { IS_NAN, LARGER, largestOfLanes, sharedValues, sumInTurns, sumOfLanes } from "../shader/group";
 import { LANES, type Shader, type View } from "../shader/shader";
 
 /** Longer rows are worth a workgroup. */
@@ -42,7 +43,13 @@ const dialect: Dialect = {
 const place = (kind: string, index: string) =>
   kind === "matrix" ? `first + ${index}` : kind === "number" ? "row" : index;
 
-function writerOf({ program, each }: { program: RowProgram; each: (lines: readonly string[]) => string[] }): RowWriter {
+/** A loop over the elements of a row. */
+const overRow = (lanes: number) => (lines: readonly string[]) => {
+  const steps = lanes === 1 ? "var i = 0u; i < params.length; i++" : `var i = lane; i < params.length; i += ${lanes}u`;
+  return block(`for (${steps})`, lines);
+};
+
+function writerOf(program: RowProgram, lanes = 1): RowWriter {
   return new RowWriter(program, {
     dialect,
     dtype: "f32",
@@ -50,15 +57,17 @@ function writerOf({ program, each }: { program: RowProgram; each: (lines: readon
     declare: (name, value) => `let ${name} = ${value};`,
     convert: (value) => value,
     scalar: (slot) => `params.scalar${slot}`,
-    call: (name, x) => (name === "log" ? `log(${x})` : `exp(${x})`),
+    call: (name, x) => (name === "log" ? `logarithm(${x})` : `exponential(${x})`),
     input: (slot, index) => `input${slot}(${place(program.inputs[slot]!.kind, index)})`,
     kept: () => "",
     reduce(op, name, { lines, value }: RowElement) {
       const own = `own_${name}`;
-      const combined = op === "sum" ? `${own} + ${value}` : `larger(${own}, ${value})`;
+      const places = { index: "i", start: lanes === 1 ? "0u" : "lane", end: "params.length", step: `${lanes}u` };
       return [
-        `var ${own} = ${op === "sum" ? "0f" : "-3.4028234663852886e38f"};`,
-        ...each([...lines, `${own} = ${combined};`]),
+        `var ${own} = ${op === "sum" ? "0f" : "bitcast<f32>(minusInfinityBits)"};`,
+        ...(op === "sum"
+          ? sumInTurns(own, places, lines, value)
+          : overRow(lanes)([...lines, `${own} = larger(${own}, ${value});`])),
         `let ${name} = ${op}_of_lanes(${own}, lane);`,
       ];
     },
@@ -77,9 +86,8 @@ const scalarsOf = ({ scalars }: RowProgram) =>
   Object.fromEntries(scalars.map((_, slot) => [`scalar${slot}`, "f32" as const]));
 
 function rowShader(program: RowProgram, lanes: number, subgroups: boolean): Shader {
-  const steps = lanes === 1 ? "var i = 0u; i < params.length; i++" : `var i = lane; i < params.length; i += ${lanes}u`;
-  const each = (lines: readonly string[]) => block(`for (${steps})`, lines);
-  const writer = writerOf({ program, each });
+  const each = overRow(lanes);
+  const writer = writerOf(program, lanes);
   const results = resultsOfRows(program);
   const roots = rootsOf(results);
   const numbers = writer.numbers(roots);
@@ -100,19 +108,19 @@ function rowShader(program: RowProgram, lanes: number, subgroups: boolean): Shad
   ];
   const uses = (op: string) => neededFor(program.nodes, roots).some((n) => program.nodes[n]!.op === op);
   const usesSubgroups = subgroups && lanes > 1 && uses("sum");
+  const declarations = [
+    NON_FINITE,
+    uses("sum") || uses("largest") ? sharedValues(lanes) : "",
+    uses("largest") ? `${IS_NAN}\n${LARGER.f32}${largestOfLanes(lanes)}` : "",
+    uses("sum") ? sumOfLanes(lanes, usesSubgroups) : "",
+  ].filter((text) => text !== "");
+  const library = libraryOf([...numbers, ...stored].join("\n"), declarations.join("\n"));
   return {
     name: program.name,
     slices: slicesOf(program, results),
     params: { rows: "u32", length: "u32", ...(program.labels && { ignore: "i32" }), ...scalarsOf(program) },
     subgroups: usesSubgroups,
-    declarations: [
-      NON_FINITE,
-      uses("sum") || uses("largest") ? sharedValues(lanes) : "",
-      uses("largest") ? `${IS_NAN}\n${LARGER.f32}${largestOfLanes(lanes)}` : "",
-      uses("sum") ? sumOfLanes(lanes, usesSubgroups) : "",
-    ]
-      .filter((text) => text !== "")
-      .join("\n"),
+    declarations: [...declarations, ...library].join("\n"),
     body: () =>
       [
         lanes === 1 ? `let row = group * ${LANES}u + lane;` : "let row = group;",
@@ -128,17 +136,19 @@ function rowShader(program: RowProgram, lanes: number, subgroups: boolean): Shad
 
 /** Sums over `ROWS` rows of a column: into partial sums, which `TOTAL` adds up. */
 function columnsShader(program: RowProgram): Shader {
-  const writer = writerOf({ program, each: () => [] });
+  const writer = writerOf(program);
   const columns = resultsOfColumns(program);
   const terms = columns.flatMap(({ term, slot }) => {
     const { lines, value } = writer.element(term, "i");
     return ["{", ...indent([...lines, `sum${slot} += ${value};`]), "}"];
   });
+  const perRow = writer.numbers(rootsOf(columns));
+  const library = libraryOf([...perRow, ...terms].join("\n"));
   return {
     name: `${program.name}, columns`,
     slices: slicesOf(program, columns),
     params: { rows: "u32", length: "u32", parts: "u32", ...scalarsOf(program) },
-    declarations: NON_FINITE,
+    declarations: [NON_FINITE, ...library].join("\n"),
     body: () =>
       [
         `let item = group * ${LANES}u + lane;`,
@@ -149,7 +159,7 @@ function columnsShader(program: RowProgram): Shader {
         ...columns.map(({ slot }) => `var sum${slot} = 0f;`),
         ...block(`for (var row = start; row < min(start + ${ROWS}u, params.rows); row++)`, [
           "let first = row * params.length;",
-          ...writer.numbers(rootsOf(columns)),
+          ...perRow,
           ...terms,
         ]),
         ...columns.map(({ slot }) => `put_output${slot}(item, sum${slot});`),
@@ -166,7 +176,12 @@ const TOTAL: Shader = {
       `let column = group * ${LANES}u + lane;`,
       "if (column >= params.length) { return; }",
       "var sum = 0f;",
-      "for (var part = 0u; part < params.parts; part++) { sum += sums(part * params.length + column); }",
+      ...sumInTurns(
+        "sum",
+        { index: "k", start: "0u", end: "params.parts", step: "1u" },
+        [],
+        "sums(k * params.length + column)",
+      ),
       "put_total(column, sum);",
     ].join("\n"),
 };

@@ -1,7 +1,7 @@
 /** Updates of float32 tensors that begin at multiples of four words: an invocation loads and stores four neighbours at once. */
 import { indent, type Program, type Slice, type StoredFormats, withMirror } from "@opt/core/backend";
 import { renamed } from "../emit/names";
-import { writeProgram } from "../emit/program";
+import { declarationsOf, writeProgram } from "../emit/program";
 import type { HeapMemory } from "../memory/heaps";
 import { LANES, type Shader, wordOfWide } from "../shader/shader";
 import { findTensor, LIST_PARAMS } from "./tensor-list";
@@ -56,7 +56,7 @@ export function quadRuleShader(
     },
     params: { ...LIST_PARAMS, ...Object.fromEntries(given.map((scalar) => [scalar, "f32"] as const)) },
     wide: true,
-    declarations: single({}).declarations,
+    declarations: declarationsOf([quads({}), single({})].flatMap(({ uniform, element }) => [...uniform, ...element])),
     body(buffers) {
       const [four, one] = [quads(buffers), single(buffers)];
       return [

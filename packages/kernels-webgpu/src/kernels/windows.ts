@@ -1,7 +1,7 @@
 /** Sliding windows over images. Every output element gathers what it needs: nothing is added by two invocations. */
-import { indent, type Launch, type Window2d, windowElements } from "@opt/core/backend";
+import { indent, type Launch, type Spec, type Window2d, windowElements } from "@opt/core/backend";
 import type { Execution, KernelSource } from "../kernel";
-import { IS_NAN } from "../shader/group";
+import { IS_NAN, type SharedDType, sharedDType } from "../shader/group";
 import { LANES, type Parameter, type Shader, type View } from "../shader/shader";
 
 const SIZES = [
@@ -59,27 +59,28 @@ const OUT_POSITION = [
   "let before = i / (params.out_width * params.out_height);",
 ];
 
-const UNFOLD = elementShader("unfold", { input: "f32", output: "f32" }, [
-  ...OUT_POSITION,
-  "let tap_x = before % params.kernel_x;",
-  "let tap_y = before / params.kernel_x % params.kernel_y;",
-  "let plane = before / (params.kernel_x * params.kernel_y);",
-  "let x = out_x * params.stride_x + tap_x * params.dilation_x - params.padding_x;",
-  "let y = out_y * params.stride_y + tap_y * params.dilation_y - params.padding_y;",
-  "var value = 0f;",
-  "if (x >= 0 && x < params.width && y >= 0 && y < params.height) {",
-  "  value = input(u32((plane * params.height + y) * params.width + x));",
-  "}",
-  "put_output(u32(i), value);",
-]);
+const unfoldShader = (type: SharedDType) =>
+  elementShader("unfold", { input: type, output: type }, [
+    ...OUT_POSITION,
+    "let tap_x = before % params.kernel_x;",
+    "let tap_y = before / params.kernel_x % params.kernel_y;",
+    "let plane = before / (params.kernel_x * params.kernel_y);",
+    "let x = out_x * params.stride_x + tap_x * params.dilation_x - params.padding_x;",
+    "let y = out_y * params.stride_y + tap_y * params.dilation_y - params.padding_y;",
+    `var value = ${type}(0);`,
+    "if (x >= 0 && x < params.width && y >= 0 && y < params.height) {",
+    "  value = input(u32((plane * params.height + y) * params.width + x));",
+    "}",
+    "put_output(u32(i), value);",
+  ]);
 
 /** A loop over the windows that see pixel `i`: by kernel position, the one output position that it gives, if any. */
-function overWindows(lines: readonly string[]): string[] {
+function overWindows(type: SharedDType, lines: readonly string[]): string[] {
   return [
     "let x = i % params.width;",
     "let y = i / params.width % params.height;",
     "let plane = i / (params.width * params.height);",
-    "var sum = 0f;",
+    `var sum = ${type}(0);`,
     "for (var tap_y = 0; tap_y < params.kernel_y; tap_y++) {",
     "  let reach_y = y + params.padding_y - tap_y * params.dilation_y;",
     "  let out_y = reach_y / params.stride_y;",
@@ -95,45 +96,47 @@ function overWindows(lines: readonly string[]): string[] {
   ];
 }
 
-const FOLD = elementShader(
-  "fold",
-  { input: "f32", output: "f32" },
-  overWindows([
-    "let row = (plane * params.kernel_y + tap_y) * params.kernel_x + tap_x;",
-    "sum += input(u32((row * params.out_height + out_y) * params.out_width + out_x));",
-  ]),
-);
+const foldShader = (type: SharedDType) =>
+  elementShader(
+    "fold",
+    { input: type, output: type },
+    overWindows(type, [
+      "let row = (plane * params.kernel_y + tap_y) * params.kernel_x + tap_x;",
+      "sum += input(u32((row * params.out_height + out_y) * params.out_width + out_x));",
+    ]),
+  );
 
-const MAX_POOL = elementShader(
-  "max pool",
-  { input: "f32", output: "f32", indices: "i32" },
-  [
-    ...OUT_POSITION,
-    "var best = -1;",
-    "var largest = 0f;",
-    "for (var tap_y = 0; tap_y < params.kernel_y; tap_y++) {",
-    "  let y = out_y * params.stride_y + tap_y * params.dilation_y - params.padding_y;",
-    "  if (y < 0 || y >= params.height) { continue; }",
-    "  for (var tap_x = 0; tap_x < params.kernel_x; tap_x++) {",
-    "    let x = out_x * params.stride_x + tap_x * params.dilation_x - params.padding_x;",
-    "    if (x < 0 || x >= params.width) { continue; }",
-    "    let value = input(u32((before * params.height + y) * params.width + x));",
-    "    if (best < 0 || value > largest || is_nan(value)) {",
-    "      best = y * params.width + x;",
-    "      largest = value;",
-    "    }",
-    "  }",
-    "}",
-    "put_output(u32(i), largest);",
-    "put_indices(u32(i), best);",
-  ],
-  IS_NAN,
-);
+const maxPoolShader = (type: SharedDType) =>
+  elementShader(
+    "max pool",
+    { input: type, output: type, indices: "i32" },
+    [
+      ...OUT_POSITION,
+      "var best = -1;",
+      `var largest = ${type}(0);`,
+      "for (var tap_y = 0; tap_y < params.kernel_y; tap_y++) {",
+      "  let y = out_y * params.stride_y + tap_y * params.dilation_y - params.padding_y;",
+      "  if (y < 0 || y >= params.height) { continue; }",
+      "  for (var tap_x = 0; tap_x < params.kernel_x; tap_x++) {",
+      "    let x = out_x * params.stride_x + tap_x * params.dilation_x - params.padding_x;",
+      "    if (x < 0 || x >= params.width) { continue; }",
+      "    let value = input(u32((before * params.height + y) * params.width + x));",
+      `    if (best < 0 || value > largest${type === "f32" ? " || is_nan(value)" : ""}) {`,
+      "      best = y * params.width + x;",
+      "      largest = value;",
+      "    }",
+      "  }",
+      "}",
+      "put_output(u32(i), largest);",
+      "put_indices(u32(i), best);",
+    ],
+    type === "f32" ? IS_NAN : "",
+  );
 
 const MAX_POOL_GRAD = elementShader(
   "max pool gradient",
   { gradient: "f32", indices: "i32", output: "f32" },
-  overWindows([
+  overWindows("f32", [
     "let at = u32((plane * params.out_height + out_y) * params.out_width + out_x);",
     "if (indices(at) == y * params.width + x) { sum += gradient(at); }",
   ]),
@@ -142,7 +145,7 @@ const MAX_POOL_GRAD = elementShader(
 const groupsOf = (size: number) => Math.ceil(size / LANES);
 
 export const unfold: KernelSource<"unfold", Shader> = {
-  prepare: () => UNFOLD,
+  prepare: ({ dtype }: Spec<"unfold">) => unfoldShader(sharedDType(dtype)),
   launch({ input, output, window }: Launch<"unfold">, shader: Shader, execution: Execution) {
     const { columns } = windowElements(window);
     execution.dispatch(shader, [input, output], paramsOf(window, columns), groupsOf(columns));
@@ -150,7 +153,7 @@ export const unfold: KernelSource<"unfold", Shader> = {
 };
 
 export const fold: KernelSource<"fold", Shader> = {
-  prepare: () => FOLD,
+  prepare: ({ dtype }: Spec<"fold">) => foldShader(sharedDType(dtype)),
   launch({ input, output, window }: Launch<"fold">, shader: Shader, execution: Execution) {
     const { image } = windowElements(window);
     execution.dispatch(shader, [input, output], paramsOf(window, image), groupsOf(image));
@@ -158,7 +161,7 @@ export const fold: KernelSource<"fold", Shader> = {
 };
 
 export const maxPool2d: KernelSource<"maxPool2d", Shader> = {
-  prepare: () => MAX_POOL,
+  prepare: ({ dtype }: Spec<"maxPool2d">) => maxPoolShader(sharedDType(dtype)),
   launch({ input, output, indices, window }: Launch<"maxPool2d">, shader: Shader, execution: Execution) {
     const { pooled } = windowElements(window);
     execution.dispatch(shader, [input, output, indices], paramsOf(window, pooled), groupsOf(pooled));

@@ -1,11 +1,15 @@
 /** How the invocations of a row share their results: through workgroup memory, by subgroups, or not at all where each has a row. */
+import { indent, type MapDType } from "@opt/core/backend";
 import { LANES } from "./shader";
 
 /** NaN by its bits: comparisons may be folded away where NaN is assumed not to occur. */
 export const IS_NAN = "fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }";
 
-/** What lanes share: numbers, or integers where a map or reduction is of those. */
+/** What shaders compute in: numbers, or integers where a kernel is of those. */
 export type SharedDType = "f32" | "i32";
+
+/** The backend lists no other dtype. */
+export const sharedDType = (dtype: MapDType): SharedDType => (dtype === "i32" ? "i32" : "f32");
 
 /** The larger number; a NaN wins. */
 export const LARGER: Readonly<Record<SharedDType, string>> = {
@@ -48,6 +52,38 @@ export function sumOfLanes(lanes: number, subgroups: boolean, type: SharedDType 
 export function largestOfLanes(lanes: number, type: SharedDType = "f32"): string {
   if (lanes === 1) return `fn largest_of_lanes(value: ${type}, lane: u32) -> ${type} { return value; }`;
   return tree("largest_of_lanes", type, (a, b) => `larger(${a}, ${b})`);
+}
+
+/** Terms that are added one after the other, and sums of those: rounding errors hardly grow with the number of terms. */
+const TURNS = [8, 512] as const;
+
+interface Steps {
+  readonly index: string;
+  readonly start: string;
+  readonly end: string;
+  readonly step: string;
+  readonly type?: SharedDType;
+}
+
+/** Adds `term` for each `index` from `start` below `end` to the variable `sum`, in turns. */
+export function sumInTurns(sum: string, steps: Steps, lines: readonly string[], term: string): string[] {
+  const { index, start, end, step, type = "f32" } = steps;
+  const [few, many] = TURNS;
+  return [
+    `for (var ${index} = ${start}; ${index} < ${end};) {`,
+    `  var of_many = ${type}(0);`,
+    `  let many = min(${end} - ${index}, ${many}u * ${step}) + ${index};`,
+    `  while (${index} < many) {`,
+    `    var of_few = ${type}(0);`,
+    `    let few = min(many - ${index}, ${few}u * ${step}) + ${index};`,
+    `    for (; ${index} < few; ${index} += ${step}) {`,
+    ...indent([...lines, `of_few += ${term};`], 6),
+    "    }",
+    "    of_many += of_few;",
+    "  }",
+    `  ${sum} += of_many;`,
+    "}",
+  ];
 }
 
 /** The memory that the functions above share. */

@@ -31,6 +31,9 @@ export interface Shader {
 
 export const LANES = 64;
 
+/** A name of bits that are 0, as only the host knows: the entry point sets it where a shader uses it. */
+export const ZERO_BITS = "zero_bits";
+
 /** The text of a shader whose slice number k lies in buffer `pattern[k]`. */
 export function writeShader(shader: Shader, pattern: readonly number[]): string {
   const { name, slices, lanes = LANES, atomic = false, wide = false, subgroups = false, declarations = "" } = shader;
@@ -38,6 +41,8 @@ export function writeShader(shader: Shader, pattern: readonly number[]): string 
   const buffers = Object.fromEntries(entries.map(([slice], k) => [slice, `heap${pattern[k]}`]));
   const count = pattern.reduce((most, index) => Math.max(most, index + 1), 0);
   const word = atomic ? "atomic<u32>" : wide ? "vec4u" : "u32";
+  const body = shader.body(buffers).trim();
+  const usesZero = [declarations, body].some((text) => text.includes(ZERO_BITS));
   const members = memberNames(shader).map(([member, type]) => `  ${member}: ${type},`);
   return [
     `// ${name}`,
@@ -48,6 +53,7 @@ export function writeShader(shader: Shader, pattern: readonly number[]): string 
       { length: count },
       (_, k) => `@group(0) @binding(${k + 1}) var<storage, read_write> heap${k}: array<${word}>;`,
     ),
+    ...(usesZero ? [`var<private> ${ZERO_BITS}: u32;`] : []),
     ...(subgroups ? ["var<private> subgroup: u32;", "var<private> subgroups: u32;"] : []),
     "",
     ...entries.flatMap(([slice, view]) => accessors(slice, view, buffers[slice]!, { atomic, wide })),
@@ -63,12 +69,9 @@ export function writeShader(shader: Shader, pattern: readonly number[]): string 
       : []),
     ") {",
     "  let group = workgroup.x + workgroup.y * workgroups.x;",
+    ...(usesZero ? [`  ${ZERO_BITS} = workgroup.z;`] : []), // grids have two dimensions
     ...(subgroups ? ["  subgroup = subgroup_id;", "  subgroups = num_subgroups;"] : []),
-    ...shader
-      .body(buffers)
-      .trim()
-      .split("\n")
-      .map((line) => (line === "" ? "" : `  ${line}`)),
+    ...body.split("\n").map((line) => (line === "" ? "" : `  ${line}`)),
     "}",
     "",
   ].join("\n");

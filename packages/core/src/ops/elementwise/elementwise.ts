@@ -22,7 +22,7 @@ import { broadcastShapes, type Shape, sameShape } from "../../values/shape";
 import { widenedDType } from "../autocast-operands";
 import { cast, computeIn } from "../cast";
 import { checkDevice } from "../check-device";
-import { checkReal } from "../check-tensor";
+import { checkNumbers } from "../check-tensor";
 import { comparedScalars, computeOn, integerScalars } from "../compute";
 import { fill, launchMap } from "../map";
 import { sumTo } from "../reduce/reduce";
@@ -31,14 +31,14 @@ import { type Derivative, type TracedOp, traceOp } from "./traced-op";
 
 type Operands = readonly (Tensor | number)[];
 
-/** Applies an elementwise op. @throws OptError BAD_SHAPE, DEVICE_MISMATCH, BAD_ARGUMENT */
-export function elementwise(name: ElementwiseName, operands: Operands): Tensor {
+/** Applies an elementwise op, which users call `where`. @throws OptError BAD_SHAPE, DEVICE_MISMATCH, BAD_ARGUMENT, BAD_DTYPE, UNSUPPORTED */
+export function elementwise(name: ElementwiseName, operands: Operands, where: string = name): Tensor {
   const tensors: Tensor[] = [];
   const scalars: number[] = [];
   let pattern = "";
   for (const operand of operands) {
     if (operand instanceof Tensor) {
-      checkReal(name, operand);
+      checkNumbers(where, operand);
       tensors.push(operand);
       pattern += "t";
     } else if (typeof operand === "number") {
@@ -46,18 +46,18 @@ export function elementwise(name: ElementwiseName, operands: Operands): Tensor {
       pattern += "n";
     } else {
       const advice = "Wrap data with tensor(data).";
-      throw new OptError("BAD_ARGUMENT", name, `operands must be tensors or numbers, got ${show(operand)}.`, advice);
+      throw new OptError("BAD_ARGUMENT", where, `operands must be tensors or numbers, got ${show(operand)}.`, advice);
     }
   }
   const [first] = tensors;
   check(
     first !== undefined,
     "BAD_ARGUMENT",
-    name,
+    where,
     () => "one operand must be a tensor, got only numbers.",
     "Wrap one with tensor(value).",
   );
-  const device = checkDevice(name, tensors);
+  const device = checkDevice(where, tensors);
   const { dtype } = first;
   const isPlain = (dtype === "f32" || dtype === "f64") && tensors.every((tensor) => tensor.dtype === dtype);
   if (isPlain && ELEMENTWISE[name].result !== "bool") return run(name, pattern, tensors, scalars, dtype);
@@ -70,6 +70,7 @@ export function elementwise(name: ElementwiseName, operands: Operands): Tensor {
         elementwise(
           name,
           operands.map((operand) => asHalf(operand, dtype)),
+          where,
         ),
       );
   }

@@ -18,7 +18,7 @@ export function where(condition: Tensor, a: Tensor | number, b: Tensor | number)
   const numbers = [a, b].filter((value) => typeof value === "number");
   const { dtype } = [a, b].find((value) => value instanceof Tensor) ?? { dtype: "i32" };
   if (numbers.every(Number.isInteger)) checkRange("where", numbers, dtype === "bool" ? "i32" : (dtype as DType));
-  return elementwise("select", [condition, a, b]);
+  return elementwise("select", [condition, a, b], "where");
 }
 
 /**
@@ -42,7 +42,7 @@ export function maskedFill(x: Tensor, mask: Tensor, value: Tensor | number): Ten
   );
   return tidy(() => {
     if (typeof value === "number") checkRange("maskedFill", [value], x.dtype);
-    else return elementwise("select", [mask, cast(value, x.dtype), x]);
+    else return elementwise("select", [mask, cast(value, x.dtype), x], "maskedFill");
     return cast(elementwise("select", [mask, isFloat(x.dtype) ? value : toStored(x.dtype)(value), x]), x.dtype);
   });
 }

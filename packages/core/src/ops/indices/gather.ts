@@ -5,11 +5,12 @@ import { carried } from "../../js/carried";
 import { gather as gatherOnJs, scatterAdd as scatterAddOnJs } from "../../js/rows-by-index";
 import { record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
-import { type ComputeDType, computeDType } from "../../values/dtype";
+import type { MapDType } from "../../values/dtype";
 import type { Shape } from "../../values/shape";
 import { computeIn } from "../cast";
 import { checkDevice } from "../check-device";
 import { checkTensor } from "../check-tensor";
+import { computeOn } from "../compute";
 import { checkIndexDType, checkIndices } from "./check-indices";
 
 const GATHER = /* @__PURE__ */ carried("gather", gatherOnJs);
@@ -29,7 +30,7 @@ export function gather(table: Tensor, indices: Tensor): Tensor {
   const hasRows = table.shape.length > 0;
   check(hasRows, "BAD_SHAPE", "gather", () => "the table needs rows, got a scalar.", "Pass [rows, width].");
   checkIndexDType("gather", indices);
-  const compute = computeDType(table.dtype);
+  const compute = computeOn(device, table.dtype);
   if (table.dtype !== compute) return computeIn(compute, [table], table.dtype, (wide) => gather(wide!, indices));
   const [rows, ...rest] = table.shape as [number, ...number[]];
   const count = indices.size;
@@ -53,7 +54,7 @@ export function gather(table: Tensor, indices: Tensor): Tensor {
 /** Adds rows up at their indices (i32), in a table of zeros: the adjoint of gather. */
 export function scatterRows(source: Tensor, indices: Tensor, shape: Shape): Tensor {
   const { device } = source;
-  const dtype = source.dtype as ComputeDType;
+  const dtype = source.dtype as MapDType;
   const result = Tensor.empty(shape, dtype, device);
   const rows = shape[0]!;
   device.launch({

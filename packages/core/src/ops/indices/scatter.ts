@@ -6,12 +6,11 @@ import { checkOptions } from "../../errors/options";
 import { show } from "../../errors/show";
 import { noGrad } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
-import { type ComputeDType, computeDType, isFloat } from "../../values/dtype";
 import { axisOfElements, type Shape, sameShape, showShape } from "../../values/shape";
 import { cast } from "../cast";
 import { checkDevice } from "../check-device";
 import { checkTensor } from "../check-tensor";
-import { WRAP } from "../compute";
+import { computeOn, WRAP } from "../compute";
 import { elementwise } from "../elementwise/elementwise";
 import { fill, inWords } from "../map";
 import { reshape, slice, transpose } from "../shape/shape";
@@ -140,11 +139,10 @@ function lastOfEach(places: Tensor, count: number): Tensor {
 /** Rows added up by index, in their dtype: i32 modulo 2^32, u8 modulo 2^8. */
 function summed(rows: Tensor, indices: Tensor, shape: Shape): Tensor {
   const { dtype, device } = rows;
-  const hasF64 = device.backend.dtypes.includes("f64");
-  const compute: ComputeDType = isFloat(dtype) || hasF64 ? computeDType(dtype) : "f32";
+  const compute = computeOn(device, dtype);
   const sums = scatterRows(cast(rows, compute), indices, shape);
   if (dtype === "u8") return cast(cast(sums, "i32"), dtype); // of which it takes the low byte
-  return cast(dtype === "i32" && hasF64 ? inWords(WRAP, sums) : sums, dtype);
+  return cast(compute === "f64" && dtype === "i32" ? inWords(WRAP, sums) : sums, dtype);
 }
 
 /** Numbers as rows of one, as in PyTorch; the result has the shape of the first tensor. */

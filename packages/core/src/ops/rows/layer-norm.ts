@@ -6,7 +6,7 @@ import { check } from "../../errors/errors";
 import { layerNormGradAddRows, layerNormGradRows, layerNormRows } from "../../rule/row-programs/layer-norm";
 import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
-import { computeDType, promote } from "../../values/dtype";
+import { computeDType, isFloat, promote } from "../../values/dtype";
 import { sameShape, showShape } from "../../values/shape";
 import { inFloat32 } from "../autocast-operands";
 import { computeIn } from "../cast";
@@ -22,7 +22,7 @@ const GRADIENTS = /* @__PURE__ */ withPass(layerNormGradRows, async () =>
 );
 
 /**
- * (x - mean) / sqrt(variance + eps) * weight + bias over the trailing axes that `weight` covers (Ba, Kiros & Hinton 2016).
+ * (x - mean) / sqrt(variance + eps) * weight + bias over the trailing axes that `weight` covers (Ba, Kiros & Hinton 2016). Integers give f32.
  *
  * @throws OptError BAD_SHAPE if weight and bias are not of x's trailing shape
  */
@@ -45,7 +45,8 @@ export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | null = null,
   const device = checkDevice("layerNorm", given);
   const inFull = inFloat32(given, (wide, w, b) => layerNorm(wide!, w!, b ?? null, eps));
   if (inFull !== null) return inFull;
-  const dtype = given.map((t) => t.dtype).reduce(promote);
+  const promoted = given.map((t) => t.dtype).reduce(promote);
+  const dtype = isFloat(promoted) ? promoted : "f32";
   const compute = computeDType(dtype);
   if (given.some((t) => t.dtype !== compute)) {
     return computeIn(compute, given, dtype, (wide, w, b) => layerNorm(wide!, w!, b ?? null, eps));

@@ -12,7 +12,7 @@ import { showShape } from "../../values/shape";
 import { inLow } from "../autocast-operands";
 import { cast, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
-import { WRAP } from "../compute";
+import { computeOn, WRAP } from "../compute";
 import { elementwise } from "../elementwise/elementwise";
 import { inWords } from "../map";
 import { matmul } from "../matmul";
@@ -179,9 +179,11 @@ function checkImages(
 function folded(columns: Tensor, window: Window2d): Tensor {
   const { dtype } = columns;
   if (isFloat(dtype)) return windows("fold", columns, window);
+  const compute = computeOn(columns.device, "i32");
+  const wrapped = (sums: Tensor) => (compute === "f64" ? inWords(WRAP, sums) : sums);
   return tidy(() =>
     cast(
-      computeIn("f64", [columns], "i32", (x) => inWords(WRAP, windows("fold", x!, window))),
+      computeIn(compute, [columns], "i32", (x) => wrapped(windows("fold", x!, window))),
       dtype,
     ),
   );

@@ -1,11 +1,14 @@
 /** Images of another size, of which each element is a weighted sum of elements of the plane. */
 
 import { checkValue } from "../../errors/check-value";
+import { check } from "../../errors/errors";
 import type { Tensor } from "../../tensor/tensor";
-import { computeDType } from "../../values/dtype";
+import { type ComputeDType, computeDType, isFloat } from "../../values/dtype";
 import { computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
+import { computeOn } from "../compute";
 import { elementwise } from "../elementwise/elementwise";
+import { floor } from "../elementwise/round";
 import { gather } from "../indices/gather";
 import { floats, places } from "../indices/positions";
 import { sum } from "../reduce/reduce";
@@ -37,7 +40,14 @@ export function resample(x: Tensor, axes: readonly AxisTaps[]): Tensor {
     const [tap, output] = [split(Math.floor(i / count), taps), split(i % count, outputs)];
     return axes.reduce((all, { weights }, axis) => all * weights[output[axis]!]![tap[axis]!]!, 1);
   };
-  const compute = computeDType(x.dtype);
+  const compute = most === 1 ? computeOn(x.device, x.dtype) : computeDType(x.dtype);
+  check(
+    x.device.backend.dtypes.includes(compute),
+    "UNSUPPORTED",
+    "interpolate",
+    () => `weighs ${x.dtype} in f64, which ${x.device.name} lacks.`,
+    'Use x.to("f32"), or mode: "nearest".',
+  );
   return computeIn(compute, [x], x.dtype, (images) => {
     const { device } = images!;
     const planes = transpose(reshape(images!, [batch * channels, product(extents)]), 0, 1);
@@ -45,8 +55,10 @@ export function resample(x: Tensor, axes: readonly AxisTaps[]): Tensor {
     const sums =
       most === 1
         ? reshape(taken, [count, batch * channels])
-        : sum(elementwise("mul", [taken, floats([most, count, 1], compute, device, weight)]), 0);
-    return reshape(transpose(sums, 0, 1), [batch, channels, ...outputs]);
+        : sum(elementwise("mul", [taken, floats([most, count, 1], images!.dtype as ComputeDType, device, weight)]), 0);
+    // Weighted integers are rounded, as PyTorch's bytes are.
+    const rounded = most === 1 || isFloat(x.dtype) ? sums : floor(elementwise("add", [sums, 0.5]));
+    return reshape(transpose(rounded, 0, 1), [batch, channels, ...outputs]);
   });
 }
 

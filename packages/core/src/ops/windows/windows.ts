@@ -13,10 +13,11 @@ import {
 } from "../../js/windows";
 import { type Backward, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
-import { type ComputeDType, computeDType } from "../../values/dtype";
+import type { ComputeDType, MapDType } from "../../values/dtype";
 import { showShape } from "../../values/shape";
 import { computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
+import { computeOn } from "../compute";
 import { elementwise } from "../elementwise/elementwise";
 import { gather } from "../indices/gather";
 import { positions } from "../indices/positions";
@@ -116,7 +117,7 @@ function launchWindow(kind: WindowKind, input: Tensor, window: Window2d): Tensor
   const output = Tensor.empty(kind === UNFOLD ? columns : image, dtype, device);
   device.launch({
     kind,
-    kernel: device.kernel<WindowKind>({ kind, dtype: dtype as ComputeDType }),
+    kernel: device.kernel<WindowKind>({ kind, dtype: dtype as MapDType }),
     input: input.memorySlice(),
     output: output.memorySlice(),
     window,
@@ -135,7 +136,7 @@ export function unfold(x: Tensor, kernelSize: Pair, options: WindowOptions = {})
   checkTensor("unfold", x);
   checkOptions("unfold", options, WINDOW_OPTIONS);
   const window = windowOf("unfold", x, kernelSize, options, 1);
-  const compute = computeDType(x.dtype);
+  const compute = computeOn(x.device, x.dtype);
   if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => unfold(wide!, kernelSize, options));
   return windows("unfold", x, window);
 }
@@ -170,7 +171,7 @@ export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions =
     () => `every window must reach the image, got dilation ${window.dilation} with padding ${window.padding}.`,
     "Pad or dilate less.",
   );
-  const compute = computeDType(x.dtype);
+  const compute = computeOn(x.device, x.dtype);
   if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => maxPool2d(wide!, kernelSize, options));
   const { device } = x;
   const shape = [window.batch, window.channels, window.outHeight, window.outWidth];

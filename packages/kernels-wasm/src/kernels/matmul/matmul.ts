@@ -39,7 +39,7 @@ export function emitProduct(
   const multiplyPanel = emitPanelProduct(module, float, target);
   const packB = emitPackB(module, float, transposeB);
   const packA = transposeA ? emitPackA(module, float) : undefined;
-  const finish = epilogue && emitEpilogue(module, epilogue, dtype, target);
+  const finish = epilogue && emitEpilogue(module, epilogue, float.type, target);
 
   const exported = name === undefined ? {} : { export: name };
   const scalarTypes = epilogue?.scalars.map(() => "f64" as const) ?? [];
