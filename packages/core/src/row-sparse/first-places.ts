@@ -11,7 +11,7 @@ import { Tensor } from "../tensor/tensor";
 
 /** Both i32, and as long as the list. */
 export interface FirstPlaces {
-  /** The place at which the same index came first. */
+  /** The place at which the same index came first; -1 for an index below 0, which is no row. */
   readonly places: Tensor;
   /** The indices, each where it came first; -1 elsewhere. */
   readonly rows: Tensor;
@@ -38,7 +38,7 @@ function findPlaces(indices: Tensor, ...results: [places: Tensor, rows: Tensor])
   const places = new Int32Array(rows.length);
   const seen = new Map<number, number>();
   for (let i = 0; i < rows.length; i++) {
-    const known = seen.get(rows[i]!);
+    const known = rows[i]! < 0 ? -1 : seen.get(rows[i]!);
     places[i] = known ?? i;
     if (known === undefined) seen.set(rows[i]!, i);
     else rows[i] = -1;
@@ -60,6 +60,8 @@ export const WHERE_COUNTED = /* @__PURE__ */ programOf(["count", "counted", "oth
   where(less(0, count!), counted!, other!),
 );
 
+const WHERE_ROW = /* @__PURE__ */ programOf(["index", "place"], (index, place) => where(less(index!, 0), -1, place!));
+
 /** Comparisons in memory at once. */
 const HELD = 2 ** 22;
 
@@ -79,7 +81,8 @@ function byDevice(indices: Tensor): FirstPlaces {
     parts.push(argmax(equal, 1)); // the first of equal ones
     equal.dispose();
   }
-  const places = parts.length === 1 ? parts[0]! : concat(parts);
+  const firsts = parts.length === 1 ? parts[0]! : concat(parts);
+  const places = cast(launchMap(WHERE_ROW, compute, [list, cast(firsts, compute)], [], shape), "i32");
   const counts = scatterRows(fill([size], 1, "f32", device), places, shape);
   const nowhere = fill([1], -1, compute, device);
   return {

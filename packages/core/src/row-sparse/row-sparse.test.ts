@@ -79,6 +79,18 @@ describe("a row-sparse tensor", () => {
     ]);
   });
 
+  it.each([undefined, new FakeDevice()])("keeps zeros where there is no row", (device) => {
+    const gradient = of(device);
+    gradient.indices.set([-1, 0, -1, 0]);
+    expect(gradient.merged().tolist()).toEqual([
+      [0, 0],
+      [10, 100],
+      [0, 0],
+      [0, 0],
+    ]);
+    expect(gradient.indices.tolist()).toEqual([-1, 0, -1, -1]);
+  });
+
   it("merges nothing", () => {
     const none = rowSparse(integers([]), tensor([], { shape: [0, 2] }), [4, 2]);
     expect(none.merged().shape).toEqual([0, 2]);

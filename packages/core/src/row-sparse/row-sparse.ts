@@ -48,7 +48,10 @@ export class RowSparse extends Tensor {
     return Tensor[Symbol.hasInstance](value) && (value as Tensor).sparse !== undefined;
   }
 
-  /** The numbers of the rows, i32 [n]. A row may come more than once. -1 marks one that was added to an earlier one, until `coalesce`. */
+  /**
+   * The numbers of the rows, i32 [n]. A row may come more than once. -1 marks what is no row, until `coalesce`: the padding's, and one that was
+   * added to an earlier one. Its values are 0.
+   */
   get indices(): Tensor {
     this.checkAlive();
     return this.place;
@@ -182,7 +185,7 @@ const alone = <Result>(body: () => Result): Result => noGrad(() => tidy(body));
 export interface MergedRows {
   /** i32 [n]: a row where it came first, else -1. */
   readonly rows: Tensor;
-  /** [n, ...]: its sum there, 0 elsewhere. */
+  /** [n, ...]: its sum there, 0 elsewhere: norms and clipping take all of them. */
   readonly values: Tensor;
 }
 
