@@ -247,6 +247,7 @@ async function outcomeOf(device: Device, dtype: DType, run: Operation): Promise<
 const EXACT: Readonly<Partial<Record<string, Tolerance>>> = { f64: { absolute: 1e-14, relative: 1e-13 } };
 /** Other devices differ from js by this: 16-bit results by a rounding. */
 const INEXACT: typeof EXACT = {
+  ...EXACT,
   f32: { absolute: 1e-6, relative: 1e-5 },
   f16: { absolute: 2 ** -14, relative: 2 ** -10 },
   bf16: { absolute: 2 ** -14, relative: 2 ** -7 },

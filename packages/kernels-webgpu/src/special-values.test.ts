@@ -1,4 +1,5 @@
 // Every op of rules and maps at values where WGSL leaves the result to the device: as on js, within the bounds of emit/functions.ts.
+import { AdamW } from "@opt/adam-amsgrad";
 import * as core from "@opt/core";
 import { type Device, init, type Tensor, tensor } from "@opt/core";
 import { compareNumbers, useSoftwareVulkan, whyUnavailable } from "@opt/testkit";
@@ -147,5 +148,42 @@ describe.skipIf(reason !== undefined)(`special values${reason === undefined ? ""
       );
     }
     expect(results[0]).toAgreeWith(results[1]!, { absolute: 0, relative: 1e-6 });
+  });
+
+  it.each([
+    [3, 5, 4],
+    [40, 50, 33],
+    [130, 20, 131],
+  ])("products of integers wrap in every kind of tile: %s x %s x %s", async (m, k, n) => {
+    const results = [];
+    for (const name of ["webgpu", "js"]) {
+      const device = await init(name);
+      const of = (rows: number, columns: number, by: number) =>
+        tensor(
+          Int32Array.from({ length: rows * columns }, (_, i) => Math.imul(i + 1, by)),
+          { shape: [rows, columns], device },
+        );
+      results.push([...(await core.matmul(of(m, k, 2654435), of(k, n, -40503)).data())]);
+    }
+    expect(results[0]).toEqual(results[1]);
+  });
+
+  it.each<[string, () => Promise<unknown>]>([
+    ["sort", async () => core.sort(tensor([1, 2], { dtype: "f64", device: await init("webgpu") }))],
+    ["to", async () => tensor([1, 2], { device: await init("webgpu") }).to("f64")],
+    ["zeros", async () => core.zeros([2], { dtype: "f64", device: await init("webgpu") })],
+    [
+      "AdamW",
+      async () => {
+        const w = core.parameter([1], { dtype: "f64", device: await init("webgpu") });
+        w.grad = tensor([1], { dtype: "f64", device: w.device });
+        new AdamW([w]).step();
+      },
+    ],
+  ])("f64 is rejected by the name of %s", async (name, run) => {
+    await expect(run()).rejects.toMatchObject({
+      code: "UNSUPPORTED",
+      message: expect.stringMatching(`^\\[${name}\\] webgpu computes in f32 and i32, got f64\\. Use f32`),
+    });
   });
 });

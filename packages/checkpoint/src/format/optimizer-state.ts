@@ -140,10 +140,17 @@ function isObject(value: unknown): boolean {
 const COUNTERS = new Set([
   ...["step", "mu_product", "eta", "mu", "weight_sum", "lr_max"],
   ...["t", "ro", "H_diag", "prev_loss", "func_evals", "n_iter"],
+  "n_averaged",
 ]);
 
 /** An item of a list: `old_dirs.3`. */
 const LISTED = /^([^.]+)\.(\d+)$/;
+
+/** Whether a tensor of one element is a number that optimizers and averages count with. */
+export function isCounterName(name: string): boolean {
+  const [last = "", before] = name.split(".").reverse();
+  return COUNTERS.has(/^\d+$/.test(last) ? (before ?? "") : last);
+}
 
 function statesByParam(tensors: Readonly<Record<string, Tensor>>, known: SavedOptimizer | undefined) {
   const params = new Set(known ? known.groups.flatMap((group) => group.params) : Object.keys(tensors));

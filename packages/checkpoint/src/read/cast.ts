@@ -45,9 +45,15 @@ function convert(from: StoredDType, source: Uint8Array, to: StoredDType, target:
   for (let i = 0; i < count; i++) write(i, read(i));
 }
 
-/** A Tensor of loaded bytes. @throws OptError UNSUPPORTED for what tensors cannot hold */
-export function toTensor(name: string, dtype: StoredDType, shape: readonly number[], bytes: Uint8Array): Tensor {
-  return tensorFromBytes(bytes, [...shape], { dtype: heldDType(name, dtype) });
+/** A Tensor of loaded bytes, by default on the default device. @throws OptError UNSUPPORTED for what tensors cannot hold */
+export function toTensor(
+  name: string,
+  dtype: StoredDType,
+  shape: readonly number[],
+  bytes: Uint8Array,
+  device?: string,
+): Tensor {
+  return tensorFromBytes(bytes, [...shape], { dtype: heldDType(name, dtype), device });
 }
 
 /** The dtype of a Tensor that is loaded. @throws OptError UNSUPPORTED for what tensors cannot hold */

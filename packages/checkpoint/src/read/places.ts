@@ -1,6 +1,7 @@
 /** Where loaded bytes go: new tensors, plain tensors, or tensors that are there already. */
 import { check, empty, hostBytes, type Tensor } from "@opt/core";
 import { storedDType, tensorDType } from "../format/dtype";
+import { isCounterName } from "../format/optimizer-state";
 import { byteLengthOf } from "../format/shard";
 import { isTensor, type PlainTensor } from "../format/tensors";
 import { heldDType, toTensor } from "./cast";
@@ -41,7 +42,9 @@ export function tensorPlaces(): Places {
       isShared = false;
     }
     const { data } = plainPlace(one);
-    return { data, finish: () => toTensor(name, dtype, one.box.size, data) };
+    // The host reads counters at once, which no device with memory of its own need let it do.
+    const device = data.byteLength <= 8 && isCounterName(name) ? "js" : undefined;
+    return { data, finish: () => toTensor(name, dtype, one.box.size, data, device) };
   };
 }
 

@@ -140,6 +140,47 @@ it.each<[string, (w: Tensor) => void]>([
   },
 );
 
+it("saves the same where the host cannot wait, also steps with unscale, two optimizers, and a scale that is set", async () => {
+  const run = async (device: FakeDevice) => {
+    const { w, optimizer, scaler, backward } = parts({ device });
+    const other = parameter([1], { device });
+    const second = new Momentum([other], { lr: 1, momentum: 0 });
+    const states = [];
+    for (const [i, by] of [1, 1, Infinity, 1, NaN, 1, 1].entries()) {
+      backward(by);
+      scaler.scale(other.sum()).backward();
+      if (i === 1) scaler.unscale(optimizer);
+      await scaler.step(optimizer);
+      await scaler.step(second);
+      if (i === 5) await scaler.update(tensor([64], { device }));
+      else await scaler.update();
+      second.zeroGrad();
+      states.push(scaler.stateDict());
+    }
+    backward(Infinity);
+    scaler.unscale(optimizer);
+    await scaler.update(); // without a step
+    return [states, scaler.stateDict(), await scaler.getScale(), [...(await w.data())]];
+  };
+  const found = await run(new FakeDevice({ async: true }));
+  expect(found).toEqual(await run(new FakeDevice()));
+  expect((found[0] as { scale: number }[]).map(({ scale }) => scale)).toEqual([8, 16, 8, 8, 4, 64, 64]);
+});
+
+it("rejects losses and saves before an update that was not awaited", async () => {
+  const { w, optimizer, scaler, backward } = parts({ device: new FakeDevice({ async: true }) });
+  backward(Infinity);
+  scaler.step(optimizer);
+  const updated = scaler.update();
+  expectCode("BAD_STATE", () => scaler.stateDict());
+  expectCode("BAD_STATE", () => scaler.scale(w.sum()));
+  const replayed = compile(() => scaler.scale(w.sum()), { check: "never" });
+  expectCode("BAD_STATE", replayed);
+  await updated;
+  expect(scaler.stateDict().scale).toBe(4);
+  expect(await replayed().item()).toBe(12);
+});
+
 it("where the host cannot wait, an update may come before the step is awaited", async () => {
   const { w, optimizer, scaler, backward } = parts({ device: new FakeDevice({ async: true }) });
   for (let i = 0; i < 3; i++) {

@@ -1,5 +1,4 @@
 /** Loss scaling for gradients in 16 bits: the loss is scaled up so that small gradients do not vanish, and steps that overflow are skipped. */
-import { full } from "../create";
 import { afterEachRun, dependsOn, inEachRun, runsOnce } from "../device/host-code";
 import { keep, tidy } from "../device/scope";
 import { openTracer } from "../device/tracer";
@@ -16,7 +15,7 @@ import type { Around } from "../optimizer/plan";
 import { decode, readBytesSync } from "../tensor/read";
 import { noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
-import { updateScale } from "./loss-scale";
+import { type Growth, LossScale } from "./loss-scale";
 
 export interface GradScalerOptions {
   /** The first factor of losses. Default 65536. */
@@ -55,6 +54,8 @@ interface ScaledOptimizer {
   phase: "unscaled" | "stepped";
   /** 1 if a gradient was not finite, else 0. */
   readonly found: Tensor;
+  /** Whether a gradient was not finite, once the host has read it. */
+  overflowed?: boolean;
   /** Stands for the traced call of a compiled function in which it was examined; null for none. */
   readonly call: object | null;
 }
@@ -66,7 +67,7 @@ const where = "GradScaler";
  * A skipped step runs no hooks and counts nowhere, bias corrections included. `stepWasSkipped` tells schedules and averages of it.
  *
  * js, wasm and cpu never wait. cuda waits in `step` for the gradients, as PyTorch does. On webgpu the host cannot wait: `step` and `update`
- * return a promise. Await it before you change gradients or call `step` again. In a compiled function unscale, step and update go together.
+ * return a promise. Await it before you change gradients, scale a loss or save. In a compiled function unscale, step and update go together.
  *
  * @throws OptError BAD_ARGUMENT for options out of range; BAD_STATE for calls out of order; DEVICE_MISMATCH for losses of several devices
  * @example
@@ -81,13 +82,14 @@ export class GradScaler {
   #growthFactor: number;
   #backoffFactor: number;
   #growthInterval: number;
-  /** On the device of the first loss; until then what it will be made of. */
-  private factor: Tensor | null = null;
-  private tracker: Tensor | null = null;
+  /** For the device of the first loss; until then what it will be made of. */
+  #lossScale: LossScale | null = null;
   #initial: { scale: number; tracker: number };
   readonly #examined = new Map<Scalable, ScaledOptimizer>();
   /** What the host is still reading. */
-  private reading: Promise<void> | null = null;
+  #reading: Promise<void> | null = null;
+  /** An update that waits for it. */
+  #updating: Promise<void> | null = null;
   #wasSkipped = false;
 
   constructor(options: GradScalerOptions = {}) {
@@ -124,13 +126,10 @@ export class GradScaler {
   scale(loss: Tensor): Tensor {
     checkTensor(`${where}.scale`, loss);
     if (!this.#enabled) return loss;
-    dependsOn(() => this.factor);
-    if (this.factor === null) {
-      const on = { device: loss.device } as const;
-      this.factor = keep(full([], this.#initial.scale, on));
-      this.tracker = keep(full([], this.#initial.tracker, on));
-    }
-    return loss.mul(this.#known("scale").factor);
+    dependsOn(() => this.#updating ?? this.#lossScale);
+    this.#checkUpdated();
+    this.#lossScale ??= new LossScale(loss.device, this.#initial.scale, this.#initial.tracker);
+    return loss.mul(this.#lossScale.factor);
   }
 
   /**
@@ -181,7 +180,7 @@ export class GradScaler {
       "Call backward before step(optimizer).",
     );
     checkOrder(before?.phase !== "stepped", () => "step() came after step().");
-    checkOrder(this.reading === null, () => "the last step was not awaited.");
+    checkOrder(this.#reading === null, () => "the last step was not awaited.");
     // A norm is PyTorch's to the bit if gradients are unscaled before. Those of f16 would lose digits, and their squares cannot overflow.
     // Hooks that run before a step clip and set gradients as they do without a scaler.
     const looks = () => optimizer.looksBefore || optimizer.groups.some(({ clip }) => Number(clip?.norm) >= 0); // the step rejects others
@@ -224,12 +223,12 @@ export class GradScaler {
     const gradients = () => optimizer.groups.flatMap(({ params }) => params.map(({ grad }) => grad));
     const versions = () => gradients().map((grad) => grad?.storage.version);
     const [examined, seen] = [gradients(), versions()];
-    this.#note("stepped", optimizer, found);
-    this.reading = found
+    const known = this.#note("stepped", optimizer, found);
+    this.#reading = found
       .data()
       .then(([value]) => {
-        this.#wasSkipped = value! > 0;
-        if (this.#wasSkipped) return;
+        known.overflowed = this.#wasSkipped = value! > 0;
+        if (known.overflowed) return;
         const areSame = gradients().every((grad, i) => grad === examined[i]) && String(versions()) === String(seen);
         check(
           areSame,
@@ -246,9 +245,9 @@ export class GradScaler {
       })
       .finally(() => {
         unscale?.dispose();
-        this.reading = null;
+        this.#reading = null;
       });
-    return this.reading;
+    return this.#reading;
   }
 
   #forget(optimizer: Scalable, found: Tensor, isUnscaled: boolean): void {
@@ -264,53 +263,105 @@ export class GradScaler {
   /** The factor of the next losses, by what this iteration's steps met. A number or a tensor given takes its place. */
   update(newScale?: number | Tensor): Promise<void> | undefined {
     if (!this.#enabled) return undefined;
-    const { factor, tracker } = this.#known("update");
+    const lossScale = this.#known("update");
+    this.#checkUpdated();
     this.#dropThrown();
     const examined = [...this.#examined.values()];
     for (const { call } of examined) checkOneCall("update", call);
     if (newScale === undefined) {
       checkOrder(examined.length > 0, () => "update() came before any step().");
-      const growth = () => [this.#growthFactor, this.#backoffFactor, this.#growthInterval] as const;
-      dependsOn(() => growth().join());
+      dependsOn(() => Object.values(this.#growth()).join());
+      if (lossScale.isOnHost) return this.#updateOnHost(lossScale, examined);
       noGrad(() =>
         tidy(() => {
           const all = examined.map(({ found }) => found);
           const found = all.slice(1).reduce((sum, each) => sum.add(each), all[0]!);
-          updateScale({ factor, tracker, found }, ...growth());
+          lossScale.update(found, this.#growth());
         }),
       );
     } else {
       const isNumber = typeof newScale === "number";
       if (isNumber) checkNumber("the new scale", newScale, newScale > 0, "a finite number > 0");
       else checkTensor(`${where}.update`, newScale);
-      factor.set(isNumber ? newScale : newScale.reshape([]));
+      if (lossScale.isOnHost) runsOnce(`${where}.update`, `set a scale on ${lossScale.factor.device.name}`);
+      const isLater = !isNumber && lossScale.isOnHost && newScale.device.backend.readSync === undefined;
+      if (isLater) return this.#settle(examined, () => newScale.item().then((scale) => lossScale.replace(scale)));
+      lossScale.replace(isNumber ? newScale : newScale.reshape([]));
     }
-    const { reading } = this;
+    return this.#settle(examined);
+  }
+
+  /** Now, if the host knows what each step met. */
+  #updateOnHost(lossScale: LossScale, examined: readonly ScaledOptimizer[]): Promise<void> | undefined {
+    const update = () => {
+      const overflowed = examined.some((each) => each.overflowed);
+      noGrad(() => lossScale.updateOnHost(overflowed, this.#growth()));
+    };
+    if (this.#reading === null && examined.every((each) => each.overflowed !== undefined)) {
+      update();
+      return this.#settle(examined);
+    }
+    return this.#settle(examined, async () => {
+      for (const each of examined) each.overflowed ??= (await each.found.item()) > 0;
+      update();
+    });
+  }
+
+  /** Begins another iteration, when the present step and `last` are over. */
+  #settle(examined: readonly ScaledOptimizer[], last?: () => Promise<void>): Promise<void> | undefined {
     this.#examined.clear();
     const free = () => {
       for (const { found } of examined) found.dispose();
     };
-    if (reading !== null) return reading.then(free);
-    free();
-    return undefined;
+    if (this.#reading === null && last === undefined) {
+      free();
+      return undefined;
+    }
+    this.#updating = Promise.resolve(this.#reading)
+      .then(last)
+      .finally(() => {
+        free();
+        this.#updating = null;
+      });
+    return this.#updating;
+  }
+
+  #growth(): Growth {
+    const [growthFactor, backoffFactor, growthInterval] = [
+      this.#growthFactor,
+      this.#backoffFactor,
+      this.#growthInterval,
+    ];
+    return { growthFactor, backoffFactor, growthInterval };
+  }
+
+  #checkUpdated(): void {
+    checkOrder(this.#updating === null, () => "the last update was not awaited.");
   }
 
   /** 1 if it is not enabled. */
   async getScale(): Promise<number> {
     if (!this.#enabled) return 1;
-    return this.factor === null ? this.#initial.scale : this.factor.item();
+    await this.#updating;
+    return this.#numbers().scale;
   }
 
-  /** @throws OptError NOT_SYNC on devices that cannot be read without waiting */
+  /** @throws OptError BAD_STATE before the last `update` was awaited */
   stateDict(): GradScalerState {
     if (!this.#enabled) return {};
+    this.#checkUpdated();
+    const { scale, tracker } = this.#numbers();
     return {
-      scale: this.factor?.dataSync()[0] ?? this.#initial.scale,
+      scale,
       growth_factor: this.#growthFactor,
       backoff_factor: this.#backoffFactor,
       growth_interval: this.#growthInterval,
-      _growth_tracker: this.tracker?.dataSync()[0] ?? this.#initial.tracker,
+      _growth_tracker: tracker,
     };
+  }
+
+  #numbers(): { scale: number; tracker: number } {
+    return this.#lossScale?.read() ?? this.#initial;
   }
 
   /** @throws OptError BAD_STATE for the state of a scaler that was not enabled, and numbers out of range; UNSUPPORTED in a compiled function */
@@ -340,23 +391,21 @@ export class GradScaler {
     this.#backoffFactor = backoff_factor!;
     this.#growthInterval = growth_interval!;
     this.#initial = { scale: scale!, tracker: _growth_tracker! };
-    this.factor?.set(scale!);
-    this.tracker?.set(_growth_tracker!);
+    this.#lossScale?.load(scale!, _growth_tracker!);
   }
 
   /** Frees what it has on the device. Used again, it begins with `initScale`: `stateDict` keeps a scale. */
   dispose(): void {
-    for (const x of [this.factor, this.tracker, ...[...this.#examined.values()].map(({ found }) => found)])
-      x?.dispose();
+    for (const { found } of this.#examined.values()) found.dispose();
     this.#examined.clear();
-    this.factor = null;
-    this.tracker = null;
+    this.#lossScale?.dispose();
+    this.#lossScale = null;
   }
 
-  #known(method: string): { factor: Tensor; tracker: Tensor } {
-    const { factor, tracker } = this;
-    checkOrder(factor !== null && tracker !== null, () => `${method}() came before scale(loss).`);
-    return { factor, tracker } as { factor: Tensor; tracker: Tensor };
+  #known(method: string): LossScale {
+    const lossScale = this.#lossScale;
+    checkOrder(lossScale !== null, () => `${method}() came before scale(loss).`);
+    return lossScale!;
   }
 
   #inverse(): Tensor {
@@ -406,13 +455,16 @@ export class GradScaler {
     }
   }
 
-  #note(phase: ScaledOptimizer["phase"], optimizer: Scalable, found: Tensor): void {
+  #note(phase: ScaledOptimizer["phase"], optimizer: Scalable, found: Tensor): ScaledOptimizer {
     const known = this.#examined.get(optimizer);
-    if (known !== undefined) known.phase = phase;
-    else {
-      this.#examined.set(optimizer, { phase, found, call: openTracer() });
-      afterEachRun(() => checkOneCall("update", this.#examined.get(optimizer)?.call ?? null));
+    if (known !== undefined) {
+      known.phase = phase;
+      return known;
     }
+    const noted: ScaledOptimizer = { phase, found, call: openTracer() };
+    this.#examined.set(optimizer, noted);
+    afterEachRun(() => checkOneCall("update", this.#examined.get(optimizer)?.call ?? null));
+    return noted;
   }
 }
 

@@ -3,6 +3,7 @@ import { arena, full } from "../create";
 import type { Device } from "../device/device";
 import { keep, tidy } from "../device/scope";
 import { copyInto, fillInPlace } from "../ops";
+import { checkFloat64 } from "../ops/check-tensor";
 import type { PackedDType } from "../rule/codebook";
 import type { Rule } from "../rule/rule";
 import type { SparseGradient, Tensor } from "../tensor/tensor";
@@ -44,13 +45,14 @@ export function prepare<Options extends BaseOptions>(
   return { parameters: groups.map((group, g) => present[g]!.map((slot) => preparedParameter(group, slot))), made };
 }
 
-/** The shape and dtype of the gradient were checked when it was set. @throws OptError DISPOSED, or as the algorithm's `checkGradient` */
-function hasGradient<Options extends BaseOptions>({ checkGradient }: Algorithm<Options>, slot: Slot): boolean {
+/** The shape and dtype of the gradient were checked when it was set. @throws OptError DISPOSED, UNSUPPORTED, or as the algorithm's `checkGradient` */
+function hasGradient<Options extends BaseOptions>(algorithm: Algorithm<Options>, slot: Slot): boolean {
   slot.param.checkAlive();
-  const { grad } = slot.param;
+  const { grad, dtype, device } = slot.param;
   if (grad === null) return false;
+  checkFloat64(algorithm.name, dtype, device);
   grad.checkAlive();
-  checkGradient?.(slot.name, grad);
+  algorithm.checkGradient?.(slot.name, grad);
   return true;
 }
 
