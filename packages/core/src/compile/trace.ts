@@ -141,7 +141,7 @@ export class Trace {
     const temporaries = new Set([...made.keys()].filter((memory) => freed.has(memory) && !outputs.has(memory)));
     const steps = withoutConstants(tracing.steps, temporaries);
     const backend = this.#device?.backend;
-    const passes = usePasses && this.#device !== null ? PASSES.code : undefined;
+    const passes = usePasses && !tracing.hasAliases && this.#device !== null ? PASSES.code : undefined;
     this.#optimized = passes?.optimized(steps, temporaries, this.#device!) ?? {
       steps,
       ...plan(steps, temporaries, false),

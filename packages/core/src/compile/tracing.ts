@@ -42,6 +42,8 @@ export class Tracing implements Tracer {
   readonly ends: (() => void)[] = [];
   /** What the function does last. */
   readonly lasts: (() => void)[] = [];
+  /** What seems two memories is one: passes would take it for two. */
+  hasAliases = false;
   /** The most bytes that lived at once. */
   peakBytes = 0;
   #bytes = 0;
@@ -103,6 +105,10 @@ export class Tracing implements Tracer {
     }
     const copy = bytes.slice(); // it may be the user's
     this.#add({ kind: "write", slice, bytes: () => copy, isConstant: true });
+  }
+
+  aliases(): void {
+    this.hasAliases = true;
   }
 
   overwrote(storage: Overwritable): void {

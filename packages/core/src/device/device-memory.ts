@@ -6,6 +6,7 @@ import { OptError } from "../errors/errors";
 import { collectGarbage } from "../host/garbage";
 import type { TypedArray } from "../values/dtype";
 import { allocations } from "./allocation-trace";
+import type { WrappedArrays } from "./overlap";
 
 /** Growth that is worth a collection, which takes milliseconds: as much as lives, within these bounds. */
 const PRESSURE = 2 ** 28;
@@ -19,6 +20,9 @@ export class DeviceMemory {
   readonly #pins = new Map<Memory, number>();
   /** Pinned memory that its owners have freed. */
   readonly #orphans = new Set<Memory>();
+
+  /** Undefined until an array is wrapped: launches then need not look. */
+  wrapped: WrappedArrays | undefined;
 
   /** What lived at the last collection, without what it gave back. Steps that free what they make never come above it again. */
   #settled = 0;
@@ -96,7 +100,10 @@ export class DeviceMemory {
   /** Memory over the caller's own array, where the device can work in it. */
   wrap(array: TypedArray): Memory | undefined {
     const memory = this.backend.wrap?.(array);
-    if (memory !== undefined) this.bytes += memory.bytes;
+    if (memory === undefined) return undefined;
+    this.bytes += memory.bytes;
+    this.wrapped ??= new WeakMap();
+    this.wrapped.set(memory, array);
     return memory;
   }
 

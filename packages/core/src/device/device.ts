@@ -5,9 +5,11 @@ import { type Kernel, type Kind, type Launch, type Spec, specKey } from "../back
 import { check } from "../errors/errors";
 import { inspectSymbol } from "../host/inspect-symbol";
 import type { Program } from "../rule/program";
-import type { ComputeDType, MapDType, TypedArray } from "../values/dtype";
+import { byteSize, type ComputeDType, type MapDType, type TypedArray } from "../values/dtype";
+import { denseStrides, sizeOf } from "../values/shape";
 import { DeviceMemory } from "./device-memory";
 import { runsOnce } from "./host-code";
+import { type Overlapped, overlapped } from "./overlap";
 import type { ScalarSource } from "./scalar-source";
 import { activeTracer, type Overwritable, openTracer } from "./tracer";
 import { watching } from "./watcher";
@@ -151,12 +153,32 @@ export class Device {
 
   /** @internal `scalarSource`: the scalars of each run of a compiled function. */
   launch(launch: Launch, scalarSource?: ScalarSource): void {
+    const input = overlapped(launch, this.pool.wrapped);
+    if (input !== undefined) {
+      this.#launchOnCopy(input, scalarSource);
+      return;
+    }
     const tracer = activeTracer();
     tracer?.launches(this);
     const present = launch.kind === "rule" && launch.rows !== undefined ? this.#ofRows(launch) : launch;
     if (watching.watcher === null) this.backend.launch(present);
     else watching.watcher.launch(this, present, () => this.backend.launch(present));
     tracer?.launched(launch, scalarSource);
+  }
+
+  #launchOnCopy({ slice, dtype, shape, strides, isAliased, reading }: Overlapped, scalarSource?: ScalarSource): void {
+    if (isAliased) activeTracer()?.aliases();
+    const length = sizeOf(shape);
+    const memory = this.allocate(length * byteSize(dtype));
+    const copy: Slice = { memory, byteOffset: 0, length };
+    const kernel = this.kernel({ kind: "copy", from: dtype, to: dtype });
+    const [sourceStrides, targetStrides] = [strides, denseStrides(shape)];
+    try {
+      this.launch({ kind: "copy", kernel, source: slice, target: copy, shape, sourceStrides, targetStrides });
+      this.launch(reading(copy), scalarSource);
+    } finally {
+      this.free(memory);
+    }
   }
 
   /** The launch for the rows that are listed now. */

@@ -31,6 +31,8 @@ export interface Tracer {
   /** Host data goes to the device. `again` makes it in each run; otherwise each run has the same. */
   wrote(device: object, slice: Slice, bytes: Uint8Array, again: (() => Uint8Array) | undefined): void;
   overwrote(storage: Overwritable): void;
+  /** Two memories of the next launch are parts of one array of the program. */
+  aliases(): void;
   /** True if what runs now has overwritten it. */
   overwrites(storage: Overwritable): boolean;
   /** `requiresGrad` of a tensor was looked at. */

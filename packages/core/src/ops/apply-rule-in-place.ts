@@ -1,20 +1,24 @@
 /** A rule launched on tensors, which it overwrites: what an optimizer of your own does with its vectors. */
 
 import type { Scalar } from "../backend/memory";
+import { WrittenSlices } from "../device/overlap";
+import { tidy } from "../device/scope";
 import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { isPlainObject } from "../errors/show";
 import type { Rule } from "../rule/rule";
+import { noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { DType } from "../values/dtype";
 import { showShape } from "../values/shape";
 import { bufferOf, checkIsRule, scalarOf } from "./apply-rule";
+import { clone } from "./cast";
 
 /**
  * Runs a rule on tensors in one launch: `buffers = rule(buffers; scalars)` element by element. Nothing is recorded.
  *
- * @param buffers for each tensor that is updated, the rule's buffers by name: f32 or f64, of one size, on one device. Different buffers
- * share no memory. All launches have one dtype.
+ * @param buffers for each tensor that is updated, the rule's buffers by name: f32 or f64, of one size, on one device. Buffers
+ * that the rule writes share no elements; what it only reads may overlap them. All launches have one dtype.
  * @param scalars numbers, or tensors of one element on the device, which the launch reads there
  * @throws OptError BAD_ARGUMENT if a buffer or scalar is missing, BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH. Nothing has changed then.
  * @example
@@ -62,14 +66,40 @@ export function applyRuleInPlace<Buffer extends string, Name extends string>(
     checkLike(rule, name, value, 1, dtype);
     return value.memorySlice();
   });
-  device.launch({
-    kind: "rule",
-    kernel: device.kernel({ kind: "rule", rule, dtype }),
-    tensors: lists.map((list) => list.map((buffer) => buffer.memorySlice())),
-    scalars: given,
-  });
   const written = rule.writes.map((name) => rule.buffers.indexOf(name));
+  const slices = lists.map((list) => list.map((buffer) => buffer.memorySlice()));
+  const targets = new WrittenSlices(
+    slices.flatMap((list) => written.map((slot) => list[slot]!)),
+    dtype,
+    device.pool.wrapped,
+  );
+  for (const list of slices) for (const slot of written) checkApart(rule, slot, targets.overlaps(list[slot]!));
+  tidy(() =>
+    device.launch({
+      kind: "rule",
+      kernel: device.kernel({ kind: "rule", rule, dtype }),
+      tensors: slices.map((list, i) =>
+        list.map((slice, slot) =>
+          written.includes(slot) || !targets.overlaps(slice)
+            ? slice
+            : noGrad(() => clone(lists[i]![slot]!)).memorySlice(),
+        ),
+      ),
+      scalars: given,
+    }),
+  );
   for (const list of lists) for (const slot of written) list[slot]!.storage.overwritten();
+}
+
+/** @throws OptError BAD_ARGUMENT */
+function checkApart(rule: Rule, slot: number, overlaps: boolean): void {
+  check(
+    !overlaps,
+    "BAD_ARGUMENT",
+    rule.name,
+    () => `buffers that it writes must share no elements, got ${rule.buffers[slot]} in the memory of another.`,
+    "Run it once for each, or use clone().",
+  );
 }
 
 /** @throws OptError BAD_SHAPE, BAD_DTYPE */
