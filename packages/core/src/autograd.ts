@@ -72,6 +72,7 @@ export function grad(output: Tensor, inputs: readonly Tensor[], options: GradOpt
   checkValue(Array.isArray(inputs), where, "inputs", "a list of tensors", inputs, "Wrap it: [w].");
   const keys = inputs.map((input, i) => {
     checkAnyTensor(where, input, `input ${i}`);
+    input.checkHistory(where);
     check(
       input.requiresGrad,
       "NO_GRADIENT",
@@ -104,6 +105,7 @@ export function grad(output: Tensor, inputs: readonly Tensor[], options: GradOpt
 
 function checkBackward(where: string, root: Tensor, given: Tensor | undefined): void {
   root.checkAlive();
+  root.checkHistory(where);
   check(
     root.requiresGrad,
     "NO_GRADIENT",

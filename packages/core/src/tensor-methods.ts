@@ -13,6 +13,7 @@ import { checkSingle, decode, readBytes, readBytesSync } from "./tensor/read";
 import { summaryOf } from "./tensor/summary";
 import { Tensor } from "./tensor/tensor";
 import { checkDType, isDType, meantDType, type TypedArray } from "./values/dtype";
+import * as views from "./views";
 
 type Shortened = (typeof ELEMENTWISE)[number] | keyof typeof CALLED;
 
@@ -99,6 +100,7 @@ const ELEMENTWISE = [
 /** Functions whose first operand is the tensor: `x.sum(axis)` is `sum(x, axis)`. */
 const CALLED = {
   set: ops.overwrite,
+  assign: ops.assign,
   backward,
   clone: ops.clone,
   sum: ops.sum,
@@ -111,18 +113,18 @@ const CALLED = {
   argmin: ops.argmin,
   matmul,
   reshape: ops.reshape,
-  transpose: ops.transpose,
-  permute: ops.permute,
-  slice: ops.slice,
-  select: ops.select,
-  at: ops.at,
+  transpose: views.transpose,
+  permute: views.permute,
+  slice: views.slice,
+  select: views.select,
+  at: views.at,
   var: ops.variance,
   std: ops.std,
   norm: ops.norm,
   clamp: ops.clamp,
   squeeze: ops.squeeze,
   unsqueeze: ops.unsqueeze,
-  expand: ops.expand,
+  expand: views.expand,
 };
 
 const MATMUL = { transposeA: "boolean", transposeB: "boolean" } as const;

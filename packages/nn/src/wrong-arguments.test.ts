@@ -1,6 +1,6 @@
 // Every layer, loss and initialiser is called with arguments of the wrong kind: what comes out is an OptError, never a raw TypeError.
 import { Generator, ones, tensor, zeros } from "@opt/core";
-import { rawErrors } from "@opt/testkit";
+import { rankErrors, rawErrors } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import * as nn from "./index";
 
@@ -154,5 +154,16 @@ describe("functions", () => {
     expect(FUNCTIONS, `valid arguments of ${name}`).toHaveProperty(name);
     call(...FUNCTIONS[name]!());
     expect(await rawErrors(name, call, FUNCTIONS[name]!)).toEqual([]);
+  });
+});
+
+describe("tensors of other ranks and extents", () => {
+  it.each(Object.entries(LAYERS))("%s", (name, [made, given]) => {
+    const layer = new (nn as Any)[name](...made());
+    expect(rankErrors((...args: Any[]) => layer.forward(...args), given)).toEqual([]);
+  });
+
+  it.each(Object.entries(FUNCTIONS))("%s", (name, valid) => {
+    expect(rankErrors((nn as Any)[name], valid)).toEqual([]);
   });
 });

@@ -302,6 +302,37 @@ export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
     run: (x, source) => F.tidy(() => F.scatter(x!, 0, rows(x!), source!)),
   },
   {
+    name: "at",
+    shapes: [[3, 4]],
+    run: (x) => F.at(x!, rows(x!).reshape([-1]), [3, null]),
+  },
+  {
+    name: "assign",
+    shapes: [
+      [3, 4],
+      [2, 1],
+    ],
+    run: (x, value) => {
+      const y = F.mul(x!, 2);
+      y.assign(
+        [
+          [1, null],
+          [0, null, 3],
+        ],
+        value!,
+      );
+      return y;
+    },
+  },
+  {
+    name: "indexPut",
+    shapes: [
+      [3, 2],
+      [1, 2],
+    ],
+    run: (x, value) => F.indexPut(x!, [rows(x!).reshape([-1])], value!, { accumulate: true }),
+  },
+  {
     name: "scatterAdd",
     shapes: [
       [3, 2],

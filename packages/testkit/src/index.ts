@@ -71,4 +71,4 @@ export {
   type TorchAnswer,
   type TorchCall,
 } from "./torch-calls/torch-calls";
-export { rawErrors } from "./wrong-arguments";
+export { rankErrors, rawErrors } from "./wrong-arguments";

@@ -1,5 +1,5 @@
 /** What JavaScript lets through: every call is tried with arguments of the wrong kind, and may answer with an OptError alone. */
-import { OptError } from "@opt/core";
+import { type Device, OptError, type Shape, Tensor, tidy, zeros } from "@opt/core";
 
 class Stranger {
   readonly shape = 5;
@@ -72,4 +72,110 @@ export async function rawErrors(
   }
   Error.stackTraceLimit = stackTraceLimit;
   return raw;
+}
+
+/** A tensor of another rank or extent than a call is meant for: zeros, which also are valid indices. */
+const RANKS: Readonly<Record<string, (shape: Shape) => Shape | undefined>> = {
+  "no axes": (shape) => (shape.length === 0 ? undefined : []),
+  "an axis less": (shape) => (shape.length === 0 ? undefined : shape.slice(1)),
+  "an axis more in front": (shape) => [2, ...shape],
+  "an axis more behind": (shape) => [...shape, 2],
+  "an axis of 1 more behind": (shape) => [...shape, 1],
+  "longer rows": (shape) => (shape.length === 0 ? undefined : shape.with(-1, shape.at(-1)! + 1)),
+  "more rows": (shape) => (shape.length === 0 ? undefined : shape.with(0, shape[0]! + 1)),
+  "no rows": (shape) => (shape.length === 0 ? undefined : shape.with(0, 0)),
+  "no columns": (shape) => (shape.length === 0 ? undefined : shape.with(-1, 0)),
+};
+
+/**
+ * Calls with each tensor among the valid arguments, and each two of them, in other ranks and extents. What is computed has whole extents,
+ * backward too, and what throws has allocated nothing.
+ *
+ * @param device where the tensors are; by default where they were made
+ * @returns what was thrown that is no OptError, and what was left behind
+ */
+export function rankErrors(
+  call: (...args: never[]) => unknown,
+  given: () => readonly unknown[],
+  device?: Device,
+): string[] {
+  const moved = (x: Tensor) => (device === undefined || x.device === device ? x : x.detach().to(device));
+  const valid = () => mapTensors(given(), moved) as unknown[];
+  const problems: string[] = [];
+  const count = tensorsIn(valid()).length;
+  const changes = Object.entries(RANKS);
+  for (let first = 0; first < count; first++) {
+    for (const [name, change] of changes) {
+      attemptRanks(call, valid, new Map([[first, change]]), `${name} of tensor ${first}`, problems);
+      for (let second = first + 1; second < count; second++)
+        for (const [other, changeOther] of changes)
+          attemptRanks(
+            call,
+            valid,
+            new Map([
+              [first, change],
+              [second, changeOther],
+            ]),
+            `${name} of tensor ${first}, ${other} of tensor ${second}`,
+            problems,
+          );
+    }
+  }
+  return problems;
+}
+
+function attemptRanks(
+  call: (...args: never[]) => unknown,
+  valid: () => readonly unknown[],
+  changes: ReadonlyMap<number, (shape: Shape) => Shape | undefined>,
+  what: string,
+  problems: string[],
+): void {
+  tidy(() => {
+    let number = 0;
+    const args = mapTensors(valid(), (tensor) => {
+      const shape = changes.get(number++)?.(tensor.shape);
+      if (shape === undefined) return tensor;
+      const { dtype, device } = tensor;
+      const isFloat = dtype === "f32" || dtype === "f64";
+      return zeros(shape, { dtype, device, requiresGrad: isFloat });
+    }) as never[];
+    const device = tensorsIn(args)[0]!.device;
+    const before = device.memory().bytes;
+    let results: readonly Tensor[] = [];
+    try {
+      results = tensorsIn([call(...args)]);
+    } catch (error) {
+      const left = device.memory().bytes - before;
+      if (!(error instanceof OptError)) problems.push(`${what}: ${String(error)}`);
+      else if (left !== 0) problems.push(`${what}: ${left} bytes left behind by ${String(error)}`);
+    }
+    for (const { shape, size } of results)
+      if (!Number.isSafeInteger(size) || !shape.every(Number.isSafeInteger)) problems.push(`${what}: shape [${shape}]`);
+    try {
+      for (const result of results)
+        if (result.requiresGrad && result.dtype !== "c64") result.sum().backward(undefined, { retainGraph: true });
+    } catch (error) {
+      if (!(error instanceof OptError)) problems.push(`${what}, backward: ${String(error)}`); // no inverse of zeros, for example
+    }
+    for (const { grad, shape } of tensorsIn(args))
+      if (grad !== null && String(grad.shape) !== String(shape)) problems.push(`${what}: gradient [${grad.shape}]`);
+    if (!Number.isFinite(device.memory().bytes)) throw new Error(`${what}: bytes are no number`);
+  });
+}
+
+function tensorsIn(value: unknown): Tensor[] {
+  const found: Tensor[] = [];
+  mapTensors(value, (tensor) => {
+    found.push(tensor);
+    return tensor;
+  });
+  return found;
+}
+
+function mapTensors(value: unknown, replace: (tensor: Tensor) => Tensor): unknown {
+  if (value instanceof Tensor) return replace(value);
+  if (Array.isArray(value)) return value.map((item) => mapTensors(item, replace));
+  if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapTensors(item, replace)]));
 }

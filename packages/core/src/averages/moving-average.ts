@@ -5,7 +5,7 @@ import { keep, tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import { cast, clone, copyInto } from "../ops";
-import { assign } from "../ops/cast";
+import { copyFrom } from "../ops/cast";
 import { checkNumbers } from "../ops/check-tensor";
 import { launchMap } from "../ops/map";
 import { itemsOf, type NamedParameter, type Parameters, toParameters } from "../optimizer/parameters";
@@ -118,7 +118,7 @@ export class ExponentialMovingAverage {
     const isFirst = this.#isFirst();
     for (const { param, average } of this.#entries) {
       dependsOn(() => param.isParameter);
-      if (isFirst || !(param.isParameter || this.#useBuffers)) assign(average, param);
+      if (isFirst || !(param.isParameter || this.#useBuffers)) copyFrom(average, param);
       else noGrad(() => tidy(() => this.#move(average, param)));
     }
     afterEachRun(() => {
@@ -159,7 +159,7 @@ export class ExponentialMovingAverage {
     } else {
       // PyTorch's lerp takes no integers: they are computed in float32 and cut.
       const [old, added] = [cast(average, "f32").mul(this.decay), cast(param, "f32").mul(weight)];
-      assign(average, old.add(added));
+      copyFrom(average, old.add(added));
     }
   }
 
@@ -251,7 +251,7 @@ export class ExponentialMovingAverage {
     });
     noGrad(() => {
       this.#entries.forEach(({ average }, i) => {
-        assign(average, found[i]!);
+        copyFrom(average, found[i]!);
       });
     });
     this.#updates = updates as number;

@@ -9,6 +9,7 @@ import { checkOptions } from "../errors/options";
 import { inspectSymbol } from "../host/inspect-symbol";
 import { checkSynchronous } from "../host/synchronous";
 import { autocastDType } from "../tensor/autocast";
+import { unmark } from "../tensor/copied";
 import { isTaping, noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { Explanation } from "./explain";
@@ -232,6 +233,7 @@ class CompiledFunction {
     try {
       const { result, kept } = withTracer(tracing, () => collect("compile", body));
       for (const tensor of kept) track(tensor);
+      mapTensors(result, unmark); // a run's results are tensors of their own
       tracing.end();
       return { tracing, result, own: new Set(kept) };
     } catch (error) {

@@ -7,6 +7,7 @@ import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { isPlainObject } from "../errors/show";
 import type { Rule } from "../rule/rule";
+import { checkWritable } from "../tensor/copied";
 import { noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { DType } from "../values/dtype";
@@ -20,7 +21,8 @@ import { clone } from "./cast";
  * @param buffers for each tensor that is updated, the rule's buffers by name: f32 or f64, of one size, on one device. Buffers
  * that the rule writes share no elements; what it only reads may overlap them. All launches have one dtype.
  * @param scalars numbers, or tensors of one element on the device, which the launch reads there
- * @throws OptError BAD_ARGUMENT if a buffer or scalar is missing, BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH. Nothing has changed then.
+ * @throws OptError BAD_ARGUMENT if a buffer or scalar is missing, BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH; BAD_STATE
+ * for a buffer that is a copy such as the result of slice. Nothing has changed then.
  * @example
  * const axpy = defineRule({
  *   name: "axpy", buffers: ["y", "x"], scalars: ["a"], update: ({ y, x }, { a }) => ({ y: fma(a, x, y) }),
@@ -67,6 +69,7 @@ export function applyRuleInPlace<Buffer extends string, Name extends string>(
     return value.memorySlice();
   });
   const written = rule.writes.map((name) => rule.buffers.indexOf(name));
+  for (const list of lists) for (const slot of written) checkWritable(rule.name, list[slot]!);
   const slices = lists.map((list) => list.map((buffer) => buffer.memorySlice()));
   const targets = new WrittenSlices(
     slices.flatMap((list) => written.map((slot) => list[slot]!)),

@@ -111,7 +111,7 @@ export function move(x: Tensor, device: Device): Tensor {
 }
 
 /** target = source, in place, converted and moved where they differ. Not recorded. */
-export function assign(target: Tensor, source: Tensor): void {
+export function copyFrom(target: Tensor, source: Tensor): void {
   // Converted where the numbers are: their device has their dtype.
   if (source.dtype !== target.dtype) {
     checkCast("set", source.dtype, target.dtype, source.device);

@@ -7,6 +7,7 @@ import { show } from "../errors/show";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
 import { div } from "../rule/symbols";
+import { checkWritable } from "../tensor/copied";
 import { noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import { copyElements } from "./cast";
@@ -25,10 +26,11 @@ const programs = new Map<string, Program>();
  * output = (a + b + c ...) / divisor, added in this order, rounded after each operation. `output` may be one of them:
  * then the others' memory is used on the way. It counts as no write to `output`: whoever asked for its memory by `hostBytes` has counted that.
  *
- * @throws OptError BAD_ARGUMENT
+ * @throws OptError BAD_ARGUMENT; BAD_STATE for an output that is a copy such as the result of slice
  */
 export function combine(output: Tensor, inputs: readonly Tensor[], how: Combination, divisor = 1): void {
   checkTensor("combine", output, "output");
+  checkWritable("combine", output);
   checkValue(Array.isArray(inputs), "combine", "inputs", "an array", inputs);
   for (const input of inputs) checkTensor("combine", input, "inputs");
   const { dtype, size, device } = output;

@@ -13,7 +13,7 @@ describe("the gradient of", () => {
 });
 
 /** Parts of others, and what has no gradient or is listed by the names that tensors give it. */
-const NOT_LISTED = `addInto all any applyRule applyRuleInPlace argmax argmin argsort at binaryCrossEntropyTerms cast ceil checkAnyTensor
+const NOT_LISTED = `addInto all any applyRule applyRuleInPlace argmax argmin argsort binaryCrossEntropyTerms cast ceil checkAnyTensor
   checkTensor combine copyInto elementwise fill fillInPlace flatten floor isfinite isnan logAddExp3 logicalAnd logicalNot logicalOr maskedSelect
   maxOver minOver move needing nonzero oneHot overwrite owned resample round sign variance withFlatGradient withGradient`;
 

@@ -58,7 +58,12 @@ const SUM = trace(["a", "b"], [], [{ slot: 0, expression: new Expression("add", 
 /** A tensor of one value. */
 export function fill(shape: Shape, value: number, dtype: DType, device: Device): Tensor {
   const filled = Tensor.empty(shape, dtype, device);
-  fillInPlace(filled, value);
+  try {
+    fillInPlace(filled, value);
+  } catch (error) {
+    filled.dispose(); // devices without the dtype throw
+    throw error;
+  }
   return filled;
 }
 

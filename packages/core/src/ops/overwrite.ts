@@ -1,20 +1,22 @@
 /** Overwriting a tensor with data or another tensor. */
 
 import { check } from "../errors/errors";
+import { checkWritable } from "../tensor/copied";
 import { isTaping } from "../tensor/tape";
 import { TapeNode } from "../tensor/tape-node";
 import { Tensor } from "../tensor/tensor";
 import { flatten, type TensorData } from "../values/literal";
 import { type Shape, sameShape, showShape } from "../values/shape";
-import { assign } from "./cast";
+import { copyFrom } from "./cast";
 
-/** Tensor.set. @throws OptError BAD_SHAPE if the count differs; BAD_ARGUMENT if the tape would go on to take it for what it was computed as */
+/** Tensor.set. @throws OptError BAD_SHAPE if the count differs; BAD_STATE for a copy such as the result of slice; BAD_ARGUMENT if the tape would go on to take it for what it was computed as */
 export function overwrite(target: Tensor, data: TensorData | Tensor): void {
   const slice = target.memorySlice();
+  checkWritable("set", target, data);
   if (isTaping()) checkNotComputed(target);
   if (data instanceof Tensor) {
     checkFits(target, data.shape);
-    assign(target, data);
+    copyFrom(target, data);
     return;
   }
   const { elements, shape } = flatten("set", data, target.dtype);

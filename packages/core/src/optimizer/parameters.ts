@@ -2,6 +2,7 @@
 
 import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
+import { checkSteppable } from "../tensor/copied";
 import { Tensor } from "../tensor/tensor";
 import { isDifferentiable } from "../values/dtype";
 import type { BaseOptions, GroupOptions } from "./algorithm";
@@ -102,6 +103,7 @@ function listOf<Item>(where: string, list: Iterable<Item>): Item[] {
 
 function checkTrainable(where: string, name: unknown, tensor: Tensor): void {
   tensor.memorySlice(); // throws for disposed tensors
+  checkSteppable(where, tensor);
   check(
     tensor.node === null,
     "BAD_ARGUMENT",

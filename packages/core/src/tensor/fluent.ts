@@ -10,6 +10,9 @@ import type { Shape } from "../values/shape";
 /** A number or boolean, or arrays of them as the shape nests. */
 export type NestedValues = number | boolean | NestedValues[];
 
+/** An index of one axis: a position, `[start, end, step]`, null for all of it, i32 positions; or a mask, which may be of several axes. */
+export type IndexOf<T> = number | readonly (number | null | undefined)[] | null | T;
+
 /** How a backward goes. */
 export interface BackwardOptions {
   /** Keeps the tape, to run through it once more. By default as `createGraph`. */
@@ -47,7 +50,8 @@ export interface Fluent<T> {
    * Overwrites the elements in place; a tensor may be of another dtype or device, and is cast as by `to` (floats saturate in integers, where
    * PyTorch's `copy_` leaves it to the processor). Numbers come in lists of this shape, or flat in a typed array. Not recorded: backward throws CHANGED if it needs the old elements.
    *
-   * @throws OptError BAD_SHAPE if the shape differs, of a typed array the count; BAD_ARGUMENT for the result of a computation, outside of noGrad, and for numbers beyond an integer dtype
+   * @throws OptError BAD_SHAPE if the shape differs, of a typed array the count; BAD_ARGUMENT for the result of a computation, outside of noGrad, and for numbers beyond an integer dtype;
+   * BAD_STATE for a copy where PyTorch has a view (`slice`, `select`, `at`, ...): `assign` writes into a part
    */
   set(data: TensorData | T): void;
   /**
@@ -133,8 +137,16 @@ export interface Fluent<T> {
   slice(start: number, end?: number, axis?: number): T;
   /** The part at one position of an axis, without that axis, as a copy: `x[i]` of PyTorch is `x.select(0, i)`. Negative positions count from the end. */
   select(axis: number, index: number): T;
-  /** The part at one position of each of the first axes: `x[1, :, 3]` of PyTorch is `x.at(1, null, 3)`. */
-  at(...indices: readonly (number | null)[]): T;
+  /**
+   * What PyTorch's brackets choose, as a copy: `x[1, :, 3]` is `x.at(1, null, 3)`, `x[2:5, ::2]` is `x.at([2, 5], [null, null, 2])`. An i32
+   * tensor picks positions of an axis, a boolean mask elements of as many axes as it has.
+   */
+  at(...index: readonly IndexOf<T>[]): T;
+  /**
+   * Writes into the tensor: `x[1:3] = value` of PyTorch is `x.assign([[1, 3]], value)`. The index is a list as `at` takes it; the value
+   * broadcasts. Under a gradient it is PyTorch's `index_put_`, with gradients to the value and to what stays.
+   */
+  assign(index: IndexOf<T> | readonly IndexOf<T>[], value: TensorData | T): void;
   /** sum((x - mean)^2) / (count - correction) over the given axes, or over all; `correction` is 1 by default. */
   var(axis?: number | readonly number[], options?: { readonly correction?: number; readonly keepDim?: boolean }): T;
   /** The square root of the variance. */

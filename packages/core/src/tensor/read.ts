@@ -6,6 +6,7 @@ import { show } from "../errors/show";
 import { type Bytes, byteSize, numbersOf, type TypedArray, viewElements } from "../values/dtype";
 import { widen } from "../values/half";
 import { showShape } from "../values/shape";
+import { checkWritable } from "./copied";
 import { Tensor } from "./tensor";
 
 /** Throws before there is a promise: one that rejects, and that nobody awaits, would end the process. @throws OptError UNSUPPORTED */
@@ -54,7 +55,7 @@ export function decode({ size, dtype }: Pick<Tensor, "size" | "dtype">, bytes: U
  * A tensor's own bytes, without a copy: little-endian, row-major. undefined on devices with memory of their own. Valid until the tensor is disposed.
  *
  * @param access "write" counts as an overwrite of the tensor, at this moment
- * @throws OptError DISPOSED, BAD_ARGUMENT
+ * @throws OptError DISPOSED, BAD_ARGUMENT; BAD_STATE to write into a copy such as the result of slice
  */
 export function hostBytes(x: Tensor, access: "read" | "write"): Uint8Array | undefined {
   check(x instanceof Tensor, "BAD_ARGUMENT", "hostBytes", () => `needs a tensor, got ${show(x)}.`);
@@ -62,6 +63,7 @@ export function hostBytes(x: Tensor, access: "read" | "write"): Uint8Array | und
   checkValue(isAccess, "hostBytes", "access", '"read" or "write"', access);
   x.device.checkReadable();
   const { memory, byteOffset } = x.memorySlice();
+  if (access === "write") checkWritable("hostBytes", x);
   const bytes = x.device.backend.hostView?.(memory, byteOffset, x.size * byteSize(x.dtype));
   if (bytes !== undefined && access === "write") x.storage.overwritten();
   return bytes;

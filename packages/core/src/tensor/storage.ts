@@ -1,6 +1,7 @@
 /** Device memory shared by tensors that view it, freed with the last of them. */
 import type { Memory } from "../backend/memory";
 import type { Device } from "../device/device";
+import type { CopyOf } from "./copy-of";
 
 export class Storage {
   #owners = 1;
@@ -73,6 +74,18 @@ export class Storage {
     return this.#version;
   }
 
+  /** How often the tape took note of what was written. */
+  recordedWrites = 0;
+  /** What it was copied from, where PyTorch has a view: a write would be lost. */
+  copyOf: CopyOf | null = null;
+  #life: { isOver: boolean } | null = null;
+
+  /** Tells of its end, and holds nothing of it. */
+  get life(): { readonly isOver: boolean } {
+    this.#life ??= { isOver: !this.isAlive };
+    return this.#life;
+  }
+
   /** Called by whatever writes into memory that a tensor may be seen in. */
   overwritten(): void {
     this.#version++;
@@ -85,6 +98,8 @@ export class Storage {
   }
 
   release(): void {
-    if (--this.#owners === 0 && this.#memory !== null) this.device.free(this.#memory);
+    if (--this.#owners > 0) return;
+    if (this.#life !== null) this.#life.isOver = true;
+    if (this.#memory !== null) this.device.free(this.#memory);
   }
 }

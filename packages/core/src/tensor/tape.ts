@@ -80,6 +80,7 @@ export function record(
   flat: readonly number[] = [],
 ): Tensor {
   if (!mode.recording || !inputs.some(needsGradient)) return output;
+  for (const input of inputs) input.checkHistory(name);
   const edges = inputs.map(edgeOf);
   const { recomputed } = mode;
   const held = recomputed === null ? saved.map(hold) : [];
@@ -90,6 +91,20 @@ export function record(
   output.attach(node);
   watching.watcher?.recorded(node, output);
   return output;
+}
+
+/**
+ * Records that `target` was overwritten with what was computed from `inputs`, of which it is the first. It is the op's result from now on.
+ * Other tensors on its memory no longer know how their elements were computed: recording one of them throws BAD_STATE.
+ */
+export function recordWrite(name: string, target: Tensor, inputs: readonly Tensor[], backward: Backward): void {
+  if (!mode.recording || !inputs.some(needsGradient)) return;
+  for (const input of inputs) input.checkHistory(name);
+  const { recomputed } = mode;
+  const node = new TapeNode(name, inputs.map(edgeOf), [], [], backward, false, recomputed);
+  recomputed?.recorded(node, inputs, []);
+  target.rewrite(node);
+  watching.watcher?.recorded(node, target);
 }
 
 const needsGradient = (input: Tensor) => input.requiresGrad;

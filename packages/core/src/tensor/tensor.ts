@@ -109,6 +109,8 @@ export class Tensor {
   readonly #extents: Shape;
   readonly #elementType: DType;
   readonly #count: number;
+  /** The recorded writes to its memory that it knows of. */
+  #recordedWrites: number;
   #disposed = false;
   #leafRequiresGrad = false;
   #gradient: Tensor | null = null;
@@ -121,6 +123,7 @@ export class Tensor {
     this.#count = sizeOf(shape);
     this.#byteOffset = byteOffset;
     this.#holding = { storage, node: null };
+    this.#recordedWrites = storage.recordedWrites;
     storage.device.pool.tensors++;
     track(this);
   }
@@ -174,7 +177,7 @@ export class Tensor {
 
   /** True for leaves that were marked, and for results of computations on such. Can be set on floating-point leaves. */
   get requiresGrad(): boolean {
-    if (this.#holding.node !== null) return true;
+    if (this.#holding.node !== null || !this.#knowsHistory) return true;
     activeTracer()?.leaf(this, this.#leafRequiresGrad);
     return this.#leafRequiresGrad;
   }
@@ -277,6 +280,26 @@ export class Tensor {
   attach(node: TapeNode<Tensor>): void {
     if (this.#holding.node !== null) throw internalError("attach", "a tensor has one maker");
     this.#holding.node = node;
+  }
+
+  /** @internal Its elements are another op's result from now on, which was written into its memory. Takes over one use of the node. */
+  rewrite(node: TapeNode<Tensor>): void {
+    const { node: before, storage } = this.#holding;
+    this.#holding.node = node;
+    before?.release();
+    this.#recordedWrites = ++storage.recordedWrites;
+  }
+
+  get #knowsHistory(): boolean {
+    return this.#recordedWrites === this.#holding.storage.recordedWrites;
+  }
+
+  /** @internal @throws OptError BAD_STATE if another tensor on its memory was assigned to under a gradient */
+  checkHistory(where: string): void {
+    if (this.#knowsHistory) return;
+    const problem = `a tensor of shape ${showShape(this.shape)} can't be used under a gradient after its memory was assigned through another one.`;
+    const cure = "Take the view (reshape, detach) after assign(), or assign through this tensor.";
+    throw new OptError("BAD_STATE", where, problem, cure);
   }
 
   /** True after dispose. */

@@ -15,7 +15,8 @@ import type { ElementwiseName } from "../elementwise/elementwise-table";
 import { fill } from "../map";
 import { matmul } from "../matmul";
 import { sum } from "../reduce/reduce";
-import { concat, copyBox, reshape, slice } from "../shape/shape";
+import { copyBox } from "../shape/copy-box";
+import { concat, reshape, slice } from "../shape/shape";
 
 const LSTM = /* @__PURE__ */ carried("lstm", lstmOnJs);
 const LSTM_GRAD = /* @__PURE__ */ carried("lstmGrad", lstmGradOnJs);

@@ -32,3 +32,19 @@ function checkValues(where: string, values: ArrayLike<number>, count: number, ig
     );
   }
 }
+
+/** The same for positions that may count from the end, as PyTorch's brackets take them. */
+export function checkPositions(where: string, positions: Tensor, extent: number): void {
+  lookAtInput(positions, (values) => {
+    for (let i = 0; i < values.length; i++) {
+      const position = values[i]!;
+      check(
+        position >= -extent && position < extent,
+        "BAD_ARGUMENT",
+        where,
+        () => `positions must be ${-extent} to ${extent - 1}, got ${position} at ${i}.`,
+        "Check the data, and the size of what it points into.",
+      );
+    }
+  });
+}

@@ -59,7 +59,8 @@ async function rowsOf(x: Tensor): Promise<Tensor> {
   return placesOf(coordinates, [found.length, rank], x);
 }
 
-function trueAt(values: ArrayLike<number>): number[] {
+/** The places of what is not 0. */
+export function trueAt(values: ArrayLike<number>): number[] {
   const found: number[] = [];
   for (let i = 0; i < values.length; i++) if (values[i] !== 0) found.push(i);
   return found;

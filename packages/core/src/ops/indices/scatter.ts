@@ -121,7 +121,7 @@ export function scatter(x: Tensor, axis: number, indices: Tensor, source: Tensor
 }
 
 /** The places, and `count` for each that comes again later: bit by bit, those stay whose number has the highest bits of its rivals'. */
-function lastOfEach(places: Tensor, count: number): Tensor {
+export function lastOfEach(places: Tensor, count: number): Tensor {
   const { device, size } = places;
   const numbers = positions([size], device);
   let left = places;
@@ -137,7 +137,7 @@ function lastOfEach(places: Tensor, count: number): Tensor {
 }
 
 /** Rows added up by index, in their dtype: i32 modulo 2^32, u8 modulo 2^8. */
-function summed(rows: Tensor, indices: Tensor, shape: Shape): Tensor {
+export function summed(rows: Tensor, indices: Tensor, shape: Shape): Tensor {
   const { dtype, device } = rows;
   const compute = computeOn(device, dtype);
   const sums = scatterRows(cast(rows, compute), indices, shape);

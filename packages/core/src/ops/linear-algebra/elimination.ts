@@ -10,7 +10,8 @@ import { positions } from "../indices/positions";
 import { fill } from "../map";
 import { argmax } from "../reduce/largest";
 import { sum } from "../reduce/reduce";
-import { concat, copyBox, slice } from "../shape/shape";
+import { copyBox } from "../shape/copy-box";
+import { concat, slice } from "../shape/shape";
 import { lessProduct } from "./less-product";
 
 /** 0 under a pivot of 0, where the column is 0 already. */

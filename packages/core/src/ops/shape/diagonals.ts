@@ -4,7 +4,7 @@ import { record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { denseStrides, type Shape } from "../../values/shape";
 import { fill } from "../map";
-import { copyBox } from "./shape";
+import { copyBox } from "./copy-box";
 
 /** For each axis of the result the axes of x, of one extent, that it runs along. */
 type Groups = readonly (readonly number[])[];

@@ -7,7 +7,8 @@ import { Tensor } from "../../tensor/tensor";
 import { broadcastStrides, denseStrides, normalizeAxis, type Shape, showShape, sizeOf } from "../../values/shape";
 import { checkTensor } from "../check-tensor";
 import { type Axes, reducedShape, sumTo } from "../reduce/reduce";
-import { copyBox, reshape } from "./shape";
+import { copyBox } from "./copy-box";
+import { reshape } from "./shape";
 
 /**
  * Without the given axes of extent 1, or without all of them: a view. Axes of other extents stay.
@@ -58,13 +59,7 @@ export function flatten(x: Tensor, start = 0, end = -1): Tensor {
   return reshape(x, x.shape.toSpliced(first, last + 1 - first, sizeOf(x.shape.slice(first, last + 1))));
 }
 
-/**
- * Stretched to a shape, as a copy: axes of extent 1 are repeated, new ones come first, -1 keeps an extent.
- *
- * @throws OptError BAD_SHAPE if x does not broadcast to it
- * @example
- * expand(tensor([[1], [2]]), [-1, 3]); // [[1, 1, 1], [2, 2, 2]]
- */
+/** Stretched to a shape: axes of extent 1 are repeated, new ones come first, -1 keeps an extent. @throws OptError BAD_SHAPE */
 export function expand(x: Tensor, shape: Shape): Tensor {
   checkTensor("expand", x);
   const missing = Array.isArray(shape) ? shape.length - x.shape.length : -1;

@@ -45,14 +45,8 @@ export function stack(tensors: readonly Tensor[], axis = 0): Tensor {
   );
 }
 
-/**
- * Pieces of an axis, as copies: of one size, of which the last may be less, or of the sizes that are listed.
- *
- * @throws OptError BAD_ARGUMENT for sizes that do not add up to the extent
- * @example
- * const [query, key, value] = split(zeros([2, 12]), 4, -1); // each [2, 4]
- */
-export function split(x: Tensor, sizes: number | readonly number[], axis = 0): Tensor[] {
+/** Pieces of an axis, which `take` takes: of one size, of which the last may be less, or of the sizes that are listed. @throws OptError BAD_ARGUMENT */
+export function split(x: Tensor, sizes: number | readonly number[], axis = 0, take = slice): Tensor[] {
   checkTensor("split", x);
   const along = normalizeAxis("split", axis, x.shape.length);
   const extent = x.shape[along]!;
@@ -67,22 +61,16 @@ export function split(x: Tensor, sizes: number | readonly number[], axis = 0): T
   let start = 0;
   return list.map((size) => {
     start += size;
-    return slice(x, start - size, start, along);
+    return take(x, start - size, start, along);
   });
 }
 
-/**
- * At most `chunks` pieces of an axis, as copies: of equal size, of which the last may be less.
- *
- * @throws OptError BAD_ARGUMENT
- * @example
- * chunk(zeros([5]), 2); // [3] and [2]
- */
-export function chunk(x: Tensor, chunks: number, axis = 0): Tensor[] {
+/** At most `chunks` pieces of an axis, which `take` takes: of equal size, of which the last may be less. @throws OptError BAD_ARGUMENT */
+export function chunk(x: Tensor, chunks: number, axis = 0, take = slice): Tensor[] {
   checkTensor("chunk", x);
   checkValue(Number.isInteger(chunks) && chunks > 0, "chunk", "chunks", "a positive integer", chunks, "For example 2.");
   const extent = x.shape[normalizeAxis("chunk", axis, x.shape.length)]!;
-  return split(x, extent === 0 ? Array<number>(chunks).fill(0) : Math.ceil(extent / chunks), axis);
+  return split(x, extent === 0 ? Array<number>(chunks).fill(0) : Math.ceil(extent / chunks), axis, take);
 }
 
 function pieces(extent: number, size: number): number[] {

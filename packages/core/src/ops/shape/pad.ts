@@ -12,7 +12,8 @@ import { denseStrides, showShape } from "../../values/shape";
 import { checkTensor } from "../check-tensor";
 import { withFlatGradient } from "../flat-gradient";
 import { fillInPlace } from "../map";
-import { concat, copyBox, reshape, slice } from "./shape";
+import { copyBox } from "./copy-box";
+import { concat, reshape, slice } from "./shape";
 
 export type PadMode = "constant" | "reflect" | "replicate" | "circular";
 

@@ -6,49 +6,13 @@ import { check } from "../../errors/errors";
 import { show } from "../../errors/show";
 import { type Backward, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
-import { byteSize, isFloat, numbersOf, promote } from "../../values/dtype";
-import {
-  axisOfElements,
-  denseStrides,
-  normalizeAxis,
-  type Shape,
-  sameShape,
-  showShape,
-  sizeOf,
-} from "../../values/shape";
+import { isFloat, promote } from "../../values/dtype";
+import { axisOfElements, denseStrides, normalizeAxis, type Shape, showShape, sizeOf } from "../../values/shape";
 import { cast } from "../cast";
 import { checkDevice } from "../check-device";
 import { checkAnyTensor, checkTensor } from "../check-tensor";
-import { fill } from "../map";
-
-/** Where a box lies. Offsets and strides count elements. */
-interface Place {
-  readonly offset: number;
-  readonly strides: readonly number[];
-}
-
-const dense = (shape: Shape): Place => ({ offset: 0, strides: denseStrides(shape) });
-
-/** Copies a box of `shape` between two tensors of one dtype. */
-export function copyBox(source: Tensor, target: Tensor, shape: Shape, from: Place, to: Place): void {
-  const slice = (tensor: Tensor, offset: number) => {
-    const { memory, byteOffset, length } = tensor.memorySlice();
-    const elementBytes = byteSize(tensor.dtype);
-    return { memory, byteOffset: byteOffset + offset * elementBytes, length: length - offset };
-  };
-  source.checkAlive();
-  if (shape.includes(0)) return;
-  const rank0 = shape.length === 0;
-  target.device.launch({
-    kind: "copy",
-    kernel: target.device.kernel({ kind: "copy", from: numbersOf(source.dtype)[0], to: numbersOf(target.dtype)[0] }),
-    source: slice(source, from.offset),
-    target: slice(target, to.offset),
-    shape: rank0 ? [1] : shape,
-    sourceStrides: rank0 ? [1] : from.strides,
-    targetStrides: rank0 ? [1] : to.strides,
-  });
-}
+import { copyBox, dense } from "./copy-box";
+import { type Region, rangeWithin, regionOf, taken } from "./region";
 
 /** The same elements in another shape, or in the same, without a copy: a tensor of its own on x's memory. One extent may be -1. */
 export function reshape(x: Tensor, shape: Shape): Tensor {
@@ -112,20 +76,26 @@ export function permute(x: Tensor, axes: readonly number[]): Tensor {
 
 /** Two axes exchanged, as a copy: the last two by default. */
 export function transpose(x: Tensor, a = -2, b = -1): Tensor {
+  return permute(x, exchanged(x, a, b));
+}
+
+/** The order of axes with two exchanged. @throws OptError BAD_ARGUMENT, BAD_DTYPE, DISPOSED */
+export function exchanged(x: Tensor, a: number, b: number): number[] {
   checkTensor("transpose", x);
   const [first, second] = [axisOfElements("transpose", a, x.shape), axisOfElements("transpose", b, x.shape)];
-  return permute(
-    x,
-    x.shape.map((_, i) => (i === first ? second : i === second ? first : i)),
-  );
+  return x.shape.map((_, i) => (i === first ? second : i === second ? first : i));
 }
 
 /** Positions `start` to `end` of an axis, as a copy; negative ones count from the end. */
 export function slice(x: Tensor, start: number, end?: number, axis = 0): Tensor {
+  return taken("slice", x, sliceRegion(x, start, end, axis));
+}
+
+/** What `slice` takes. @throws OptError BAD_ARGUMENT, BAD_DTYPE, DISPOSED */
+export function sliceRegion(x: Tensor, start: number, end?: number, axis = 0): Region {
   checkTensor("slice", x);
   const along = normalizeAxis("slice", axis, x.shape.length);
-  const extent = x.shape[along]!;
-  const position = (at: number) => {
+  for (const at of [start, end ?? start])
     checkValue(
       Number.isInteger(at),
       "slice",
@@ -134,27 +104,11 @@ export function slice(x: Tensor, start: number, end?: number, axis = 0): Tensor 
       at,
       "Pass them one by one: slice(start, end, axis).",
     );
-    return Math.min(Math.max(at < 0 ? at + extent : at, 0), extent);
-  };
-  const from = position(start);
-  const length = Math.max(position(end === undefined ? extent : end) - from, 0);
-  const shape = x.shape.map((e, i) => (i === along ? length : e));
-  const strides = denseStrides(x.shape);
-  const offset = from * strides[along]!;
-  const output = Tensor.empty(shape, x.dtype, x.device);
-  copyBox(x, output, shape, { offset, strides }, dense(shape));
-  const { shape: whole } = x;
-  return record("slice", output, [x], [], (g) => [padded(g, whole, from, along)]);
-}
-
-/** Zeros with x in them, from a position of an axis on: the adjoint of slice. */
-function padded(x: Tensor, shape: Shape, from: number, axis: number): Tensor {
-  const result = fill(shape, 0, x.dtype, x.device);
-  const strides = denseStrides(shape);
-  const place = { offset: from * strides[axis]!, strides };
-  copyBox(x, result, x.shape, dense(x.shape), place);
-  const end = from + x.shape[axis]!;
-  return record("padded", result, [x], [], (g) => [slice(g, from, end, axis)]);
+  const range = rangeWithin(x.shape[along]!, start, end);
+  return regionOf(
+    x.shape,
+    x.shape.map((_, i) => (i === along ? range : null)),
+  );
 }
 
 /** Joins tensors along an axis; mixed dtypes are promoted as PyTorch's. @throws OptError BAD_SHAPE, DEVICE_MISMATCH, BAD_ARGUMENT; BAD_DTYPE for complex with real numbers */
@@ -168,10 +122,12 @@ export function concat(tensors: readonly Tensor[], axis = 0): Tensor {
   const along = normalizeAxis("concat", axis, first.shape.length);
   for (const tensor of tensors) {
     check(
-      sameShape(tensor.shape.toSpliced(along, 1), first.shape.toSpliced(along, 1)),
+      tensor.shape.length === first.shape.length &&
+        tensor.shape.every((extent: number, axis: number) => axis === along || extent === first.shape[axis]),
       "BAD_SHAPE",
       "concat",
-      () => `shapes must agree but along axis ${along}, got ${showShape(first.shape)} and ${showShape(tensor.shape)}.`,
+      () =>
+        `shapes must have as many axes, and agree but along axis ${along}, got ${showShape(first.shape)} and ${showShape(tensor.shape)}.`,
       "Reshape or slice them.",
     );
   }
