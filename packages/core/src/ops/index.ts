@@ -21,7 +21,7 @@ export { type BatchNormalized, fusedBatchNorm } from "./fused/batch-norm";
 export { fusedLstm, type LstmOptions, type LstmResults } from "./fused/lstm";
 export { pathSums } from "./fused/path-sums";
 export { assign } from "./indexing/assign";
-export { type IndexPutOptions, indexPut, type Value } from "./indexing/index-put";
+export { type IndexPutOptions, indexPut } from "./indexing/index-put";
 export type { Index, IndexRange } from "./indexing/parse-index";
 export { gather } from "./indices/gather";
 export { gatherAlong } from "./indices/gather-along";

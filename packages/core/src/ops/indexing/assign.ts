@@ -5,10 +5,11 @@ import { check } from "../../errors/errors";
 import { checkWritable } from "../../tensor/copied";
 import { isTaping, recordWrite } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
+import type { TensorData } from "../../values/literal";
 import { copyInto } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { write } from "../shape/region";
-import { fitted, gradientsOf, listOf, type Value, valueFor, withValue } from "./index-put";
+import { fitted, gradientsOf, listOf, valueFor, withValue } from "./index-put";
 import { type Index, parseIndex } from "./parse-index";
 
 /**
@@ -23,7 +24,7 @@ import { type Index, parseIndex } from "./parse-index";
  * cache.assign([[1, 3]], [[1, 2], [3, 4]]); // cache[1:3] = ...
  * cache.assign([null, 0], 7); // cache[:, 0] = 7
  */
-export function assign(x: Tensor, index: Index | readonly Index[], value: Value): void {
+export function assign(x: Tensor, index: Index | readonly Index[], value: Tensor | TensorData): void {
   const where = "assign";
   checkTensor(where, x);
   checkWritable(where, x, value);

@@ -35,9 +35,6 @@ import {
 } from "./picks";
 import { putRows, untouched } from "./put-rows";
 
-/** What is written: it broadcasts to the shape of what the index chooses. */
-export type Value = Tensor | TensorData;
-
 export interface IndexPutOptions {
   /** Values are added to what is there, equal positions all together. Default false. */
   readonly accumulate?: boolean;
@@ -57,7 +54,7 @@ export interface IndexPutOptions {
 export function indexPut(
   x: Tensor,
   index: Index | readonly Index[],
-  value: Value,
+  value: Tensor | TensorData,
   options: IndexPutOptions = {},
 ): Tensor {
   const where = "indexPut";
@@ -85,7 +82,7 @@ export function listOf(where: string, index: Index | readonly Index[]): readonly
 }
 
 /** The value as a tensor of x's dtype on its device. @throws OptError BAD_ARGUMENT, BAD_DTYPE, DEVICE_MISMATCH */
-export function valueFor(where: string, x: Tensor, value: Value): Tensor {
+export function valueFor(where: string, x: Tensor, value: Tensor | TensorData): Tensor {
   const { dtype, device } = x;
   if (value instanceof Tensor) {
     checkTensor(where, value, "the value");
