@@ -9,7 +9,7 @@ import { expect, it } from "vitest";
 useSoftwareVulkan();
 
 const numbers = (count: number, start = 0) => Array.from({ length: count }, (_, i) => start + i);
-const DTYPES: readonly DType[] = ["f32", "bf16", "f16", "u8", "bool"];
+const DTYPES: readonly DType[] = ["f32", "bf16", "f16", "i32", "u8", "bool"];
 
 /** Results of reads and writes with each kind of index. */
 function results(x: Tensor, value: Tensor, rows: Tensor, columns: Tensor, mask: Tensor): Tensor[] {

@@ -13,6 +13,7 @@ import { checkDevice } from "../check-device";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
 import { gather } from "../indices/gather";
+import { putRows, untouched } from "../indices/put-rows";
 import { summed } from "../indices/scatter";
 import { fill } from "../map";
 import { cumsum } from "../reduce/cumsum";
@@ -33,7 +34,6 @@ import {
   tableOf,
   withoutMasks,
 } from "./picks";
-import { putRows, untouched } from "./put-rows";
 
 export interface IndexPutOptions {
   /** Values are added to what is there, equal positions all together. Default false. */
@@ -168,7 +168,7 @@ function pickedRows(
   const shape = resultShape(rows.shape, layout);
   const values = leadingBatch(expand(fitted(where, value, shape), shape), rows.shape.length, layout);
   const [flat, list] = [reshape(values, [rows.size, ...layout.rest]), reshape(rows, [rows.size])];
-  if (!accumulate) return putRows(where, table, list, flat);
+  if (!accumulate) return putRows(table, list, flat);
   return elementwise("add", [table, summed(flat, list, table.shape)]);
 }
 

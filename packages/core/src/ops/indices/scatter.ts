@@ -17,7 +17,7 @@ import { reshape, slice, transpose } from "../shape/shape";
 import { checkIndexDType, checkIndices } from "./check-indices";
 import { flatPlaces } from "./flat-places";
 import { gather, scatterRows } from "./gather";
-import { positions } from "./positions";
+import { sources, untouched } from "./put-rows";
 
 export interface IndexAddOptions {
   /** The source is multiplied by it. Default 1. */
@@ -108,32 +108,13 @@ export function scatter(x: Tensor, axis: number, indices: Tensor, source: Tensor
   checkExtents(where, x, along, indices, typeof source === "number" ? indices : source);
   return tidy(() => {
     const flat = reshape(flatPlaces(indices, x.shape, along), [indices.size]);
-    const places = noGrad(() => tidy(() => lastOfEach(flat, x.size)));
-    // What comes again later goes to one more element, which is cut off.
-    const all = [x.size + 1];
-    const kept = (row: Tensor) => reshape(slice(row, 0, x.size), x.shape);
     const given =
       typeof source === "number" ? fill(indices.shape, source, x.dtype, x.device) : fitted(source, indices.shape);
-    const values = kept(summed(reshape(given, [indices.size]), places, all));
-    const counts = kept(scatterRows(fill([indices.size], 1, "f32", x.device), places, all));
-    return cast(elementwise("select", [elementwise("less", [0, counts]), values, x]), x.dtype);
+    const [row, values] = [reshape(x, [x.size]), reshape(given, [indices.size])];
+    if (x.size === 0 || indices.size === 0) return reshape(untouched(row, values), x.shape);
+    const { isPut, from } = noGrad(() => sources(flat, x.size));
+    return reshape(elementwise("select", [isPut, gather(values, from), row]), x.shape);
   });
-}
-
-/** The places, and `count` for each that comes again later: bit by bit, those stay whose number has the highest bits of its rivals'. */
-export function lastOfEach(places: Tensor, count: number): Tensor {
-  const { device, size } = places;
-  const numbers = positions([size], device);
-  let left = places;
-  for (let bit = 2 ** 30; bit >= 1; bit /= 2) {
-    if (bit >= size) continue;
-    // The sign of the number shifted to the left.
-    const isSet = elementwise("less", [elementwise("mul", [numbers, 2 ** 31 / bit]), 0]);
-    const found = scatterRows(cast(isSet, "f32"), left, [count + 1]);
-    const beaten = elementwise("less", [cast(isSet, "f32"), elementwise("minimum", [gather(found, left), 1])]);
-    left = elementwise("select", [beaten, count, left]);
-  }
-  return left;
 }
 
 /** Rows added up by index, in their dtype: i32 modulo 2^32, u8 modulo 2^8. */
