@@ -65,6 +65,9 @@ export const ifAtMost = (a: E, b: E, yes: E | number, no: E | number) => where(l
 const whereLarger = (g: E, _y: E, a: E, b: E) => where(less(a, b), 0, ifEqual(a, b, mul(0.5, g), g));
 const whereSmaller = (g: E, y: E, a: E, b: E) => whereLarger(g, y, b, a);
 
+/** 0 without a slope where x is 0, and NaN where it is NaN. */
+export const zeroOrNaN = (x: E) => where(less(x, 1), 0, x);
+
 const isZero = (x: E, yes: E | number, no: E | number) => where(less(x, 0), no, where(less(0, x), no, yes));
 
 const compared = (forward: (a: E, b: E) => E): ElementwiseDefinition => ({
@@ -118,6 +121,14 @@ export const ELEMENTWISE = {
     derivatives: [
       (g, _y, a, b) => isZero(b!, b!, mul(g, mul(b!, pow(a!, sub(b!, 1))))),
       (g, y, a, b) => mul(g, where(less(b!, 0), mul(y, log(a!)), isZero(a!, a!, mul(y, log(a!))))),
+    ],
+    recorded: [
+      (g, _y, a, b) => isZero(b!, zeroOrNaN(b!), mul(g, mul(b!, pow(a!, sub(b!, 1))))),
+      (g, y, a, b) => {
+        const slope = (a: E) => mul(y, log(a));
+        const isNull = isZero(a!, zeroOrNaN(a!), slope(isZero(a!, 1, a!)));
+        return mul(g, where(less(b!, 0), slope(a!), isNull));
+      },
     ],
   },
   log1p: { forward: log1p, derivatives: [(g, _y, x) => div(g, add(1, x!))], result: "float" },

@@ -223,7 +223,10 @@ function differentiate(
   const isIdentity = reads.length === 1 && reads[0] === 0 && program.nodes[output!.node]!.op === "buffer";
   if (isIdentity && sameShape(g.shape, shape)) return g;
   // A gradient that has one itself is computed op by op: each is recorded, and rounds as it does in the launch.
-  if (isTaping()) return evaluate(program, dtype as ComputeDType, inputs, scalars)[output!.node] as Tensor;
+  if (isTaping()) {
+    const value = evaluate(program, dtype as ComputeDType, inputs, scalars)[output!.node]!;
+    return typeof value === "number" ? fill(shape, value, dtype, g.device) : value;
+  }
   return launchMap(program, dtype, inputs, scalars, shape);
 }
 
@@ -247,6 +250,8 @@ export function evaluate(
       const [a, b, c] = operands;
       if (operands.every((operand) => typeof operand === "number")) {
         values.push(evaluateOp(op, dtype, a as number, b as number, c as number));
+      } else if (op === "select" && typeof a === "number") {
+        values.push((a === 0 ? c : b)!); // and nothing of the other
       } else if (op === "select" && typeof b === "number" && typeof c === "number") {
         // Between two numbers, a condition would choose an integer.
         values.push(elementwise(op, [a!, fill([], b, dtype, device), c]));
