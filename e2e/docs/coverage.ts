@@ -4,7 +4,7 @@ import { type Device, type DType, OptError, type Tensor, tensor } from "@opt/cor
 import * as nn from "@opt/nn";
 import { compareNumbers, type Tolerance } from "@opt/testkit";
 
-export const DTYPES = ["f32", "f64", "bf16", "f16", "i32", "u8", "bool", "c64"] as const satisfies readonly DType[];
+const DTYPES = ["f32", "f64", "bf16", "f16", "i32", "u8", "bool", "c64"] as const satisfies readonly DType[];
 
 /** Makes operands of one dtype on one device. */
 interface Operands {

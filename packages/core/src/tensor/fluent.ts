@@ -11,7 +11,7 @@ import type { Shape } from "../values/shape";
 export type NestedValues = number | boolean | NestedValues[];
 
 /** An index of one axis: a position, `[start, end, step]`, null for all of it, i32 positions; or a mask, which may be of several axes. */
-export type IndexOf<T> = number | readonly (number | null | undefined)[] | null | T;
+type IndexOf<T> = number | readonly (number | null | undefined)[] | null | T;
 
 /** How a backward goes. */
 export interface BackwardOptions {
