@@ -94,6 +94,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   bceWithLogits: () => [rows(), rows(), { weight: ones([3]), posWeight: ones([3]) }],
   scaledDotProductAttention: () => [rows(), rows(), rows(), { isCausal: true, dropoutP: 0.5, ...seeded() }],
   nllLoss: () => [rows(), [0, 1], { weight: ones([3]), axis: 1, reduction: "sum" }],
+  buffer: () => [rows(), { persistent: false }],
   functionalCall: () => [new nn.Linear(3, 2), { bias: zeros([2]) }, rows()],
   gainOf: () => ["relu", 0.1],
   constant: () => [rows(), 1],

@@ -5,6 +5,7 @@ import { attentionCalls } from "./calls/attention";
 import { commonLossCalls } from "./calls/common-losses";
 import { ctcCalls } from "./calls/ctc";
 import { embeddingCalls } from "./calls/embeddings";
+import { everyLayerCalls } from "./calls/every-layer";
 import { lossCalls, lossesAtEdges } from "./calls/losses";
 import { normCalls } from "./calls/norms";
 import { recurrentCalls } from "./calls/recurrent";
@@ -22,7 +23,11 @@ export const STORED: Subjects = {
   losses: [...lossCalls(2), ...lossesAtEdges, ...ctcCalls(4), ...commonLossCalls(4)],
   transformers: transformerCalls(4),
   embeddings: embeddingCalls(8),
+  layers: everyLayerCalls(108, 1),
 };
+
+/** So many cases of all layers are asked, from this seed: others find what these do not. */
+const { OPT_LAYER_CASES = "400", OPT_LAYER_SEED = "1" } = process.env;
 
 /** What PyTorch is asked while the tests run. */
 export const LIVE = (): Subjects => ({
@@ -34,4 +39,5 @@ export const LIVE = (): Subjects => ({
   losses: [...lossCalls(200), ...lossesAtEdges, ...ctcCalls(200), ...commonLossCalls(200)],
   transformers: transformerCalls(200),
   embeddings: embeddingCalls(200),
+  layers: everyLayerCalls(Number(OPT_LAYER_CASES), Number(OPT_LAYER_SEED)),
 });

@@ -134,7 +134,7 @@ export abstract class Recurrent extends Module {
     const where = this.constructor.name;
     checkTensor(where, x);
     check(
-      (x.shape.length === 2 || x.shape.length === 3) && x.shape.at(-1) === this.inputSize && x.size > 0,
+      (x.shape.length === 2 || x.shape.length === 3) && x.shape.at(-1) === this.inputSize && this.#lengthOf(x) > 0,
       "BAD_SHAPE",
       where,
       () => `the input must be [length, batch, ${this.inputSize}], with or without the batch, got [${x.shape}].`,
@@ -166,6 +166,10 @@ export abstract class Recurrent extends Module {
       const ends = Array.from({ length: count }, (_, s) => stack(last.map((state) => state[s]!)));
       return [output, single ? ends.map((end) => end.squeeze(1)) : ends];
     });
+  }
+
+  #lengthOf({ shape }: Tensor): number {
+    return shape[shape.length === 3 && this.batchFirst ? 1 : 0]!;
   }
 
   #state(state: Tensor, single: boolean, rows: number, batch: number): Tensor {

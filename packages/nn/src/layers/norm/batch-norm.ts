@@ -1,6 +1,7 @@
 /** Batch normalisation. */
 import { check, checkTensor, div, noGrad, type Tensor, tidy } from "@opt/core";
 import { ChannelNorm, type ChannelNormOptions } from "./channel-norm";
+import { normOfNothing } from "./empty";
 
 export interface BatchNormOptions extends ChannelNormOptions {
   /** The share of the new batch in the running statistics; null: their plain average over all batches. Default 0.1. */
@@ -26,7 +27,7 @@ abstract class BatchNorm extends ChannelNorm {
     const where = this.constructor.name;
     const features = this.features;
     const [batch, channels] = x.shape as [number, number];
-    const count = channels === 0 ? 0 : x.size / channels;
+    const count = x.size / channels;
     check(
       channels === features,
       "BAD_SHAPE",
@@ -36,7 +37,8 @@ abstract class BatchNorm extends ChannelNorm {
     );
     return tidy(() => {
       const isHalf = x.dtype === "f16" || x.dtype === "bf16";
-      const planes = (isHalf ? x.to("f32") : x).reshape([batch, channels, batch === 0 ? 0 : count / batch]);
+      const length = x.shape.slice(2).reduce((a, b) => a * b, 1);
+      const planes = (isHalf ? x.to("f32") : x).reshape([batch, channels, length]);
       const result =
         this.training || this.running_mean === null ? this.#byBatch(planes, count) : this.byRunning(planes);
       return result.reshape(x.shape).to(x.dtype);
@@ -45,12 +47,19 @@ abstract class BatchNorm extends ChannelNorm {
 
   #byBatch(planes: Tensor, count: number): Tensor {
     check(
-      !this.training || count > 1,
+      count !== 1,
       "BAD_SHAPE",
       this.constructor.name,
-      () => `training needs more than one value per channel, got ${count}.`,
-      "Use larger batches, drop the last one, or call eval().",
+      () =>
+        `${this.training ? "training needs" : "a batch's own statistics need"} more than one value per channel, got 1.`,
+      this.training
+        ? "Use larger batches, drop the last one, or call eval()."
+        : "Use larger batches, or trackRunningStats.",
     );
+    if (count === 0) {
+      if (this.isTracking) noGrad(() => this.#countBatch());
+      return normOfNothing(planes, this.weight, this.bias);
+    }
     const { output, mean, variance } = this.byInput(planes, this.weight, this.bias);
     if (this.isTracking) {
       noGrad(() => this.follow(mean, variance.mul(count / (count - 1)), this.#share(this.running_mean!.dtype)));
@@ -58,10 +67,15 @@ abstract class BatchNorm extends ChannelNorm {
     return output;
   }
 
-  /** Counts a batch: of how many it is one is its share of a plain average. */
-  #share(dtype: Tensor["dtype"]): number | Tensor {
+  #countBatch(): Tensor {
     const batches = this.num_batches_tracked!;
     batches.set(batches.add(1));
+    return batches;
+  }
+
+  /** Counts a batch: of how many it is one is its share of a plain average. */
+  #share(dtype: Tensor["dtype"]): number | Tensor {
+    const batches = this.#countBatch();
     return this.momentum ?? div<Tensor>(1, batches.to(dtype === "f64" ? "f64" : "f32"));
   }
 }

@@ -5,6 +5,7 @@ import { Module } from "../../module/module";
 import { checkGroups } from "../conv/groups";
 import { checkExtents } from "../extent";
 import { LAYER_OPTIONS, type LayerOptions, weightOf } from "../layer-options";
+import { normOfNothing } from "./empty";
 
 export interface GroupNormOptions extends Omit<LayerOptions, "generator"> {
   /** Default 1e-5. */
@@ -49,20 +50,25 @@ export class GroupNorm extends Module {
     checkTensor("GroupNorm", x);
     const [batch, channels, ...rest] = x.shape;
     check(
-      channels === this.#channels && x.size > 0,
+      channels === this.#channels,
       "BAD_SHAPE",
       "GroupNorm",
-      () => `the input must be [batch, ${this.#channels}, ...] and not empty, got [${x.shape}].`,
+      () => `the input must be [batch, ${this.#channels}, ...], got [${x.shape}].`,
       "Change the input, or channels.",
     );
     return tidy(() => {
       const isHalf = x.dtype === "f16" || x.dtype === "bf16";
       const wide = isHalf ? x.to("f32") : x;
+      const { weight, bias } = this;
+      const places = rest.reduce((a, b) => a * b, 1);
+      if (x.size === 0) {
+        const nothing = normOfNothing(wide.reshape([batch!, channels!, places]), weight, bias);
+        return nothing.reshape(x.shape).to(x.dtype);
+      }
       const length = x.size / (batch! * this.#groups);
       const unit = onesOf([length], { dtype: wide.dtype === "f64" ? "f64" : "f32", device: x.device });
       const normal = layerNorm(wide.reshape([batch! * this.#groups, length]), unit, null, this.eps);
-      const planes = normal.reshape([batch!, channels!, rest.reduce((a, b) => a * b, 1)]);
-      const { weight, bias } = this;
+      const planes = normal.reshape([batch!, channels!, places]);
       const result = weight && bias ? fma(planes, weight.unsqueeze(1), bias.unsqueeze(1)) : planes;
       return result.reshape(x.shape).to(isHalf ? x.dtype : result.dtype);
     });

@@ -1,6 +1,7 @@
 /** Instance normalisation. */
 import { check, checkTensor, fma, noGrad, type Tensor, tidy } from "@opt/core";
 import { ChannelNorm, type ChannelNormOptions } from "./channel-norm";
+import { normOfNothing } from "./empty";
 
 export interface InstanceNormOptions extends ChannelNormOptions {
   /** The share of the new batch in the running statistics; null leaves them, as PyTorch does. Default 0.1. */
@@ -26,7 +27,7 @@ abstract class InstanceNorm extends ChannelNorm {
     const shape = batched ? x.shape : [1, ...x.shape];
     const [batch, channels, ...rest] = shape as [number, number, ...number[]];
     check(
-      shape.length === axes + 2 && channels === features && x.size > 0,
+      shape.length === axes + 2 && channels === features,
       "BAD_SHAPE",
       where,
       () => `the input must be [batch, ${features}, ${axes === 1 ? "length" : "height, width"}], got [${x.shape}].`,
@@ -45,12 +46,13 @@ abstract class InstanceNorm extends ChannelNorm {
   #bySample(planes: Tensor): Tensor {
     const [batch, channels, length] = planes.shape as [number, number, number];
     check(
-      length > 1,
+      length !== 1,
       "BAD_SHAPE",
       this.constructor.name,
-      () => `needs more than one value per channel of a sample, got ${length}.`,
+      () => `needs more than one value per channel of a sample, got 1.`,
       "Use larger inputs.",
     );
+    if (planes.size === 0) return normOfNothing(planes, this.weight, this.bias);
     const { output, mean, variance } = this.byInput(planes.reshape([1, batch * channels, length]), null, null);
     if (this.isTracking) {
       noGrad(() => {

@@ -12,21 +12,36 @@ export interface InterpolateOptions {
   readonly mode?: InterpolationMode;
   /** The corners of input and result are the same points, in place of their outer edges. Default false. */
   readonly alignCorners?: boolean;
+  /** Places follow from the extents of the result, as with `size`, and not from `scaleFactor` itself. Default false. */
+  readonly recomputeScaleFactor?: boolean;
 }
 
 /** How many axes a mode is for; "nearest" is for all. */
 const AXES: Readonly<Record<InterpolationMode, number>> = { nearest: 0, linear: 1, bilinear: 2, trilinear: 3 };
 
 const NUMBERS = ["number", "array"] as const;
-const OPTIONS = { size: NUMBERS, scaleFactor: NUMBERS, mode: "string", alignCorners: "boolean" } as const;
+const OPTIONS = {
+  size: NUMBERS,
+  scaleFactor: NUMBERS,
+  mode: "string",
+  alignCorners: "boolean",
+  recomputeScaleFactor: "boolean",
+} as const;
 
 /** @throws OptError BAD_ARGUMENT */
 export function checkInterpolation(where: string, options: InterpolateOptions): void {
   checkOptions(where, options, OPTIONS);
-  const { size, scaleFactor, mode = "nearest", alignCorners = false } = options;
+  const { size, scaleFactor, mode = "nearest", alignCorners = false, recomputeScaleFactor = false } = options;
   const advice = "For example { scaleFactor: 2 }.";
   const isOne = (size === undefined) !== (scaleFactor === undefined);
   check(isOne, "BAD_ARGUMENT", where, () => "needs either size or scaleFactor, got both or none.", advice);
+  check(
+    !recomputeScaleFactor || size === undefined,
+    "BAD_ARGUMENT",
+    where,
+    () => "recomputeScaleFactor goes with scaleFactor, got it with size.",
+    advice,
+  );
   const list = [(size ?? scaleFactor)!].flat();
   const fits =
     list.length > 0 && list.every((n) => n > 0 && Number.isFinite(n) && (size === undefined || Number.isInteger(n)));
@@ -62,12 +77,12 @@ export function interpolate(x: Tensor, options: InterpolateOptions): Tensor {
   const where = "interpolate";
   checkTensor(where, x);
   checkInterpolation(where, options);
-  const { size, scaleFactor, mode = "nearest", alignCorners = false } = options;
+  const { size, scaleFactor, mode = "nearest", alignCorners = false, recomputeScaleFactor = false } = options;
   const extents = x.shape.slice(2);
   const axes = extents.length;
   const given = [(size ?? scaleFactor)!].flat();
   check(
-    axes >= 1 && axes <= 3 && (mode === "nearest" || AXES[mode] === axes) && !x.shape.includes(0),
+    axes >= 1 && axes <= 3 && (mode === "nearest" || AXES[mode] === axes) && !x.shape.slice(1).includes(0),
     "BAD_SHAPE",
     where,
     () =>
@@ -92,16 +107,18 @@ export function interpolate(x: Tensor, options: InterpolateOptions): Tensor {
       () => `the result would have no elements, got ${number} of ${extent}.`,
       "Scale by more.",
     );
-    const step = size === undefined ? 1 / number : extent / count;
-    return mode === "nearest" ? nearest(extent, count, step) : linear(extent, count, step, alignCorners);
+    const step = size === undefined && !recomputeScaleFactor ? 1 / number : extent / count;
+    if (mode === "nearest") return nearest(extent, count, step, axes === 2);
+    return linear(extent, count, step, alignCorners);
   });
   return tidy(() => resample(x, taps));
 }
 
-/** PyTorch counts in float32 here, which decides between neighbours. */
-function nearest(extent: number, count: number, step: number): AxisTaps {
-  const scale = Math.fround(step);
-  const at = (i: number) => (count === extent ? i : Math.floor(Math.fround(i * scale)));
+/** PyTorch counts in float32 here, which decides between neighbours. In images it takes whole scales as whole, whatever was given. */
+function nearest(extent: number, count: number, step: number, isImage: boolean): AxisTaps {
+  const isWhole = isImage && (count === extent || count === 2 * extent);
+  const scale = isWhole ? extent / count : Math.fround(step);
+  const at = (i: number) => Math.floor(Math.fround(i * scale));
   const indices = Array.from({ length: count }, (_, i) => [Math.min(at(i), extent - 1)]);
   return { indices, weights: indices.map(() => [1]) };
 }
@@ -109,7 +126,7 @@ function nearest(extent: number, count: number, step: number): AxisTaps {
 function linear(extent: number, count: number, step: number, alignCorners: boolean): AxisTaps {
   const between = count > 1 ? (extent - 1) / (count - 1) : 0;
   const places = Array.from({ length: count }, (_, i) =>
-    alignCorners ? i * between : Math.max((i + 0.5) * step - 0.5, 0),
+    count === extent ? i : alignCorners ? i * between : Math.max((i + 0.5) * step - 0.5, 0),
   );
   const before = places.map((place) => Math.min(Math.floor(place), extent - 1));
   return {
