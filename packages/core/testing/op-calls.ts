@@ -135,12 +135,12 @@ const finite =
   (row: Row): Row =>
   (draw) => ({ ...row(draw), finite: true });
 
-/** With 1 in place of each 0. */
+/** With 1 in place of what is 0, or so small that its powers overflow 16 bits on the way in PyTorch. */
 const nonZero =
   (row: Row): Row =>
   (draw) => {
     const { inputs, ...drawn } = row(draw);
-    const values = (given: CallInput) => Array.from(given.values, (value) => value || 1);
+    const values = (given: CallInput) => Array.from(given.values, (value) => (Math.abs(value) < 1 / 32 ? 1 : value));
     return { ...drawn, inputs: inputs.map((given) => ({ ...given, values: values(given) })), finite: true };
   };
 
