@@ -12,7 +12,7 @@ import type { Tensor } from "./tensor";
 const EMPTY = { bytes: 0, tensors: 0 };
 
 /** Cases that call several ops, or make labels of their own. */
-const COMPOSED = /^where (of|between)|crossEntropy|gather|reshape to the same/;
+const COMPOSED = /^where (of|between)|^(at|indexPut)$|crossEntropy|gather|reshape to the same/;
 
 describe.each(["f64", "bf16"] as const)("in %s, an op leaves only its result behind:", (dtype) => {
   it.each(DIFFERENTIABLE_OPS.filter(({ name }) => !COMPOSED.test(name)))("$name", (op) => {
