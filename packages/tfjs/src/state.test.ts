@@ -104,7 +104,7 @@ describe.each(CHOSEN)("%s", (_, optimizer, options) => {
     const expected = weightsOf(model);
 
     model.setWeights(kept);
-    const { stateDType } = options as Partial<BaseOptions>; // the saved one does not replace it
+    const { stateDType } = options as { stateDType?: string }; // the saved one does not replace it
     const resumed = new TfOptimizer(optimizer, { lr: 0.5, stateDType } as Partial<BaseOptions>);
     resumed.loadStateDict(optimizerState(await loadCheckpoint(place)));
     expect([resumed.learningRate, resumed.iterations]).toEqual([used.learningRate, 3]);
