@@ -147,6 +147,7 @@ export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operati
     scatter: ({ x, y, index }) => core.scatter(x, 1, index([2, 0], [2, 1]), y),
     scatterAdd: ({ x, y, index }) => core.scatterAdd(x, 1, index([1, 1, 0, 2, 2, 2], [2, 3]), y),
     indexAdd: ({ x, y, index }) => core.indexAdd(x, 0, index([1, 1], [2]), y),
+    indexPut: ({ x, index }) => core.indexPut(x, [index([1, 0], [2]), index([0, 1], [2])], 1),
     maskedSelect: ({ x, mask }) => core.maskedSelect(x, mask),
     nonzero: ({ x }) => core.nonzero(x),
   },

@@ -71,6 +71,11 @@ export const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   at: () => [x(), 0, null],
   chunk: () => [x(), 2, 1],
   flip: () => [x(), [0, 1]],
+  divideGradients: () => {
+    const w = core.parameter([1, 2]);
+    w.grad = core.tensor([2, 4]);
+    return [[w], core.tensor(2)];
+  },
   indexPut: () => [x(), [[0, 1], labels()], 2, { accumulate: true }],
   indexAdd: () => [x(), 0, labels(), x(), { alpha: 2 }],
   repeat: () => [x(), [2, 1]],

@@ -304,7 +304,7 @@ export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
   {
     name: "at",
     shapes: [[3, 4]],
-    run: (x) => F.at(x!, rows(x!).reshape([-1]), [3, null]),
+    run: (x) => F.tidy(() => F.at(x!, rows(x!).reshape([-1]), [3, null])),
   },
   {
     name: "assign",
@@ -330,7 +330,7 @@ export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
       [3, 2],
       [1, 2],
     ],
-    run: (x, value) => F.indexPut(x!, [rows(x!).reshape([-1])], value!, { accumulate: true }),
+    run: (x, value) => F.tidy(() => F.indexPut(x!, [rows(x!).reshape([-1])], value!, { accumulate: true })),
   },
   {
     name: "scatterAdd",

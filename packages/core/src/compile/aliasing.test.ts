@@ -31,7 +31,7 @@ const OPS: ((a: Tensor, b: Tensor) => Tensor)[] = [
   (a, b) => a.mul(b).sub(a),
   (a) => a.clone(),
   (a) => a.reshape([EXTENT * EXTENT]).reshape(SHAPE),
-  (a) => a.transpose(),
+  (a) => a.transpose().clone(), // a transpose alone can't be set
   (a, b) => matmul(a.mul(0.1), b.mul(0.1)),
   (a, b) => matmul(a, b).mul(0.01).add(b.slice(0, 1)),
   (a) => a.sub(a.mean(1, true)),

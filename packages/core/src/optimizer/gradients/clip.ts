@@ -21,7 +21,8 @@ export interface ClipNormOptions {
   readonly errorIfNonfinite?: boolean;
 }
 
-function listed(where: string, params: Iterable<Tensor> | Tensor): Tensor[] {
+/** The parameters, each a tensor. @throws OptError BAD_ARGUMENT */
+export function listed(where: string, params: Iterable<Tensor> | Tensor): Tensor[] {
   const list = itemsOf(where, params);
   for (const param of list) {
     checkValue(param instanceof Tensor, where, "params", "tensors without names", param, "Pass model.parameters().");

@@ -9,8 +9,7 @@ import { div } from "../../rule/symbols";
 import { noGrad } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType } from "../../values/dtype";
-import { itemsOf } from "../parameters";
-import { checkOneDevice } from "./clip";
+import { checkOneDevice, listed } from "./clip";
 import { gradientsOf } from "./norm";
 
 const [GRADIENT, DIVISOR] = [0, 1].map((slot) => new Expression("buffer", [], slot)) as [Expression, Expression];
@@ -29,7 +28,7 @@ const DIVIDE = /* @__PURE__ */ trace(["grad", "divisor"], [], [{ slot: 0, expres
 export function divideGradients(params: Iterable<Tensor> | Tensor, divisor: Tensor): void {
   const where = "divideGradients";
   checkTensor(where, divisor, "divisor");
-  const grads = gradientsOf(itemsOf(where, params));
+  const grads = gradientsOf(listed(where, params));
   if (grads.length === 0) return;
   checkOneDevice(where, [...grads, divisor]);
   noGrad(() =>
