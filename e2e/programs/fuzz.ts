@@ -1,9 +1,9 @@
 /**
  * Random training programs from the command line, each failure as the smallest program that fails:
- * `npm run fuzz -w @opt-e2e/programs -- --programs 1000 --first 1 --devices js,wasm,cpu`. `--compiled` compares only compiled programs with eager ones.
+ * `npm run fuzz -w @opt-e2e/programs -- --programs 1000 --first 1 --devices js,wasm,cpu`. `--compiled` compares only compiled programs with eager ones; `--small` compares small programs with their interpretation.
  */
 import { parseArgs } from "node:util";
-import { campaign } from "@opt/testkit";
+import { campaign, SCRIPTS, SMALL } from "@opt/testkit";
 import { setUp } from "./setup";
 
 const { values } = parseArgs({
@@ -11,6 +11,7 @@ const { values } = parseArgs({
     programs: { type: "string", default: "1000" },
     first: { type: "string", default: String(Date.now() % 2 ** 31) },
     devices: { type: "string", default: "js,wasm,cpu" },
+    small: { type: "boolean", default: false },
     compiled: { type: "boolean", default: false },
   },
 });
@@ -22,6 +23,7 @@ let failures = 0;
 const report = await campaign(
   { ...opened, onlyCompiled: values.compiled },
   {
+    kind: values.small ? SMALL : SCRIPTS,
     first,
     isOver: (done) => {
       if (done > 0 && done % 500 === 0)

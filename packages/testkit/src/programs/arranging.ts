@@ -1,5 +1,5 @@
 /** Ops that give elements other places: joined, cut, stretched, padded, masked by place, summed up along an axis. */
-import { cumsum, expand, pad, split, squeeze, stack, type Tensor, tril, triu, unsqueeze } from "@opt/core";
+import { cumprod, cumsum, expand, flip, logcumsumexp, pad, roll, split, squeeze, stack, type Tensor, tril, triu, unsqueeze } from "@opt/core";
 import { isFloat } from "./numbers";
 import type { OpKind } from "./op-kind";
 import type { Shape } from "./program";
@@ -7,6 +7,11 @@ import type { Shape } from "./program";
 const triangle = (run: (x: Tensor, diagonal: number) => Tensor): OpKind => ({
   run: ([x], { diagonal }) => run(x as Tensor, diagonal as number),
   spec: ([x]) => x!,
+});
+
+const scan = (run: (x: Tensor, axis: number) => Tensor): OpKind => ({
+  run: ([x], { axis }) => run(x as Tensor, axis as number),
+  spec: ([x]) => ({ shape: x!.shape, dtype: isFloat(x!.dtype) ? x!.dtype : "i32" }),
 });
 
 export const ARRANGING: Readonly<Record<string, OpKind>> = {
@@ -53,8 +58,9 @@ export const ARRANGING: Readonly<Record<string, OpKind>> = {
   },
   tril: triangle(tril),
   triu: triangle(triu),
-  cumsum: {
-    run: ([x], { axis }) => cumsum(x as Tensor, axis as number),
-    spec: ([x]) => ({ shape: x!.shape, dtype: isFloat(x!.dtype) ? x!.dtype : "i32" }),
-  },
+  flip: { run: ([x], { axis }) => flip(x as Tensor, axis as number), spec: ([x]) => x! },
+  roll: { run: ([x], { by, axis }) => roll(x as Tensor, by as number, axis as number), spec: ([x]) => x! },
+  cumsum: scan(cumsum),
+  cumprod: scan(cumprod),
+  logcumsumexp: scan(logcumsumexp),
 };

@@ -1,7 +1,9 @@
 /** Many programs, one after the other, and the smallest of those that fail. */
 import { generate } from "./generate/generate";
+import { generateSmall } from "./generate/small";
+import { examineSmall } from "./interpreted";
 import { listing } from "./listing";
-import { examine, type Setup } from "./oracle";
+import { examine, type Result, type Setup } from "./oracle";
 import type { Program } from "./program";
 import { smallest } from "./shrink";
 
@@ -38,8 +40,24 @@ export class ProgramFailure extends Error {
   }
 }
 
+/** How programs are made of seeds, and what must hold of them. */
+export interface Kind {
+  generate(seed: number): Program;
+  examine(program: Program, setup: Setup): Promise<Result>;
+}
+
+/** Training scripts, in every mode on every device. */
+export const SCRIPTS: Kind = { generate, examine };
+/** Small programs, beside their interpretation. */
+export const SMALL: Kind = { generate: generateSmall, examine: examineSmall };
+
 /** Examines one program. @throws ProgramFailure with the smallest that fails in the same way */
-export async function tryProgram(program: Program, setup: Setup, report: Report): Promise<void> {
+export async function tryProgram(
+  program: Program,
+  setup: Setup,
+  report: Report,
+  { examine }: Kind = SCRIPTS,
+): Promise<void> {
   const { failure, rejected, replays } = await examine(program, setup);
   report.programs++;
   if (rejected !== null) report.rejected[rejected] = (report.rejected[rejected] ?? 0) + 1;
@@ -56,10 +74,12 @@ export async function tryProgram(program: Program, setup: Setup, report: Report)
 export async function campaign(
   setup: Setup,
   {
+    kind = SCRIPTS,
     first = 1,
     isOver,
     failed,
   }: {
+    readonly kind?: Kind;
     readonly first?: number;
     isOver(programs: number): boolean;
     /** Is given what fails, and the campaign goes on; without it the first failure is thrown. */
@@ -69,7 +89,7 @@ export async function campaign(
   const report = newReport();
   for (let seed = first; !isOver(report.programs); seed++) {
     try {
-      await tryProgram(generate(seed), setup, report);
+      await tryProgram(kind.generate(seed), setup, report, kind);
     } catch (error) {
       if (failed === undefined || !(error instanceof ProgramFailure)) throw error;
       failed(error);

@@ -1,20 +1,25 @@
 /** Ops that compare and choose elements, and those that measure them over axes. */
 import {
+  argsort,
   clamp,
   eq,
   gatherAlong,
   ge,
   gt,
   le,
+  logsumexp,
   lt,
   maskedFill,
   ne,
   oneHot,
+  prod,
+  sort,
   type Tensor,
   topk,
   variance,
   where,
 } from "@opt/core";
+import { isFloat } from "./numbers";
 import { axesOf, floatOf, type OpKind, reduced, together } from "./op-kind";
 
 const COMPARED = { eq, ne, lt, le, gt, ge };
@@ -56,7 +61,27 @@ export const CHOOSING: Readonly<Record<string, OpKind>> = {
     spec: ([x], options) => ({ shape: reduced(x!.shape, options), dtype: "i32" }),
   },
   var: measure((x, axis, keepDim) => variance(x, axis, { keepDim, correction: 0 })),
-  norm: measure((x, axis, keepDim) => x.norm(2, axis, keepDim)),
+  norm: {
+    run: ([x], { p = 2, axis, keepDim }) => (x as Tensor).norm(p as number, axis as number | undefined, !!keepDim),
+    spec: ([x], options) => ({ shape: reduced(x!.shape, options), dtype: floatOf(x!.dtype) }),
+  },
+  logsumexp: measure(logsumexp),
+  prod: {
+    run: ([x], { axis, keepDim }) => prod(x as Tensor, axis as number, !!keepDim),
+    spec: ([x], options) => ({ shape: reduced(x!.shape, options), dtype: isFloat(x!.dtype) ? x!.dtype : "i32" }),
+  },
+  sort: {
+    run: ([x], { axis, descending }) => {
+      const { values, indices } = sort(x as Tensor, axis as number, { descending: !!descending });
+      indices.dispose();
+      return values;
+    },
+    spec: ([x]) => x!,
+  },
+  argsort: {
+    run: ([x], { axis, descending }) => argsort(x as Tensor, axis as number, { descending: !!descending }),
+    spec: ([x]) => ({ shape: x!.shape, dtype: "i32" }),
+  },
   topk: {
     run: ([x], { k, axis, largest }) => topk(x as Tensor, k as number, axis as number, { largest: !!largest }).values,
     spec: ([x], { k, axis }) => ({ shape: x!.shape.with(axis as number, k as number), dtype: x!.dtype }),

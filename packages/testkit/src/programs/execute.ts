@@ -4,11 +4,13 @@ import {
   clipGradNormEach,
   clipGradValue,
   type DType,
+  grad,
   keep as keepTensor,
   noGrad,
   OptError,
   rand,
   randn,
+  span,
   type Tensor,
   tensor,
   tidy,
@@ -83,6 +85,15 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
       source.dispose();
     }
   },
+  move(world, { of, from, to, count }) {
+    const x = world.value(of);
+    const [target, source] = [world.made(span(x, to, to + count)), world.made(span(x, from, from + count))];
+    target.set(source);
+  },
+  writePart(world, { of, op, options, value }) {
+    const part = world.made(OPS[op]!.run([world.value(of)], options));
+    part.set(world.numbers(value, part));
+  },
   stale(world, { of, by }) {
     const [x, y] = [world.value(of), world.value(by)];
     if (world.mode.apart) {
@@ -136,16 +147,27 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
   freeze(world, { of, frozen }) {
     world.value(of).requiresGrad = !frozen;
   },
+  freezeLayer(world, { layer }) {
+    world.layers.get(layer)!.freeze();
+  },
+  follow(world, { layer, other }) {
+    const sources = [...world.layers.get(other)!.parameters()];
+    noGrad(() => [...world.layers.get(layer)!.parameters()].forEach((weight, i) => weight.set(sources[i]!)));
+  },
   keep(world, { of }) {
     world.own(keepTensor(world.value(of)));
   },
   dispose(world, { of }) {
     world.value(of).dispose();
   },
-  backward(world, { of, gradient, scaled }) {
+  backward(world, { of, gradient, scaled, retain: retainGraph = false }) {
+    const given = gradient === null ? undefined : world.value(gradient);
     if (scaled) world.made(world.scaler!.scale(world.value(of))).backward();
-    else if (gradient === null) world.value(of).backward();
-    else world.value(of).backward(world.value(gradient));
+    else world.value(of).backward(given, { retainGraph });
+  },
+  grad(world, { id, of, by }) {
+    const [gradient] = grad(world.value(of), [world.value(by)], { createGraph: true });
+    world.values.set(id, world.made(gradient));
   },
   gradient(world, { of, value }) {
     const leaf = world.value(of);
@@ -222,6 +244,7 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
 /** Options as this world has them: its dtypes, its layers. */
 function ownOptions(world: World, op: string, options: Options): Options {
   if (op === "to") return { dtype: world.dtype(options.dtype as DType) };
+  if (options.call !== undefined) return { ...options, call: world.mode.layers[options.call as string] };
   return options.layer === undefined ? options : { ...options, layer: world.layers.get(options.layer as Id) };
 }
 

@@ -8,6 +8,8 @@ export interface LayerModule {
   // biome-ignore lint/suspicious/noExplicitAny: attention takes more than x, recurrent layers give more than y
   forward(...operands: any[]): any;
   train(training: boolean): unknown;
+  freeze(): unknown;
+  parameters(): Iterable<Tensor>;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: sizes and options come from the program
@@ -36,6 +38,14 @@ const sameAs: OpKind["spec"] = ([x]) => x!;
 const recurrent: OpKind = {
   run: results,
   spec: ([x], { hidden }) => ({ shape: [...x!.shape.slice(0, -1), hidden as number], dtype: x!.dtype }),
+};
+
+/** A function of `@opt/nn`. */
+type NetworkFunction = (...operands: unknown[]) => Tensor;
+
+const loss: OpKind = {
+  run: (operands, { call }) => (call as NetworkFunction)(...operands),
+  spec: (tensors) => ({ shape: [], dtype: tensors[0]!.dtype }),
 };
 
 const extent = (size: number, window: number, { stride = 1, padding = 0 }: { stride?: number; padding?: number }) =>
@@ -91,6 +101,14 @@ export const LAYERS: Readonly<Record<string, OpKind>> = {
   Embedding: {
     run: forward,
     spec: ([indices, weight]) => ({ shape: [...indices!.shape, weight!.shape[1]!], dtype: weight!.dtype }),
+  },
+  ...Object.fromEntries(["l1Loss", "smoothL1Loss", "meanCrossEntropy"].map((name) => [name, loss])),
+  interpolate: {
+    run: ([x], { call, scaleFactor }) => (call as NetworkFunction)(x, { scaleFactor, mode: "linear" }),
+    spec: ([x], { scaleFactor }) => ({
+      shape: x!.shape.with(-1, Math.floor(x!.shape.at(-1)! * (scaleFactor as number))),
+      dtype: x!.dtype,
+    }),
   },
   /** Its operand's memory in evaluation. */
   Dropout: { run: forward, spec: ([x]) => x!, view: true },

@@ -100,6 +100,13 @@ const SHOWN: { [Kind in Statement["do"]]: (one: Extract<Statement, { do: Kind }>
   random: ({ id, normal, shape, dtype }) =>
     `const ${id} = ${normal ? "randn" : "rand"}([${shape}], { dtype: "${dtype}", generator })`,
   set: ({ to, from }) => `${to}.set(${typeof from === "string" ? from : numbers(from)})`,
+  move: ({ of, from, to, count }) =>
+    `span(${of}, ${to}, ${to + count}).set(span(${of}, ${from}, ${from + count}))`,
+  writePart: ({ of, op, options, value }) => `${of}.${op}(${JSON.stringify(options)}).set(${numbers(value)})`,
+  grad: ({ id, of, by }) => `const [${id}] = grad(${of}, [${by}], { createGraph: true })`,
+  freezeLayer: ({ layer }) => `${layer}.freeze()`,
+  follow: ({ layer, other }) =>
+    `noGrad(() => ${layer}.parameters().forEach((weight, i) => weight.set(${other}.parameters()[i])))`,
   stale: ({ of, by }) => [
     "{",
     `  const loss = ${of}.mul(${by}).sum();`,
@@ -116,8 +123,10 @@ const SHOWN: { [Kind in Statement["do"]]: (one: Extract<Statement, { do: Kind }>
   freeze: ({ of, frozen }) => `${of}.requiresGrad = ${!frozen}`,
   keep: ({ of }) => `keep(${of})`,
   dispose: ({ of }) => `${of}.dispose()`,
-  backward: ({ of, gradient, scaled }) =>
-    scaled ? `scaler.scale(${of}).backward()` : `${of}.backward(${gradient ?? ""})`,
+  backward({ of, gradient, scaled, retain }) {
+    if (scaled) return `scaler.scale(${of}).backward()`;
+    return `${of}.backward(${gradient ?? (retain ? "undefined" : "")}${retain ? ", { retainGraph: true }" : ""})`;
+  },
   gradient({ of, value }) {
     if (typeof value === "number") return `if (${of}.grad) ${of}.grad = ${of}.grad.mul(${value})`;
     return `${of}.grad = ${value === null || typeof value === "string" ? value : numbers(value)}`;

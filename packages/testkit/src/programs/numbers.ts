@@ -20,6 +20,9 @@ const SPECIAL = [
   2 ** -24,
 ];
 
+/** Some come back from beyond float32 in float64, or meet a zero before they get there. */
+const EXTREME = [0, 2 ** 100, 2 ** 100, -(2 ** 100), 2 ** -70, 2 ** 80, 2 ** 127, 1, -2];
+
 /** Every run of a program asks for the same ones again. */
 const known = new WeakMap<Fill, Float64Array>();
 
@@ -32,6 +35,8 @@ export function numbersOf(fill: Fill, shape: Shape): Float64Array {
     small: () => (random.below(4 * GRID - 1) - (2 * GRID - 1)) / (4 * GRID),
     ties: () => (random.below(5) - 2) / 2,
     special: () => (random.below(3) === 0 ? random.pick(SPECIAL) : (random.below(65) - 32) / 8),
+    extreme: () => random.pick(EXTREME),
+    labels: () => (fill.seed % 3 === 0 || random.below(2) === 0 ? -100 : random.below(fill.below ?? 6)),
     whole: () => random.below(fill.below ?? 6),
     ones: () => 1,
   }[fill.kind];

@@ -10,9 +10,12 @@ export interface Spec {
   readonly dtype: DType;
 }
 
-/** Numbers made from a seed. Grid: sixteenths that every float dtype holds; ties: few different ones; whole: 0 .. below - 1; special: NaN, infinities, zeros, subnormals among others. */
+/**
+ * Numbers made from a seed. Grid: sixteenths that every float dtype holds; ties: few different ones; whole: 0 .. below - 1; labels: the same, or -100;
+ * special: NaN, infinities, zeros, subnormals among others; extreme: zeros, and numbers whose products leave float32.
+ */
 export interface Fill {
-  readonly kind: "grid" | "ties" | "whole" | "small" | "special" | "ones";
+  readonly kind: "grid" | "ties" | "whole" | "labels" | "small" | "special" | "extreme" | "ones";
   readonly seed: number;
   readonly below?: number;
 }
@@ -75,13 +78,25 @@ export type Statement =
   | { readonly do: "random"; readonly id: Id; readonly shape: Shape; readonly dtype: DType; readonly normal: boolean }
   /** Overwrites in place. */
   | { readonly do: "set"; readonly to: Id; readonly from: Id | Fill }
+  /** Overwrites elements of a tensor by other elements of it, which may be some of the same. */
+  | { readonly do: "move"; readonly of: Id; readonly from: number; readonly to: number; readonly count: number }
+  /** Overwrites the result of an op that takes a part of a tensor. */
+  | { readonly do: "writePart"; readonly of: Id; readonly op: string; readonly options: Options; readonly value: Fill }
   /** Overwrites one factor of a product by the other: its backward must be rejected, and change nothing. */
   | { readonly do: "stale"; readonly of: Id; readonly by: Id }
   | { readonly do: "tidy"; readonly body: readonly Statement[]; readonly returns: readonly Id[] }
   | { readonly do: "noGrad"; readonly body: readonly Statement[] }
   | { readonly do: "keep" | "dispose"; readonly of: Id }
-  /** `scaled`: of the program's scaler's larger loss. */
-  | { readonly do: "backward"; readonly of: Id; readonly gradient: Id | null; readonly scaled?: boolean }
+  /** `scaled`: of the program's scaler's larger loss. `retain`: the tape stays for another one. */
+  | {
+      readonly do: "backward";
+      readonly of: Id;
+      readonly gradient: Id | null;
+      readonly scaled?: boolean;
+      readonly retain?: boolean;
+    }
+  /** The gradient of one element by one tensor, which can be differentiated itself. */
+  | { readonly do: "grad"; readonly id: Id; readonly of: Id; readonly by: Id }
   /** Assigns a gradient by hand: nothing, numbers, a tensor's, or the present one times a number. */
   | { readonly do: "gradient"; readonly of: Id; readonly value: null | Fill | Id | number }
   | {
@@ -102,6 +117,9 @@ export type Statement =
   /** Runs `body` if the argument `flag` is true. */
   | { readonly do: "when"; readonly flag: Id; readonly body: readonly Statement[] }
   | { readonly do: "freeze"; readonly of: Id; readonly frozen: boolean }
+  /** Freezes a layer, or gives its parameters the numbers of another layer's. */
+  | { readonly do: "freezeLayer"; readonly layer: Id }
+  | { readonly do: "follow"; readonly layer: Id; readonly other: Id }
   /** Switches every layer to training or to evaluation. */
   | { readonly do: "train"; readonly training: boolean }
   | {

@@ -66,7 +66,7 @@ const simple =
   (draft, x) =>
     draft.op(op, [x], facts(x));
 
-const UNARY: readonly Growth[] = [
+export const UNARY: readonly Growth[] = [
   simple("neg", ({ certain }) => ({ certain })),
   simple("abs", ({ certain }) => ({ low: 0, certain })),
   simple("relu", ({ certain }) => ({ low: 0, certain })),
@@ -126,7 +126,7 @@ const reduce =
     );
   };
 
-const OTHERS: readonly Growth[] = [
+export const OTHERS: readonly Growth[] = [
   both("add", (a, b) => a + b),
   both("sub", (a, b) => a + b),
   both("mul", (a, b) => a * b),

@@ -37,7 +37,7 @@ export function trainingBodies(draft: Draft, trainers: Trainers): Body[] {
 }
 
 /** Some of what the statements use comes as an argument. */
-function bodyOf(draft: Draft, statements: readonly Statement[], results: readonly Id[]): Body {
+export function bodyOf(draft: Draft, statements: readonly Statement[], results: readonly Id[]): Body {
   const all = (list: readonly Statement[]): Statement[] => list.flatMap((one) => [one, ...all(innerOf(one))]);
   const made = new Set(all(statements).map(madeBy));
   const used = new Set(

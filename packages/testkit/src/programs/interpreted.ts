@@ -1,0 +1,131 @@
+/** What must hold of a small program: every device does what its interpretation says, eagerly and compiled. */
+import type { DType } from "@opt/core";
+import { type Interpreted, interpret } from "./interpret/interpret";
+import { EPSILON, isFloat } from "./numbers";
+import type { Observation } from "./observe";
+import type { Result, Setup } from "./oracle";
+import { type Program, statementsOf } from "./program";
+import { type Outcome, run } from "./run";
+
+/** Interpretations from numbers that are moved a little: what they change, rounding may change. */
+const JITTERS = 4;
+/** Times what a unit in the last place changes, and units in the last place of the largest number. */
+const FACTOR = 32;
+const UNITS = 64;
+
+const inF32 = (dtype: DType): DType => (dtype === "f64" ? "f32" : dtype);
+
+/** Runs a small program on every device, and compiled on the one that its seed says. */
+export async function examineSmall(program: Program, setup: Setup): Promise<Result> {
+  const { optimizers, layers } = setup;
+  const expected = interpret(program);
+  let replays = 0;
+  let rejected: string | null = null;
+  const fail = (rule: string, detail: string): Result => ({ failure: { rule, detail }, rejected: null, replays });
+  const isExtreme = JSON.stringify(program.leaves).includes('"extreme"');
+  const devices = setup.devices.filter(
+    ({ backend }) => (program.scaler === null || backend.readSync !== undefined) && (!isExtreme || backend.exact),
+  );
+  for (const [i, device] of devices.entries()) {
+    const dtype = device.backend.dtypes.includes("f64") ? undefined : inF32;
+    const on = { device, optimizers, layers, ...(dtype && { dtype }) };
+    const modes = i === program.seed % devices.length || setup.thorough ? [undefined, { check: program.check }] : [undefined];
+    for (const compile of modes) {
+      const words = compile === undefined ? device.name : `${device.name} compiled`;
+      const outcome = await run(program, { ...on, ...(compile && { compile }) });
+      replays += outcome.replays;
+      if (outcome.broken) return fail(`${words} ${outcome.broken.what}`, outcome.broken.detail);
+      const problem = rejectionProblem(outcome, expected, program, compile !== undefined);
+      if (problem !== null) return fail(`${words} rejects what must be rejected`, problem);
+      if (compile === undefined) rejected = outcome.rejected?.code ?? null;
+      const coarsest = Math.max(unitOf(program, dtype), device.backend.exact ? 0 : 2 ** -21);
+      const difference = firstDifference(outcome, expected, program, coarsest);
+      if (difference !== null) return fail(`${words} = interpreted`, difference);
+    }
+  }
+  return { failure: null, rejected, replays };
+}
+
+function rejectionProblem(
+  { rejected }: Outcome,
+  expected: Interpreted,
+  { mayReject, compiles }: Program,
+  isCompiled: boolean,
+): string | null {
+  if (rejected === null) {
+    return expected.rejected === null ? null : `goes through, must be rejected at ${JSON.stringify(expected.rejected.at)}`;
+  }
+  const isFree = mayReject.includes(rejected.code) || (isCompiled && !compiles);
+  if (expected.rejected !== null || isFree) return null;
+  return `${rejected.code} at ${rejected.at}: ${rejected.message}`;
+}
+
+/** The unit in the last place of the coarsest dtype. */
+function unitOf(program: Program, dtype: (dtype: DType) => DType = (own) => own): number {
+  const made = statementsOf(program).map((one) => {
+    if (one.do === "constant") return one.dtype;
+    return one.do === "op" ? (one.options?.dtype as DType | undefined) : undefined;
+  });
+  const dtypes = [...program.leaves.map((leaf) => leaf.dtype), ...made].filter((one) => one !== undefined);
+  return Math.max(...dtypes.filter(isFloat).map((one) => EPSILON[dtype(one)]), EPSILON.f64);
+}
+
+/** The first name whose numbers are further from the interpretation than rounding explains. Rejected programs agree as far as they went. */
+function firstDifference(outcome: Outcome, expected: Interpreted, program: Program, epsilon: number): string | null {
+  const rounds = Math.min(expected.rounds.length, outcome.rounds.length - (outcome.rejected === null ? 0 : 1));
+  let moved: Interpreted[] | null = null;
+  for (let round = 0; round < rounds; round++) {
+    const names = namesOf(expected.rounds[round]!, outcome.rounds[round]!, program);
+    for (const name of names) {
+      const right = expected.rounds[round]!.get(name);
+      const actual = outcome.rounds[round]!.get(name);
+      const at = `after round ${round}, ${name}`;
+      if (right === undefined) return `${at} is there, must be null`;
+      if (actual === undefined) return `${at} is missing`;
+      if (typeof actual === "string") return `${at} is ${actual}`;
+      if (right.length !== actual.data.length) return `${at} has ${actual.data.length} elements, must have ${right.length}`;
+      let difference = firstFar(actual, right, epsilon, []);
+      if (difference === null) continue;
+      moved ??= Array.from({ length: JITTERS }, (_, i) => interpret(program, { seed: i + 1, epsilon }));
+      const others = moved.map(({ rounds: own }) => own[round]?.get(name)).filter((one) => one !== undefined);
+      difference = firstFar(actual, right, epsilon, others);
+      if (difference !== null) return `${at}: ${difference}`;
+    }
+  }
+  return null;
+}
+
+/** What both have: results, leaves and gradients. A scaler's gradients are larger until it takes that off. */
+function namesOf(expected: ReadonlyMap<string, unknown>, actual: Observation, { scaler, leaves }: Program): string[] {
+  const ids = leaves.map(({ id }) => id);
+  const seen = [...actual.keys()].filter((name) => ids.includes(name.replace(/\.grad$/, "")));
+  return [...new Set([...expected.keys(), ...seen])].filter((name) => scaler === null || !name.endsWith(".grad"));
+}
+
+/** Where float32 ends, and from where on it has fewer digits. */
+const [LARGEST, SMALLEST] = [3.4028235677973366e38, 2 ** -126];
+
+function firstFar(
+  { dtype, data }: { readonly dtype: DType; readonly data: ArrayLike<number> },
+  right: Float64Array,
+  epsilon: number,
+  moved: readonly Float64Array[],
+): string | null {
+  const isExact = !isFloat(dtype);
+  let scale = 1;
+  let spread = 0;
+  for (let i = 0; i < right.length; i++) {
+    if (Number.isFinite(right[i]) && Math.abs(right[i]!) < 1e6) scale = Math.max(scale, Math.abs(right[i]!));
+    for (const other of moved) spread = Math.max(spread, Math.abs(other[i]! - right[i]!) || 0);
+  }
+  const tolerance = isExact ? 0 : FACTOR * spread + UNITS * epsilon * scale;
+  for (let i = 0; i < right.length; i++) {
+    const x = data[i]!;
+    const y = dtype !== "f64" && Math.abs(right[i]!) > LARGEST ? Math.sign(right[i]!) * Number.POSITIVE_INFINITY : right[i]!;
+    if (Object.is(x, y) || x === y) continue;
+    const own = Math.abs(y) > 1e6 ? UNITS * epsilon * Math.abs(y) : tolerance;
+    if (!(Math.abs(x - y) <= own + SMALLEST)) return `[${i}] is ${x}, must be ${y} within ${own}`;
+  }
+  return null;
+}
+
