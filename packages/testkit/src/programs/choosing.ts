@@ -62,7 +62,7 @@ export const CHOOSING: Readonly<Record<string, OpKind>> = {
   },
   var: measure((x, axis, keepDim) => variance(x, axis, { keepDim, correction: 0 })),
   norm: {
-    run: ([x], { p = 2, axis, keepDim }) => (x as Tensor).norm(p as number, axis as number | undefined, !!keepDim),
+    run: ([x], { p = 2, axis, keepDim }) => (x as Tensor).norm(Number(p), axis as number | undefined, !!keepDim),
     spec: ([x], options) => ({ shape: reduced(x!.shape, options), dtype: floatOf(x!.dtype) }),
   },
   logsumexp: measure(logsumexp),

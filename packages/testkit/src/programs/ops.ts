@@ -152,10 +152,11 @@ export const OPS: Readonly<Record<string, OpKind>> = {
     run: ([a, b], { transposeA, transposeB }) =>
       (a as Tensor).matmul(b as Tensor, { transposeA: !!transposeA, transposeB: !!transposeB }),
     spec: ([a, b], { transposeA, transposeB }) => {
-      const [m] = matrix(a!.shape, transposeA);
-      const [, n] = matrix(b!.shape, transposeB);
+      // The result lacks the axis of a vector.
+      const rows = a!.shape.length === 1 ? [] : [matrix(a!.shape, transposeA)[0]];
+      const columns = b!.shape.length === 1 ? [] : [matrix(b!.shape, transposeB)[1]];
       const leading = broadcast([a!.shape.slice(0, -2), b!.shape.slice(0, -2)]) ?? [];
-      return { shape: [...leading, m, n], dtype: promote(a!.dtype, b!.dtype) };
+      return { shape: [...leading, ...rows, ...columns], dtype: promote(a!.dtype, b!.dtype) };
     },
   },
   /** By one kernel where the device has it. */

@@ -92,8 +92,13 @@ const geluTanh = (x: Node): Node => {
   const inner = mul(add(x, mul(raised(x, 3), 0.044715)), Math.sqrt(2 / Math.PI));
   return mul(times(x, add(tanh(inner), 1)), 0.5);
 };
+/** The slope of its slope is 0 where both pieces meet. */
 const elu = (x: Node): Node =>
-  where(mask(x, (v) => v > 0), x, unary(x, Math.expm1, (own) => exp(own)));
+  unary(
+    x,
+    (v) => (v > 0 ? v : Math.expm1(v)),
+    (own) => where(mask(own, (v) => v < 0), exp(own), 1),
+  );
 
 const one = (f: (x: Node) => Node): Interpretation => ([x]) => f(asNode(x!));
 const compared = (holds: (a: number, b: number) => boolean): Interpretation => ([a, b]) => {

@@ -9,6 +9,9 @@ import { eachPlace, moved, mustHold, stretched } from "./places";
 import { logSoftmax, mean, softmax, sum, variance } from "./reducing";
 
 export function matmul(a: Node, b: Node): Node {
+  // A vector is a row on the left and a column on the right, and the result lacks its axis.
+  if (b.shape.length === 1) return reshaped(...withoutAxis(matmul(a, unsqueeze(b, -1)), -1));
+  if (a.shape.length === 1) return reshaped(...withoutAxis(matmul(unsqueeze(a, 0), b), -2));
   mustHold(a.shape.length >= 2 && b.shape.length >= 2, `matrices, got [${a.shape}] and [${b.shape}]`);
   const [m, k, n] = [a.shape.at(-2)!, a.shape.at(-1)!, b.shape.at(-1)!];
   const leading = broadcast([a.shape.slice(0, -2), b.shape.slice(0, -2)]);
@@ -17,6 +20,8 @@ export function matmul(a: Node, b: Node): Node {
   const left = stretched(unsqueeze(a, -2), shape);
   return sum(times(left, stretched(unsqueeze(transpose(b), -3), shape)), { axis: -1 });
 }
+
+const withoutAxis = (x: Node, axis: number): [Node, Shape] => [x, x.shape.toSpliced(axis, 1)];
 
 export const linear = (x: Node, weight: Node, bias?: Node): Node => {
   mustHold(x.shape.length > 0 && x.shape.at(-1) === weight.shape[1], `[${x.shape}] of width ${weight.shape[1]}`);
@@ -61,7 +66,7 @@ function maxPool2d(x: Node, kernel: number, stride: number): Node {
 }
 
 /** x, whose gradient has zeros for its own gradient by x. */
-const mentioned = (x: Node): Node => plus(x, flat(x, () => 0));
+const mentioned = (x: Node): Node => times(x, flat(x, () => 1));
 
 function normalized(x: Node, axes: readonly number[], eps: number): Node {
   const options = { axis: axes, keepDim: true };
@@ -209,7 +214,7 @@ export const NETWORKS: Readonly<Record<string, Interpretation>> = {
   },
   maxPool2d: ([x], { kernel, stride }) => maxPool2d(asNode(x!), kernel as number, stride as number),
   avgPool2d: ([x], { kernel, stride }) =>
-    mean(windows(asNode(x!), [kernel as number, kernel as number], stride as number), { axis: [4, 5] }),
+    mean(windows(mentioned(asNode(x!)), [kernel as number, kernel as number], stride as number), { axis: [4, 5] }),
   crossEntropy: ([logits, labels]) => crossEntropyRows(asNode(logits!), asNode(labels!)),
   meanCrossEntropy: ([logits, labels]) => crossEntropy(asNode(logits!), asNode(labels!)),
   interpolate: ([x], { scaleFactor }) => interpolateLinear(asNode(x!), scaleFactor as number),

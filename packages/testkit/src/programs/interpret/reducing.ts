@@ -182,7 +182,7 @@ export const REDUCING: Readonly<Record<string, Interpretation>> = {
   argmax: over((x, options) => argmax(x, options, 1)),
   argmin: over((x, options) => argmax(x, options, -1)),
   var: over(variance),
-  norm: over((x, { p = 2, ...options }) => norm(x, p as number, options)),
+  norm: over((x, { p = 2, ...options }) => norm(x, Number(p), options)),
   prod: over(prod),
   logsumexp: over(logsumexp),
   cumsum: along((x, axis) => cumsum(x, axis)),
