@@ -90,9 +90,9 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
     const [target, source] = [world.made(span(x, to, to + count)), world.made(span(x, from, from + count))];
     target.set(source);
   },
-  writePart(world, { of, op, options, value }) {
+  writePart(world, { of, op, options, from }) {
     const part = world.made(OPS[op]!.run([world.value(of)], options));
-    part.set(world.numbers(value, part));
+    part.set(world.value(from));
   },
   stale(world, { of, by }) {
     const [x, y] = [world.value(of), world.value(by)];

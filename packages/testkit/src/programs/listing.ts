@@ -102,7 +102,7 @@ const SHOWN: { [Kind in Statement["do"]]: (one: Extract<Statement, { do: Kind }>
   set: ({ to, from }) => `${to}.set(${typeof from === "string" ? from : numbers(from)})`,
   move: ({ of, from, to, count }) =>
     `span(${of}, ${to}, ${to + count}).set(span(${of}, ${from}, ${from + count}))`,
-  writePart: ({ of, op, options, value }) => `${of}.${op}(${JSON.stringify(options)}).set(${numbers(value)})`,
+  writePart: ({ of, op, options, from }) => `${of}.${op}(${JSON.stringify(options)}).set(${from})`,
   grad: ({ id, of, by }) => `const [${id}] = grad(${of}, [${by}], { createGraph: true })`,
   freezeLayer: ({ layer }) => `${layer}.freeze()`,
   follow: ({ layer, other }) =>

@@ -81,7 +81,7 @@ export type Statement =
   /** Overwrites elements of a tensor by other elements of it, which may be some of the same. */
   | { readonly do: "move"; readonly of: Id; readonly from: number; readonly to: number; readonly count: number }
   /** Overwrites the result of an op that takes a part of a tensor. */
-  | { readonly do: "writePart"; readonly of: Id; readonly op: string; readonly options: Options; readonly value: Fill }
+  | { readonly do: "writePart"; readonly of: Id; readonly op: string; readonly options: Options; readonly from: Id }
   /** Overwrites one factor of a product by the other: its backward must be rejected, and change nothing. */
   | { readonly do: "stale"; readonly of: Id; readonly by: Id }
   | { readonly do: "tidy"; readonly body: readonly Statement[]; readonly returns: readonly Id[] }

@@ -174,7 +174,8 @@ function writing(draft: Draft): Theme {
   ];
   const [op, options] = random.pick(parts);
   draft.mayReject.add("BAD_STATE"); // where a part is a copy
-  const body: Statement[] = [{ do: "writePart", of: x.id, op, options, value: draft.fill("grid") }];
+  const from = draft.leaf("data", interpretOp(op, [x], options)!, x.dtype, draft.fill("grid"));
+  const body: Statement[] = [{ do: "writePart", of: x.id, op, options, from: from.id }];
   draft.statements.push({ do: "noGrad", body });
   const loss = draft.op("mul", [x, 2], {});
   return { results: [loss.id] };

@@ -81,7 +81,7 @@ const choice = (prefers: (a: number, b: number) => boolean): Interpretation => (
 /** Of the elements on a bound all of the gradient goes through. */
 export function clamp(x: Node, low: number | null, high: number | null): Node {
   const inside = mask(x, (v) => (low === null || v >= low) && (high === null || v <= high));
-  const bounds = constant({ shape: x.shape, data: x.data.map((v) => Math.min(Math.max(v, low ?? v), high ?? v)) });
+  const bounds = constant({ shape: x.shape, data: x.data.map((v) => Math.min(Math.max(v, low ?? v), high ?? Number.POSITIVE_INFINITY)) });
   return plus(times(x, inside), times(bounds, mask(inside, (v) => v === 0)));
 }
 

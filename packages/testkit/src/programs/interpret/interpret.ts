@@ -37,16 +37,16 @@ const STATEMENTS: { readonly [Kind in Statement["do"]]?: (self: Interpreter, sta
     self.value(of).data.copyWithin(to, from, from + count);
   },
   /** A part is a view: what is written to it is in the whole. */
-  writePart(self, { of, op, options, value }) {
+  writePart(self, { of, op, options, from }) {
     const whole = self.value(of);
     const numbered = new Node(
       whole.shape,
       whole.data.map((_, i) => i),
     );
     const places = OPS[op]!([numbered], options);
-    const numbers = self.numbers(value, { ...self.leaf(of), shape: places.shape });
+    const { data } = self.value(from);
     places.data.forEach((place, i) => {
-      whole.data[place] = numbers[i]!;
+      whole.data[place] = data[i]!;
     });
   },
   train(self, { training }) {
