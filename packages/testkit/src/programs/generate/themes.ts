@@ -120,10 +120,11 @@ function chain(draft: Draft): Theme {
 function nearly(draft: Draft, shape: Shape): Shape {
   const { random } = draft;
   const at = random.below(shape.length + 1);
-  const change = random.below(6);
+  const change = random.below(7);
   if (change === 0) return shape.toSpliced(at, 0, random.pick([1, 1, 2]));
   if (change === 1 && shape.length > 0) return shape.toSpliced(random.below(shape.length), 1);
-  if (change === 2 && shape.length > 0) return shape.with(random.below(shape.length), random.pick([0, 1, 2, 3]));
+  if (change === 2 && shape.length > 0) return shape.slice(0, -1);
+  if (change === 3 && shape.length > 0) return shape.with(random.below(shape.length), random.pick([0, 1, 2, 3]));
   return shape;
 }
 
@@ -143,7 +144,7 @@ function meeting(draft: Draft): Theme {
       ? draft.leaf("data", own, op === "where" ? "bool" : "i32", { ...draft.fill("whole"), below: 2 })
       : draft.leaf("parameter", own, dtype);
   });
-  const axis = random.below(2 * shape.length + 2) - shape.length - 1;
+  const axis = draft.chance(0.4) ? -1 : random.below(2 * shape.length + 2) - shape.length - 1;
   const options: Options = op === "expand" ? { shape: nearly(draft, [2, ...shape]) } : { axis };
   const given = /concat|stack|gatherAlong|expand/.test(op) ? options : {};
   if (interpretOp(op, operands, given) === null) {

@@ -96,6 +96,10 @@ export function gather(table: Node, indices: Node): Node {
 }
 
 function gatherAlong(x: Node, indices: Node, axis: number): Node {
+  if (x.shape.length === 0) {
+    mustHold(indices.shape.length === 0, "indices without axes");
+    return reshaped(gatherAlong(reshaped(x, [1]), reshaped(indices, [1]), axis), []);
+  }
   const own = axisOf(x.shape, axis);
   const fits = indices.shape.every((extent, i) => i === own || extent <= x.shape[i]!);
   mustHold(indices.shape.length === x.shape.length && fits, `[${indices.shape}] of [${x.shape}]`);
