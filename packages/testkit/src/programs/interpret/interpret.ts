@@ -65,6 +65,7 @@ const STATEMENTS: { readonly [Kind in Statement["do"]]?: (self: Interpreter, sta
   backward(self, { of, gradient }) {
     const output = self.value(of);
     mustHold(output.requiresGrad, "something with a gradient");
+    mustHold(gradient !== null || output.data.length === 1, "one element, or a gradient");
     const seed = gradient === null ? filled(output.shape, 1) : constant(self.value(gradient));
     const trained = self.trained();
     const found = gradients(output, seed, trained);
