@@ -3,7 +3,7 @@ import { Random } from "../../numbers/random";
 import type { Id, OptimizerUse, Program, Round, Shape } from "../program";
 import { Draft } from "./draft";
 import { THEMES } from "./themes";
-import { bodyOf } from "./training";
+import { bodyOf, forgetTape } from "./training";
 
 export function generateSmall(seed: number): Program {
   const random = new Random(seed);
@@ -18,6 +18,7 @@ export function generateSmall(seed: number): Program {
       const theme = random.pick(THEMES)(draft);
       results.push(...(theme.results ?? []));
       prelude.push(...(theme.prelude ?? []));
+      forgetTape(draft);
       isOver = theme.isOver === true;
     }
   });

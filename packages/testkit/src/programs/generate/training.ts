@@ -240,7 +240,7 @@ function lossAndGradients(draft: Draft, optimizers: readonly OptimizerUse[], sca
 }
 
 /** What has been differentiated is not used again. */
-function forgetTape(draft: Draft): void {
+export function forgetTape(draft: Draft): void {
   draft.forget(({ id, requiresGrad }) => requiresGrad && !draft.leaves.some((leaf) => leaf.id === id));
 }
 
