@@ -1,0 +1,102 @@
+/**
+ * Faults that users have met, as small edits of today's sources: what `npm run plant` plants. An edit replaces text that its file has once.
+ *
+ * @typedef {{ readonly file: string, readonly find: string, readonly by: string }} Edit
+ * @typedef {{ readonly name: string, readonly says: string, readonly edits: readonly Edit[], readonly tests: readonly string[] }} Fault
+ * `tests` are paths as vitest takes them: plain tests, without PyTorch.
+ */
+
+const PROGRAMS = "e2e/programs/small-programs";
+
+/** @type {readonly Fault[]} */
+export const faults = [
+  {
+    name: "A1",
+    says: "second gradients are null where PyTorch has zeros",
+    edits: [
+      {
+        file: "packages/core/src/autograd.ts",
+        find: "if (createGraph && g !== null && needs[i] && node.flat.includes(i)) return flat(g, node.inputs[i]!);",
+        by: "",
+      },
+    ],
+    tests: [PROGRAMS, "packages/core/src/grad.test.ts", "packages/core/src/ops/double-backward"],
+  },
+  {
+    name: "A1.abs",
+    says: "the same of abs alone, and with it of l1Loss and norms",
+    edits: [
+      {
+        file: "packages/core/src/ops/elementwise/elementwise-table.ts",
+        find: "derivatives: [(g, _y, x) => mul(g, where(less(x!, 0), -1, isZero(x!, 0, 1)))],\n    flat: [0],",
+        by: "derivatives: [(g, _y, x) => mul(g, where(less(x!, 0), -1, isZero(x!, 0, 1)))],",
+      },
+    ],
+    tests: [PROGRAMS, "packages/core/src/grad.test.ts", "packages/core/src/ops/double-backward"],
+  },
+  {
+    name: "A3",
+    says: "parameters() of a frozen module is empty",
+    edits: [
+      {
+        file: "packages/nn/src/module/module.ts",
+        find: "isParameter(tensor) && (!trainable || tensor.requiresGrad)",
+        by: "isParameter(tensor) && (trainable || tensor.requiresGrad)",
+      },
+    ],
+    tests: [PROGRAMS, "packages/nn/src/module/"],
+  },
+  {
+    name: "A7",
+    says: "integers can't be picked on webgpu",
+    edits: [
+      {
+        file: "packages/core/src/ops/compute.ts",
+        find: 'const isInteger = dtype === "i32" || dtype === "u8";\n  return',
+        by: "const isInteger = false;\n  return",
+      },
+    ],
+    tests: [PROGRAMS, "e2e/docs/coverage"],
+  },
+  {
+    name: "A8",
+    says: "running products leave the range on the way",
+    edits: [
+      {
+        file: "packages/core/src/ops/reduce/recurrence.ts",
+        find: "backend.sharesMemory ? byHost(terms, direction) : tidy(() => byRounds(terms, direction))",
+        by: "tidy(() => byRounds(terms, direction))",
+      },
+      {
+        file: "packages/core/src/ops/reduce/cumsum.ts",
+        find: 'if (dtype === "f32") return device.backend.dtypes.includes("f64") ? "f64" : "f32";',
+        by: "",
+      },
+    ],
+    tests: [PROGRAMS, "packages/core/src/ops/reduce/"],
+  },
+  {
+    name: "A10",
+    says: "crossEntropy of ignored labels has NaN under createGraph",
+    edits: [
+      {
+        file: "packages/core/src/ops/rows/cross-entropy.ts",
+        find: 'const counted = elementwise("select", [counts, reshape(g, column), 0]);',
+        by: "const counted = reshape(g, column);",
+      },
+    ],
+    tests: [PROGRAMS, "packages/nn/src/losses/"],
+  },
+  {
+    name: "A11",
+    says: "functional has no gradient by options that set the first state",
+    edits: [
+      {
+        file: "packages/core/src/stepping/functional.ts",
+        find: "const value: unknown = learned[key] ?? 0;",
+        by: "const value: unknown = first[key] ?? learned[key] ?? 0;",
+      },
+    ],
+    tests: ["e2e/goldens/functional"],
+  },
+];
