@@ -1,6 +1,6 @@
 /** What must hold of a small program: every device does what its interpretation says, eagerly and compiled. */
 import type { DType } from "@opt/core";
-import { type Interpreted, interpret } from "./interpret/interpret";
+import { canInterpret, type Interpreted, interpret } from "./interpret/interpret";
 import { EPSILON, isFloat } from "./numbers";
 import type { Observation } from "./observe";
 import type { Result, Setup } from "./oracle";
@@ -18,6 +18,7 @@ const inF32 = (dtype: DType): DType => (dtype === "f64" ? "f32" : dtype);
 /** Runs a small program on every device, and compiled on the one that its seed says. */
 export async function examineSmall(program: Program, setup: Setup): Promise<Result> {
   const { optimizers, layers } = setup;
+  if (!canInterpret(program)) throw new Error(`seed ${program.seed}: a small program has something that has no interpretation`);
   const expected = interpret(program);
   let replays = 0;
   let rejected: string | null = null;

@@ -155,6 +155,9 @@ export function canInterpret(program: Program): boolean {
   );
 }
 
+/** What an op does. */
+export const interpretation = (op: string): Interpretation => OPS[op]!;
+
 /** The shape that an op gives of operands of any numbers that fit; null where it must be rejected. */
 export function interpretOp(op: string, operands: readonly Spec[], options: Options): Shape | null {
   try {
