@@ -148,11 +148,17 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
     world.value(of).requiresGrad = !frozen;
   },
   freezeLayer(world, { layer }) {
-    world.layers.get(layer)!.freeze();
+    world.layers[layer]!.freeze();
   },
   follow(world, { layer, other }) {
-    const sources = [...world.layers.get(other)!.parameters()];
-    noGrad(() => [...world.layers.get(layer)!.parameters()].forEach((weight, i) => weight.set(sources[i]!)));
+    const sources = [...world.layers[other]!.parameters()];
+    noGrad(() => [...world.layers[layer]!.parameters()].forEach((weight, i) => weight.set(sources[i]!)));
+  },
+  replace(world, { layer, seed }) {
+    world.replace(layer, seed);
+  },
+  property(world, { layer, name, value }) {
+    Object.assign(world.layers[layer]!, { [name]: value });
   },
   keep(world, { of }) {
     world.own(keepTensor(world.value(of)));
@@ -245,7 +251,7 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
 function ownOptions(world: World, op: string, options: Options): Options {
   if (op === "to") return { dtype: world.dtype(options.dtype as DType) };
   if (options.call !== undefined) return { ...options, call: world.mode.layers[options.call as string] };
-  return options.layer === undefined ? options : { ...options, layer: world.layers.get(options.layer as Id) };
+  return options.layer === undefined ? options : { ...options, layer: world.layers[options.layer as Id] };
 }
 
 function isOuter(world: World, outer: ReadonlySet<string>, one: Tensor): boolean {

@@ -107,6 +107,8 @@ const SHOWN: { [Kind in Statement["do"]]: (one: Extract<Statement, { do: Kind }>
   freezeLayer: ({ layer }) => `${layer}.freeze()`,
   follow: ({ layer, other }) =>
     `noGrad(() => ${layer}.parameters().forEach((weight, i) => weight.set(${other}.parameters()[i])))`,
+  replace: ({ layer, seed }) => `model.${layer} = another ${layer} of numbers(${seed})`,
+  property: ({ layer, name, value }) => `${layer}.${name} = ${value}`,
   stale: ({ of, by }) => [
     "{",
     `  const loss = ${of}.mul(${by}).sum();`,

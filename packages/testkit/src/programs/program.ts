@@ -120,6 +120,9 @@ export type Statement =
   /** Freezes a layer, or gives its parameters the numbers of another layer's. */
   | { readonly do: "freezeLayer"; readonly layer: Id }
   | { readonly do: "follow"; readonly layer: Id; readonly other: Id }
+  /** Another layer of the same kind in a layer's place, or another number as its property. */
+  | { readonly do: "replace"; readonly layer: Id; readonly seed: number }
+  | { readonly do: "property"; readonly layer: Id; readonly name: string; readonly value: number }
   /** Switches every layer to training or to evaluation. */
   | { readonly do: "train"; readonly training: boolean }
   | {

@@ -17,7 +17,7 @@ import * as schedules from "@opt/core/schedules";
 import { Random } from "../numbers/random";
 import { type LayerClasses, type LayerModule, makeLayer } from "./layers";
 import { EPSILON, isFloat, numbersOf } from "./numbers";
-import type { Argument, Fill, Id, Program, Spec } from "./program";
+import type { Argument, Fill, Id, Layer, Program, Spec } from "./program";
 import type { AddedGroup, Contents, Store } from "./store";
 
 // biome-ignore lint/suspicious/noExplicitAny: optimizers of any options
@@ -71,7 +71,8 @@ export class World {
   /** What the last round returned. */
   results: ReadonlyMap<Id, Tensor> = new Map();
   readonly trainers = new Map<Id, Trainer>();
-  readonly layers = new Map<Id, LayerModule>();
+  /** Layers by their names, as properties of a module: what compiled functions follow. */
+  readonly layers: Record<Id, LayerModule>;
   /** State dicts that `save` made. */
   readonly checkpoints = new Map<Id, OptimizerState>();
   /** Where a rejection came from. */
@@ -89,24 +90,23 @@ export class World {
     readonly program: Program,
     readonly mode: Mode,
   ) {
+    const { Module } = mode.layers;
+    this.layers = (program.layers.length > 0 && Module ? new Module() : {}) as unknown as Record<Id, LayerModule>;
     this.scaler = program.scaler && new GradScaler(program.scaler);
   }
 
   /** Makes the leaves and the optimizers. */
   open(): void {
     const { leaves, layers, optimizers, averages } = this.program;
-    const { device, layers: classes } = this.mode;
-    const { generator } = this;
+    const { device } = this.mode;
     this.at = "layers";
-    for (const layer of layers) {
-      this.layers.set(layer.id, makeLayer(classes, layer, { dtype: this.dtype(layer.dtype), device, generator }));
-    }
+    for (const layer of layers) this.layers[layer.id] = this.#layer(layer);
     this.at = "leaves";
     for (const leaf of leaves) {
       const data = this.numbers(leaf.fill, leaf);
       const options = { shape: leaf.shape, dtype: this.dtype(leaf.dtype), device };
       if (leaf.of !== undefined) {
-        const weight = memberOf(this.layers.get(leaf.of.layer), leaf.of.name);
+        const weight = memberOf(this.layers[leaf.of.layer], leaf.of.name);
         const source = tensor(data, options);
         weight.set(source);
         source.dispose();
@@ -148,8 +148,29 @@ export class World {
   }
 
   train(training: boolean): void {
-    for (const layer of this.layers.values()) layer.train(training);
+    for (const { id } of this.program.layers) this.layers[id]!.train(training);
     this.training = training;
+  }
+
+  #layer(layer: Layer): LayerModule {
+    const { device, layers: classes } = this.mode;
+    return makeLayer(classes, layer, { dtype: this.dtype(layer.dtype), device, generator: this.generator });
+  }
+
+  /** Another layer of the same kind in a layer's place, with other numbers. */
+  replace(id: Id, seed: number): void {
+    const { layers, leaves } = this.program;
+    const fresh = this.#layer(layers.find((layer) => layer.id === id)!);
+    fresh.train(this.training);
+    for (const leaf of leaves) {
+      if (leaf.of?.layer !== id) continue;
+      const weight = this.own(memberOf(fresh, leaf.of.name));
+      const source = tensor(this.numbers({ ...leaf.fill, seed }, leaf), { shape: leaf.shape, dtype: weight.dtype, device: weight.device });
+      weight.set(source);
+      source.dispose();
+      this.values.set(leaf.id, weight);
+    }
+    this.layers[id] = fresh;
   }
 
   dtype(dtype: DType): DType {

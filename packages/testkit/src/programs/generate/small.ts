@@ -1,6 +1,6 @@
 /** A small program from a seed: one or two features that meet, all of which can be interpreted. */
 import { Random } from "../../numbers/random";
-import type { Id, OptimizerUse, Program, Round, Shape } from "../program";
+import type { Id, OptimizerUse, Program, Round, Shape, Statement } from "../program";
 import { Draft } from "./draft";
 import { THEMES } from "./themes";
 import { bodyOf, forgetTape } from "./training";
@@ -12,19 +12,22 @@ export function generateSmall(seed: number): Program {
   const prelude = draft.inner(() => {});
   draft.inBody = true;
   const results: Id[] = [];
-  let isOver = false;
+  const changes: Statement[] = [];
+  let [isOver, isStepped] = [false, true];
   const statements = draft.inner(() => {
     for (let left = draft.chance(0.3) ? 2 : 1; left > 0 && !isOver; left--) {
       const theme = random.pick(THEMES)(draft);
       results.push(...(theme.results ?? []));
       prelude.push(...(theme.prelude ?? []));
+      changes.push(...(theme.between ?? []));
+      isStepped &&= !theme.isWithoutSteps;
       forgetTape(draft);
       isOver = theme.isOver === true;
     }
   });
   const frozen = new Set(prelude.map((one) => (one.do === "freezeLayer" ? one.layer : "")));
   const params = draft.leaves.filter(({ kind, of }) => kind === "parameter" && !frozen.has(of?.layer ?? "none"));
-  const optimizers = params.length > 0 && draft.chance(0.6) ? [optimizerOf(draft, params.map(({ id }) => id))] : [];
+  const optimizers = params.length > 0 && isStepped && draft.chance(0.6) ? [optimizerOf(draft, params.map(({ id }) => id))] : [];
   const steps = draft.inner(() => {
     for (const { id } of optimizers) {
       draft.statements.push({ do: "step", optimizer: id });
@@ -38,6 +41,7 @@ export function generateSmall(seed: number): Program {
   const body = bodyOf(draft, [...statements, ...steps], results);
   const rounds = Array.from({ length: random.pick([2, 3, 3, 4]) }, (_, i): Round => {
     const between = draft.inner(() => {
+      if (i > 0 && draft.chance(0.5)) draft.statements.push(...changes);
       for (const leaf of draft.leaves) {
         const fill = { ...leaf.fill, seed: random.below(1 << 20) };
         if (i > 0 && leaf.of === undefined && draft.chance(0.1)) draft.statements.push({ do: "set", to: leaf.id, from: fill });

@@ -14,6 +14,9 @@ interface Theme {
   readonly results?: readonly Id[];
   /** Done once before the first round. */
   readonly prelude?: readonly Statement[];
+  /** Done before one of the later rounds. */
+  readonly between?: readonly Statement[];
+  readonly isWithoutSteps?: boolean;
   /** The last statement is rejected. */
   readonly isOver?: boolean;
 }
@@ -338,6 +341,26 @@ function switching(draft: Draft): Theme {
   return { results: [loss.id] };
 }
 
+/** A network whose parts are replaced between calls, and whose properties change. */
+function replacing(draft: Draft): Theme {
+  const { random } = draft;
+  const x = draft.leaf("data", [random.pick([3, 4]), random.pick([1, 3])], draft.floatDType());
+  const first = LAYERS[0]!(draft, x)!;
+  const normal = draft.chance(0.5) ? LAYERS[5]!(draft, first)! : first;
+  const [layer] = draft.layer("Dropout", [random.pick([0, 1])], normal.dtype, {});
+  const loss = weighed(draft, draft.op("Dropout", [normal], {}, { layer }));
+  backward(draft, loss);
+  const changes: Statement[] = draft.layers.map(({ id, kind }) => {
+    if (kind === "Dropout") return { do: "property", layer: id, name: "p", value: random.pick([0, 1]) };
+    const { trackRunningStats } = draft.layers.find((one) => one.id === id)!.options;
+    const isNormal = trackRunningStats && draft.chance(0.5);
+    if (isNormal) return { do: "property", layer: id, name: "momentum", value: random.pick([0, 0.5]) };
+    return { do: "replace", layer: id, seed: random.below(1 << 20) };
+  });
+  // An optimizer would go on with the parameters that are gone.
+  return { results: [loss.id], between: [random.pick(changes)], isWithoutSteps: true };
+}
+
 export const THEMES: readonly ((draft: Draft) => Theme)[] = [
   penalty,
   penalty,
@@ -356,4 +379,5 @@ export const THEMES: readonly ((draft: Draft) => Theme)[] = [
   resizing,
   labelling,
   switching,
+  replacing,
 ];

@@ -116,6 +116,14 @@ const STATEMENTS: { readonly [Kind in Statement["do"]]?: (self: Interpreter, sta
   freezeLayer(self, { layer }) {
     for (const id of self.weightsOf(layer)) self.value(id).isTrained = false;
   },
+  replace(self, { layer, seed }) {
+    for (const leaf of self.program.leaves) {
+      if (leaf.of?.layer === layer) self.lay(leaf, { ...leaf.fill, seed });
+    }
+  },
+  property(self, { layer, name, value }) {
+    self.properties.set(layer, { ...self.properties.get(layer), [name]: value });
+  },
   follow(self, { layer, other }) {
     const sources = self.weightsOf(other);
     self.weightsOf(layer).forEach((id, i) => self.value(id).data.set(self.value(sources[i]!).data));
@@ -179,6 +187,8 @@ class Interpreter {
   plain: Readonly<Record<Id, number | boolean>> = {};
   recording = 1;
   training = true;
+  /** Properties of layers that were set later. */
+  readonly properties = new Map<Id, object>();
   #values = new Map<Id, Node>();
   readonly #leaves: ReadonlyMap<Id, Leaf>;
   #at: Statement | null = null;
@@ -195,11 +205,7 @@ class Interpreter {
     const { leaves, prelude, rounds } = this.program;
     const seen: Map<string, Float64Array>[] = [];
     try {
-      for (const leaf of leaves) {
-        const node = new Node(leaf.shape, this.numbers(leaf.fill, leaf));
-        node.isTrained = leaf.kind !== "data";
-        this.#values.set(leaf.id, node);
-      }
+      for (const leaf of leaves) this.lay(leaf, leaf.fill);
       this.runAll(prelude);
       for (const round of rounds) seen.push(this.#round(round));
     } catch (error) {
@@ -246,6 +252,13 @@ class Interpreter {
     }
   }
 
+  /** A leaf of some numbers. */
+  lay({ id, shape, dtype, kind }: Leaf, fill: Fill): void {
+    const node = new Node(shape, this.numbers(fill, { shape, dtype }));
+    node.isTrained = kind !== "data";
+    this.#values.set(id, node);
+  }
+
   give(id: Id, node: Node): void {
     this.#values.set(id, this.recording > 0 ? node : constant(node));
   }
@@ -279,7 +292,8 @@ class Interpreter {
     if (found === undefined) return {};
     const own = this.program.leaves.filter(({ of, kind }) => of?.layer === layer && kind === "data");
     const buffers = Object.fromEntries(own.map(({ id, of }) => [of!.name, this.value(id)]));
-    return { ...found.options, sizes: found.sizes, buffers, training: this.training };
+    const [p] = found.sizes;
+    return { ...found.options, p, buffers, training: this.training, ...this.properties.get(found.id) };
   }
 
   numbers(fill: Fill, { shape, dtype }: { readonly shape: Shape; readonly dtype: Spec["dtype"] }): Float64Array {

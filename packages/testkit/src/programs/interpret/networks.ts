@@ -237,7 +237,7 @@ export const NETWORKS: Readonly<Record<string, Interpretation>> = {
   BatchNorm1d: batchNorm,
   BatchNorm2d: batchNorm,
   /** Of a probability of 0 or 1. */
-  Dropout: ([x], { training, sizes }) => (training && (sizes as number[])[0] === 1 ? mul(x!, 0) : asNode(x!)),
+  Dropout: ([x], { training, p }) => (training && p === 1 ? mul(x!, 0) : asNode(x!)),
   Embedding: ([indices, weight], { paddingIdx }) => {
     const [rows, table] = [asNode(indices!), asNode(weight!)];
     const found = gather(table, rows);
