@@ -1,5 +1,5 @@
 /** Random training programs, in every mode on every device. `OPT_PROGRAM='{...}'` tries the one that a failure has printed. */
-import { campaign, newReport, type Program, triesAll, tryProgram } from "@opt/testkit";
+import { campaign, kindsOf, newReport, type Program, triesAll, tryProgram } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { setUp } from "./setup";
 
@@ -25,8 +25,9 @@ it.runIf(given !== undefined)("the given program", async () => {
   const report = newReport();
   for (const device of ["wasm", "cpu", "webgpu"]) {
     const opened = await setUp("js", device);
-    if (typeof opened !== "string")
-      await tryProgram(JSON.parse(given!) as Program, { ...opened, thorough: true }, report);
+    if (typeof opened === "string") continue;
+    const program = JSON.parse(given!) as Program;
+    for (const kind of kindsOf(program)) await tryProgram(program, { ...opened, thorough: true }, report, kind);
   }
   expect(report.programs).toBeGreaterThan(0);
 });

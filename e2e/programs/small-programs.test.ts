@@ -1,19 +1,19 @@
 /**
  * Small programs beside their interpretation in float64: eager and compiled, on every device. Some seeds are the same in every run, and some are new.
- * `OPT_SMALL_PROGRAM='{...}'` tries the one that a failure has printed; OPT_PROGRAMS of them, from seed OPT_PROGRAMS_FIRST, are a longer campaign.
+ * OPT_PROGRAMS of them from seed OPT_PROGRAMS_FIRST on are a longer campaign.
  */
-import { campaign, newReport, type Program, SMALL, triesAll, tryProgram } from "@opt/testkit";
+import { campaign, SMALL, triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { setUp } from "./setup";
 
-const { OPT_SMALL_PROGRAM, OPT_PROGRAMS, OPT_PROGRAMS_FIRST } = process.env;
+const { OPT_PROGRAM, OPT_PROGRAMS, OPT_PROGRAMS_FIRST } = process.env;
 const fresh = Number(OPT_PROGRAMS_FIRST ?? Date.now() % 2 ** 31);
 const TABLE = [
   { devices: ["js", "wasm", "cpu"], fixed: triesAll ? 2000 : 300, more: Number(OPT_PROGRAMS ?? 100) },
   { devices: ["js", "webgpu"], fixed: triesAll ? 300 : 40, more: Number(OPT_PROGRAMS ?? 10) },
 ];
 
-describe.runIf(OPT_SMALL_PROGRAM === undefined)("small programs do what their interpretation says", () => {
+describe.runIf(OPT_PROGRAM === undefined)("small programs do what their interpretation says", () => {
   const seeds = TABLE.flatMap(({ devices, fixed, more }) => [
     { devices, first: 1, programs: fixed },
     { devices, first: fresh, programs: more },
@@ -27,14 +27,4 @@ describe.runIf(OPT_SMALL_PROGRAM === undefined)("small programs do what their in
     expect(rejected).toBeLessThan(Math.max(programs / 4, 5));
     expect(report.replays).toBeGreaterThan(programs / 2);
   });
-});
-
-it.runIf(OPT_SMALL_PROGRAM !== undefined)("the given program", async () => {
-  const report = newReport();
-  for (const device of ["wasm", "cpu", "webgpu"]) {
-    const opened = await setUp("js", device);
-    if (typeof opened === "string") continue;
-    await tryProgram(JSON.parse(OPT_SMALL_PROGRAM!) as Program, { ...opened, thorough: true }, report, SMALL);
-  }
-  expect(report.programs).toBeGreaterThan(0);
 });

@@ -1,6 +1,7 @@
 /** Many programs, one after the other, and the smallest of those that fail. */
 import { generate } from "./generate/generate";
 import { generateSmall } from "./generate/small";
+import { canInterpret } from "./interpret/interpret";
 import { examineSmall } from "./interpreted";
 import { listing } from "./listing";
 import { examine, type Result, type Setup } from "./oracle";
@@ -50,6 +51,9 @@ export interface Kind {
 export const SCRIPTS: Kind = { generate, examine };
 /** Small programs, beside their interpretation. */
 export const SMALL: Kind = { generate: generateSmall, examine: examineSmall };
+
+/** All that must hold of a program: small ones are scripts, too. */
+export const kindsOf = (program: Program): readonly Kind[] => (canInterpret(program) ? [SMALL, SCRIPTS] : [SCRIPTS]);
 
 /** Examines one program. @throws ProgramFailure with the smallest that fails in the same way */
 export async function tryProgram(
