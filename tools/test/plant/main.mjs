@@ -2,7 +2,17 @@
  * `npm run plant -- [names]`: plants known faults one at a time in a copy of the sources, runs plain tests there, and says which test finds each.
  * The exit code is 1 if a fault stays unfound. The checkout itself is never changed.
  */
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { root, run } from "../../workspace/run.mjs";
@@ -16,7 +26,10 @@ if (unknown.length > 0) {
 }
 
 /** @param {string[]} args */
-const listed = (...args) => run("git", ["ls-files", ...args], { quiet: true }).stdout.split("\n").filter(Boolean);
+const listed = (...args) =>
+  run("git", ["ls-files", ...args], { quiet: true })
+    .stdout.split("\n")
+    .filter(Boolean);
 
 /** All sources, beside links to what is installed and built. @param {string} folder */
 function copySources(folder) {
@@ -35,7 +48,8 @@ function copySources(folder) {
 function linkPackages(folder, path) {
   mkdirSync(join(folder, path));
   for (const name of readdirSync(join(root, path))) {
-    if (/^@opt(-e2e)?$/.test(name)) cpSync(join(root, path, name), join(folder, path, name), { recursive: true, verbatimSymlinks: true });
+    if (/^@opt(-e2e)?$/.test(name))
+      cpSync(join(root, path, name), join(folder, path, name), { recursive: true, verbatimSymlinks: true });
     else if (name !== ".vite" && name !== ".vitest") symlinkSync(join(root, path, name), join(folder, path, name));
   }
 }
@@ -46,7 +60,10 @@ function plant(folder, { name, edits }) {
   for (const { file, find, by } of edits) {
     const text = readFileSync(join(folder, file), "utf8");
     if (text.split(find).length !== 2) throw new Error(`${name}: ${file} must have once: ${find}`);
-    writeFileSync(join(folder, file), text.replace(find, () => by));
+    writeFileSync(
+      join(folder, file),
+      text.replace(find, () => by),
+    );
   }
   return () => {
     for (const { file, text } of before.reverse()) writeFileSync(join(folder, file), text);
@@ -58,7 +75,16 @@ function failures(folder, tests) {
   const summary = join(folder, "summary.json");
   rmSync(summary, { force: true });
   const vitest = join(root, "node_modules/vitest/vitest.mjs");
-  const args = ["run", "--config", "tools/test/vitest.config.ts", "--project", "!full", "--reporter=json", `--outputFile=${summary}`, ...tests];
+  const args = [
+    "run",
+    "--config",
+    "tools/test/vitest.config.ts",
+    "--project",
+    "!full",
+    "--reporter=json",
+    `--outputFile=${summary}`,
+    ...tests,
+  ];
   run(process.execPath, [vitest, ...args], { quiet: true, cwd: folder, env: { OPT_TORCH_PYTHON: "" }, minutes: 30 });
   if (!existsSync(summary)) return { failed: ["vitest ended badly"], ran: 0 };
   /** @type {{ testResults: { name: string, status: string, assertionResults: { status: string, fullName: string }[] }[] }} */
@@ -68,7 +94,9 @@ function failures(folder, tests) {
     const shown = titles.length === 0 && status === "failed" ? ["does not load"] : titles;
     return shown.map((title) => `${name.slice(folder.length + 1)}: ${title}`);
   });
-  const ran = testResults.flatMap(({ assertionResults }) => assertionResults).filter(({ status }) => status === "passed");
+  const ran = testResults
+    .flatMap(({ assertionResults }) => assertionResults)
+    .filter(({ status }) => status === "passed");
   return { failed, ran: ran.length };
 }
 

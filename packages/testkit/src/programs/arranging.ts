@@ -1,5 +1,20 @@
 /** Ops that give elements other places: joined, cut, stretched, padded, masked by place, summed up along an axis. */
-import { cumprod, cumsum, expand, flip, logcumsumexp, pad, roll, split, squeeze, stack, type Tensor, tril, triu, unsqueeze } from "@opt/core";
+import {
+  cumprod,
+  cumsum,
+  expand,
+  flip,
+  logcumsumexp,
+  pad,
+  roll,
+  split,
+  squeeze,
+  stack,
+  type Tensor,
+  tril,
+  triu,
+  unsqueeze,
+} from "@opt/core";
 import { isFloat } from "./numbers";
 import type { OpKind } from "./op-kind";
 import type { Shape } from "./program";

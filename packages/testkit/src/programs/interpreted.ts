@@ -18,18 +18,21 @@ const inF32 = (dtype: DType): DType => (dtype === "f64" ? "f32" : dtype);
 /** Runs a small program on every device, and compiled on the one that its seed says. */
 export async function examineSmall(program: Program, setup: Setup): Promise<Result> {
   const { optimizers, layers } = setup;
-  if (!canInterpret(program)) throw new Error(`seed ${program.seed}: a small program has something that has no interpretation`);
+  if (!canInterpret(program))
+    throw new Error(`seed ${program.seed}: a small program has something that has no interpretation`);
   const expected = interpret(program);
   let replays = 0;
   let rejected: string | null = null;
   const fail = (rule: string, detail: string): Result => ({ failure: { rule, detail }, rejected: null, replays });
   const devices = setup.devices.filter(
-    ({ backend }) => (program.scaler === null || backend.readSync !== undefined) && (!isExtreme(program) || backend.exact),
+    ({ backend }) =>
+      (program.scaler === null || backend.readSync !== undefined) && (!isExtreme(program) || backend.exact),
   );
   for (const [i, device] of devices.entries()) {
     const dtype = device.backend.dtypes.includes("f64") ? undefined : inF32;
     const on = { device, optimizers, layers, ...(dtype && { dtype }) };
-    const modes = i === program.seed % devices.length || setup.thorough ? [undefined, { check: program.check }] : [undefined];
+    const modes =
+      i === program.seed % devices.length || setup.thorough ? [undefined, { check: program.check }] : [undefined];
     for (const compile of modes) {
       const words = compile === undefined ? device.name : `${device.name} compiled`;
       const outcome = await run(program, { ...on, ...(compile && { compile }) });
@@ -53,7 +56,9 @@ function rejectionProblem(
   isCompiled: boolean,
 ): string | null {
   if (rejected === null) {
-    return expected.rejected === null ? null : `goes through, must be rejected at ${JSON.stringify(expected.rejected.at)}`;
+    return expected.rejected === null
+      ? null
+      : `goes through, must be rejected at ${JSON.stringify(expected.rejected.at)}`;
   }
   const isFree = mayReject.includes(rejected.code) || (isCompiled && !compiles);
   if (expected.rejected !== null || isFree) return null;
@@ -85,7 +90,8 @@ function firstDifference(outcome: Outcome, expected: Interpreted, program: Progr
       if (right === undefined) return `${at} is there, must be null`;
       if (actual === undefined) return `${at} is missing`;
       if (typeof actual === "string") return `${at} is ${actual}`;
-      if (right.length !== actual.data.length) return `${at} has ${actual.data.length} elements, must have ${right.length}`;
+      if (right.length !== actual.data.length)
+        return `${at} has ${actual.data.length} elements, must have ${right.length}`;
       let difference = firstFar(actual, right, epsilon, []);
       if (difference === null) continue;
       moved ??= Array.from({ length: JITTERS }, (_, i) => interpret(program, { seed: i + 1, epsilon }));
@@ -131,11 +137,11 @@ function firstFar(
   const tolerance = isExact ? 0 : FACTOR * spread + UNITS * epsilon * scale;
   for (let i = 0; i < right.length; i++) {
     const x = data[i]!;
-    const y = dtype !== "f64" && Math.abs(right[i]!) > LARGEST ? Math.sign(right[i]!) * Number.POSITIVE_INFINITY : right[i]!;
+    const y =
+      dtype !== "f64" && Math.abs(right[i]!) > LARGEST ? Math.sign(right[i]!) * Number.POSITIVE_INFINITY : right[i]!;
     if (Object.is(x, y) || x === y) continue;
     const own = Math.abs(y) > 1e6 ? UNITS * epsilon * Math.abs(y) : tolerance;
     if (!(Math.abs(x - y) <= own + SMALLEST)) return `[${i}] is ${x}, must be ${y} within ${own}`;
   }
   return null;
 }
-

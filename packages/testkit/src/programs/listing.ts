@@ -100,8 +100,7 @@ const SHOWN: { [Kind in Statement["do"]]: (one: Extract<Statement, { do: Kind }>
   random: ({ id, normal, shape, dtype }) =>
     `const ${id} = ${normal ? "randn" : "rand"}([${shape}], { dtype: "${dtype}", generator })`,
   set: ({ to, from }) => `${to}.set(${typeof from === "string" ? from : numbers(from)})`,
-  move: ({ of, from, to, count }) =>
-    `span(${of}, ${to}, ${to + count}).set(span(${of}, ${from}, ${from + count}))`,
+  move: ({ of, from, to, count }) => `span(${of}, ${to}, ${to + count}).set(span(${of}, ${from}, ${from + count}))`,
   writePart: ({ of, op, options, from }) => `${of}.${op}(${JSON.stringify(options)}).set(${from})`,
   grad: ({ id, of, by }) => `const [${id}] = grad(${of}, [${by}], { createGraph: true })`,
   freezeLayer: ({ layer }) => `${layer}.freeze()`,

@@ -6,10 +6,12 @@ import {
   ExponentialMovingAverage,
   Generator,
   GradScaler,
+  OptError,
   type Optimizer,
   type OptimizerState,
   parameter,
   RowSparse,
+  span,
   type Tensor,
   tensor,
 } from "@opt/core";
@@ -165,7 +167,11 @@ export class World {
     for (const leaf of leaves) {
       if (leaf.of?.layer !== id) continue;
       const weight = this.own(memberOf(fresh, leaf.of.name));
-      const source = tensor(this.numbers({ ...leaf.fill, seed }, leaf), { shape: leaf.shape, dtype: weight.dtype, device: weight.device });
+      const source = tensor(this.numbers({ ...leaf.fill, seed }, leaf), {
+        shape: leaf.shape,
+        dtype: weight.dtype,
+        device: weight.device,
+      });
       weight.set(source);
       source.dispose();
       this.values.set(leaf.id, weight);
@@ -221,7 +227,7 @@ export class World {
     if (!inside) return this.made(tensor(data, { shape: own, dtype, device }));
     const all = Float64Array.of(...data.subarray(0, 1), ...data, ...data.subarray(0, 2));
     const larger = this.made(tensor(all, { dtype, device }));
-    const part = this.made(larger.slice(1, 1 + data.length));
+    const part = this.made(span(larger, 1, 1 + data.length));
     return this.made(part.reshape(own));
   }
 
@@ -313,9 +319,24 @@ export class World {
     for (const group of groups) this.addGroup(group);
     if (!training) this.train(training);
     for (const [id, value] of this.values) if (tensors[id] === undefined) value.dispose();
+    const copied = (name: string, device: Device) => {
+      const moved = tensors[name]!.to(device);
+      const copy = moved.clone();
+      moved.dispose();
+      return copy;
+    };
     const load = {
       model: () => {
-        for (const [id, value] of this.values) if (!value.isDisposed) value.set(tensors[id]!);
+        for (const [id, value] of this.values) {
+          if (value.isDisposed) continue;
+          try {
+            value.set(tensors[id]!);
+          } catch (error) {
+            // A part is a copy, which can't be written: another one takes its place.
+            if (!(error instanceof OptError) || error.code !== "BAD_STATE") throw error;
+            this.values.set(id, this.own(copied(id, value.device)));
+          }
+        }
       },
       optimizer: () => {
         for (const [id, state] of Object.entries(optimizers)) this.trainer(id).optimizer.loadStateDict(state);
@@ -334,12 +355,6 @@ export class World {
       this.at = `loading the ${part}`;
       load[part]();
     }
-    const copied = (name: string, device: Device) => {
-      const moved = tensors[name]!.to(device);
-      const copy = moved.clone();
-      moved.dispose();
-      return copy;
-    };
     for (const [id, value] of this.values) {
       if (`gradient.${id}` in tensors) value.grad = this.own(copied(`gradient.${id}`, value.device));
     }

@@ -15,6 +15,8 @@ export interface Value extends Spec {
   readonly certain: boolean;
   /** Whose memory it may share. */
   readonly root: Id;
+  /** It is a copy where PyTorch has a view, which can't be written. */
+  readonly isPart?: boolean;
 }
 
 /** An argument of the body that is no tensor. */
@@ -23,6 +25,9 @@ export interface Scalar {
 }
 
 export const NO_LIMIT = Number.NEGATIVE_INFINITY;
+
+/** Ops that copy where PyTorch has views. */
+const PARTS = /^(slice|permute|transpose|split|expand)$/;
 
 export class Draft {
   readonly leaves: Leaf[] = [];
@@ -153,6 +158,7 @@ export class Draft {
       low: NO_LIMIT,
       certain: false,
       root: kind.view ? tensors[0]!.root : id,
+      isPart: PARTS.test(op) || (kind.view === true && tensors[0]!.isPart === true),
       ...facts,
       requiresGrad,
     };

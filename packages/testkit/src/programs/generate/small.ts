@@ -27,7 +27,15 @@ export function generateSmall(seed: number): Program {
   });
   const frozen = new Set(prelude.map((one) => (one.do === "freezeLayer" ? one.layer : "")));
   const params = draft.leaves.filter(({ kind, of }) => kind === "parameter" && !frozen.has(of?.layer ?? "none"));
-  const optimizers = params.length > 0 && isStepped && draft.chance(0.6) ? [optimizerOf(draft, params.map(({ id }) => id))] : [];
+  const optimizers =
+    params.length > 0 && isStepped && draft.chance(0.6)
+      ? [
+          optimizerOf(
+            draft,
+            params.map(({ id }) => id),
+          ),
+        ]
+      : [];
   const steps = draft.inner(() => {
     for (const { id } of optimizers) {
       draft.statements.push({ do: "step", optimizer: id });
@@ -44,7 +52,8 @@ export function generateSmall(seed: number): Program {
       if (i > 0 && draft.chance(0.5)) draft.statements.push(...changes);
       for (const leaf of draft.leaves) {
         const fill = { ...leaf.fill, seed: random.below(1 << 20) };
-        if (i > 0 && leaf.of === undefined && draft.chance(0.1)) draft.statements.push({ do: "set", to: leaf.id, from: fill });
+        if (i > 0 && leaf.of === undefined && draft.chance(0.1))
+          draft.statements.push({ do: "set", to: leaf.id, from: fill });
       }
       if (i > 0 && draft.layers.some(({ kind }) => /Dropout|BatchNorm/.test(kind)) && draft.chance(0.5))
         draft.statements.push({ do: "train", training: draft.chance(0.4) });

@@ -131,7 +131,19 @@ function nearly(draft: Draft, shape: Shape): Shape {
   return shape;
 }
 
-const MEETING = ["concat", "concat", "stack", "add", "where", "maximum", "matmul", "gatherAlong", "fma", "expand", "gather"];
+const MEETING = [
+  "concat",
+  "concat",
+  "stack",
+  "add",
+  "where",
+  "maximum",
+  "matmul",
+  "gatherAlong",
+  "fma",
+  "expand",
+  "gather",
+];
 
 /** Operands of several ranks: they fit, or the op is rejected before it holds memory. */
 function meeting(draft: Draft): Theme {
@@ -246,7 +258,10 @@ function padding(draft: Draft): Theme {
   const dtype = draft.floatDType();
   const options = { sparse: draft.chance(0.7), paddingIdx };
   const [layer, weights] = draft.layer("Embedding", [count, width], dtype, { weight: [count, width] }, options);
-  const indices = draft.leaf("data", random.pick<Shape>([[3], [5], [2, 2]]), "i32", { ...draft.fill("whole"), below: count });
+  const indices = draft.leaf("data", random.pick<Shape>([[3], [5], [2, 2]]), "i32", {
+    ...draft.fill("whole"),
+    below: count,
+  });
   const rows = draft.op("Embedding", [indices, ...weights], { bound: 1 }, { layer });
   const loss = weighed(draft, rows);
   backward(draft, loss);
@@ -294,7 +309,12 @@ function scanning(draft: Draft): Theme {
   const x = draft.leaf("parameter", shape, dtype, draft.fill(isExtreme ? "extreme" : random.pick(["ties", "small"])));
   const ops = isExtreme ? ["cumprod"] : ["cumprod", "cumsum", "logcumsumexp", "prod", "logsumexp"];
   const op = random.pick(sizeOf(shape) === 0 ? ["cumprod", "cumsum"] : ops);
-  const result = draft.op(op, [x], { bound: 4 }, /prod|logsumexp/.test(op) && op !== "cumprod" ? { axis, keepDim: false } : { axis });
+  const result = draft.op(
+    op,
+    [x],
+    { bound: 4 },
+    /prod|logsumexp/.test(op) && op !== "cumprod" ? { axis, keepDim: false } : { axis },
+  );
   if (!isExtreme) backward(draft, weighed(draft, result));
   return { results: [result.id] };
 }
@@ -302,7 +322,11 @@ function scanning(draft: Draft): Theme {
 /** Other lengths by interpolation. */
 function resizing(draft: Draft): Theme {
   const { random } = draft;
-  const x = draft.leaf("parameter", [1 + random.below(2), 1 + random.below(2), 1 + random.below(6)], draft.floatDType());
+  const x = draft.leaf(
+    "parameter",
+    [1 + random.below(2), 1 + random.below(2), 1 + random.below(6)],
+    draft.floatDType(),
+  );
   const scaleFactor = random.pick([1.25, 1.1, 1.5, 2, 0.75, 0.5, 1, 3]);
   if (Math.floor(x.shape[2]! * scaleFactor) < 1) return chain(draft);
   const result = draft.op("interpolate", [x], {}, { call: "interpolate", scaleFactor });

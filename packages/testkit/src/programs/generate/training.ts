@@ -287,7 +287,11 @@ function inNoGrad(draft: Draft): void {
 function overwriteAnything(draft: Draft): void {
   const isTaped = ({ id, requiresGrad }: Value) => requiresGrad && !draft.leaves.some((leaf) => leaf.id === id);
   const mayBeTaped = draft.chance(0.1);
-  const target = draft.random.pick(draft.floats().filter((value) => mayBeTaped || !isTaped(value)));
+  const mayBePart = draft.chance(0.1);
+  const target = draft.random.pick(
+    draft.floats().filter((value) => (mayBeTaped || !isTaped(value)) && (mayBePart || !value.isPart)),
+  );
+  if (target.isPart) draft.mayReject.add("BAD_STATE");
   if (isTaped(target)) draft.mayReject.add("BAD_ARGUMENT"); // nobody could say what its gradient is
   const sources = draft.floats().filter(({ shape, id }) => String(shape) === String(target.shape) && id !== target.id);
   if (sources.length === 0) return;
@@ -302,7 +306,9 @@ function stale(draft: Draft): void {
     draft
       .floats()
       .filter(({ shape, dtype }) => dtype === of.dtype && String(shape) === String(of.shape))
-      .filter(({ root, requiresGrad }) => root !== of.root && !requiresGrad && !draft.taped.has(root))
+      .filter(
+        ({ root, requiresGrad, isPart }) => root !== of.root && !requiresGrad && !draft.taped.has(root) && !isPart,
+      )
       .map((by) => [of, by] as const),
   );
   const fitting = pairs.filter(
@@ -370,7 +376,7 @@ function clip(draft: Draft, params: readonly Id[]): void {
 /** Data overwritten by other data, outside of any tape. */
 function copyInPlace(draft: Draft): void {
   const data = draft.values.filter(
-    ({ root, requiresGrad, dtype }) => !requiresGrad && isFloat(dtype) && !draft.taped.has(root),
+    ({ root, requiresGrad, dtype, isPart }) => !requiresGrad && isFloat(dtype) && !draft.taped.has(root) && !isPart,
   );
   if (data.length === 0) return;
   const target = draft.random.pick(data);

@@ -126,7 +126,11 @@ export const ARRANGING: Readonly<Record<string, Interpretation>> = {
       axis as number,
     );
   },
-  squeeze: ([x]) => reshaped(asNode(x!), asNode(x!).shape.filter((extent) => extent !== 1)),
+  squeeze: ([x]) =>
+    reshaped(
+      asNode(x!),
+      asNode(x!).shape.filter((extent) => extent !== 1),
+    ),
   unsqueeze: ([x], { axis }) => unsqueeze(asNode(x!), axis as number),
   expand: ([x], { shape }) => expand(asNode(x!), shape as Shape),
   split: ([x], { size, axis, piece }) => {
@@ -150,5 +154,10 @@ export const ARRANGING: Readonly<Record<string, Interpretation>> = {
   gatherAlong: ([x, indices], { axis }) => gatherAlong(asNode(x!), asNode(indices!), axis as number),
   /** On the same memory. */
   detach: ([x]) => constant(asNode(x!)),
-  clone: ([x]) => pick(asNode(x!), asNode(x!).data.map((_, i) => i), asNode(x!).shape),
+  clone: ([x]) =>
+    pick(
+      asNode(x!),
+      asNode(x!).data.map((_, i) => i),
+      asNode(x!).shape,
+    ),
 };

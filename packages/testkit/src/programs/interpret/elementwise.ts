@@ -24,17 +24,26 @@ export const sub = (a: Operand, b: Operand): Node => add(a, neg(b));
 
 /** x to a power that is a number. */
 export const raised = (x: Node, p: number): Node =>
-  p === 0 ? filled(x.shape, 1) : unary(x, (v) => v ** p, (own) => mul(raised(own, p - 1), p));
+  p === 0
+    ? filled(x.shape, 1)
+    : unary(
+        x,
+        (v) => v ** p,
+        (own) => mul(raised(own, p - 1), p),
+      );
 export const exp = (x: Node): Node => unary(x, Math.exp, (_, result) => result);
 export const log = (x: Node): Node => unary(x, Math.log, (own) => raised(own, -1));
 export const sqrt = (x: Node): Node => unary(x, Math.sqrt, (_, result) => mul(raised(result, -1), 0.5));
 export const tanh = (x: Node): Node => unary(x, Math.tanh, (_, result) => sub(1, mul(result, result)));
 export const sigmoid = (x: Node): Node =>
-  unary(x, (v) => 1 / (1 + Math.exp(-v)), (_, result) => mul(result, sub(1, result)));
+  unary(
+    x,
+    (v) => 1 / (1 + Math.exp(-v)),
+    (_, result) => mul(result, sub(1, result)),
+  );
 const sin = (x: Node): Node => unary(x, Math.sin, cos);
 const cos = (x: Node): Node => unary(x, Math.cos, (own) => neg(sin(own)));
-const erf = (x: Node): Node =>
-  unary(x, erfOf, (own) => mul(exp(neg(mul(own, own))), 2 / Math.sqrt(Math.PI)));
+const erf = (x: Node): Node => unary(x, erfOf, (own) => mul(exp(neg(mul(own, own))), 2 / Math.sqrt(Math.PI)));
 
 /** By its series, and far out by a continued fraction. */
 function erfOf(x: number): number {
@@ -60,8 +69,13 @@ const kinked =
 export const abs = kinked(Math.sign);
 const relu = kinked((v) => (v > 0 ? 1 : 0));
 /** A slope between two bounds, outside of which it is constant. */
-const between = (low: number, high: number) => (x: Node): Node =>
-  plus(kinked((v) => (v > low && v < high ? 1 : 0))(x), flat(x, (v) => (v <= low ? low : v >= high ? high : 0)));
+const between =
+  (low: number, high: number) =>
+  (x: Node): Node =>
+    plus(
+      kinked((v) => (v > low && v < high ? 1 : 0))(x),
+      flat(x, (v) => (v <= low ? low : v >= high ? high : 0)),
+    );
 
 const mask = (x: Node, holds: (value: number, i: number) => boolean): Node =>
   constant({ shape: x.shape, data: x.data.map((v, i) => Number(holds(v, i))) });
@@ -69,20 +83,37 @@ const mask = (x: Node, holds: (value: number, i: number) => boolean): Node =>
 export function where(condition: Node, a: Operand, b: Operand): Node {
   const [is, x, y] = together(constant(condition), asNode(a), asNode(b)) as [Node, Node, Node];
   const holds = mask(is, (v) => v !== 0);
-  return plus(times(x, holds), times(y, mask(holds, (v) => v === 0)));
+  return plus(
+    times(x, holds),
+    times(
+      y,
+      mask(holds, (v) => v === 0),
+    ),
+  );
 }
 /** Equal elements share the gradient. */
-const choice = (prefers: (a: number, b: number) => boolean): Interpretation => ([a, b]) => {
-  const [x, y] = together(asNode(a!), asNode(b!)) as [Node, Node];
-  const share = x.data.map((v, i) => (v === y.data[i] ? 0.5 : Number(prefers(v, y.data[i]!))));
-  const ofX = constant({ shape: x.shape, data: share });
-  return plus(times(x, ofX), times(y, sub(1, ofX)));
-};
+const choice =
+  (prefers: (a: number, b: number) => boolean): Interpretation =>
+  ([a, b]) => {
+    const [x, y] = together(asNode(a!), asNode(b!)) as [Node, Node];
+    const share = x.data.map((v, i) => (v === y.data[i] ? 0.5 : Number(prefers(v, y.data[i]!))));
+    const ofX = constant({ shape: x.shape, data: share });
+    return plus(times(x, ofX), times(y, sub(1, ofX)));
+  };
 /** Of the elements on a bound all of the gradient goes through. */
 export function clamp(x: Node, low: number | null, high: number | null): Node {
   const inside = mask(x, (v) => (low === null || v >= low) && (high === null || v <= high));
-  const bounds = constant({ shape: x.shape, data: x.data.map((v) => Math.min(Math.max(v, low ?? v), high ?? Number.POSITIVE_INFINITY)) });
-  return plus(times(x, inside), times(bounds, mask(inside, (v) => v === 0)));
+  const bounds = constant({
+    shape: x.shape,
+    data: x.data.map((v) => Math.min(Math.max(v, low ?? v), high ?? Number.POSITIVE_INFINITY)),
+  });
+  return plus(
+    times(x, inside),
+    times(
+      bounds,
+      mask(inside, (v) => v === 0),
+    ),
+  );
 }
 
 const softplus = (x: Node): Node => unary(x, (v) => Math.max(v, 0) + Math.log1p(Math.exp(-Math.abs(v))), sigmoid);
@@ -97,14 +128,24 @@ const elu = (x: Node): Node =>
   unary(
     x,
     (v) => (v > 0 ? v : Math.expm1(v)),
-    (own) => where(mask(own, (v) => v < 0), exp(own), 1),
+    (own) =>
+      where(
+        mask(own, (v) => v < 0),
+        exp(own),
+        1,
+      ),
   );
 
-const one = (f: (x: Node) => Node): Interpretation => ([x]) => f(asNode(x!));
-const compared = (holds: (a: number, b: number) => boolean): Interpretation => ([a, b]) => {
-  const [x, y] = together(asNode(a!), asNode(b!)) as [Node, Node];
-  return mask(constant(x), (v, i) => holds(v, y.data[i]!));
-};
+const one =
+  (f: (x: Node) => Node): Interpretation =>
+  ([x]) =>
+    f(asNode(x!));
+const compared =
+  (holds: (a: number, b: number) => boolean): Interpretation =>
+  ([a, b]) => {
+    const [x, y] = together(asNode(a!), asNode(b!)) as [Node, Node];
+    return mask(constant(x), (v, i) => holds(v, y.data[i]!));
+  };
 
 export const ELEMENTWISE: Readonly<Record<string, Interpretation>> = {
   neg: one(neg),

@@ -22,41 +22,110 @@ const CASES: readonly Case[] = [
   ...["neg", "abs", "relu", "relu6", "hardtanh", "leakyRelu", "elu", "exp", "tanh", "sigmoid", "sin", "cos"].map(unary),
   ...["erf", "gelu", "geluTanh", "silu", "softplus", "square"].map(unary),
   ...["add", "sub", "mul", "maximum", "minimum"].map((op) => ({ op, shapes: [[2, 3], [3]] })),
-  { op: "div", shapes: [[2, 3], [2, 1]] },
+  {
+    op: "div",
+    shapes: [
+      [2, 3],
+      [2, 1],
+    ],
+  },
   { op: "fma", shapes: [[2, 3], [3], []] },
   { op: "clamp", shapes: [[7]], options: { low: -0.6, high: 0.9 } },
   { op: "where", shapes: [[2, 3], [3], [2, 1]], whole: [2] },
   { op: "slice", shapes: [[4, 2]], options: { start: 1, end: -1, axis: 0 } },
   { op: "permute", shapes: [[2, 3, 4]], options: { axes: [2, 0, 1] } },
-  { op: "concat", shapes: [[2, 3], [2, 1]], options: { axis: -1 } },
-  { op: "stack", shapes: [[2, 3], [2, 3]], options: { axis: 1 } },
+  {
+    op: "concat",
+    shapes: [
+      [2, 3],
+      [2, 1],
+    ],
+    options: { axis: -1 },
+  },
+  {
+    op: "stack",
+    shapes: [
+      [2, 3],
+      [2, 3],
+    ],
+    options: { axis: 1 },
+  },
   { op: "pad", shapes: [[2, 3]], options: { padding: [1, -1, 0, 2], value: 0.5 } },
   { op: "tril", shapes: [[3, 4]], options: { diagonal: 0 } },
   { op: "flip", shapes: [[2, 3]], options: { axis: 1 } },
   { op: "roll", shapes: [[2, 3]], options: { by: -2, axis: 1 } },
   { op: "gather", shapes: [[3, 2], [4]], whole: [undefined, 3] },
-  { op: "gatherAlong", shapes: [[3, 2], [2, 2]], options: { axis: 0 }, whole: [undefined, 3] },
-  ...["sum", "mean", "max", "min", "logsumexp", "var", "prod"].map((op) => ({ op, shapes: [[2, 3, 2]], options: { axis: 1 } })),
+  {
+    op: "gatherAlong",
+    shapes: [
+      [3, 2],
+      [2, 2],
+    ],
+    options: { axis: 0 },
+    whole: [undefined, 3],
+  },
+  ...["sum", "mean", "max", "min", "logsumexp", "var", "prod"].map((op) => ({
+    op,
+    shapes: [[2, 3, 2]],
+    options: { axis: 1 },
+  })),
   ...[1, 2, 3, "Infinity"].map((p) => ({ op: "norm", shapes: [[2, 3]], options: { p, axis: 1 } })),
-  ...["cumsum", "cumprod", "logcumsumexp", "softmax", "logSoftmax"].map((op) => ({ op, shapes: [[3, 4]], options: { axis: 0 } })),
+  ...["cumsum", "cumprod", "logcumsumexp", "softmax", "logSoftmax"].map((op) => ({
+    op,
+    shapes: [[3, 4]],
+    options: { axis: 0 },
+  })),
   { op: "sort", shapes: [[3, 4]], options: { axis: 0, descending: true } },
   { op: "topk", shapes: [[3, 4]], options: { axis: 1, k: 2, largest: false } },
-  { op: "matmul", shapes: [[2, 1, 2, 3], [3, 4]] },
+  {
+    op: "matmul",
+    shapes: [
+      [2, 1, 2, 3],
+      [3, 4],
+    ],
+  },
   { op: "matmul", shapes: [[3], [3, 4]] },
-  { op: "attention", shapes: [[4, 2], [4, 2], [4, 2]], options: { isCausal: true } },
+  {
+    op: "attention",
+    shapes: [
+      [4, 2],
+      [4, 2],
+      [4, 2],
+    ],
+    options: { isCausal: true },
+  },
   { op: "layerNorm", shapes: [[3, 4], [4], [4]] },
   { op: "RMSNorm", shapes: [[3, 4], [4]], options: { eps: 0.01 } },
   { op: "GroupNorm", shapes: [[2, 4, 3], [4], [4]], options: { groups: 2 } },
   { op: "BatchNorm1d", shapes: [[4, 3], [3], [3]], options: { training: true, buffers: {} } },
-  { op: "conv2d", shapes: [[1, 2, 4, 3], [3, 2, 2, 2]], options: { stride: 2, padding: 1 } },
+  {
+    op: "conv2d",
+    shapes: [
+      [1, 2, 4, 3],
+      [3, 2, 2, 2],
+    ],
+    options: { stride: 2, padding: 1 },
+  },
   { op: "Conv1d", shapes: [[2, 2, 5], [3, 2, 2], [3]], options: { stride: 1 } },
   { op: "maxPool2d", shapes: [[1, 2, 4, 3]], options: { kernel: 2, stride: 1 } },
   { op: "avgPool2d", shapes: [[1, 2, 4, 3]], options: { kernel: 2, stride: 1 } },
   { op: "crossEntropy", shapes: [[3, 4], [3]], whole: [undefined, 4] },
   { op: "meanCrossEntropy", shapes: [[3, 4], [3]], whole: [undefined, 4] },
   { op: "interpolate", shapes: [[2, 1, 5]], options: { scaleFactor: 1.5 } },
-  { op: "l1Loss", shapes: [[2, 3], [2, 3]] },
-  { op: "smoothL1Loss", shapes: [[2, 3], [2, 3]] },
+  {
+    op: "l1Loss",
+    shapes: [
+      [2, 3],
+      [2, 3],
+    ],
+  },
+  {
+    op: "smoothL1Loss",
+    shapes: [
+      [2, 3],
+      [2, 3],
+    ],
+  },
   { op: "Embedding", shapes: [[4], [3, 2]], options: { paddingIdx: 1 }, whole: [3] },
 ];
 
@@ -110,10 +179,19 @@ describe("gradients of the interpretation", () => {
     expectSlopes(operands, () => {
       const loss = lossOf(one, operands);
       const found = gradients(loss, filled([], 1), trained).map((g) => times(g!, g!));
-      return found.map((g) => sum(g)).reduce((a, b) => new Node([], a.data.map((x) => x + b.data[0]!), [
-        { of: a, pull: (g) => g },
-        { of: b, pull: (g) => g },
-      ]));
+      return found
+        .map((g) => sum(g))
+        .reduce(
+          (a, b) =>
+            new Node(
+              [],
+              a.data.map((x) => x + b.data[0]!),
+              [
+                { of: a, pull: (g) => g },
+                { of: b, pull: (g) => g },
+              ],
+            ),
+        );
     });
   });
 });

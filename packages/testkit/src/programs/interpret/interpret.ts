@@ -5,9 +5,9 @@ import type { Argument, Fill, Id, Leaf, Options, Program, Shape, Spec, Statement
 import { innerOf, statementsOf } from "../program";
 import { ARRANGING } from "./arranging";
 import { ELEMENTWISE, type Interpretation } from "./elementwise";
+import { NETWORKS } from "./networks";
 import { constant, filled, gradients, Node, plus } from "./node";
 import { mustHold, Rejected } from "./places";
-import { NETWORKS } from "./networks";
 import { REDUCING } from "./reducing";
 import { canStep, Stepper } from "./steps";
 
@@ -169,7 +169,10 @@ export const interpretation = (op: string): Interpretation => OPS[op]!;
 /** The shape that an op gives of operands of any numbers that fit; null where it must be rejected. */
 export function interpretOp(op: string, operands: readonly Spec[], options: Options): Shape | null {
   try {
-    return OPS[op]!(operands.map(({ shape }) => filled(shape, 0)), options).shape;
+    return OPS[op]!(
+      operands.map(({ shape }) => filled(shape, 0)),
+      options,
+    ).shape;
   } catch (error) {
     if (error instanceof Rejected) return null;
     throw error;
@@ -283,7 +286,9 @@ class Interpreter {
 
   /** The leaves that are a layer's weights, in the order of its parameters. */
   weightsOf(layer: Id): Id[] {
-    return this.program.leaves.filter(({ of, kind }) => of?.layer === layer && kind === "parameter").map(({ id }) => id);
+    return this.program.leaves
+      .filter(({ of, kind }) => of?.layer === layer && kind === "parameter")
+      .map(({ id }) => id);
   }
 
   /** What an op knows of its layer: its options, its buffers by name, and whether it trains. */
@@ -309,4 +314,3 @@ class Interpreter {
     });
   }
 }
-

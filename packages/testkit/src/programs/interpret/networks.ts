@@ -37,7 +37,10 @@ function windows(x: Node, kernel: readonly [number, number], stride: number, pad
   const [batch, channels, height, width] = padded.shape as [number, number, number, number];
   const extent = (size: number, window: number) => Math.floor((size - window) / stride) + 1;
   const shape = [batch, channels, extent(height, kernel[0]), extent(width, kernel[1]), ...kernel];
-  mustHold(shape.every((each) => each >= 0), "windows that fit");
+  mustHold(
+    shape.every((each) => each >= 0),
+    "windows that fit",
+  );
   return moved(padded, shape, ([n, c, i, j, di, dj]) => [n!, c!, i! * stride + di!, j! * stride + dj!]);
 }
 
@@ -66,7 +69,11 @@ function maxPool2d(x: Node, kernel: number, stride: number): Node {
 }
 
 /** x, whose gradient has zeros for its own gradient by x. */
-const mentioned = (x: Node): Node => times(x, flat(x, () => 1));
+const mentioned = (x: Node): Node =>
+  times(
+    x,
+    flat(x, () => 1),
+  );
 
 function normalized(x: Node, axes: readonly number[], eps: number): Node {
   const options = { axis: axes, keepDim: true };
@@ -76,7 +83,10 @@ function normalized(x: Node, axes: readonly number[], eps: number): Node {
 const lastAxes = (x: Node, count: number): number[] => x.shape.map((_, i) => i).slice(x.shape.length - count);
 
 function layerNorm(x: Node, weight: Node, bias?: Node): Node {
-  mustHold(String(x.shape.slice(x.shape.length - weight.shape.length)) === String(weight.shape), "a weight of the axes");
+  mustHold(
+    String(x.shape.slice(x.shape.length - weight.shape.length)) === String(weight.shape),
+    "a weight of the axes",
+  );
   const scaled = mul(normalized(x, lastAxes(x, weight.shape.length), 1e-5), weight);
   return bias === undefined ? scaled : add(scaled, bias);
 }
@@ -102,7 +112,8 @@ const batchNorm: Interpretation = ([x, weight, bias], options) => {
     const rank = own.shape.length;
     return add(mul(normal, ofChannels(asNode(weight!), rank)), ofChannels(asNode(bias!), rank));
   };
-  if (!training && runningMean) return apply(ofChannels(runningMean, own.shape.length), ofChannels(runningVar!, own.shape.length));
+  if (!training && runningMean)
+    return apply(ofChannels(runningMean, own.shape.length), ofChannels(runningVar!, own.shape.length));
   const [center, spread] = [mean(own, kept), variance(own, kept)];
   if (runningMean) {
     counted!.data[0]!++;
@@ -192,8 +203,7 @@ export const NETWORKS: Readonly<Record<string, Interpretation>> = {
     const size = mean(times(own, own), { axis: -1, keepDim: true });
     return mul(mul(own, raised(add(size, eps as number), -0.5)), weight!);
   },
-  GroupNorm: ([x, weight, bias], { groups }) =>
-    groupNorm(asNode(x!), asNode(weight!), asNode(bias!), groups as number),
+  GroupNorm: ([x, weight, bias], { groups }) => groupNorm(asNode(x!), asNode(weight!), asNode(bias!), groups as number),
   Linear: ([x, weight, bias]) => linear(asNode(x!), asNode(weight!), optional(bias)),
   conv2d: ([x, weight], { stride, padding }) =>
     conv2d(asNode(x!), asNode(weight!), undefined, stride as number, padding as number),

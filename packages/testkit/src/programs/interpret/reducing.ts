@@ -16,7 +16,8 @@ interface Reduction {
 }
 
 function reduction(x: Node, { axis, keepDim }: Options): Reduction {
-  const axes = axis === undefined ? x.shape.map((_, i) => i) : ([axis].flat() as number[]).map((a) => axisOf(x.shape, a));
+  const axes =
+    axis === undefined ? x.shape.map((_, i) => i) : ([axis].flat() as number[]).map((a) => axisOf(x.shape, a));
   mustHold(new Set(axes).size === axes.length, "an axis twice");
   const kept = reduced(x.shape, { axis: axes, keepDim: true });
   const shape = keepDim ? kept : reduced(x.shape, { axis: axes, keepDim: false });
@@ -171,8 +172,14 @@ function norm(x: Node, p: number, options: Options): Node {
   return raised(sum(raised(abs(x), p), options), 1 / p);
 }
 
-const over = (f: (x: Node, options: Options) => Node): Interpretation => ([x], options) => f(asNode(x!), options);
-const along = (f: (x: Node, axis: number) => Node): Interpretation => ([x], { axis }) => f(asNode(x!), axis as number);
+const over =
+  (f: (x: Node, options: Options) => Node): Interpretation =>
+  ([x], options) =>
+    f(asNode(x!), options);
+const along =
+  (f: (x: Node, axis: number) => Node): Interpretation =>
+  ([x], { axis }) =>
+    f(asNode(x!), axis as number);
 
 export const REDUCING: Readonly<Record<string, Interpretation>> = {
   sum: over(sum),
