@@ -15,6 +15,7 @@ import {
   tensor,
   tidy,
 } from "@opt/core";
+import { indexOf } from "./indexing";
 import { denseOf } from "./observe";
 import { OPS } from "./ops";
 import { type Id, madeBy, type Options, type Statement } from "./program";
@@ -90,6 +91,10 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
     const [target, source] = [world.made(span(x, to, to + count)), world.made(span(x, from, from + count))];
     target.set(source);
   },
+  assign(world, { of, index, tensors, from }) {
+    const picks = tensors.map((id) => world.value(id));
+    world.value(of).assign(indexOf(index, picks), world.value(from));
+  },
   writePart(world, { of, op, options, from }) {
     const part = world.made(OPS[op]!.run([world.value(of)], options));
     part.set(world.value(from));
@@ -152,7 +157,9 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
   },
   follow(world, { layer, other }) {
     const sources = [...world.layers[other]!.parameters()];
-    noGrad(() => [...world.layers[layer]!.parameters()].forEach((weight, i) => weight.set(sources[i]!)));
+    noGrad(() => {
+      for (const [i, weight] of [...world.layers[layer]!.parameters()].entries()) weight.set(sources[i]!);
+    });
   },
   replace(world, { layer, seed }) {
     world.replace(layer, seed);

@@ -1,5 +1,13 @@
 /** A program as the TypeScript that a user would have written. */
-import { type Argument, type Fill, type Program, type Statement, statementsOf } from "./program";
+import {
+  type Argument,
+  type Fill,
+  type Id,
+  type IndexItem,
+  type Program,
+  type Statement,
+  statementsOf,
+} from "./program";
 
 export function listing(program: Program): string {
   const { leaves, layers, optimizers, averages, scaler, prelude, bodies, rounds, resume } = program;
@@ -68,6 +76,13 @@ const numbers = ({ kind, seed, below }: Fill) => `${kind}(${seed}${below === und
 
 const inside = (options: object) => (Object.keys(options).length === 0 ? "" : `, ...${JSON.stringify(options)}`);
 
+/** An index with the names of its tensors. */
+function brackets(index: readonly IndexItem[], tensors: readonly Id[]): string {
+  const left = [...tensors];
+  const shown = index.map((item) => (typeof item === "string" ? left.shift() : JSON.stringify(item)));
+  return `[${shown.join(", ")}]`;
+}
+
 const METHODS = /^(erf|sin|cos|fma|less|select|gather|layerNorm|conv2d)$/;
 
 function show(statement: Statement): string[] {
@@ -101,6 +116,7 @@ const SHOWN: { [Kind in Statement["do"]]: (one: Extract<Statement, { do: Kind }>
     `const ${id} = ${normal ? "randn" : "rand"}([${shape}], { dtype: "${dtype}", generator })`,
   set: ({ to, from }) => `${to}.set(${typeof from === "string" ? from : numbers(from)})`,
   move: ({ of, from, to, count }) => `span(${of}, ${to}, ${to + count}).set(span(${of}, ${from}, ${from + count}))`,
+  assign: ({ of, index, tensors, from }) => `${of}.assign(${brackets(index, tensors)}, ${from})`,
   writePart: ({ of, op, options, from }) => `${of}.${op}(${JSON.stringify(options)}).set(${from})`,
   grad: ({ id, of, by }) => `const [${id}] = grad(${of}, [${by}], { createGraph: true })`,
   freezeLayer: ({ layer }) => `${layer}.freeze()`,

@@ -37,6 +37,7 @@ import {
 } from "@opt/core";
 import { ARRANGING } from "./arranging";
 import { CHOOSING } from "./choosing";
+import { INDEXING } from "./indexing";
 import { LAYERS } from "./layers";
 import { isFloat } from "./numbers";
 import { broadcast, floatOf, type OpKind, promote, reduced, together } from "./op-kind";
@@ -251,5 +252,6 @@ export const OPS: Readonly<Record<string, OpKind>> = {
   },
   ...CHOOSING,
   ...ARRANGING,
+  ...INDEXING,
   ...LAYERS,
 };

@@ -39,6 +39,9 @@ export interface Layer {
   readonly dtype: DType;
 }
 
+/** Of brackets: a position, a range, null for a whole axis, or the next index tensor: positions, or a mask. */
+export type IndexItem = number | readonly (number | null)[] | null | "tensor" | "mask";
+
 export type Options = Readonly<Record<string, unknown>>;
 
 export interface OptimizerUse {
@@ -80,6 +83,14 @@ export type Statement =
   | { readonly do: "set"; readonly to: Id; readonly from: Id | Fill }
   /** Overwrites elements of a tensor by other elements of it, which may be some of the same. */
   | { readonly do: "move"; readonly of: Id; readonly from: number; readonly to: number; readonly count: number }
+  /** Overwrites where an index chooses. `tensors` are those that it names. */
+  | {
+      readonly do: "assign";
+      readonly of: Id;
+      readonly index: readonly IndexItem[];
+      readonly tensors: readonly Id[];
+      readonly from: Id;
+    }
   /** Overwrites the result of an op that takes a part of a tensor. */
   | { readonly do: "writePart"; readonly of: Id; readonly op: string; readonly options: Options; readonly from: Id }
   /** Overwrites one factor of a product by the other: its backward must be rejected, and change nothing. */

@@ -2,7 +2,7 @@
 import type { DType } from "@opt/core";
 import { interpretOp } from "../interpret/interpret";
 import { sizeOf } from "../numbers";
-import type { Id, Options, Shape, Statement } from "../program";
+import type { Id, IndexItem, Options, Shape, Statement } from "../program";
 import { ARRANGEMENTS } from "./arranging";
 import { CHOICES } from "./choosing";
 import type { Draft, Value } from "./draft";
@@ -194,6 +194,63 @@ function writing(draft: Draft): Theme {
   const body: Statement[] = [{ do: "writePart", of: x.id, op, options, from: from.id }];
   draft.statements.push({ do: "noGrad", body });
   const loss = draft.op("mul", [x, 2], {});
+  return { results: [loss.id] };
+}
+
+/** What brackets choose: read, or written in a new tensor, in place, or in place on the tape. */
+function indexing(draft: Draft): Theme {
+  const { random } = draft;
+  const shape = draft.shape.length === 0 || sizeOf(draft.shape) === 0 ? [3, 4] : draft.shape;
+  const dtype = draft.floatDType();
+  const how = random.pick(["at", "indexPut", "assign", "assign", "taped"] as const);
+  const x = draft.leaf(how === "assign" && draft.chance(0.5) ? "data" : "parameter", shape, dtype);
+  const tensors: Value[] = [];
+  const masked = how === "assign" && draft.chance(0.3) ? random.below(shape.length) : -1;
+  const index = shape.slice(0, 1 + random.below(shape.length)).map((extent, axis): IndexItem => {
+    if (axis === masked) {
+      tensors.push(draft.leaf("data", [extent], "bool", { ...draft.fill("whole"), below: 2 }));
+      draft.compiles = false;
+      return "mask";
+    }
+    const kind = random.below(5);
+    if (kind === 0) return random.below(2 * extent) - extent;
+    if (kind === 1) return null;
+    if (kind < 4 || masked >= 0) {
+      const start = random.below(extent);
+      return random.pick([
+        [start, start + 1 + random.below(extent)],
+        [null, -1],
+        [start, null, 2],
+        [-1, null],
+      ]);
+    }
+    const positions = random.pick<Shape>([[2], [3], [2, 2]]);
+    tensors.push(draft.leaf("data", tensors[0]?.shape ?? positions, "i32", { ...draft.fill("whole"), below: extent }));
+    return "tensor";
+  });
+  if (how === "at") {
+    const loss = weighed(draft, draft.op("at", [x, ...tensors], {}, { index }));
+    backward(draft, loss);
+    return { results: [loss.id] };
+  }
+  const place = masked >= 0 ? [] : interpretOp("at", [x, ...tensors], { index })!;
+  const value = draft.leaf("parameter", draft.chance(0.3) ? [] : place, dtype);
+  if (how === "indexPut") {
+    const options = { index, accumulate: draft.chance(0.4) };
+    const loss = weighed(draft, draft.op("indexPut", [x, value, ...tensors], {}, options));
+    backward(draft, loss);
+    return { results: [loss.id] };
+  }
+  const picks = tensors.map(({ id }) => id);
+  if (how === "assign") {
+    const body: Statement[] = [{ do: "assign", of: x.id, index, tensors: picks, from: value.id }];
+    draft.statements.push({ do: "noGrad", body });
+    return {};
+  }
+  const y = draft.op("mul", [x, 2], {});
+  draft.statements.push({ do: "assign", of: y.id, index, tensors: picks, from: value.id });
+  const loss = weighed(draft, draft.op("tanh", [y], { bound: 1 }));
+  backward(draft, loss);
   return { results: [loss.id] };
 }
 
@@ -394,6 +451,8 @@ export const THEMES: readonly ((draft: Draft) => Theme)[] = [
   meeting,
   meeting,
   writing,
+  indexing,
+  indexing,
   moving,
   overwriting,
   following,

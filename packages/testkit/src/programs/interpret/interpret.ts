@@ -5,13 +5,20 @@ import type { Argument, Fill, Id, Leaf, Options, Program, Shape, Spec, Statement
 import { innerOf, statementsOf } from "../program";
 import { ARRANGING } from "./arranging";
 import { ELEMENTWISE, type Interpretation } from "./elementwise";
+import { chosen, INDEXING, written } from "./indexing";
 import { NETWORKS } from "./networks";
 import { constant, filled, gradients, Node, plus } from "./node";
 import { mustHold, Rejected } from "./places";
 import { REDUCING } from "./reducing";
 import { canStep, Stepper } from "./steps";
 
-const OPS: Readonly<Record<string, Interpretation>> = { ...ELEMENTWISE, ...ARRANGING, ...REDUCING, ...NETWORKS };
+const OPS: Readonly<Record<string, Interpretation>> = {
+  ...ELEMENTWISE,
+  ...ARRANGING,
+  ...REDUCING,
+  ...NETWORKS,
+  ...INDEXING,
+};
 
 export interface Interpreted {
   /** After each round by name, as an observation has them: "w0", "w0.grad", "result t7". */
@@ -35,6 +42,14 @@ const STATEMENTS: { readonly [Kind in Statement["do"]]?: (self: Interpreter, sta
   },
   move(self, { of, from, to, count }) {
     self.value(of).data.copyWithin(to, from, from + count);
+  },
+  /** What is no leaf is the result from then on. */
+  assign(self, { of, index, tensors, from }) {
+    const x = self.value(of);
+    const picks = tensors.map((id) => self.value(id));
+    const result = written(x, self.value(from), chosen(x.shape, index, picks), false);
+    if (self.isLeaf(of)) x.data.set(result.data);
+    else self.give(of, result);
   },
   /** A part is a view: what is written to it is in the whole. */
   writePart(self, { of, op, options, from }) {
@@ -86,15 +101,16 @@ const STATEMENTS: { readonly [Kind in Statement["do"]]?: (self: Interpreter, sta
   },
   clip(self, { how, params, limit, normType = 2 }) {
     const found = params.flatMap((id) => self.gradients.get(self.value(id)) ?? []);
+    const change = ({ data }: Node, by: (value: number) => number) => data.set(data.map(by));
     if (how === "value") {
-      for (const { data } of found) data.forEach((v, i) => (data[i] = Math.min(Math.max(v, -limit), limit)));
+      for (const one of found) change(one, (v) => Math.min(Math.max(v, -limit), limit));
       return;
     }
     const power = (data: Float64Array) => data.reduce((total, v) => total + Math.abs(v) ** normType, 0);
     for (const lists of how === "each" ? found.map((one) => [one]) : [found]) {
       const total = lists.reduce((sum, { data }) => sum + power(data), 0) ** (1 / normType);
       const factor = Math.min(1, limit / (total + 1e-6));
-      for (const { data } of lists) data.forEach((v, i) => (data[i] = v * factor));
+      for (const one of lists) change(one, (v) => v * factor);
     }
   },
   step: (self, { optimizer }) =>
@@ -126,7 +142,9 @@ const STATEMENTS: { readonly [Kind in Statement["do"]]?: (self: Interpreter, sta
   },
   follow(self, { layer, other }) {
     const sources = self.weightsOf(other);
-    self.weightsOf(layer).forEach((id, i) => self.value(id).data.set(self.value(sources[i]!).data));
+    self.weightsOf(layer).forEach((id, i) => {
+      self.value(id).data.set(self.value(sources[i]!).data);
+    });
   },
   when(self, { flag, body }) {
     if (self.plain[flag]) self.runAll(body);
@@ -268,6 +286,10 @@ class Interpreter {
 
   value(id: Id): Node {
     return this.#values.get(id)!;
+  }
+
+  isLeaf(id: Id): boolean {
+    return this.#leaves.has(id);
   }
 
   leaf(id: Id): Spec {
