@@ -224,7 +224,7 @@ export class World {
     const { fill, rows = shape[0], inside } = given;
     const own = rows === undefined ? shape : shape.with(0, rows);
     const data = this.numbers(fill, { shape: own, dtype });
-    if (!inside) return this.made(tensor(data, { shape: own, dtype, device }));
+    if (!inside || data.length === 0) return this.made(tensor(data, { shape: own, dtype, device }));
     const all = Float64Array.of(...data.subarray(0, 1), ...data, ...data.subarray(0, 2));
     const larger = this.made(tensor(all, { dtype, device }));
     const part = this.made(span(larger, 1, 1 + data.length));

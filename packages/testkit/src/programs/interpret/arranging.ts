@@ -96,10 +96,9 @@ export function gather(table: Node, indices: Node): Node {
 }
 
 function gatherAlong(x: Node, indices: Node, axis: number): Node {
-  if (x.shape.length === 0) {
-    mustHold(indices.shape.length === 0, "indices without axes");
-    return reshaped(gatherAlong(reshaped(x, [1]), reshaped(indices, [1]), axis), []);
-  }
+  // A tensor without axes counts as one of a single element.
+  if (x.shape.length === 0) return gatherAlong(reshaped(x, [1]), indices, axis);
+  if (indices.shape.length === 0) return reshaped(gatherAlong(x, reshaped(indices, [1]), axis), []);
   const own = axisOf(x.shape, axis);
   const fits = indices.shape.every((extent, i) => i === own || extent <= x.shape[i]!);
   mustHold(indices.shape.length === x.shape.length && fits, `[${indices.shape}] of [${x.shape}]`);

@@ -1,7 +1,7 @@
 /** What a program must do, in float64: forward, gradients of any order and steps, without any of the code that is tested. */
 import { Random } from "../../numbers/random";
 import { EPSILON, isFloat, numbersOf } from "../numbers";
-import type { Argument, Fill, Id, Leaf, Options, Program, Shape, Spec, Statement } from "../program";
+import type { Argument, Fill, Id, Layer, Leaf, Options, Program, Shape, Spec, Statement } from "../program";
 import { innerOf, statementsOf } from "../program";
 import { ARRANGING } from "./arranging";
 import { ELEMENTWISE, type Interpretation } from "./elementwise";
@@ -25,6 +25,8 @@ export interface Interpreted {
   readonly rounds: readonly ReadonlyMap<string, Float64Array>[];
   /** Why and where it must be rejected. */
   readonly rejected: { readonly why: string; readonly at: Statement } | null;
+  /** Of all gradients, those on the way too: what rounding loses of the largest is not in the others. */
+  readonly largest: number;
 }
 
 type Of<Kind extends Statement["do"]> = Extract<Statement, { do: Kind }>;
@@ -73,7 +75,7 @@ const STATEMENTS: { readonly [Kind in Statement["do"]]?: (self: Interpreter, sta
   grad(self, { id, of, by }) {
     const output = self.value(of);
     mustHold(output.requiresGrad && output.data.length === 1, "a gradient of one element");
-    const [gradient] = gradients(output, filled(output.shape, 1), [self.value(by)]);
+    const [gradient] = self.gradientsOf(output, filled(output.shape, 1), [self.value(by)]);
     mustHold(gradient !== null, `${of} is computed from ${by}`);
     self.give(id, gradient!);
   },
@@ -83,7 +85,7 @@ const STATEMENTS: { readonly [Kind in Statement["do"]]?: (self: Interpreter, sta
     mustHold(gradient !== null || output.data.length === 1, "one element, or a gradient");
     const seed = gradient === null ? filled(output.shape, 1) : constant(self.value(gradient));
     const trained = self.trained();
-    const found = gradients(output, seed, trained);
+    const found = self.gradientsOf(output, seed, trained);
     trained.forEach((node, i) => {
       if (found[i] !== null) self.accumulate(node, found[i]!);
     });
@@ -172,10 +174,15 @@ export function canInterpret(program: Program): boolean {
     const [p] = program.layers.find(({ id }) => id === layer)!.sizes;
     return p === 0 || p === 1;
   };
+  // Without one of its buffers it has another of its own.
+  const isWhole = ({ id, options }: Layer) =>
+    !options.trackRunningStats ||
+    program.leaves.filter(({ of, kind }) => of?.layer === id && kind === "data").length === 3;
   const passes = program.rounds.flatMap(({ args }) => Object.values(args));
   return (
     program.averages.length === 0 &&
     program.optimizers.every(canStep) &&
+    program.layers.every(isWhole) &&
     passes.every((given) => typeof given !== "object" || "fill" in given) &&
     statementsOf(program).every(isKnown)
   );
@@ -213,6 +220,7 @@ class Interpreter {
   #values = new Map<Id, Node>();
   readonly #leaves: ReadonlyMap<Id, Leaf>;
   #at: Statement | null = null;
+  #largest = 0;
 
   constructor(
     readonly program: Program,
@@ -231,9 +239,9 @@ class Interpreter {
       for (const round of rounds) seen.push(this.#round(round));
     } catch (error) {
       if (!(error instanceof Rejected)) throw error;
-      return { rounds: seen, rejected: { why: error.message, at: this.#at! } };
+      return { rounds: seen, rejected: { why: error.message, at: this.#at! }, largest: this.#largest };
     }
-    return { rounds: seen, rejected: null };
+    return { rounds: seen, rejected: null, largest: this.#largest };
   }
 
   #round({ before, body, args }: Program["rounds"][number]): Map<string, Float64Array> {
@@ -296,6 +304,12 @@ class Interpreter {
     return this.#leaves.get(id)!;
   }
 
+  gradientsOf(output: Node, seed: Node, by: readonly Node[]): (Node | null)[] {
+    return gradients(output, seed, by, ({ data }) => {
+      for (const x of data) if (Math.abs(x) > this.#largest) this.#largest = Math.abs(x);
+    });
+  }
+
   trained(): Node[] {
     return [...this.#leaves.keys()].map((id) => this.value(id)).filter(({ isTrained }) => isTrained);
   }
@@ -325,6 +339,7 @@ class Interpreter {
 
   numbers(fill: Fill, { shape, dtype }: { readonly shape: Shape; readonly dtype: Spec["dtype"] }): Float64Array {
     const numbers = numbersOf(fill, shape);
+    if (dtype === "bool") return numbers.map((x) => Number(x !== 0));
     if (this.jitter === undefined || !isFloat(dtype)) return numbers;
     const random = new Random(this.jitter.seed + numbers.length);
     // Equal numbers move together: ties stay ties.

@@ -92,7 +92,10 @@ function layerNorm(x: Node, weight: Node, bias?: Node): Node {
 }
 
 /** A weight or bias of channels, which are axis 1. */
-const ofChannels = (x: Node, rank: number): Node => reshaped(x, [x.shape[0]!, ...Array(rank - 2).fill(1)]);
+const ofChannels = (x: Node, rank: number): Node => {
+  mustHold(rank >= 2, "channels");
+  return reshaped(x, [x.shape[0]!, ...Array(rank - 2).fill(1)]);
+};
 
 function groupNorm(x: Node, weight: Node, bias: Node, groups: number): Node {
   const [batch, channels, ...rest] = x.shape as [number, number, ...number[]];

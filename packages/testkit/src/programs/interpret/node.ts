@@ -81,14 +81,20 @@ export function unary(x: Node, f: (value: number) => number, slope: (x: Node, re
 export const flat = (x: Node, f: (value: number) => number): Node =>
   new Node(x.shape, x.data.map(f), [{ of: x, pull: () => filled(x.shape, 0) }]);
 
-/** The gradients of an output by some nodes; null for those that it was not computed from. */
-export function gradients(output: Node, seed: Node, by: readonly Node[]): (Node | null)[] {
+/** The gradients of an output by some nodes; null for those that it was not computed from. `seen` is told of all on the way. */
+export function gradients(
+  output: Node,
+  seed: Node,
+  by: readonly Node[],
+  seen: (gradient: Node) => void = () => undefined,
+): (Node | null)[] {
   const found = new Map<Node, Node>([[output, seed]]);
   for (const node of inReverse(output)) {
     const gradient = found.get(node);
     if (gradient === undefined) continue;
     for (const { of, pull } of node.edges) {
       const more = pull(gradient);
+      seen(more);
       const before = found.get(of);
       found.set(of, before === undefined ? more : plus(before, more));
     }
