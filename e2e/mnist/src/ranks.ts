@@ -82,7 +82,7 @@ export async function trainOnRanks(options: RanksOptions, communicator: Communic
   return { loss: await (await communicator.allReduce(loss!, "mean")).item(), digest: await digestOf(model, optimizer) };
 }
 
-/** The same in one process: each gradient / ranks, added in the order of the ranks. */
+/** The same in one process: gradients added in the order of the ranks, then divided once. */
 export async function trainAlone(options: RanksOptions, ranks: number): Promise<RanksResult> {
   const { training } = loadMnist();
   const model = digitNetwork(HIDDEN, new Generator(options.seed));
@@ -99,12 +99,11 @@ export async function trainAlone(options: RanksOptions, ranks: number): Promise<
       loss.dispose();
       for (const parameter of model.parameters()) {
         const sum = sums.get(parameter);
-        const scaled = parameter.grad!.mul(1 / ranks);
-        sums.set(parameter, sum === undefined ? scaled : sum.add(scaled));
+        sums.set(parameter, sum === undefined ? parameter.grad!.clone() : sum.add(parameter.grad!));
         parameter.grad = null;
       }
     }
-    for (const [parameter, sum] of sums) parameter.grad = sum;
+    for (const [parameter, sum] of sums) parameter.grad = sum.div(ranks);
     update();
     mean = losses.reduce((sum, loss) => sum + loss, 0) / ranks;
   }

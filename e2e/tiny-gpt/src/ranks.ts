@@ -86,7 +86,7 @@ export async function trainOnRanks(options: RanksOptions, communicator: Communic
   return endOf(run, losses);
 }
 
-/** The same in one process, by hand: each gradient / ranks, added in the order of the ranks. */
+/** The same in one process, by hand: gradients added in the order of the ranks, then divided once. */
 export async function trainAlone(options: RanksOptions, ranks: number): Promise<RanksResult> {
   const run = begin(options);
   const { model, optimizer, windows } = run;
@@ -105,12 +105,11 @@ export async function trainAlone(options: RanksOptions, ranks: number): Promise<
       loss.dispose();
       for (const parameter of model.parameters()) {
         const sum = sums.get(parameter);
-        const scaled = parameter.grad!.mul(1 / ranks);
-        sums.set(parameter, sum === undefined ? scaled : sum.add(scaled));
+        sums.set(parameter, sum === undefined ? parameter.grad!.clone() : sum.add(parameter.grad!));
         parameter.grad = null;
       }
     }
-    for (const [parameter, sum] of sums) parameter.grad = sum;
+    for (const [parameter, sum] of sums) parameter.grad = sum.div(ranks);
     optimizer.step();
     optimizer.zeroGrad();
   }

@@ -254,7 +254,7 @@ it("two compiled functions, before and after sync(), have the bits of an eager s
 describe("rejected", () => {
   const model = new Linear(2, 1);
   const w = parameter([1]);
-  const complex = viewAsComplex(tensor([[1, 2]])).detach();
+  const complex = parameter(viewAsComplex(tensor([[1, 2]])).clone());
   const named = (...tensors: Tensor[]) => ({
     forward() {},
     namedParameters: () => tensors.map((each, i): [string, Tensor] => [String(i), each]),
