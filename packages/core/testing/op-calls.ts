@@ -283,8 +283,9 @@ export const OP_ROWS: Readonly<Record<string, Row>> = {
   ),
   any: reduced((dim) => `a.any(${dim})`, F.any),
   all: reduced((dim) => `a.all(${dim})`, F.all),
-  prod: finite(reduced((dim) => `a.prod(${dim})`, F.prod)),
-  "prod of all": unary("a.prod()", (x) => F.prod(x), { finite: true }),
+  // A single 0 makes PyTorch's second gradient null, any other number zeros: products.torch.test.ts has zeros.
+  prod: nonZero(reduced((dim) => `a.prod(${dim})`, F.prod)),
+  "prod of all": nonZero(unary("a.prod()", (x) => F.prod(x))),
   logsumexp: finite(reduced((dim) => `torch.logsumexp(a, ${dim})`, F.logsumexp)),
   variance: finite(
     reduced(
