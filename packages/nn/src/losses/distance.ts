@@ -1,5 +1,5 @@
 /** Losses by the distance of each element. */
-import { check, checkOptions, show, type Tensor, tidy, widened } from "@opt/core";
+import { check, checkOptions, noGrad, show, type Tensor, tidy, where, widened } from "@opt/core";
 import { checkPair } from "./pair";
 import { checkReduction, type Reduction, reduce } from "./reduction";
 
@@ -42,10 +42,11 @@ export function huberLoss(input: Tensor, target: Tensor, options: HuberLossOptio
   check(delta > 0, "BAD_ARGUMENT", "huberLoss", () => `delta must be > 0, got ${show(delta)}.`, "Use 1.");
   checkPair("huberLoss", input, target);
   return tidy(() => {
-    const size = widened(input).sub(target).abs();
+    const apart = widened(input).sub(target);
     // Of both parts in one, since the gradient of a square is NaN at infinity, also where nothing is taken of it.
-    const near = size.minimum(delta);
-    return reduce(near.mul(size.sub(near.mul(0.5))), reduction);
+    const far = noGrad(() => apart.clamp(-delta, delta));
+    const near = where(apart.abs().lt(delta), apart, far);
+    return reduce(near.mul(apart.sub(near.mul(0.5))), reduction);
   });
 }
 

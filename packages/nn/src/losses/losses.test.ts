@@ -1,7 +1,7 @@
-import { parameter, tensor, zeros } from "@opt/core";
+import { grad, parameter, tensor, zeros } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { type CrossEntropyOptions, crossEntropy, mseLoss } from "../index";
+import { type CrossEntropyOptions, crossEntropy, huberLoss, mseLoss, smoothL1Loss } from "../index";
 
 const f64 = { dtype: "f64" } as const;
 const close = { absolute: 1e-12, relative: 1e-12 };
@@ -147,5 +147,17 @@ describe("mseLoss", () => {
   it("will not broadcast, and other reductions", () => {
     expectCode("BAD_SHAPE", () => mseLoss(zeros([2, 1]), zeros([2])));
     expectCode("BAD_ARGUMENT", () => mseLoss(zeros([2]), zeros([2]), { reduction: "max" as "sum" }));
+  });
+});
+
+describe("smoothL1Loss and huberLoss", () => {
+  const points = [0, 0.5, -0.5, 1, -1, 2, Number.POSITIVE_INFINITY];
+
+  it.each([smoothL1Loss, huberLoss])("have PyTorch's gradients, and theirs, where the pieces meet", (loss) => {
+    const x = parameter(points, f64);
+    const [first] = grad(loss(x, zeros([7], f64), { reduction: "sum" }), [x], { createGraph: true });
+    expect([...first.dataSync()]).toEqual([0, 0.5, -0.5, 1, -1, 1, 1]);
+    const [second] = grad(first.sum(), [x]);
+    expect([...second.dataSync()]).toEqual([1, 1, 1, 0, 0, 0, 0]);
   });
 });
