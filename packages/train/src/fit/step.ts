@@ -48,12 +48,15 @@ export function trainingStep<Batch>({ module, ranks, forward, options }: Parts<B
   const window = new Window(trained[0] ?? module.parameters()[0]!);
   const isCut = accumulate > 1 || ranks !== undefined;
   const isWeighed = accumulate > 1 || (ranks !== undefined && !ranks.areAlike);
+  /** Whether the first batch, which runs eagerly, left row-sparse gradients: no compiled function leaves them to the next one. */
+  let isSparse: boolean | undefined;
   const made: Pick<Compiled<never, unknown>, "checkNext" | "dispose">[] = [];
   const wrap = <Args extends unknown[], Result extends Tensor | undefined>(f: (...args: Args) => Result) => {
-    if (!isCompiled) return (...args: Args) => tidy(() => f(...args)?.detach()) as Result;
+    const eager = (...args: Args) => tidy(() => f(...args)?.detach()) as Result;
+    if (!isCompiled) return eager;
     const compiled = compile(f);
     made.push(compiled);
-    return compiled;
+    return isCut ? (...args: Args) => (isSparse === false ? compiled : eager)(...args) : compiled;
   };
   /** Whose gradients there are. */
   const withGradients = () => new Set([...module.parameters(), ...(isSharded(optimizer) ? [] : trained)]);
@@ -71,6 +74,7 @@ export function trainingStep<Batch>({ module, ranks, forward, options }: Parts<B
     const read = readings.of(computed);
     const part = partOf(computed);
     (scaler ? scaler.scale(part) : part).backward();
+    if (isCut) isSparse ??= [...withGradients()].some(({ grad }) => grad?.sparse);
     warnWithoutGradients(ranks === undefined && !isSharded(optimizer) ? trained : module.parameters());
     return read;
   };

@@ -1,6 +1,6 @@
 /** A step's gradient is that of its samples, however they are cut into batches. */
 import { Generator, GradScaler, init, type Tensor, tensor, where } from "@opt/core";
-import { Linear, mseLoss } from "@opt/nn";
+import { Embedding, Linear, mseLoss } from "@opt/nn";
 import { SGD } from "@opt/sgd";
 import { expectCode } from "@opt/testkit";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -239,4 +239,32 @@ describe("a step that failed", () => {
     const within: Callback = { onStepBegin: (state) => expectCode("BAD_STATE", () => state.contents()) };
     await trained(data, { callbacks: [within], accumulate: 2 });
   });
+});
+
+it("row-sparse gradients add up in a window as dense ones do, compiled or not", async () => {
+  const tokens = [
+    [0, 1, 1],
+    [2, 0, 3],
+    [3, 3, 0],
+    [1, 2, 3],
+    [2, 2, 1],
+  ].map((row) => tensor(row, { dtype: "i32" }));
+  const data = tokens.map(
+    (row): Batch => [
+      row,
+      tensor([
+        [1, 0],
+        [0, 2],
+        [3, 1],
+      ]),
+    ],
+  );
+  const weightsOf = async (sparse: boolean, compile: boolean) => {
+    const model = new Embedding(4, 2, { sparse, paddingIdx: 0, generator: new Generator(1) });
+    const optimizer = new SGD(model.namedParameters(), { lr: 0.5 });
+    await fit(model, { data, loss: mseLoss, optimizer, epochs: 2, accumulate: 2, compile, callbacks: [] });
+    return Array.from(model.weight.dataSync());
+  };
+  const dense = await weightsOf(false, true);
+  for (const compile of [true, false]) expect(await weightsOf(true, compile)).toEqual(dense);
 });
