@@ -35,6 +35,18 @@ export const faults = [
     tests: [PROGRAMS, "packages/core/src/grad.test.ts", "packages/core/src/ops/double-backward"],
   },
   {
+    name: "A2",
+    says: "what is written to a slice is lost",
+    edits: [
+      {
+        file: "packages/core/src/tensor/copied.ts",
+        find: "  const mark = presentMark(target);\n  if (mark === null) return;\n  const line",
+        by: "  const mark = presentMark(target);\n  if (mark !== null || mark === null) return;\n  const line",
+      },
+    ],
+    tests: [PROGRAMS, "packages/core/src/tensor/"],
+  },
+  {
     name: "A3",
     says: "parameters() of a frozen module is empty",
     edits: [
@@ -45,6 +57,42 @@ export const faults = [
       },
     ],
     tests: [PROGRAMS, "packages/nn/src/module/"],
+  },
+  {
+    name: "A4",
+    says: "concat takes tensors of several ranks",
+    edits: [
+      {
+        file: "packages/core/src/ops/shape/shape.ts",
+        find: "tensor.shape.length === first.shape.length &&",
+        by: "",
+      },
+    ],
+    tests: [PROGRAMS, "packages/core/src/ops/", "packages/core/src/wrong-arguments"],
+  },
+  {
+    name: "A5",
+    says: "a sparse gradient has the padding's rows",
+    edits: [
+      {
+        file: "packages/core/src/row-sparse/first-places.ts",
+        find: "const known = rows[i]! < 0 ? -1 : seen.get(rows[i]!);",
+        by: "const known = seen.get(rows[i]!);",
+      },
+    ],
+    tests: [PROGRAMS, "packages/core/src/row-sparse/", "e2e/goldens/sparse-as-dense"],
+  },
+  {
+    name: "A6",
+    says: "parts of one memory overwrite one another while they are read",
+    edits: [
+      {
+        file: "packages/core/src/device/overlap.ts",
+        find: "  if (!intersect(read, written)) return undefined;\n",
+        by: "  if (read !== written) return undefined;\n",
+      },
+    ],
+    tests: [PROGRAMS, "packages/core/src/tensor/span"],
   },
   {
     name: "A7",
@@ -74,6 +122,18 @@ export const faults = [
       },
     ],
     tests: [PROGRAMS, "packages/core/src/ops/reduce/"],
+  },
+  {
+    name: "A9",
+    says: "interpolate by a scale that keeps the extent moves what stays",
+    edits: [
+      {
+        file: "packages/nn/src/layers/resize/interpolate.ts",
+        find: "count === extent ? i : alignCorners",
+        by: "alignCorners",
+      },
+    ],
+    tests: [PROGRAMS, "packages/nn/src/layers/"],
   },
   {
     name: "A10",

@@ -43,7 +43,7 @@ export function generateSmall(seed: number): Program {
     }
   });
   // No row-sparse gradient is left by a compiled body, and no data comes from the host.
-  const isCleared = steps.some((one) => one.do === "zeroGrad");
+  const isCleared = steps.some((one) => one.do === "zeroGrad" && one.setToNull);
   if (draft.layers.some(({ options }) => options.sparse) && !isCleared) draft.compiles = false;
   if (statements.some((one) => one.do === "gradient" && typeof one.value === "object")) draft.compiles = false;
   const body = bodyOf(draft, [...statements, ...steps], results);

@@ -111,7 +111,8 @@ const STATEMENTS: { readonly [Kind in Statement["do"]]?: (self: Interpreter, sta
     const power = (data: Float64Array) => data.reduce((total, v) => total + Math.abs(v) ** normType, 0);
     for (const lists of how === "each" ? found.map((one) => [one]) : [found]) {
       const total = lists.reduce((sum, { data }) => sum + power(data), 0) ** (1 / normType);
-      const factor = Math.min(1, limit / (total + 1e-6));
+      // PyTorch's adds a little to the norm of all.
+      const factor = Math.min(1, limit / (how === "each" ? total : total + 1e-6));
       for (const one of lists) change(one, (v) => v * factor);
     }
   },
