@@ -19,7 +19,7 @@ export const mul = (a: Operand, b: Operand): Node => {
   const [x, y] = together(asNode(a), asNode(b));
   return times(x!, y!);
 };
-export const neg = (x: Operand): Node => mul(x, -1);
+const neg = (x: Operand): Node => mul(x, -1);
 export const sub = (a: Operand, b: Operand): Node => add(a, neg(b));
 
 /** x to a power that is a number. */
@@ -33,9 +33,9 @@ export const raised = (x: Node, p: number): Node =>
       );
 export const exp = (x: Node): Node => unary(x, Math.exp, (_, result) => result);
 export const log = (x: Node): Node => unary(x, Math.log, (own) => raised(own, -1));
-export const sqrt = (x: Node): Node => unary(x, Math.sqrt, (_, result) => mul(raised(result, -1), 0.5));
-export const tanh = (x: Node): Node => unary(x, Math.tanh, (_, result) => sub(1, mul(result, result)));
-export const sigmoid = (x: Node): Node =>
+const sqrt = (x: Node): Node => unary(x, Math.sqrt, (_, result) => mul(raised(result, -1), 0.5));
+const tanh = (x: Node): Node => unary(x, Math.tanh, (_, result) => sub(1, mul(result, result)));
+const sigmoid = (x: Node): Node =>
   unary(
     x,
     (v) => 1 / (1 + Math.exp(-v)),
@@ -101,7 +101,7 @@ const choice =
     return plus(times(x, ofX), times(y, sub(1, ofX)));
   };
 /** Of the elements on a bound all of the gradient goes through. */
-export function clamp(x: Node, low: number | null, high: number | null): Node {
+function clamp(x: Node, low: number | null, high: number | null): Node {
   const inside = mask(x, (v) => (low === null || v >= low) && (high === null || v <= high));
   const bounds = constant({
     shape: x.shape,

@@ -8,7 +8,7 @@ import { constant, filled, flat, type Node, pick, plus, reshaped, times } from "
 import { eachPlace, moved, mustHold, stretched } from "./places";
 import { logSoftmax, mean, softmax, sum, variance } from "./reducing";
 
-export function matmul(a: Node, b: Node): Node {
+function matmul(a: Node, b: Node): Node {
   // A vector is a row on the left and a column on the right, and the result lacks its axis.
   if (b.shape.length === 1) return reshaped(...withoutAxis(matmul(a, unsqueeze(b, -1)), -1));
   if (a.shape.length === 1) return reshaped(...withoutAxis(matmul(unsqueeze(a, 0), b), -2));
@@ -23,7 +23,7 @@ export function matmul(a: Node, b: Node): Node {
 
 const withoutAxis = (x: Node, axis: number): [Node, Shape] => [x, x.shape.toSpliced(axis, 1)];
 
-export const linear = (x: Node, weight: Node, bias?: Node): Node => {
+const linear = (x: Node, weight: Node, bias?: Node): Node => {
   mustHold(x.shape.length > 0 && x.shape.at(-1) === weight.shape[1], `[${x.shape}] of width ${weight.shape[1]}`);
   const rows = reshape(x, [sizeOf(x.shape.slice(0, -1)), x.shape.at(-1)!]);
   const result = reshape(matmul(rows, transpose(weight)), [...x.shape.slice(0, -1), weight.shape[0]!]);

@@ -38,7 +38,7 @@ export const mean = (x: Node, options: Options = {}): Node => {
 };
 
 /** The largest, of which equal ones share the gradient. */
-export function max(x: Node, options: Options = {}): Node {
+function max(x: Node, options: Options = {}): Node {
   const { kept, shape, count } = reduction(x, options);
   mustHold(count > 0 || sizeOf(shape) === 0, "the largest of nothing");
   const top = topOf(x, kept);
@@ -105,7 +105,7 @@ function argmax(x: Node, { axis, keepDim }: Options, sign: number): Node {
 }
 
 /** Sums of all before and itself, along an axis. */
-export function cumsum(x: Node, axis: number, isReverse = false): Node {
+function cumsum(x: Node, axis: number, isReverse = false): Node {
   const own = axisOf(x.shape, axis);
   const stride = sizeOf(x.shape.slice(own + 1));
   const data = x.data.slice();
@@ -138,7 +138,7 @@ function prod(x: Node, options: Options): Node {
   return reshaped(slice(cumprod(x, axis), extent - 1, extent, axis), shape);
 }
 
-export function logsumexp(x: Node, options: Options): Node {
+function logsumexp(x: Node, options: Options): Node {
   const { kept, shape } = reduction(x, options);
   const top = topOf(x, kept);
   const highest = max(constant(x), { ...options, keepDim: true });
