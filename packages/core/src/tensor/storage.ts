@@ -98,7 +98,7 @@ export class Storage {
   }
 
   release(): void {
-    if (--this.#owners > 0) return;
+    if (--this.#owners !== 0) return;
     if (this.#life !== null) this.#life.isOver = true;
     if (this.#memory !== null) this.device.free(this.#memory);
   }
