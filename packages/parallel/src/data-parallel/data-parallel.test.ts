@@ -255,6 +255,7 @@ describe("rejected", () => {
   const model = new Linear(2, 1);
   const w = parameter([1]);
   const complex = viewAsComplex(tensor([[1, 2]])).detach();
+  complex.requiresGrad = true;
   const named = (...tensors: Tensor[]) => ({
     forward() {},
     namedParameters: () => tensors.map((each, i): [string, Tensor] => [String(i), each]),
