@@ -75,6 +75,9 @@ function image({ make, x, batch }: Draw, channels: number, axes: number, least: 
   return make.random.below(4) === 0 ? x(channels, ...extents) : x(batch, channels, ...extents);
 }
 
+/** Convolutions of an empty batch have second gradients of zeros here, and none in PyTorch, which leaves the kernel out. */
+const secondOf = ({ batch }: Draw) => (batch === 0 ? { second: false } : {});
+
 const convolution =
   (axes: 1 | 2 | 3) =>
   (draw: Draw): Drawn => {
@@ -95,6 +98,7 @@ const convolution =
       make: (place) =>
         new Layer(inside, out, kernel, { stride, padding, dilation, groups, bias, paddingMode, ...place }),
       inputs: [image(draw, inside, axes, axes === 3 ? 3 : 5)],
+      ...secondOf(draw),
     };
   };
 
@@ -118,6 +122,7 @@ const transposed =
       make: (place) =>
         new Layer(inside, out, kernel, { stride, padding, outputPadding, groups, bias, dilation, ...place }),
       inputs: [image(draw, inside, axes, 3)],
+      ...secondOf(draw),
     };
   };
 

@@ -61,11 +61,11 @@ export class GroupNorm extends Module {
       const wide = isHalf ? x.to("f32") : x;
       const { weight, bias } = this;
       const places = rest.reduce((a, b) => a * b, 1);
-      if (x.size === 0) {
+      if (places === 0) {
         const nothing = normOfNothing(wide.reshape([batch!, channels!, places]), weight, bias);
         return nothing.reshape(x.shape).to(x.dtype);
       }
-      const length = x.size / (batch! * this.#groups);
+      const length = (places * channels!) / this.#groups;
       const unit = onesOf([length], { dtype: wide.dtype === "f64" ? "f64" : "f32", device: x.device });
       const normal = layerNorm(wide.reshape([batch! * this.#groups, length]), unit, null, this.eps);
       const planes = normal.reshape([batch!, channels!, places]);
