@@ -47,7 +47,7 @@ export function generateSmall(seed: number): Program {
   if (draft.layers.some(({ options }) => options.sparse) && !isCleared) draft.compiles = false;
   if (statements.some((one) => one.do === "gradient" && typeof one.value === "object")) draft.compiles = false;
   const body = bodyOf(draft, [...statements, ...steps], results);
-  const rounds = Array.from({ length: random.pick([2, 3, 3, 4]) }, (_, i): Round => {
+  const rounds = Array.from({ length: random.pick([3, 4, 4, 5]) }, (_, i): Round => {
     const between = draft.inner(() => {
       if (i > 0 && draft.chance(0.5)) draft.statements.push(...changes);
       for (const leaf of draft.leaves) {
@@ -79,7 +79,7 @@ export function generateSmall(seed: number): Program {
     resume: { round: 1, order: ["model", "optimizer", "schedule"] },
     mayReject: [...draft.mayReject],
     compiles: draft.compiles,
-    check: random.pick(["never", "spaced", "always"]),
+    check: random.pick(["never", "never", "never", "spaced", "always"]),
   };
 }
 

@@ -116,7 +116,18 @@ function clamp(x: Node, low: number | null, high: number | null): Node {
   );
 }
 
-const softplus = (x: Node): Node => unary(x, (v) => Math.max(v, 0) + Math.log1p(Math.exp(-Math.abs(v))), sigmoid);
+/** x itself above 20, as PyTorch's. */
+const softplus = (x: Node): Node =>
+  unary(
+    x,
+    (v) => (v > 20 ? v : Math.max(v, 0) + Math.log1p(Math.exp(-Math.abs(v)))),
+    (own) =>
+      where(
+        mask(own, (v) => v <= 20),
+        sigmoid(own),
+        1,
+      ),
+  );
 const silu = (x: Node): Node => times(x, sigmoid(x));
 const gelu = (x: Node): Node => mul(times(x, add(erf(mul(x, Math.SQRT1_2)), 1)), 0.5);
 const geluTanh = (x: Node): Node => {
