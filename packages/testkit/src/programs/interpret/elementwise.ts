@@ -1,6 +1,6 @@
 /** Elementwise ops. What PyTorch's backward saves of a kinked op is mentioned by the gradient, which then has zeros for its own gradient. */
 import type { Options } from "../program";
-import { constant, filled, flat, type Node, plus, times, unary } from "./node";
+import { constant, filled, flat, type Node, pick, plus, times, unary } from "./node";
 import { mustHold, together } from "./places";
 
 export type Operand = Node | number;
@@ -82,14 +82,14 @@ const mask = (x: Node, holds: (value: number, i: number) => boolean): Node =>
 /** a where the condition holds, b elsewhere: gradients mention neither. */
 export function where(condition: Node, a: Operand, b: Operand): Node {
   const [is, x, y] = together(constant(condition), asNode(a), asNode(b)) as [Node, Node, Node];
-  const holds = mask(is, (v) => v !== 0);
-  return plus(
-    times(x, holds),
-    times(
-      y,
-      mask(holds, (v) => v === 0),
-    ),
-  );
+  // Nothing is multiplied: 0 times infinity is NaN.
+  const taken = (from: Node, isTaken: boolean) =>
+    pick(
+      from,
+      is.data.map((v, i) => ((v !== 0) === isTaken ? i : -1)),
+      from.shape,
+    );
+  return plus(taken(x, true), taken(y, false));
 }
 /** Equal elements share the gradient. */
 const choice =
@@ -134,17 +134,16 @@ const geluTanh = (x: Node): Node => {
   const inner = mul(add(x, mul(raised(x, 3), 0.044715)), Math.sqrt(2 / Math.PI));
   return mul(times(x, add(tanh(inner), 1)), 0.5);
 };
+
 /** The slope of its slope is 0 where both pieces meet. */
 const elu = (x: Node): Node =>
   unary(
     x,
     (v) => (v > 0 ? v : Math.expm1(v)),
-    (own) =>
-      where(
-        mask(own, (v) => v < 0),
-        exp(own),
-        1,
-      ),
+    (own) => {
+      const isBelow = mask(own, (v) => v < 0);
+      return where(isBelow, exp(where(isBelow, own, 0)), 1);
+    },
   );
 
 const one =
