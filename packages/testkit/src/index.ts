@@ -50,7 +50,16 @@ export {
 export { SPECIALS } from "./numbers/specials";
 export { hexadecimal, ulpDistance } from "./numbers/ulp";
 export type { OpCase } from "./op-case";
-export { campaign, kindsOf, newReport, ProgramFailure, type Report, SCRIPTS, SMALL, tryProgram } from "./programs/campaign";
+export {
+  campaign,
+  kindsOf,
+  newReport,
+  ProgramFailure,
+  type Report,
+  SCRIPTS,
+  SMALL,
+  tryProgram,
+} from "./programs/campaign";
 export { generate } from "./programs/generate/generate";
 export type { LayerClasses } from "./programs/layers";
 export { listing } from "./programs/listing";
