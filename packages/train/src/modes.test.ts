@@ -9,8 +9,6 @@ import type { Callback } from "./fit/events";
 import { findLearningRate } from "./look/find-learning-rate";
 import { summary } from "./look/summary";
 
-beforeEach(() => init("js"));
-
 type Batch = [Tensor, Tensor];
 
 const batchOf = (shift: number): Batch => [
@@ -21,7 +19,11 @@ const batchOf = (shift: number): Batch => [
   ]),
   tensor([[1], [0], [shift]]),
 ];
-const data = [batchOf(1), batchOf(2)];
+let data: Batch[];
+beforeEach(async () => {
+  await init("js");
+  data = [batchOf(1), batchOf(2)];
+});
 
 /** A batch norm, frozen as PyTorch's recipes do it, and a dropout among layers that train. */
 function begin() {
