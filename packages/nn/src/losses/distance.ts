@@ -1,5 +1,5 @@
 /** Losses by the distance of each element. */
-import { check, checkOptions, noGrad, show, type Tensor, tidy, where, widened } from "@opt/core";
+import { check, checkOptions, noGrad, show, sign, type Tensor, tidy, where, widened } from "@opt/core";
 import { checkPair } from "./pair";
 import { checkReduction, type Reduction, reduce } from "./reduction";
 
@@ -44,7 +44,7 @@ export function huberLoss(input: Tensor, target: Tensor, options: HuberLossOptio
   return tidy(() => {
     const apart = widened(input).sub(target);
     // Of both parts in one, since the gradient of a square is NaN at infinity, also where nothing is taken of it.
-    const far = noGrad(() => apart.clamp(-delta, delta));
+    const far = noGrad(() => sign(apart).mul(delta));
     const near = where(apart.abs().lt(delta), apart, far);
     return reduce(near.mul(apart.sub(near.mul(0.5))), reduction);
   });
