@@ -40,6 +40,7 @@ export async function examineSmall(program: Program, setup: Setup): Promise<Resu
       const outcome = await run(program, { ...on, ...(compile && { compile }) });
       replays += outcome.replays;
       if (outcome.broken) return fail(`${words} ${outcome.broken.what}`, outcome.broken.detail);
+      if (outcome.rejected === null && device.backend.readSync === undefined && failsByIndex(expected)) continue;
       const problem = rejectionProblem(outcome, expected, program, compile !== undefined);
       if (problem !== null) return fail(`${words} rejects what must be rejected`, problem);
       if (compile === undefined) rejected = outcome.rejected?.code ?? null;
@@ -49,6 +50,11 @@ export async function examineSmall(program: Program, setup: Setup): Promise<Resu
     }
   }
   return { failure: null, rejected, replays };
+}
+
+/** Only devices that answer at once look at indices before they pick; what others pick beyond a table is undefined. */
+function failsByIndex({ rejected }: Interpreted): boolean {
+  return rejected !== null && /gather|scatter|index|assign|"at"/i.test(JSON.stringify(rejected.at));
 }
 
 function rejectionProblem(
