@@ -3,9 +3,9 @@ import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 
-it("gives back dropped tensors, of every op, with and without tapes", () => {
+it("gives back dropped tensors once, of every op, with and without tapes", () => {
   const child = fileURLToPath(new URL("../../testing/dropped.ts", import.meta.url));
   const options = ["--expose-gc", "--conditions=@opt/source", "--import", "tsx", child];
   const output = execFileSync(process.execPath, options, { encoding: "utf8", stdio: "pipe", timeout: 240_000 });
-  expect(JSON.parse(output)).toEqual({ leaking: [] });
+  expect(JSON.parse(output)).toEqual({ leaking: [], twice: [] });
 });

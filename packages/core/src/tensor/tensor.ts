@@ -21,6 +21,8 @@ import type { TapeNode } from "./tape-node";
 interface TensorResources {
   storage: Storage;
   node: TapeNode<Tensor> | null;
+  /** The garbage collector gives it back, once. */
+  isLeft: boolean;
 }
 
 /** The backstop for tensors that nobody disposed. */
@@ -122,7 +124,7 @@ export class Tensor {
     this.#elementType = dtype;
     this.#count = sizeOf(shape);
     this.#byteOffset = byteOffset;
-    this.#holding = { storage, node: null };
+    this.#holding = { storage, node: null, isLeft: false };
     this.#recordedWrites = storage.recordedWrites;
     storage.device.pool.tensors++;
     track(this);
@@ -333,6 +335,8 @@ export class Tensor {
 
   /** @internal Its memory comes back when it is collected. */
   leave(): void {
+    if (this.#holding.isLeft) return;
+    this.#holding.isLeft = true;
     dropped.register(this, this.#holding, this.#holding);
   }
 
@@ -342,7 +346,7 @@ export class Tensor {
     this.#disposed = true;
     this.#freeGradient();
     untrack(this);
-    dropped.unregister(this.#holding);
+    if (this.#holding.isLeft) dropped.unregister(this.#holding);
     giveBack(this.#holding);
   }
 
