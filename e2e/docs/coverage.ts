@@ -229,7 +229,7 @@ function operandsOf(device: Device, dtype: DType): Operands {
   };
 }
 
-/** What an operation gave: numbers with their dtypes, or why there are none. */
+/** What an operation gave: numbers with their dtypes, or why it gave none. */
 type Outcome = { readonly dtypes: string; readonly values: readonly ArrayLike<number>[] } | OptError;
 
 async function outcomeOf(device: Device, dtype: DType, run: Operation): Promise<Outcome> {

@@ -5,8 +5,8 @@ import { compile, observed, type Tensor, tensor } from "../index";
 const numbers = (x: Tensor) => [...x.dataSync()];
 const x = tensor([1, 10]);
 
-/** How often a compiled function without checks has run, after each of the changes. */
-function runsOf(body: (x: Tensor) => Tensor, changes: readonly (() => void)[]): number[] {
+/** A compiled function without checks, and how often its body has run. */
+function counted(body: (x: Tensor) => Tensor) {
   let runs = 0;
   const f = compile(
     (x: Tensor) => {
@@ -15,11 +15,17 @@ function runsOf(body: (x: Tensor) => Tensor, changes: readonly (() => void)[]): 
     },
     { check: "never" },
   );
+  return { f, runs: () => runs };
+}
+
+/** How often the body has run, after each of the changes. */
+function runsOf(body: (x: Tensor) => Tensor, changes: readonly (() => void)[]): number[] {
+  const { f, runs } = counted(body);
   f(x);
   return changes.map((change) => {
     change();
     for (let i = 0; i < 3; i++) expect(numbers(f(x))).toEqual(numbers(body(x)));
-    return runs;
+    return runs();
   });
 }
 
@@ -72,22 +78,14 @@ describe("it does not trace again", () => {
 
   it("for what the function itself counts, notes or adds", () => {
     const scale = observed(new Scale());
-    const body = (x: Tensor) => {
+    const { f, runs } = counted((x) => {
       scale.calls++;
       scale.list.push(scale.calls);
       Object.assign(scale, { last: scale.by });
       return x.mul(scale.by);
-    };
-    let runs = 0;
-    const f = compile(
-      (x: Tensor) => {
-        runs++;
-        return body(x);
-      },
-      { check: "never" },
-    );
+    });
     for (let i = 0; i < 5; i++) f(x);
-    expect(runs).toBe(1);
+    expect(runs()).toBe(1);
   });
 
   it("for what is put back before the function ends", () => {

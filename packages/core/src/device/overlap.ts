@@ -27,7 +27,7 @@ export interface Overlapped {
   reading(copy: Slice): Launch;
 }
 
-/** An input that a launch reads after it has overwritten a part of it; undefined if there is none. Of the kinds that core launches in place. */
+/** The input that a launch would read after it has overwritten a part of it, if it has one. Looks at the kinds that core launches in place. */
 export function overlapped(launch: Launch, wrapped: WrappedArrays | undefined): Overlapped | undefined {
   switch (launch.kind) {
     case "copy":

@@ -9,7 +9,7 @@ import { concat } from "./index";
 const index = (shape: number[] = []) => tensor(new Int32Array(shape[0] ?? 1), { shape });
 const two = () => tensor(2, { shape: [] });
 
-/** Of 1.5, and its gradient; null where there is none. */
+/** Of 1.5, and its gradient; null where it has no gradient. */
 const OPS: Record<string, [(x: Tensor, axis: number) => Tensor, number, number | null]> = {
   sum: [(x, axis) => x.sum(axis), 1.5, 1],
   mean: [(x, axis) => x.mean(axis), 1.5, 1],

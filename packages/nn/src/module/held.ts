@@ -24,37 +24,38 @@ export function isParameter(value: unknown): value is Tensor {
 
 /** Of a property whose buffer is out of the state: so is the next one, unless `buffer` says otherwise. */
 function outOfState(first: Tensor): PropertyDescriptor {
-  let value: unknown = first;
-  return {
-    configurable: true,
-    enumerable: true,
-    get: () => value,
-    set(next: unknown) {
-      const isBuffer = next instanceof Tensor && !isParameter(next);
-      value = isBuffer && isPersistent(next) === undefined ? markPersistent(next, false) : next;
-    },
-  };
+  return property(first, (next) => {
+    const isBuffer = next instanceof Tensor && !isParameter(next);
+    return isBuffer && isPersistent(next) === undefined ? markPersistent(next, false) : next;
+  });
 }
 
 function held(where: string, first: Tensor, mayBeNull: boolean): PropertyDescriptor {
+  return property(first, (next, value) => {
+    const fits = isParameter(next);
+    const rule = `a parameter${mayBeNull ? " or null" : ""}`;
+    check(
+      fits || (mayBeNull && next === null),
+      "BAD_ARGUMENT",
+      where,
+      () =>
+        `must be ${rule}, got ${next instanceof Tensor ? "a buffer, which never required a gradient" : show(next)}.`,
+      `Write new values with ${where.split(".").at(-1)}.set(values), or assign parameter(values).`,
+    );
+    if (value instanceof Tensor && value !== next) markReplaced(value, fits ? next : null);
+    return next;
+  });
+}
+
+/** @param taken what the property holds once `next` was written in the place of `value` */
+function property(first: Tensor, taken: (next: unknown, value: unknown) => unknown): PropertyDescriptor {
   let value: unknown = first;
   return {
     configurable: true,
     enumerable: true,
     get: () => value,
     set(next: unknown) {
-      const fits = isParameter(next);
-      const rule = `a parameter${mayBeNull ? " or null" : ""}`;
-      check(
-        fits || (mayBeNull && next === null),
-        "BAD_ARGUMENT",
-        where,
-        () =>
-          `must be ${rule}, got ${next instanceof Tensor ? "a buffer, which never required a gradient" : show(next)}.`,
-        `Write new values with ${where.split(".").at(-1)}.set(values), or assign parameter(values).`,
-      );
-      if (value instanceof Tensor && value !== next) markReplaced(value, fits ? next : null);
-      value = next;
+      value = taken(next, value);
     },
   };
 }

@@ -1,4 +1,4 @@
-/** A step that the scaler skips is none for schedules and averages, and callbacks know of it. */
+/** A step that the scaler skips moves no schedule and no average, and callbacks know of it. */
 
 import { memoryFileSystem } from "@opt/checkpoint";
 import { ExponentialMovingAverage, GradScaler, init, type Tensor, tensor } from "@opt/core";

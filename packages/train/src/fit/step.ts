@@ -106,7 +106,7 @@ export function trainingStep<Batch>({ module, ranks, forward, options }: Parts<B
     return read;
   });
   const average = ema && scaler ? wrap(() => void ema.update()) : undefined;
-  /** A skipped step is none for averages. */
+  /** A skipped step moves no average. */
   const ended = () => {
     window.next();
     if (average && !scaler!.stepWasSkipped) average();

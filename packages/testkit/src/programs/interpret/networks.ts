@@ -149,7 +149,7 @@ function crossEntropyRows(logits: Node, labels: Node): Node {
   return mul(pick(logs, places, labels.shape), -1);
 }
 
-/** Of the rows whose label counts: NaN where there is none. */
+/** Of the rows whose label counts: NaN where no label counts. */
 function crossEntropy(logits: Node, labels: Node): Node {
   const losses = crossEntropyRows(logits, labels);
   const counted = labels.data.filter((label) => label !== -100).length;
