@@ -111,16 +111,20 @@ try {
     console.error(`without a fault, tests fail already, or none runs:\n  ${broken.join("\n  ")}`);
     process.exitCode = 1;
   }
-  for (const fault of broken.length > 0 ? [] : chosen) {
+  for (const fault of ran === 0 ? [] : chosen) {
     const restore = plant(folder, fault);
     const begin = performance.now();
-    const { failed } = failures(folder, fault.tests);
+    const failed = failures(folder, fault.tests).failed.filter((title) => !broken.includes(title));
     restore();
     const seconds = Math.round((performance.now() - begin) / 1000);
     if (failed.length === 0) unfound++;
     const found = failed.length === 0 ? "NOT FOUND" : `found by ${failed.length}`;
     console.log(`${fault.name}  ${fault.says}: ${found} (${seconds} s)`);
-    for (const title of failed.slice(0, 5)) console.log(`      ${title}`);
+    const files = new Map(failed.map((title) => [title.slice(0, title.indexOf(": ")), title]));
+    for (const [file, title] of files) {
+      const count = failed.filter((each) => each.startsWith(`${file}: `)).length;
+      console.log(`      ${count} as ${title}`);
+    }
   }
 } finally {
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 });

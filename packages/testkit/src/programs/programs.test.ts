@@ -1,7 +1,10 @@
 // The machinery of random programs: it can fail, and shows the smallest program when it does.
-import { init } from "@opt/core";
+import { init, type Tensor, tensor } from "@opt/core";
 import { describe, expect, it } from "vitest";
 import { generate } from "./generate/generate";
+import { generateSmall } from "./generate/small";
+import { canInterpret } from "./interpret/interpret";
+import { examineSmall } from "./interpreted";
 import { listing } from "./listing";
 import { examine } from "./oracle";
 import { type Program, statementsOf } from "./program";
@@ -29,6 +32,17 @@ describe("programs", () => {
     );
     const dtypes = new Set(programs.flatMap(({ leaves }) => leaves.map(({ dtype }) => dtype)));
     expect([...dtypes].sort()).toEqual(["bf16", "bool", "f16", "f32", "f64", "i32", "u8"]);
+  });
+
+  it("have every theme's statements among 1,000 small ones, all of which can be interpreted", () => {
+    const programs = Array.from({ length: 1000 }, (_, seed) => generateSmall(seed));
+    expect(programs.filter((program) => !canInterpret(program))).toEqual([]);
+    const kinds = new Set(programs.flatMap(statementsOf).map((statement) => statement.do));
+    expect([...kinds].sort().join(" ")).toBe(
+      "assign backward clip follow freezeLayer grad gradient move noGrad op property replace set step train writePart zeroGrad",
+    );
+    for (const { prelude, bodies } of programs)
+      for (const one of [prelude, bodies]) expect(JSON.parse(JSON.stringify(one))).toEqual(one);
   });
 
   it("are shown as TypeScript", () => {
@@ -75,6 +89,57 @@ const SMALL: Program = {
   compiles: true,
   check: "never",
 };
+
+describe("the interpretation", () => {
+  const setup = { devices: [device], optimizers: {} };
+  const linear = (bias: number) =>
+    class {
+      weight = tensor([[1, 2]]);
+      forward = (x: Tensor) => x.matmul(this.weight, { transposeB: true }).add(bias);
+      train() {}
+      freeze() {}
+      parameters = () => [this.weight];
+    };
+  const fill = { kind: "grid", seed: 3 } as const;
+  const program: Program = {
+    ...SMALL,
+    layers: [{ id: "n", kind: "Linear", sizes: [2, 1], options: { bias: false }, dtype: "f32" }],
+    leaves: [
+      { id: "x", kind: "data", shape: [3, 2], dtype: "f32", fill },
+      { id: "w", kind: "data", shape: [1, 2], dtype: "f32", fill, of: { layer: "n", name: "weight" } },
+    ],
+    bodies: [
+      {
+        args: [],
+        statements: [{ do: "op", id: "y", op: "Linear", of: ["x", "w"], options: { layer: "n" } }],
+        results: ["y"],
+      },
+    ],
+  };
+
+  it("agrees with what is right", async () => {
+    const layers = { Linear: linear(0) };
+    expect((await examineSmall(program, { ...setup, layers })).failure).toBeNull();
+  });
+
+  it("sees a layer that is wrong by little", async () => {
+    const layers = { Linear: linear(1e-3) };
+    expect((await examineSmall(program, { ...setup, layers })).failure?.rule).toBe("js = interpreted");
+  });
+
+  it("sees what is not rejected, and what is", async () => {
+    const leaves = program.leaves.with(0, { ...program.leaves[0]!, shape: [3, 3] });
+    const wide = { ...program, leaves };
+    const layers = { Linear: linear(0) };
+    expect((await examineSmall(wide, { ...setup, layers })).failure).toBeNull();
+    const taking = class extends layers.Linear {
+      override forward = () => tensor([[0], [0], [0]]);
+    };
+    expect((await examineSmall(wide, { ...setup, layers: { Linear: taking } })).failure?.rule).toBe(
+      "js rejects what must be rejected",
+    );
+  });
+});
 
 describe("the oracle", () => {
   const optimizers = {};
