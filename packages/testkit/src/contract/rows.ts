@@ -98,6 +98,12 @@ export function rowsContract(context: ContractContext): void {
       await checkSoftmax(4, 3, input);
     });
 
+    context.itWithSpecials("keeps weights that are subnormal", async () => {
+      const input = context.empty(12);
+      input.set([0, -87.3, -87.4, -95, -103, -103.9, 100, 0, 12.5, 0, -104.5, -800]);
+      await checkSoftmax(2, 6, input);
+    });
+
     context.itWithSpecials("knows -infinity as a mask, and passes NaN to its row alone", async () => {
       const input = context.empty(12);
       input.set([0, Number.NEGATIVE_INFINITY, 1, Number.NaN, 1, 2, 3, 2, 1, Number.NEGATIVE_INFINITY, 5, 5]);
