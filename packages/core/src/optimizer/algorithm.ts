@@ -68,6 +68,8 @@ export interface Algorithm<Options extends BaseOptions> {
   validate(options: Options): void;
   /** The update, always downwards: core negates the gradient to maximize. The first buffers are `param` and `grad`. The others are state under their snake_case names in state dicts: at first zero, or what `initialState` says. */
   rule(options: Options): Rule;
+  /** The update of the parts of complex parameters where PyTorch rounds those otherwise: the same buffers and scalars. */
+  complexRule?(options: Options): Rule;
   /** State of its own shapes that stages read and renew, by snake_case name, for a parameter of this shape. It starts at zero. */
   stageState?(shape: Shape): Readonly<Record<string, Shape>>;
   /** Scalars of the rule that stages compute, for each parameter its own. `scalars` gives the others. */

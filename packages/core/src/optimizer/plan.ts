@@ -52,6 +52,15 @@ export function rewritesOf(
   return rewrites;
 }
 
+/** The rule that updates a parameter: that of its group, if an algorithm has no other for complex numbers. */
+export function ruleOf<Options extends BaseOptions>(
+  algorithm: Algorithm<Options>,
+  { options, rule }: Pick<PlannedGroup<Options>, "options" | "rule">,
+  { dtype }: Tensor,
+): Rule {
+  return (dtype === "c64" ? algorithm.complexRule?.(options) : undefined) ?? rule;
+}
+
 /** The rule after these changes. Their scalars come after its own. */
 export function rewrittenBy(rule: Rule, rewrites: readonly ScaledRewrite[]): Rule {
   return rewritten(
@@ -162,7 +171,8 @@ export class PlannedLaunch<Options extends BaseOptions> implements ScalarSource 
     this.rewrites = rewritesOf(options, penalty, around);
     this.device = slot.param.device;
     const formats = formatsOf(rule, slot.param, slot.state!, isStochastic);
-    this.kernel = this.device.kernel({ kind: "rule", rule: rewrittenBy(rule, this.rewrites), ...formats });
+    const own = rewrittenBy(ruleOf(algorithm, group, slot.param), this.rewrites);
+    this.kernel = this.device.kernel({ kind: "rule", rule: own, ...formats });
     const written: Tensor[] = [];
     this.tensors = members.map((member) => buffersOf(member, keys, written));
     this.#written = written;

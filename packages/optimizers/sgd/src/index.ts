@@ -1,6 +1,7 @@
 /** SGD: options, the update of one element in PyTorch's order of operations, its numbers of a step, and the class. */
 import {
   type Algorithm,
+  add,
   type BaseOptions,
   checkBoolean,
   checkNotNegative,
@@ -37,16 +38,19 @@ const choices = {
   momentum: ["none", "plain", "nesterov"],
   /** Weight decay, added to the gradient. */
   decay: [false, true],
+  /** Whether products round before they are added, as PyTorch's of complex numbers do. */
+  separate: [false, true],
 } as const;
 
 /** What makes one variant of the rule different from another. */
 export type SGDVariant = VariantOf<typeof choices>;
 
 /** The rule of a variant; the same object for the same variant. */
-export const sgdRule = /* @__PURE__ */ ruleByVariant(choices, ({ momentum, decay }) => {
+export const sgdRule = /* @__PURE__ */ ruleByVariant(choices, ({ momentum, decay, separate }) => {
   const kind = momentum === "none" ? "" : momentum === "plain" ? "Momentum" : "Nesterov";
+  const multiplyAdd: typeof fma = separate ? (a, b, c) => add(mul(a, b), c) : fma;
   return defineRule({
-    name: `sgd${kind}${decay ? "L2" : ""}`,
+    name: `sgd${kind}${decay ? "L2" : ""}${separate ? "Complex" : ""}`,
     buffers: ["param", "grad", ...(momentum === "none" ? [] : ["momentumBuffer"])],
     scalars: [
       ...(decay ? ["decay"] : []),
@@ -57,19 +61,24 @@ export const sgdRule = /* @__PURE__ */ ruleByVariant(choices, ({ momentum, decay
       const { param, grad, momentumBuffer } = buffers as Record<string, Expression> &
         Record<"param" | "grad", Expression>;
       const h = scalars as Record<string, Expression>;
-      const g = decay ? fma(h.decay!, param, grad) : grad;
-      if (momentum === "none") return { param: fma(h.negLr!, g, param) };
+      const g = decay ? multiplyAdd(h.decay!, param, grad) : grad;
+      if (momentum === "none") return { param: multiplyAdd(h.negLr!, g, param) };
       // The first momentum is the gradient itself, whatever the dampening.
-      const later = fma(h.oneMinusDampening!, g, mul(momentumBuffer!, h.momentum!));
+      const later = multiplyAdd(h.oneMinusDampening!, g, mul(momentumBuffer!, h.momentum!));
       const m = where(less(0, h.isFirst!), g, later);
-      const direction = momentum === "nesterov" ? fma(h.momentum!, m, g) : m;
-      return { param: fma(h.negLr!, direction, param), momentumBuffer: m };
+      const direction = momentum === "nesterov" ? multiplyAdd(h.momentum!, m, g) : m;
+      return { param: multiplyAdd(h.negLr!, direction, param), momentumBuffer: m };
     },
   });
 });
 
 /** Every variant, for kernel builds and tests. */
 export const sgdRules = /* @__PURE__ */ everyVariant(choices, sgdRule);
+
+const variantOf = ({ momentum, weightDecay, nesterov }: SGDOptions) => ({
+  momentum: momentum === 0 ? ("none" as const) : nesterov ? ("nesterov" as const) : ("plain" as const),
+  decay: weightDecay !== 0,
+});
 
 const sgd: Algorithm<SGDOptions> = {
   name: "SGD",
@@ -86,11 +95,8 @@ const sgd: Algorithm<SGDOptions> = {
       "Pass momentum: 0.9, or leave nesterov out.",
     );
   },
-  rule: ({ momentum, weightDecay, nesterov }) =>
-    sgdRule({
-      momentum: momentum === 0 ? "none" : nesterov ? "nesterov" : "plain",
-      decay: weightDecay !== 0,
-    }),
+  rule: (options) => sgdRule({ ...variantOf(options), separate: false }),
+  complexRule: (options) => sgdRule({ ...variantOf(options), separate: true }),
   initialCounters: { step: 0 },
   /** Counts the steps with momentum. Without, there is no state, as in PyTorch. */
   advance: (counters, { momentum }) => (momentum === 0 ? counters : { step: counters.step + 1 }),

@@ -1,6 +1,6 @@
-import { parameter, type Tensor, tensor } from "@opt/core";
+import { parameter, type Tensor, tensor, viewAsComplex, viewAsReal } from "@opt/core";
 import { expectCode, optimizerSuite } from "@opt/testkit";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import * as exported from "./index";
 import { SGD, type SGDOptions } from "./index";
 
@@ -32,6 +32,42 @@ function train(options: Partial<SGDOptions>, dtype: "f32" | "bf16" = "f32") {
   };
   return { w, optimizer, step };
 }
+
+/** PyTorch 2.13: three steps with lr 0.1 and gradients g, 2 g and 3 g. The products of complex numbers round before they are added. */
+const COMPLEX: [Partial<SGDOptions>, string][] = [
+  [{}, "3e6f9db4 3f6c0831 bfc4dd2f 3db020c6 3f9a5e35 bf65e354 3fc353f8 3f6f1a9f"],
+  [{ momentum: 0.9 }, "3e481452 3f86a3ad bfe5a954 3c9e3004 3fb14802 bf983bf8 3fb64c83 3f384ab4"],
+  [
+    { momentum: 0.9, dampening: 0.1, weightDecay: 0.01 },
+    "3e4e29a3 3f82eb31 bfde8311 3d000d36 3fac326c bf90af29 3fb7af60 3f413866",
+  ],
+  [
+    { momentum: 0.9, nesterov: true, weightDecay: 0.05 },
+    "3e03ef77 3f9a9002 c00733d1 bda9dc46 3fcd12ff bfcae73e 3f9b331c 3ebb1138",
+  ],
+  [{ weightDecay: 0.01, maximize: true }, "3ebae8bd 3ef3bcd4 bf28b3e8 3ea06c16 3f176cfa 3dca7ab8 3fef347c 3fd4b7d3"],
+];
+
+describe.each(COMPLEX)("complex parameters with %j", (options, words) => {
+  const complex = (parts: number[]) => viewAsComplex(tensor(parts).reshape([-1, 2]));
+  const gradient = [0.11, -0.37, 0.73, 0.19, -0.51, 0.83, 0.29, 0.61].map(Math.fround);
+  const gradients = [1, 2, 3].map((k) => complex(gradient.map((part) => k * part)));
+  const weights = complex([0.3, 0.7, -1.1, 0.2, 0.9, -0.4, 1.7, 1.3]);
+  const wordsOf = (w: Tensor) =>
+    [...new Uint32Array(new Float32Array(viewAsReal(w).dataSync()).buffer)]
+      .map((word) => word.toString(16).padStart(8, "0"))
+      .join(" ");
+
+  it("have PyTorch's words", () => {
+    const w = parameter(weights);
+    const optimizer = new SGD([w], { lr: 0.1, ...options });
+    for (const grad of gradients) {
+      w.grad = grad;
+      optimizer.step();
+    }
+    expect(wordsOf(w.detach())).toBe(words);
+  });
+});
 
 it("without momentum has no state, as PyTorch; in bf16 it keeps the float32 copy", () => {
   const [plain, half] = [train({}), train({}, "bf16")];
