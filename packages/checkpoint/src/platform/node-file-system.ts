@@ -81,7 +81,7 @@ export const nodeFileSystem: FileSystem = {
   },
   kind,
   modified: async (path) => (await fs.stat(path)).mtimeMs,
-  rename: fs.rename,
+  rename: (from, to) => fs.rename(from, to),
   remove: (path) => fs.rm(path, { recursive: true, force: true }),
   async syncFolder(path) {
     // Windows cannot open folders; its file system journals renames itself.

@@ -1,0 +1,137 @@
+/** What each writer calls on the machine's own disk: at each point the process may die or the power be lost, and a reader finds the old or the new, whole. */
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { afterEachCrash, RecordedNode } from "../../testing/disks/recorded-node";
+import { sampleTensors, scratchFolder } from "../../testing/fixtures";
+import { readWhole } from "../format/source";
+import { listSteps } from "../format/steps";
+import { convertCheckpoint, ledger, loadCheckpoint, mergeCheckpoint, reshardCheckpoint } from "../operations";
+import { type SaveOptions, saveCheckpoint } from "../save/save";
+import type { FileSystem } from "../stores/file-system";
+import { nodeFileSystem } from "./node-file-system";
+
+const scratch = scratchFolder();
+
+const save = (folder: string, step: number, options: SaveOptions = {}, seed = step) =>
+  saveCheckpoint(join(folder, "run"), { step, tensors: sampleTensors(seed), values: { seed } }, { world: 2, ...options });
+
+/** The seed of the newest step. Each step must be whole. */
+async function newest(fileSystem: FileSystem, folder: string): Promise<unknown> {
+  const run = join(folder, "run");
+  let seed: unknown;
+  for (const { step } of await listSteps(fileSystem, run).catch(() => [])) {
+    const { tensors, values } = await loadCheckpoint(run, { step, fileSystem, as: "plain" });
+    seed = values.seed;
+    for (const [name, { data }] of Object.entries(sampleTensors(seed as number)))
+      expect(tensors[name]!.data, name).toEqual(data);
+  }
+  return seed;
+}
+
+/** Names and contents of a file or of all in a folder, as text; undefined where nothing is. */
+async function contents(fileSystem: FileSystem, path: string): Promise<string | undefined> {
+  const kind = await fileSystem.kind(path);
+  if (kind === "file") return Buffer.from(await readWhole(fileSystem, path, 1 << 24)).toString("base64");
+  if (kind === undefined) return undefined;
+  const names = (await fileSystem.list(path)).map(({ name }) => name).sort();
+  const all = names.map(async (name) => `${name} ${await contents(fileSystem, join(path, name))}\n`);
+  return (await Promise.all(all)).join("");
+}
+
+/** What is called "out", or where a writer of folders has died what it set aside, which the next one puts back. */
+async function out(fileSystem: FileSystem, folder: string): Promise<string | undefined> {
+  const found = await contents(fileSystem, join(folder, "out"));
+  if (found !== undefined) return found;
+  const aside = (await fileSystem.list(folder)).find(({ name }) => name.startsWith("out.old-"));
+  return aside && contents(fileSystem, join(folder, aside.name));
+}
+
+interface Writer {
+  readonly before?: (folder: string) => Promise<unknown>;
+  readonly write: (folder: string) => Promise<unknown>;
+  /** What a reader finds; throws where that is not whole. */
+  readonly find: (fileSystem: FileSystem, folder: string) => Promise<unknown>;
+}
+
+const converting = (options: Parameters<typeof convertCheckpoint>[2], hasOld: boolean): Writer => ({
+  before: async (folder) => {
+    for (const step of [1, 2]) await save(folder, step);
+    if (hasOld) await convertCheckpoint(join(folder, "run"), join(folder, "out"), { ...options, step: 1 });
+  },
+  write: (folder) => convertCheckpoint(join(folder, "run"), join(folder, "out"), { ...options, overwrite: hasOld }),
+  find: out,
+});
+
+const WRITERS: Record<string, Writer> = {
+  "the first save": { write: (folder) => save(folder, 1), find: newest },
+  "a save that keeps one step": {
+    before: async (folder) => [await save(folder, 1), await save(folder, 2)],
+    write: (folder) => save(folder, 3, { keep: 1 }),
+    find: newest,
+  },
+  "a save that replaces a step": {
+    before: (folder) => save(folder, 1),
+    write: (folder) => save(folder, 1, { overwrite: true }, 5),
+    find: newest,
+  },
+  "a save in another thread": {
+    before: (folder) => save(folder, 1),
+    write: (folder) => save(folder, 2, { async: true }),
+    find: newest,
+  },
+  "a merge": {
+    before: (folder) => save(folder, 1),
+    write: (folder) => mergeCheckpoint(join(folder, "run"), join(folder, "out")),
+    find: out,
+  },
+  "a merge that replaces a file": {
+    before: async (folder) => {
+      for (const step of [1, 2]) await save(folder, step);
+      await mergeCheckpoint(join(folder, "run"), join(folder, "out"), { step: 1 });
+    },
+    write: (folder) => mergeCheckpoint(join(folder, "run"), join(folder, "out"), { overwrite: true }),
+    find: out,
+  },
+  "a reshard that replaces a step": {
+    before: async (folder) => {
+      await save(folder, 1);
+      await reshardCheckpoint(join(folder, "run"), join(folder, "out"), { ranks: 2 });
+      await save(folder, 1, { overwrite: true }, 5);
+    },
+    write: (folder) => reshardCheckpoint(join(folder, "run"), join(folder, "out"), { ranks: 3, overwrite: true }),
+    find: async (fileSystem, folder) =>
+      (await loadCheckpoint(join(folder, "out"), { fileSystem, as: "plain" })).values.seed,
+  },
+  "a file for torch.load": converting({ to: "pt" }, false),
+  "a file for torch.load that replaces another": converting({ to: "pt" }, true),
+  "a folder for torch.distributed": converting({ to: "dcp" }, false),
+  "a folder for torch.distributed that replaces another": converting({ to: "dcp" }, true),
+  "files for Hugging Face that replace others": converting({ to: "safetensors", maxShardSize: 200 }, true),
+  "a MindSpore file that replaces another": converting({ to: "ckpt" }, true),
+};
+
+/** Runs a writer on the real disk, and returns what a reader finds before and afterwards. */
+async function recorded({ before, write, find }: Writer) {
+  const node = new RecordedNode(scratch.path);
+  return node.during(async () => {
+    await before?.(scratch.path);
+    node.tell();
+    const old = await find(nodeFileSystem, scratch.path);
+    await write(scratch.path);
+    node.tell();
+    return { node, old, now: await find(nodeFileSystem, scratch.path) };
+  });
+}
+
+describe.each(Object.entries(WRITERS))("%s", (_, writer) => {
+  it("leaves the old or the new, whole, wherever power is lost", async () => {
+    const { node, old, now } = await recorded(writer);
+    expect(now).not.toEqual(old);
+    await afterEachCrash(node, async (fileSystem, isTold) => {
+      const found = await writer.find(fileSystem, scratch.path);
+      if (isTold) expect(found).toEqual(now);
+      else expect([old, now]).toContainEqual(found);
+    });
+  });
+});
