@@ -6,6 +6,8 @@ import { LARGEST_IN_SLAB, type Slab, Slabs } from "./slabs";
 
 /** Aligned to a cache line, which is also the widest vector. */
 const ALIGNMENT = 64;
+/** Blocks that are not in slabs begin so far behind a page as `staggeredStart` says, wherever the system put them. */
+const PAGE = 4096;
 const HUGE_FROM = 4 * 2 ** 20;
 /** A block that begins inside a huge page gets small ones there, and shares its mapping with the next, which then wait for each other. */
 const HUGE_PAGE = 2 * 2 ** 20;
@@ -97,7 +99,8 @@ export function cpuMemory(memory: Memory): CpuMemory {
 
 /** What is not used of a block's buffer is never touched, and takes no memory. */
 function alignmentOf(blockBytes: number): number {
-  return blockBytes >= HUGE_FROM ? HUGE_PAGE : ALIGNMENT;
+  if (blockBytes >= HUGE_FROM) return HUGE_PAGE;
+  return blockBytes > LARGEST_IN_SLAB ? PAGE : ALIGNMENT;
 }
 
 /** V8 maps a buffer that may change its length: it is new and untouched, where the C library may give memory that it has had before. */

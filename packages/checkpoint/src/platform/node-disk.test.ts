@@ -1,12 +1,13 @@
 /** What each writer calls on the machine's own disk: at each point the process may die or the power be lost, and a reader finds the old or the new, whole. */
-import { readdirSync, statSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { afterEachCrash, RecordedNode } from "../../testing/disks/recorded-node";
+import { afterCrash, afterEachCrash, RecordedNode } from "../../testing/disks/recorded-node";
 import { sampleTensors, scratchFolder } from "../../testing/fixtures";
 import { readWhole } from "../format/source";
 import { listSteps } from "../format/steps";
-import { convertCheckpoint, ledger, loadCheckpoint, mergeCheckpoint, reshardCheckpoint } from "../operations";
+import { convertCheckpoint, loadCheckpoint, mergeCheckpoint, reshardCheckpoint } from "../operations";
 import { type SaveOptions, saveCheckpoint } from "../save/save";
 import type { FileSystem } from "../stores/file-system";
 import { nodeFileSystem } from "./node-file-system";
@@ -14,7 +15,11 @@ import { nodeFileSystem } from "./node-file-system";
 const scratch = scratchFolder();
 
 const save = (folder: string, step: number, options: SaveOptions = {}, seed = step) =>
-  saveCheckpoint(join(folder, "run"), { step, tensors: sampleTensors(seed), values: { seed } }, { world: 2, ...options });
+  saveCheckpoint(
+    join(folder, "run"),
+    { step, tensors: sampleTensors(seed), values: { seed } },
+    { world: 2, ...options },
+  );
 
 /** The seed of the newest step. Each step must be whole. */
 async function newest(fileSystem: FileSystem, folder: string): Promise<unknown> {
@@ -111,27 +116,54 @@ const WRITERS: Record<string, Writer> = {
   "a MindSpore file that replaces another": converting({ to: "ckpt" }, true),
 };
 
-/** Runs a writer on the real disk, and returns what a reader finds before and afterwards. */
-async function recorded({ before, write, find }: Writer) {
-  const node = new RecordedNode(scratch.path);
-  return node.during(async () => {
-    await before?.(scratch.path);
-    node.tell();
-    const old = await find(nodeFileSystem, scratch.path);
-    await write(scratch.path);
-    node.tell();
-    return { node, old, now: await find(nodeFileSystem, scratch.path) };
-  });
-}
+/** So many calls of each writer fail, spread over all. */
+const FAILURES = triesAll ? Infinity : 8;
 
 describe.each(Object.entries(WRITERS))("%s", (_, writer) => {
+  /** The disk before the writer, and its runs on copies of it; the disk may reject call `failAt`. */
+  async function prepared() {
+    const before = join(scratch.path, "before");
+    mkdirSync(before);
+    await writer.before?.(before);
+    const run = async (failAt = Infinity) => {
+      const folder = join(scratch.path, `${failAt}`);
+      cpSync(before, folder, { recursive: true });
+      const node = new RecordedNode(folder, failAt);
+      const outcome = await node.during(() => writer.write(folder)).catch((error: unknown) => error);
+      return { node, outcome, find: (fileSystem: FileSystem) => writer.find(fileSystem, folder) };
+    };
+    return { old: await writer.find(nodeFileSystem, before), run };
+  }
+
   it("leaves the old or the new, whole, wherever power is lost", async () => {
-    const { node, old, now } = await recorded(writer);
+    const { old, run } = await prepared();
+    const { node, find } = await run();
+    const now = await find(nodeFileSystem);
     expect(now).not.toEqual(old);
-    await afterEachCrash(node, async (fileSystem, isTold) => {
-      const found = await writer.find(fileSystem, scratch.path);
-      if (isTold) expect(found).toEqual(now);
-      else expect([old, now]).toContainEqual(found);
-    });
+    await afterEachCrash(node, async (fileSystem) => expect([old, now]).toContainEqual(await find(fileSystem)));
+    await afterCrash(node, async (fileSystem) => expect(await find(fileSystem)).toEqual(now));
+  });
+
+  it("leaves the old or the new, and nothing else, where the disk rejects a call", async () => {
+    const { old, run } = await prepared();
+    const whole = await run();
+    const now = await whole.find(nodeFileSystem);
+    const stride = Math.max(1, Math.floor(whole.node.calls / FAILURES));
+    for (let at = whole.node.calls - 1; at >= 0; at -= stride) {
+      const { node, outcome, find } = await run(at);
+      const found = await find(nodeFileSystem);
+      if (!(outcome instanceof Error)) {
+        // Only tidying up failed: the new is there, and durable.
+        await afterCrash(node, async (fileSystem) => expect(await find(fileSystem)).toEqual(now));
+        continue;
+      }
+      expect(outcome).toMatchObject({ code: "IO", message: expect.stringMatching(/injected at/) });
+      // The last sync may fail: then the new one has its name already, and the old stays aside.
+      expect([old, now]).toContainEqual(found);
+      const left = (readdirSync(node.folder, { recursive: true }) as string[]).filter((name) =>
+        /\.tmp-|\.old-/.test(name),
+      );
+      expect(left.filter((name) => name.includes(".tmp-") || found === old)).toEqual([]);
+    }
   });
 });

@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import promises from "node:fs/promises";
 import { createRequire, syncBuiltinESMExports } from "node:module";
-import { sep } from "node:path";
+import { join, sep } from "node:path";
 import { platform } from "#platform";
 import type { FileSystem } from "../../src/stores/file-system";
 import { dirname } from "../../src/stores/path";
@@ -17,8 +17,7 @@ type Change =
   | { readonly call: "extend"; readonly file: number; readonly length: number }
   | { readonly call: "sync"; readonly file: number; readonly path: string }
   | { readonly call: "makeFolder" | "remove"; readonly path: string }
-  | { readonly call: "rename"; readonly path: string; readonly to: string }
-  | { readonly call: "told" };
+  | { readonly call: "rename"; readonly path: string; readonly to: string };
 
 interface Opened {
   readonly file: number;
@@ -27,23 +26,36 @@ interface Opened {
 }
 
 /** Calls of Node that change files and are not recorded: code that begins to use one teaches it here first. */
-const UNKNOWN = ["writeFile", "appendFile", "copyFile", "cp", "link", "symlink", "truncate", "unlink", "rmdir"] as const;
+const UNKNOWN = [
+  "writeFile",
+  "appendFile",
+  "copyFile",
+  "cp",
+  "link",
+  "symlink",
+  "truncate",
+  "unlink",
+  "rmdir",
+] as const;
 const UNKNOWN_OF_HANDLES = ["writeFile", "appendFile", "writev", "datasync", "createWriteStream"] as const;
 
 export class RecordedNode {
   readonly changes: Change[] = [];
   /** Changes so far that were asked for, whether or not they were made. */
   calls = 0;
-  /** The change that the disk rejects, counted from 0. */
-  failAt = Infinity;
+  /** What is there before, and durable: files by their paths, folders with null. */
+  readonly before = new Map<string, Uint8Array | null>();
   #files = 0;
 
-  /** Only what is in `folder` is recorded. It exists. */
-  constructor(readonly folder: string) {}
-
-  /** The program was told that what it asked for is done. */
-  tell(): void {
-    this.changes.push({ call: "told" });
+  /** Only what is in `folder` is recorded. It exists. The disk rejects change `failAt`, counted from 0. */
+  constructor(
+    readonly folder: string,
+    private readonly failAt = Infinity,
+  ) {
+    for (const entry of fs.readdirSync(folder, { recursive: true, withFileTypes: true })) {
+      const path = join(entry.parentPath, entry.name);
+      this.before.set(path, entry.isFile() ? fs.readFileSync(path) : null);
+    }
   }
 
   /** Runs `body` with Node's functions replaced, and puts them back. */
@@ -96,10 +108,12 @@ export class RecordedNode {
 
   /** What changed while it ran may not be covered, so such a sync counts for nothing. */
   #synced({ file, path }: Opened, begun: number): void {
-    const openings = new Set(this.changes.flatMap((one) => (one.call === "open" && one.path === path ? [one.file] : [])));
+    const openings = new Set(
+      this.changes.flatMap((one) => (one.call === "open" && one.path === path ? [one.file] : [])),
+    );
     const isOverlapped = this.changes.slice(begun).some((one) => {
       if (one.call === "write" || one.call === "extend") return openings.has(one.file);
-      return one.call !== "told" && one.call !== "sync" && (dirname(one.path) === path || ("to" in one && dirname(one.to) === path));
+      return one.call !== "sync" && (dirname(one.path) === path || ("to" in one && dirname(one.to) === path));
     });
     if (!isOverlapped) this.changes.push({ call: "sync", file, path });
   }
@@ -213,7 +227,8 @@ export class RecordedNode {
         return [
           name,
           function (this: object, ...args: unknown[]) {
-            if (handles.has(this ?? {}) || args.some(isOurs)) throw new Error(`${name} is not recorded: teach it here.`);
+            if (handles.has(this ?? {}) || args.some(isOurs))
+              throw new Error(`${name} is not recorded: teach it here.`);
             return original.apply(this, args);
           },
         ];
@@ -250,38 +265,46 @@ const LOSSES = 4;
 /** After a rename they do most harm. */
 const LOSSES_AFTER_RENAME = 12;
 
-/**
- * Ends the process, or the power, after each change: `inspect` gets the disk as it is then, and whether the program had been told that all is
- * done. @throws what it throws, with the calls before
- */
-export async function afterEachCrash(
-  { folder, changes }: RecordedNode,
-  inspect: (fileSystem: FileSystem, isTold: boolean) => Promise<void>,
-): Promise<void> {
-  const first = changes.findIndex(({ call }) => call === "told");
-  for (let count = first + 1; count <= changes.length; count++) {
+/** `inspect` gets the disk as it is then. */
+export type Inspection = (fileSystem: FileSystem) => Promise<void>;
+
+/** Ends the process, or the power, after each change. @throws what `inspect` throws, with the calls before */
+export async function afterEachCrash(node: RecordedNode, inspect: Inspection): Promise<void> {
+  const { changes } = node;
+  for (let count = 1; count <= changes.length; count++) {
     // A loss after several writes may keep any of them: it need not come after each.
     if (changes[count - 1]!.call === "write" && changes[count]?.call === "write") continue;
-    const isTold = changes.slice(first + 1, count).some(({ call }) => call === "told");
-    const losses = changes[count - 1]!.call === "rename" ? LOSSES_AFTER_RENAME : LOSSES;
-    for (let seed = 0; seed <= losses; seed++) {
-      const disk = diskAfter(folder, changes.slice(0, count), new PowerLoss(100 * count + seed));
-      if (seed > 0) disk.losePower();
-      try {
-        await inspect(diskFileSystem(disk, atOnce), isTold);
-      } catch (error) {
-        const what = seed > 0 ? `a power loss (${seed})` : "the end of the process";
-        const calls = changes.slice(first + 1, count).map(described).join("\n");
-        throw new Error(`${calls}\nthen ${what}: ${(error as Error).message}`);
-      }
+    await afterCrash(node, inspect, count);
+  }
+}
+
+/** Ends the process, or the power, after the first `count` changes, all without it. */
+export async function afterCrash(node: RecordedNode, inspect: Inspection, count = node.changes.length): Promise<void> {
+  const changes = node.changes.slice(0, count);
+  const losses = changes.at(-1)?.call === "rename" ? LOSSES_AFTER_RENAME : LOSSES;
+  for (let seed = 0; seed <= losses; seed++) {
+    const disk = diskAfter(node, changes, new PowerLoss(100 * count + seed));
+    if (seed > 0) disk.losePower();
+    try {
+      await inspect(diskFileSystem(disk, atOnce));
+    } catch (error) {
+      const what = seed > 0 ? `a power loss (${seed})` : "the end of the process";
+      throw new Error(`${changes.map(described).join("\n")}\nthen ${what}: ${(error as Error).message}`);
     }
   }
 }
 
-function diskAfter(folder: string, changes: readonly Change[], scheduler: Scheduler): Disk {
+function diskAfter({ folder, before }: RecordedNode, changes: readonly Change[], scheduler: Scheduler): Disk {
   const disk = new Disk(scheduler);
   disk.makeFolder(folder);
-  for (let path = folder; path !== dirname(path); path = dirname(path)) disk.syncFolder(dirname(path));
+  for (const [path, data] of before) {
+    disk.makeFolder(data ? dirname(path) : path);
+    if (!data) continue;
+    const file = disk.create(path);
+    file.write(data, 0);
+    file.sync();
+  }
+  disk.syncAll();
   const files = new Map<number, FileNode>();
   for (const change of changes) {
     if (change.call === "makeFolder") disk.makeFolder(change.path);
@@ -304,7 +327,6 @@ function diskAfter(folder: string, changes: readonly Change[], scheduler: Schedu
 }
 
 function described(change: Change): string {
-  if (change.call === "told") return "the program is told";
   if (change.call === "write") return `write ${change.file} at ${change.position}, ${change.data.length} bytes`;
   if (change.call === "extend") return `extend ${change.file} to ${change.length}`;
   const file = "file" in change ? `${change.file} ` : "";

@@ -64,6 +64,14 @@ export class FolderNode {
     this.#unsynced = [];
   }
 
+  syncAll(): void {
+    this.sync();
+    for (const node of this.names.values()) {
+      if (node instanceof FolderNode) node.syncAll();
+      else node.sync();
+    }
+  }
+
   losePower(scheduler: Scheduler): void {
     const names = new Map(this.#durable);
     for (const change of keptOf(scheduler, this.#unsynced)) change(names);
@@ -194,6 +202,11 @@ export class Disk {
       }
     }
     if (isWhole) this.#folder(dirname(path)).change((names) => names.delete(basename(path)));
+  }
+
+  /** Makes all names and contents durable. */
+  syncAll(): void {
+    this.#root.syncAll();
   }
 
   syncFolder(path: string): void {
