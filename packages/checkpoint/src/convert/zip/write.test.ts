@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { expectCode } from "../../../testing/expect-code";
 import { memorySource, readBytes } from "../../formats/bytes/source";
 import { openZip } from "../../formats/zip/read";
@@ -28,4 +28,52 @@ it("more members than 16 bits count; more than a file of tensors is likely to ha
   const end = bytes.lastIndexOf(Uint8Array.of(0x50, 0x4b, 6, 6));
   for (const count of [end + 24, end + 32]) bytes.writeBigUInt64LE(140_000n, count);
   await expectCode("REFUSED", openZip(memorySource("made.zip", bytes)));
+});
+
+describe("beyond 32 bits", () => {
+  const LIMIT = 2 ** 32 - 1;
+
+  /** An archive whose streamed contents are zeros, which no memory holds. */
+  function sparse(members: Parameters<typeof zipParts>[0]) {
+    const heads: { begin: number; bytes: Uint8Array }[] = [];
+    let byteLength = 0;
+    for (const part of zipParts(members)) {
+      heads.push({ begin: byteLength, bytes: part.head() });
+      byteLength += part.byteLength + part.content;
+    }
+    const read = async (target: Uint8Array, position: number) => {
+      target.fill(0);
+      for (const { begin, bytes } of heads) {
+        const from = Math.max(begin, position);
+        const to = Math.min(begin + bytes.length, position + target.length);
+        if (from < to) target.set(bytes.subarray(from - begin, to - begin), from - position);
+      }
+    };
+    return { path: "made.zip", byteLength, read };
+  }
+
+  // A number that is the limit itself says "look elsewhere", so there it must be.
+  it.each([
+    ["a member just below the limit", [LIMIT - 1]],
+    ["a member at the limit", [LIMIT]],
+    ["a member just above it", [LIMIT + 1]],
+    ["a member far above it", [3 * LIMIT]],
+    ["several below it that reach beyond it", [2 ** 31, 2 ** 31, 2 ** 31]],
+    // A local header of 64 bytes is before the content, one of 16 behind it.
+    ...[-2, -1, 0, 1, 2].map((i): [string, number[]] => [`a member after it at ${i}`, [LIMIT - 64 - 16 + i]]),
+  ])("%s: what comes after it is found", async (_, sizes) => {
+    const last = Buffer.from("the last");
+    const members = [...sizes.map((content, i) => ({ name: `${i}`, content })), { name: "last", content: last }];
+    const source = sparse(members);
+    const found = await openZip(source);
+    expect([...found].map(([name, { byteLength }]) => [name, byteLength])).toEqual([
+      ...sizes.map((size, i) => [`${i}`, size]),
+      ["last", last.length],
+    ]);
+    expect(Buffer.from(await readBytes(found.get("last")!, 0, last.length))).toEqual(last);
+    const total = sizes.reduce((sum, size) => sum + size, 0);
+    const end = await readBytes(source, source.byteLength - 22, 22);
+    const isMarked = Buffer.from(end).readUInt32LE(16) === LIMIT;
+    expect(isMarked).toBe(total > LIMIT - 300);
+  });
 });

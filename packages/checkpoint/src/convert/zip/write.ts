@@ -68,7 +68,8 @@ export function zipParts(members: readonly Member[]): Part[] {
   return parts;
 }
 
-const isWide = (size: number): boolean => size > SEE_WIDE;
+/** The largest number of 32 bits itself says that the number is elsewhere. */
+const isWide = (size: number): boolean => size >= SEE_WIDE;
 
 function localHeader({ name, size, offset }: WrittenEntry): Uint8Array {
   const sizes = isWide(size) ? wideField(size, size) : new Uint8Array(0);
@@ -106,7 +107,7 @@ function centralHeader(entry: WrittenEntry): Uint8Array {
 }
 
 function endOfDirectory(count: number, begin: number, length: number): Uint8Array {
-  if (count <= SEE_WIDE_COUNT && !isWide(begin + length))
+  if (count < SEE_WIDE_COUNT && !isWide(begin + length))
     return END.write({ countHere: count, count, size: length, begin });
   const rest = WIDE_END.byteLength - 12;
   return join([

@@ -174,6 +174,25 @@ describe("a step that another save is replacing", () => {
     expect((await fileSystem.list("/r")).map(({ name }) => name)).toEqual(["step-00000001", "step-00000002"]);
   });
 
+  it("keeps files of saves at work here and elsewhere when another that replaced it has died", async () => {
+    const fileSystem = new MemoryFileSystem();
+    fileSystem.modified = async () => Date.now();
+    await save(fileSystem, 1);
+    const here = newAttempt();
+    const elsewhere = `elsewhere.0123456789ab.7.7.0-${"e".repeat(12)}`;
+    const fileOf = (attempt: string) => `rank-00001-${attempt.slice(-12)}.safetensors`;
+    const gone = newAttempt();
+    endAttempt(gone);
+    for (const attempt of [here, elsewhere, gone]) {
+      await fileSystem.makeFolder(`/r/step-00000001.tmp-${attempt}`);
+      await fileSystem.open(`/r/step-00000001/${fileOf(attempt)}`, "create");
+    }
+    await save(fileSystem, 2);
+    endAttempt(here);
+    const names = (await fileSystem.list("/r/step-00000001")).map(({ name }) => name).sort();
+    expect(names).toEqual(["manifest.json", "rank-00000.safetensors", fileOf(here), fileOf(elsewhere)].sort());
+  });
+
   it("leaves no file of the replaced one, with a name of its save or without", async () => {
     const fileSystem = new MemoryFileSystem();
     for (const overwrite of [false, true, true]) {
