@@ -3,6 +3,7 @@ import { parameter, type Tensor, tensor, viewAsComplex } from "@opt/core";
 import { Linear } from "@opt/nn";
 import { triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { accumulation, checkAccumulation } from "../../testing/accumulation";
 import { checkTraining } from "../../testing/check-training";
 import { jobOf } from "../../testing/job";
 import type { Run } from "../../testing/training";
@@ -12,7 +13,7 @@ import { DataParallel } from "./data-parallel";
 
 const IMPORTS = `import { trainOnRanks, makeNet } from "${new URL("../../testing/training.ts", import.meta.url).href}";
 import { DataParallel } from "${new URL("data-parallel.ts", import.meta.url).href}";
-import { BatchNorm1d, Embedding, Linear } from "${new URL("../../../nn/src/index.ts", import.meta.url).href}";`;
+import { BatchNorm1d, Embedding, Linear, Sequential } from "${new URL("../../../nn/src/index.ts", import.meta.url).href}";`;
 
 const RUNS: readonly Run[] = [
   { algorithm: "NAdam", device: "cpu", steps: 10 },
@@ -232,6 +233,7 @@ const tried = jobOf(
         return model.parameters().map((w) => w.tolist());
       };
       tell([await train(false), await train(true)]);`,
+    accumulating: accumulation("new DataParallel(net, communicator)"),
   },
   { imports: IMPORTS },
 );
@@ -250,6 +252,9 @@ it("two compiled functions, before and after sync(), have the bits of an eager s
   expect(compiled).toEqual(eager);
   expect(other).toEqual([eager, compiled]);
 });
+
+it("gradients add, by a second backward and sync, and in an async noSync to its end", async () =>
+  checkAccumulation(await tried("accumulating")));
 
 describe("rejected", () => {
   const model = new Linear(2, 1);

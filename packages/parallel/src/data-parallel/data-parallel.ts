@@ -7,6 +7,7 @@ import { agree } from "./agreement";
 import { BUCKET_BYTES, Bucket, bucketsOf } from "./bucket";
 import { Buffers } from "./buffers";
 import { averagedBy, checkAveraged, linesOf, type NamedParameter, type Trainable, tensorsOf } from "./parameters";
+import { Silence } from "./silence";
 
 const WHERE = "DataParallel";
 const ALIKE =
@@ -68,7 +69,7 @@ export class DataParallel<Model extends Trainable> {
   readonly #removers: (() => void)[];
   /** How many buckets have left: they do so in one order on all ranks. */
   #left = 0;
-  #isSilent = false;
+  readonly #silence = new Silence();
   /** What was rejected in a backward whose error the program may have caught. */
   #misuse: unknown;
   /** When it was last looked what has come of those that left. */
@@ -117,7 +118,7 @@ export class DataParallel<Model extends Trainable> {
   }
 
   /**
-   * Runs `body`, in which gradients of further micro-batches accumulate and nothing leaves; the backward after it averages their sums: set `divisor` to divide
+   * Runs `body`, which may be async, in which gradients of further micro-batches accumulate and nothing leaves; the backward after it averages their sums: set `divisor` to divide
    * by their number, too.
    *
    * @example
@@ -125,24 +126,11 @@ export class DataParallel<Model extends Trainable> {
    * parallel.noSync(() => crossEntropy(parallel.forward(x), y).backward());
    * crossEntropy(parallel.forward(x), y).backward();
    * await parallel.sync();
+   *
+   * @throws OptError BAD_ARGUMENT unless `body` is a function
    */
   noSync<Result>(body: () => Result): Result {
-    check(typeof body === "function", "BAD_ARGUMENT", "noSync", () => `needs a function, got ${show(body)}.`);
-    const before = this.#isSilent;
-    this.#isSilent = true;
-    let isLater = false;
-    try {
-      const result = body();
-      if (result instanceof Promise) {
-        isLater = true;
-        return result.finally(() => {
-          this.#isSilent = before;
-        }) as Result;
-      }
-      return result;
-    } finally {
-      if (!isLater) this.#isSilent = before;
-    }
+    return this.#silence.during(body);
   }
 
   /**
@@ -237,7 +225,7 @@ export class DataParallel<Model extends Trainable> {
       throw error;
     }
     this.#look();
-    if (this.#isSilent) return;
+    if (this.#silence.isOn) return;
     bucket.ready.add(tensor);
     for (; this.#buckets[this.#left]?.isReady; this.#left++) this.#leave(this.#buckets[this.#left]!);
     if (performance.now() - this.#polled < POLL_AFTER) return;

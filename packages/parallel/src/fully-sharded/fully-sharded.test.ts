@@ -10,6 +10,7 @@ import { triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { connect } from "../connect";
 import "../index";
+import { accumulation, checkAccumulation } from "../../testing/accumulation";
 import { checkTraining } from "../../testing/check-training";
 import { jobOf, runJob } from "../../testing/job";
 import { bitsOf, makeNet, optimizerOf, type Run, Tied } from "../../testing/training";
@@ -81,6 +82,7 @@ const tried = jobOf(
       }
       const averaged = average.averaged(() => parallel.namedParameters()[0][1].dataSync()[0]);
       tell([...sums, averaged]);`,
+    accumulating: accumulation("new FullyShardedDataParallel(net, communicator)"),
   },
   { imports: IMPORTS },
 );
@@ -92,6 +94,9 @@ it("hold 1 / W of parameters, gradients and state, and two modules at most", asy
   for (const peak of await tried("memory"))
     expect(peak).toBeLessThan((kinds * 8 * layer) / 2 + 2 * layer + activations);
 });
+
+it("add gradients, by a second backward and sync, and in an async noSync to its end", async () =>
+  checkAccumulation(await tried("accumulating")));
 
 const RUN: Run = { algorithm: "AdamW", device: "js", steps: 1 };
 const MAKE = `const parallel = new FullyShardedDataParallel(makeNet(), communicator);

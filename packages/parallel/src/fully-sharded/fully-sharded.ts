@@ -7,6 +7,7 @@ import { allGatherJson } from "../communicator/messages";
 import { agree, type Groups, optionsLine } from "../data-parallel/agreement";
 import { Buffers } from "../data-parallel/buffers";
 import { averagedBy, checkAveraged, linesOf, type NamedParameter, tensorsOf } from "../data-parallel/parameters";
+import { Silence } from "../data-parallel/silence";
 import { checkElementwise, clipByNorm } from "./clip";
 import { type Shard, Unit } from "./unit";
 import { parametersByUnit, unitsOf } from "./units";
@@ -52,7 +53,7 @@ export class FullyShardedDataParallel<Model extends Module> {
   readonly #overflow: Tensor;
   /** A forward or backward may gather. */
   #isOpen = false;
-  #isSilent = false;
+  readonly #silence = new Silence();
   #step = 0;
   /** Groups of optimizers that have stepped since the last `sync`. */
   readonly #stepped = new Set<Groups>();
@@ -143,16 +144,9 @@ export class FullyShardedDataParallel<Model extends Module> {
     return this.namedParameters(options).map(([, part]) => part);
   }
 
-  /** Gradients of further micro-batches accumulate, whole on each rank; the backward after it averages their sums. See `DataParallel`. */
+  /** Runs `body`, which may be async: gradients of further micro-batches accumulate, whole on each rank; the backward after it averages their sums. See `DataParallel`. @throws OptError BAD_ARGUMENT */
   noSync<Result>(body: () => Result): Result {
-    check(typeof body === "function", "BAD_ARGUMENT", "noSync", () => `needs a function, got ${show(body)}.`);
-    const before = this.#isSilent;
-    this.#isSilent = true;
-    try {
-      return body();
-    } finally {
-      this.#isSilent = before;
-    }
+    return this.#silence.during(body);
   }
 
   /**
@@ -284,7 +278,7 @@ export class FullyShardedDataParallel<Model extends Module> {
       "Await sync() after each backward; put those whose gradients accumulate into noSync, before the last.",
     );
     unit.evict([shard]);
-    if (this.#isSilent) return;
+    if (this.#silence.isOn) return;
     unit.ready.add(shard);
     if (unit.ready.size === unit.shards.length) unit.reduce();
   }

@@ -52,6 +52,26 @@ describe("beyond 32 bits", () => {
     return { path: "made.zip", byteLength, read };
   }
 
+  /** The members' sizes as a reader from front to back finds them (APPNOTE.TXT, 4.3.7 and 4.3.9). */
+  async function streamed(source: ReturnType<typeof sparse>): Promise<number[]> {
+    const at = async (position: number, length: number) => Buffer.from(await readBytes(source, position, length));
+    const sizes: number[] = [];
+    for (let position = 0; ; ) {
+      const header = await at(position, 30);
+      if (header.readUInt32LE(0) !== 0x04034b50) return sizes;
+      const extra = await at(position + 30 + header.readUInt16LE(26), header.readUInt16LE(28));
+      const isWide = header.readUInt32LE(22) === LIMIT;
+      if (isWide) expect(extra.readUInt16LE(0)).toBe(1);
+      const size = isWide ? Number(extra.readBigUInt64LE(4)) : header.readUInt32LE(22);
+      position += 30 + header.readUInt16LE(26) + extra.length + size;
+      const descriptor = await at(position, isWide ? 24 : 16);
+      expect(descriptor.readUInt32LE(0)).toBe(0x08074b50);
+      expect(isWide ? Number(descriptor.readBigUInt64LE(16)) : descriptor.readUInt32LE(12)).toBe(size);
+      position += descriptor.length;
+      sizes.push(size);
+    }
+  }
+
   // A number that is the limit itself says "look elsewhere", so there it must be.
   it.each([
     ["a member just below the limit", [LIMIT - 1]],
@@ -71,6 +91,7 @@ describe("beyond 32 bits", () => {
       ["last", last.length],
     ]);
     expect(Buffer.from(await readBytes(found.get("last")!, 0, last.length))).toEqual(last);
+    expect(await streamed(source)).toEqual([...sizes, last.length]);
     const total = sizes.reduce((sum, size) => sum + size, 0);
     const end = await readBytes(source, source.byteLength - 22, 22);
     const isMarked = Buffer.from(end).readUInt32LE(16) === LIMIT;
