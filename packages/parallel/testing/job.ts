@@ -1,6 +1,6 @@
 /** Runs a program as ranks, in processes of their own, and brings back what they wrote. */
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { bundled, optRun } from "@opt/testkit/bundled";
@@ -57,9 +57,13 @@ export async function runJob(size: number, body: string, options: JobOptions = {
       texts[i] += text;
     });
   let isLate = false;
-  const timer = setTimeout(() => {
+  let timer = setTimeout(() => {
     isLate = true;
     child.kill("SIGTERM");
+    // A launcher that does not end its ranks: none of them may outlive the test.
+    timer = setTimeout(() => {
+      for (const pid of [...childrenOf(child.pid!), child.pid!]) process.kill(pid, "SIGKILL");
+    }, 10_000);
   }, patience);
   try {
     const code = await new Promise<number | null>((resolve) => child.on("close", (exit) => resolve(exit)));
@@ -73,6 +77,15 @@ export async function runJob(size: number, body: string, options: JobOptions = {
     return { code, out: texts[0], error: texts[1], told };
   } finally {
     clearTimeout(timer);
+  }
+}
+
+/** Ids of the processes that a process has started, where the system tells them. */
+function childrenOf(pid: number): number[] {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
+  } catch {
+    return [];
   }
 }
 
