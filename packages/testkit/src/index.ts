@@ -72,6 +72,7 @@ export { useSoftwareVulkan } from "./software-vulkan";
 export { temperedLogSoftmax } from "./tempered-log-softmax";
 export { torchPython, withoutTorch } from "./torch-calls/python";
 export { storedSuite } from "./torch-calls/stored-calls";
+export { type Sweep, sweepSuite } from "./torch-calls/sweep";
 export {
   askTorch,
   type CallInput,
