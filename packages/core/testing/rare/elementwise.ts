@@ -107,7 +107,8 @@ export const ELEMENTWISE: Readonly<Record<string, Row>> = {
       ["a.tanh()", F.tanh],
       ["torch.erf(a)", F.erf],
     ]);
-    return { inputs: [wide(draw, draw.sizes(2, 1030))], code, run: (x) => run(x!) };
+    // Where an exponential overflows, PyTorch's second gradients are NaN.
+    return { inputs: [wide(draw, draw.sizes(2, 1030))], code, run: (x) => run(x!), second: draw.dtype === "f64" };
   },
   "lerp by a number": (draw) => {
     const weight = draw.random.pick([0, 0.25, 0.5, 0.75, 1, 1.5, -1]);
@@ -124,6 +125,7 @@ export const ELEMENTWISE: Readonly<Record<string, Row>> = {
       inputs: [wide(draw, shape), wide(draw, shape.slice(1))],
       code: "torch.logaddexp(a, b)",
       run: (a, b) => F.logaddexp(a!, b!),
+      second: draw.dtype === "f64",
     };
   },
   "logaddexp of -Infinity": (draw) => {
@@ -175,9 +177,11 @@ export const ELEMENTWISE: Readonly<Record<string, Row>> = {
   },
   "prelu of channels": (draw) => {
     const shape = draw.sizes(1 + draw.int(4), 40);
+    const x = draw.numbers(shape);
     const channels = draw.flip() || shape.length < 2 ? 1 : shape[1]!;
     return {
-      inputs: [draw.numbers(shape), draw.numbers([channels])],
+      // At 0, PyTorch's second gradients take another side than its first.
+      inputs: [{ ...x, values: Array.from(x.values, (value) => value || 0.25) }, draw.numbers([channels])],
       code: "F.prelu(a, b)",
       run: (a, b) => F.prelu(a!, b!),
     };

@@ -44,7 +44,9 @@ const solve =
     const k = draw.int(4);
     // PyTorch takes a vector where b has one axis, or all of a's axes but one and its batch.
     const isVector = left && batch.length === 0 && draw.flip();
-    const b = isVector ? [n] : left ? [...part(draw, batch), n, k] : [...part(draw, batch), k, n];
+    // A b that looks like vectors is rejected there from the right.
+    const looksLikeVectors = !left && batch.length > 0;
+    const b = isVector ? [n] : left ? [...part(draw, batch), n, k] : [...(looksLikeVectors ? batch : part(draw, batch)), k, n];
     return {
       inputs: [regular(draw, batch, n), draw.numbers(b)],
       code: `torch.linalg.solve(a, b, left=${bool(left)})`,
@@ -88,7 +90,12 @@ export const LINEAR_ALGEBRA: Readonly<Record<string, Row>> = {
     const { sign, logabsdet } = F.slogdet(a);
     return [sign, logabsdet];
   }),
-  det: square("torch.linalg.det(a)", F.det),
+  // Of 1 x 1 and of no matrices PyTorch has no second gradient, not even zeros.
+  det: (draw) => {
+    const drawn = square("torch.linalg.det(a)", F.det)(draw);
+    const { shape } = drawn.inputs[0]!;
+    return { ...drawn, second: drawn.second === true && shape.at(-1)! > 1 && !shape.includes(0) };
+  },
   logdet: (draw) => {
     const { inputs } = LINEAR_ALGEBRA.cholesky!(draw);
     return {

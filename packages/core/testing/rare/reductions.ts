@@ -5,17 +5,20 @@ import { bool, type Draw, type Row } from "../draw";
 
 type Reduce = (x: Tensor, axes: readonly number[], keepDim: boolean) => Tensor;
 
-/** Over several axes. */
+/** Over several axes, or none. */
 const over =
-  (code: (dim: string) => string, run: Reduce, options: Parameters<Draw["numbers"]>[1] = {}): Row =>
+  (
+    code: (dim: string) => string,
+    run: Reduce,
+    { least = 0, ...numbers }: Parameters<Draw["numbers"]>[1] & { readonly least?: number } = {},
+  ): Row =>
   (draw) => {
     const shape = draw.sizes(1 + draw.int(4));
     const some = draw.axes(shape);
-    // Of no axes PyTorch reduces some functions over all.
-    const [axes, keepDim] = [some.length > 0 ? some : [draw.axis(shape)], draw.flip()];
+    const [axes, keepDim] = [some.length >= least ? some : [draw.axis(shape)], draw.flip()];
     return {
-      inputs: [draw.numbers(shape, options)],
-      code: code(`(${axes.join(", ")},), keepdim=${bool(keepDim)}`),
+      inputs: [draw.numbers(shape, numbers)],
+      code: code(`(${axes.map((axis) => `${axis},`).join(" ")}), keepdim=${bool(keepDim)}`),
       run: (x) => run(x!, axes, keepDim),
     };
   };
@@ -110,14 +113,15 @@ const scanned =
     return { inputs: [draw.numbers(shape, { low: 0.9, high: 1.1 })], code: code(axis), run: (x) => run(x!, axis) };
   };
 
-/** Rows of which some are -Infinity as a whole: PyTorch's gradient there is 0. */
+/** Rows of which some are -Infinity as a whole: their gradient is NaN in PyTorch, and 0 as ours says. */
 const infinite =
   (code: (dim: number) => string, run: (x: Tensor, axis: number) => Tensor): Row =>
   (draw) => {
     const shape = [2 + draw.int(3), 1 + draw.int(4)];
     const x = draw.numbers(shape);
     const values = Array.from(x.values, (value, i) => (i < shape[1]! || draw.int(5) === 0 ? -Infinity : value));
-    return { inputs: [{ ...x, values }], code: code(1), run: (x) => run(x!, 1), second: false };
+    const zeros = "y = a * 1;;y.requires_grad and y.register_hook(lambda g: torch.nan_to_num(g))";
+    return { inputs: [{ ...x, values }], code: `${zeros};;${code(1)}`, run: (x) => run(x!, 1), second: false };
   };
 
 const rows =
@@ -156,9 +160,10 @@ export const REDUCTIONS: Readonly<Record<string, Row>> = {
   "logsumexp of axes": over(
     (dim) => `torch.logsumexp(a, ${dim})`,
     (x, axes, keep) => F.logsumexp(x, axes, keep),
+    { least: 1 }, // PyTorch has no answer for none
   ),
   "logsumexp of -Infinity": infinite(
-    (dim) => `torch.logsumexp(a, ${dim})`,
+    (dim) => `torch.logsumexp(y, ${dim})`,
     (x, axis) => F.logsumexp(x, axis),
   ),
   "prod of axes": (draw) => {
