@@ -46,7 +46,11 @@ const solve =
     const isVector = left && batch.length === 0 && draw.flip();
     // A b that looks like vectors is rejected there from the right.
     const looksLikeVectors = !left && batch.length > 0;
-    const b = isVector ? [n] : left ? [...part(draw, batch), n, k] : [...(looksLikeVectors ? batch : part(draw, batch)), k, n];
+    const b = isVector
+      ? [n]
+      : left
+        ? [...part(draw, batch), n, k]
+        : [...(looksLikeVectors ? batch : part(draw, batch)), k, n];
     return {
       inputs: [regular(draw, batch, n), draw.numbers(b)],
       code: `torch.linalg.solve(a, b, left=${bool(left)})`,

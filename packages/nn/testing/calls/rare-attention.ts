@@ -12,7 +12,8 @@ const dtypeOf = (i: number) => (i % 3 === 2 ? "f32" : "f64");
 
 export function rareAttention(count: number): Sweep {
   const make = new RandomInputs(1301);
-  const times = (of: (make: RandomInputs, i: number) => TorchCall) => Array.from({ length: count }, (_, i) => of(make, i));
+  const times = (of: (make: RandomInputs, i: number) => TorchCall) =>
+    Array.from({ length: count }, (_, i) => of(make, i));
   return {
     "scaledDotProductAttention, causal": times(causal),
     "scaledDotProductAttention, masked": times(masked),
@@ -54,7 +55,13 @@ function masked(make: RandomInputs, i: number): TorchCall {
   const dtype = dtypeOf(i);
   const [queries, keys, width, columns] = [places(make), places(make), make.between(1, 4), make.between(1, 4)];
   const leading = [2, 3];
-  const shape = make.random.pick([[queries, keys], [1, keys], [3, queries, keys], [2, 1, queries, keys], [2, 1, 1, keys]]);
+  const shape = make.random.pick([
+    [queries, keys],
+    [1, keys],
+    [3, queries, keys],
+    [2, 1, queries, keys],
+    [2, 1, 1, keys],
+  ]);
   const ofBool = make.flip();
   const dropped = make.random.below(6) === 0;
   return {
@@ -85,7 +92,9 @@ function multihead(make: RandomInputs, i: number): TorchCall {
   const kind = make.random.pick(["none", "causal", "matrix", "heads"] as const);
   const ofBool = make.flip();
   const shape = kind === "heads" ? [rows * heads, queries, keys] : [queries, keys];
-  const upper = { values: Array.from({ length: queries * keys }, (_, at) => Number(at % keys > Math.floor(at / keys))) };
+  const upper = {
+    values: Array.from({ length: queries * keys }, (_, at) => Number(at % keys > Math.floor(at / keys))),
+  };
   const mask: CallInput =
     kind === "causal" ? { ...upper, shape, dtype: "bool" } : ofBool ? seen(make, shape, 1) : make.numbers(shape, dtype);
   const padded = make.flip();

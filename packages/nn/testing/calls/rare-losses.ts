@@ -69,7 +69,7 @@ function classified(drawing: Drawing) {
   const [rows, rest] = [Math.max(shape[0]!, 1), shape.slice(1)];
   const last = make.flip();
   const whole = last ? [rows, ...rest, classes] : [rows, classes, ...rest];
-  const moved = last && rest.length > 0 ? "a.movedim(-1, 1)" : "a";
+  const moved = last && rest.length > 0 ? "a.movedim(-1, 1).contiguous()" : "a";
   const ignoreIndex = make.random.pick([-100, -1, 0, classes - 1]);
   const weighted = make.flip();
   return {
@@ -166,7 +166,10 @@ const LOSSES: Readonly<Record<string, (drawing: Drawing) => Drawn>> = {
     const eps = make.random.pick([1e-8, 1e-2]);
     const x = make.numbers(shape, dtype, { low: logInput ? -3 : 0, high: 3 });
     return {
-      inputs: [logInput ? x : often(make, x, [0]), fixed(often(make, make.numbers(shape, dtype, { low: 0, high: 6 }), [0, 1, 2]))],
+      inputs: [
+        logInput ? x : often(make, x, [0]),
+        fixed(often(make, make.numbers(shape, dtype, { low: 0, high: 6 }), [0, 1, 2])),
+      ],
       code: `F.poisson_nll_loss(a, b, log_input=${python(logInput)}, full=${python(full)}, eps=${eps})`,
       run: (a, b) => nn.poissonNllLoss(a, b, { reduction, logInput, full, eps }),
     };
@@ -195,7 +198,10 @@ const LOSSES: Readonly<Record<string, (drawing: Drawing) => Drawn>> = {
   huberLoss: ({ make, dtype, shape, reduction }) => {
     const delta = make.random.pick([0.5, 1, 3]);
     return {
-      inputs: [often(make, make.numbers(shape, dtype), [0, delta, -delta]), often(make, make.numbers(shape, dtype), [0])],
+      inputs: [
+        often(make, make.numbers(shape, dtype), [0, delta, -delta]),
+        often(make, make.numbers(shape, dtype), [0]),
+      ],
       code: `F.huber_loss(a, b, delta=${delta})`,
       run: (a, b) => nn.huberLoss(a, b, { reduction, delta }),
     };

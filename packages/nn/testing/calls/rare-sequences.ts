@@ -9,7 +9,8 @@ const KINDS = { RNN: nn.RNN, LSTM: nn.LSTM, GRU: nn.GRU } as const;
 
 export function rareSequences(count: number): Sweep {
   const make = new RandomInputs(1401);
-  const times = (of: (make: RandomInputs, i: number) => TorchCall) => Array.from({ length: count }, (_, i) => of(make, i));
+  const times = (of: (make: RandomInputs, i: number) => TorchCall) =>
+    Array.from({ length: count }, (_, i) => of(make, i));
   const layers = (Object.keys(KINDS) as (keyof typeof KINDS)[]).map(
     (kind) => [`${kind}, rare`, times((make, i) => recurrent(make, i, kind))] as const,
   );

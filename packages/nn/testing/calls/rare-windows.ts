@@ -78,7 +78,12 @@ function transposed(drawing: Drawing, axes: number): TorchCall {
   // biome-ignore lint/suspicious/noExplicitAny: lists of as many numbers as there are axes
   const Layer = (axes === 1 ? nn.ConvTranspose1d : nn.ConvTranspose2d) as any;
   const own = (values: number[]) => (axes === 1 ? values[0]! : values);
-  const options = { stride: own(stride), padding: own(padding), outputPadding: own(outputPadding), dilation: own(dilation) };
+  const options = {
+    stride: own(stride),
+    padding: own(padding),
+    outputPadding: own(outputPadding),
+    dilation: own(dilation),
+  };
   return layerCall<nn.ConvTranspose1d>(make, {
     name: `${i}: ${settings}`,
     torch: `nn.ConvTranspose${axes}d(${settings})`,
@@ -94,7 +99,8 @@ function window({ make, each }: Drawing, mostDilation: number) {
   const [kernel, stride, dilation] = [each(1, 4), each(1, 4), each(1, mostDilation)];
   const padding = kernel.map((extent) => make.between(0, Math.floor(extent / 2)));
   const extents = kernel.map((extent, at) =>
-    Math.max(dilation[at]! * (extent - 1) + 1 - 2 * padding[at]! + make.between(0, 6), 1),
+    // A dilated window never lies in the border alone: PyTorch then writes outside of its memory.
+    Math.max(dilation[at]! * (extent - 1) + 1 - (dilation[at] === 1 ? 2 * padding[at]! : 0) + make.between(0, 6), 1),
   );
   return { kernel, stride, padding, dilation, extents, ceilMode: make.flip() };
 }
@@ -118,7 +124,12 @@ function largest(drawing: Drawing, axes: number): TorchCall {
   const layer =
     axes === 1
       ? new nn.MaxPool1d(kernel[0]!, { stride: stride[0]!, padding: padding[0]!, dilation: dilation[0]!, ceilMode })
-      : new nn.MaxPool2d(both(kernel), { stride: both(stride), padding: both(padding), dilation: both(dilation), ceilMode });
+      : new nn.MaxPool2d(both(kernel), {
+          stride: both(stride),
+          padding: both(padding),
+          dilation: both(dilation),
+          ceilMode,
+        });
   return pool(drawing, extents, torch, layer);
 }
 
@@ -153,7 +164,10 @@ function resized({ make, i }: Drawing): TorchCall {
   const scaleFactor = size === undefined ? make.random.pick([1.5, 2, 2.5, 3]) : undefined;
   const recomputeScaleFactor = size === undefined && make.flip();
   const settings = `size=${python(size ?? null)}, scale_factor=${python(scaleFactor ?? null)}, mode="${mode}"${isLinear ? `, align_corners=${python(alignCorners)}` : ""}${recomputeScaleFactor ? ", recompute_scale_factor=True" : ""}`;
-  const x = make.numbers([make.between(1, 2), 2, ...Array.from({ length: axes }, () => make.random.pick([1, 2, 3, 5]))], dtype);
+  const x = make.numbers(
+    [make.between(1, 2), 2, ...Array.from({ length: axes }, () => make.random.pick([1, 2, 3, 5]))],
+    dtype,
+  );
   return {
     name: `${i}: ${settings} of [${x.shape}], ${dtype}`,
     inputs: [x],
