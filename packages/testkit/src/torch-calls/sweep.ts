@@ -1,4 +1,4 @@
-/** Many calls of each function, with digests of PyTorch's answers: OPT_WRITE_GOLDENS=1 asks PyTorch and stores them anew. */
+/** Many calls of each function, with digests of PyTorch's answers: OPT_WRITE_GOLDENS=1 asks PyTorch, and stores them again. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
