@@ -1,4 +1,4 @@
-// Ops, layers and losses with rare arguments, on the devices that answer at once as js does: one call of three.
+// Ops, layers and losses with rare arguments, on the devices that answer at once as js does: one call of four.
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { sweepSuite } from "@opt/testkit";
@@ -10,5 +10,5 @@ const SWEEPS = { core: opSweep(), nn: layerSweep() };
 
 for (const [name, sweep] of Object.entries(SWEEPS)) {
   const file = new URL(`../../packages/${name}/testing/goldens/sweep.json`, import.meta.url);
-  describe(name, () => sweepSuite(file, sweep, { devices: ["wasm", "cpu"], every: 3 }));
+  describe(name, () => sweepSuite(file, sweep, { devices: ["wasm", "cpu"], every: 4 }));
 }
