@@ -1,5 +1,5 @@
-/** Random calls of every op with what PyTorch would be called: shapes with none, one or no elements, all float dtypes, special values, second gradients. */
-import { type CallInput, Random, type TorchCall } from "@opt/testkit";
+/** A row for every op, of which random calls are drawn: with second gradients. */
+import type { CallInput, TorchCall } from "@opt/testkit";
 import * as F from "../src/functions";
 import {
   adaptiveAvgPool2d,
@@ -13,84 +13,8 @@ import {
   unfold,
 } from "../src/ops";
 import type { Tensor } from "../src/tensor/tensor";
-import type { DType } from "../src/values/dtype";
 import { sizeOf } from "../src/values/shape";
-
-type Shape = readonly number[];
-type FloatDType = "f64" | "f32" | "f16" | "bf16";
-
-const SPECIAL = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0, -0, 1, -1];
-/** Of what is computed in 16 bits, PyTorch rounds each step, and ours the result. */
-const TOLERANCES: Readonly<Record<FloatDType, number>> = { f64: 1e-9, f32: 2e-4, f16: 1e-2, bf16: 8e-2 };
-
-/** One call being drawn. */
-class Draw {
-  readonly dtype: FloatDType;
-  readonly special: boolean;
-
-  constructor(readonly random: Random) {
-    this.dtype = random.pick(["f64", "f64", "f32", "f32", "bf16", "f16"] as const);
-    this.special = random.below(4) === 0;
-  }
-
-  int(below: number): number {
-    return this.random.below(below);
-  }
-
-  flip(): boolean {
-    return this.int(2) === 0;
-  }
-
-  /** Also of no axes, and of no elements. */
-  shape(most = 3, least = 0): number[] {
-    const rank = least + this.int(most - least + 1);
-    return Array.from({ length: rank }, () => (this.int(12) === 0 ? 0 : 1 + this.int(4)));
-  }
-
-  /** An axis of a shape, from the front or the end; of a number 0 or -1. */
-  axis({ length }: Shape): number {
-    const rank = Math.max(length, 1);
-    return this.int(rank) - (this.flip() ? rank : 0);
-  }
-
-  /** Shapes that broadcast with each other. */
-  shapes(count: number): number[][] {
-    const whole = this.shape();
-    const part = () => whole.slice(this.int(3) === 0 ? this.int(whole.length + 1) : 0);
-    return Array.from({ length: count }, () => part().map((extent) => (this.int(4) === 0 ? 1 : extent)));
-  }
-
-  /** Eighths, of which some are equal, or any numbers; positive ones from 1/8 on. */
-  numbers(
-    shape: Shape,
-    { positive = false, special = this.special, requiresGrad = true, low = -1.5, high = 1.5 } = {},
-  ): CallInput {
-    const ties = this.int(3) === 0;
-    const values = Array.from({ length: sizeOf(shape) }, () => {
-      if (special && this.int(4) === 0) return positive ? 0 : this.random.pick(SPECIAL);
-      const number = positive ? 0.125 + 2 * this.random.uniform() : low + (high - low) * this.random.uniform();
-      return ties ? Math.round(number * 8) / 8 || (positive ? 0.125 : 0) : number;
-    });
-    return { values, shape, dtype: this.dtype, requiresGrad };
-  }
-
-  whole(shape: Shape, below: number, dtype: DType = "i32"): CallInput {
-    return { values: Array.from({ length: sizeOf(shape) }, () => this.int(below)), shape, dtype };
-  }
-}
-
-interface Drawn {
-  readonly inputs: readonly CallInput[];
-  readonly code: string;
-  readonly run: TorchCall["run"];
-  /** PyTorch's gradients by infinities and NaN differ between its vectors and scalars, or are NaN: they are compared of finite numbers. */
-  readonly finite?: boolean;
-}
-
-type Row = (draw: Draw) => Drawn;
-
-const bool = (value: boolean) => (value ? "True" : "False");
-const list = (values: Shape) => `[${values}]`;
+import { bool, drawnCall, list, type Row, type Shape } from "./draw";
 
 interface UnaryOptions {
   readonly positive?: boolean;
@@ -529,19 +453,6 @@ export function opCalls(seed: number, count: number): TorchCall[] {
   const names = Object.keys(OP_ROWS);
   return Array.from({ length: count }, (_, i) => {
     const name = names[i % names.length]!;
-    const draw = new Draw(new Random(seed * 65_537 + i));
-    const { finite, inputs, ...drawn } = OP_ROWS[name]!(draw);
-    const isDifferentiated = !(finite && draw.special);
-    const shown = inputs.map((given) => `${given.dtype} [${given.shape}]`).join(", ");
-    const tolerance = TOLERANCES[draw.dtype];
-    // The second gradients of 16-bit floats are rounded too often in PyTorch to be compared by their values.
-    const second = draw.dtype === "f64" || draw.dtype === "f32" ? true : "presence";
-    return {
-      name: `${i}: ${name} of ${shown}`,
-      ...drawn,
-      inputs: isDifferentiated ? inputs : inputs.map((given) => ({ ...given, requiresGrad: false })),
-      second: isDifferentiated && second,
-      tolerance: { absolute: tolerance, relative: tolerance },
-    };
+    return drawnCall(i, name, OP_ROWS[name]!, seed * 65_537 + i);
   });
 }

@@ -70,8 +70,10 @@ export { compareWithTorch, type TorchReport, torchCan } from "./programs/torch/t
 export { sample, triesAll } from "./sample";
 export { useSoftwareVulkan } from "./software-vulkan";
 export { temperedLogSoftmax } from "./tempered-log-softmax";
+export { type DigestedTensor, digestOf, isDigestOf } from "./torch-calls/digest";
 export { torchPython, withoutTorch } from "./torch-calls/python";
 export { storedSuite } from "./torch-calls/stored-calls";
+export { type Sweep, sweepSuite } from "./torch-calls/sweep";
 export {
   askTorch,
   type CallInput,

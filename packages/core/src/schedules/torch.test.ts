@@ -1,6 +1,7 @@
-// The schedules against PyTorch itself over long runs with random options. OPT_TORCH_PYTHON names a Python that has it.
+// The schedules as PyTorch over long runs with random options: some stored, more of itself where OPT_TORCH_PYTHON names a Python that has it.
 import { execFileSync } from "node:child_process";
-import { torchPython, withoutTorch } from "@opt/testkit";
+import { readFileSync, writeFileSync } from "node:fs";
+import { digestOf, isDigestOf, torchPython, withoutTorch } from "@opt/testkit";
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { make } from "../../testing/schedules/make";
@@ -191,6 +192,40 @@ const families: [string, fc.Arbitrary<Run>][] = [
   ["SequentialLR", runOf(fc.tuple(sequential).filter(alone))],
   ["several schedules on one optimizer", runOf(several.filter(alone))],
 ];
+
+/** A run, and the digest of PyTorch's trace of it. */
+interface StoredRun {
+  readonly run: Run;
+  readonly trace: string;
+}
+
+const file = new URL("../../testing/goldens/schedules.json", import.meta.url);
+const digested = (trace: Trace) => ({ dtype: "f64", shape: [], values: trace.flat(2) }) as const;
+
+/** OPT_WRITE_GOLDENS=1 asks PyTorch, and stores a few runs of each family. */
+function store(): void {
+  const runs = families.map(([, family]) => fc.sample(family, { seed: 5, numRuns: 6 }));
+  const traces = torchTraces(runs.flat()).map((trace) => digestOf(digested(trace)));
+  const lines = families.map(([name], f) => {
+    const told = runs[f]!.map((run, i): StoredRun => ({ run, trace: traces[f * 6 + i]! }));
+    return `${JSON.stringify(name)}: [\n${told.map((each) => JSON.stringify(each)).join(",\n")}\n]`;
+  });
+  writeFileSync(file, `{\n${lines.join(",\n")}\n}\n`);
+}
+
+describe("by stored answers of PyTorch, beyond each period", () => {
+  if (process.env.OPT_WRITE_GOLDENS === "1" && torchPython !== undefined) store();
+  const stored = JSON.parse(readFileSync(file, "utf8")) as Record<string, readonly StoredRun[]>;
+
+  it.each(families.map(([name]) => name))("%s", (name) => {
+    for (const { run, trace } of stored[name]!) {
+      const near = { absolute: 1e-12, relative: 1e-12 };
+      for (const resumeAt of [-1, 37]) {
+        expect(isDigestOf(trace, digested(ourTrace(run, resumeAt)), near), JSON.stringify(run)).toBe(true);
+      }
+    }
+  });
+});
 
 describe.skipIf(torchPython === undefined)(`as PyTorch computes them${withoutTorch}`, () => {
   const runs = families.map(([, family]) => fc.sample(family, { seed: 2, numRuns: CASES }));

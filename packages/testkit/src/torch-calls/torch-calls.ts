@@ -34,7 +34,7 @@ export interface TorchCall {
   readonly second?: boolean | "presence";
 }
 
-interface StoredTensor {
+export interface StoredTensor {
   readonly dtype: DType;
   readonly shape: Shape;
   readonly numbers: string;
@@ -64,11 +64,24 @@ export function askTorch(python: string, calls: readonly TorchCall[]): TorchAnsw
   return JSON.parse(output) as TorchAnswer[];
 }
 
-const numbersOf = ({ numbers }: StoredTensor) =>
+export const numbersOf = ({ numbers }: StoredTensor): Float64Array =>
   new Float64Array(new Uint8Array(Buffer.from(numbers, "base64")).buffer);
 
 /** Rounding of the dtype in which the results are given, some of it from sums. */
 const ROUNDING: Partial<Record<DType, number>> = { f64: 1e-10, f32: 1e-5, f16: 2e-3, bf16: 1.6e-2 };
+
+export const toleranceOf = ({ tolerance }: TorchCall, dtype: DType): Tolerance =>
+  tolerance ?? { absolute: ROUNDING[dtype] ?? 0, relative: ROUNDING[dtype] ?? 0 };
+
+/** The inputs of a call as tensors. */
+export function leavesOf({ inputs }: TorchCall, device?: Device): Tensor[] {
+  return inputs.map(({ values, shape, dtype, requiresGrad = false }) => {
+    const leaf = tensor(Float64Array.from(values), { shape }).to(dtype);
+    const placed = (device === undefined ? leaf : leaf.to(device)).detach();
+    placed.requiresGrad = requiresGrad;
+    return placed;
+  });
+}
 
 /** Where a call is checked, and whether its replay is. */
 export interface CheckOptions {
@@ -78,20 +91,14 @@ export interface CheckOptions {
 
 /** Ours is what PyTorch gave; a call that PyTorch rejects is rejected by us, with an OptError. */
 export function expectAnswer(call: TorchCall, answer: TorchAnswer, { device, compiled }: CheckOptions = {}): void {
-  const { inputs, run, tolerance } = call;
   tidy(() => {
-    const leaves = inputs.map(({ values, shape, dtype, requiresGrad = false }) => {
-      const leaf = tensor(Float64Array.from(values), { shape }).to(dtype);
-      const placed = (device === undefined ? leaf : leaf.to(device)).detach();
-      placed.requiresGrad = requiresGrad;
-      return placed;
-    });
+    const leaves = leavesOf(call, device);
     if ("rejected" in answer) {
-      expect(() => run(...leaves), answer.rejected).toThrow(OptError);
+      expect(() => call.run(...leaves), answer.rejected).toThrow(OptError);
       return;
     }
     const { outputs, gradients, second } = compiled === true ? replayed(call, leaves) : computed(call, leaves);
-    const allowed = (dtype: DType) => tolerance ?? { absolute: ROUNDING[dtype] ?? 0, relative: ROUNDING[dtype] ?? 0 };
+    const allowed = (dtype: DType) => toleranceOf(call, dtype);
     const compare = (ours: Tensor, theirs: StoredTensor, what: string) => {
       expect([what, ours.dtype, ours.shape]).toEqual([what, theirs.dtype, theirs.shape]);
       expect(Float64Array.from(ours.dataSync()), what).toAgreeWith(numbersOf(theirs), allowed(theirs.dtype));
@@ -118,13 +125,14 @@ export function expectAnswer(call: TorchCall, answer: TorchAnswer, { device, com
   });
 }
 
-interface ComputedCall {
+export interface ComputedCall {
   readonly outputs: readonly Tensor[];
   readonly gradients: readonly (Tensor | null)[];
   readonly second: readonly (Tensor | null)[];
 }
 
-function computed({ run, second = false }: TorchCall, leaves: readonly Tensor[]): ComputedCall {
+/** Results and gradients, on the way of eager ops. */
+export function computed({ run, second = false }: TorchCall, leaves: readonly Tensor[]): ComputedCall {
   const outputs = [run(...leaves)].flat() as Tensor[];
   const wanted = leaves.filter((leaf) => leaf.requiresGrad);
   const gradientsOf = (values: readonly Tensor[], createGraph: boolean) => {

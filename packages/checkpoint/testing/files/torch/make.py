@@ -3,6 +3,7 @@ import json
 import os
 
 import torch
+import torch.distributed.checkpoint
 
 os.chdir(os.path.dirname(os.path.abspath(__file__)))
 torch.manual_seed(0)
@@ -47,6 +48,32 @@ torch.save(odd, "unreadable.pt")
 torch.save({k: v for k, v in odd.items() if k != "float4"}, "unreadable_legacy.pt", _use_new_zipfile_serialization=False)
 values = {"floats": [1.0, -0.0, 2.5, float("inf")], "ints": (1, 2**70), "set": {1, 2}, "none": None, "empty": {}, "bytes": b"\x00\xff"}
 torch.save({**values, "size": torch.Size([1, 2]), "dtype": torch.float16, "complex": 1 + 2j, "device": torch.device("cpu")}, "values.pt")
+
+# Twelve of everything: as text, 10 comes before 2. The rates have moved since the schedule began.
+many = [torch.nn.Parameter(torch.full((2,), float(i))) for i in range(12)]
+groups = [{"params": [p], "lr": 0.1 * (i + 1)} for i, p in enumerate(many)]
+optimizer = torch.optim.AdamW([{**group, "weight_decay": 0.01 * i} for i, group in enumerate(groups)])
+schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.5)
+for step in range(3):
+    for i, p in enumerate(many):
+        p.grad = torch.full((2,), float(i + step + 1))
+    optimizer.step()
+    schedule.step()
+model = {f"layers.{i}.w": p.detach() for i, p in enumerate(many)}
+queue = [torch.full((i + 1,), float(i)) for i in range(12)]
+run = {"model": model, "optimizer": optimizer.state_dict(), "queue": queue, "losses": [float(i) for i in range(12)]}
+torch.save(run, "many.pt")
+torch.distributed.checkpoint.save({"queue": queue}, checkpoint_id="many", no_dist=True)
+expected["many.pt"] = tensors(optimizer, [f"layers.{i}.w" for i in range(12)])
+expected["many.pt rates"] = {key: [group[key] for group in optimizer.param_groups] for key in ("lr", "initial_lr", "weight_decay")}
+
+matrix = torch.nn.Parameter(torch.linspace(-1, 1, 6).reshape(2, 3))
+muon = torch.optim.Muon([("w", matrix)], lr=0.25, momentum=0.75)
+for step in range(2):
+    matrix.grad = torch.sin(torch.arange(6.0) * (step + 1)).reshape(2, 3)
+    muon.step()
+torch.save({"model": {"w": matrix.detach()}, "optimizer": muon.state_dict()}, "muon.pt")
+expected["muon.pt"] = {"w": matrix.detach().flatten().tolist(), **tensors(muon, ["w"])}
 
 with open("expected.json", "w") as file:
     json.dump(expected, file)

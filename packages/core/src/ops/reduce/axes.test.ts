@@ -1,6 +1,6 @@
-// An empty list of axes counts as not given: all are reduced, as in PyTorch 2.13.
+// An empty list of axes counts as not given: all are reduced, but by any, all and squeeze, as in PyTorch 2.13.
 import { describe, expect, it } from "vitest";
-import { tensor } from "../../index";
+import { all, any, squeeze, tensor } from "../../index";
 
 const x = () =>
   tensor([
@@ -28,4 +28,21 @@ describe("no axes", () => {
       [1, 1, 1],
     ]);
   });
+
+  it("leave each element alone in any and all", () => {
+    const given = tensor([
+      [0, 2],
+      [0, 0],
+    ]);
+    for (const truth of [any, all]) {
+      for (const keepDim of [false, true]) {
+        expect(truth(given, [], keepDim).tolist()).toEqual([
+          [false, true],
+          [false, false],
+        ]);
+      }
+    }
+  });
+
+  it("leave each axis in squeeze", () => expect(squeeze(tensor([[1, 2]]), []).shape).toEqual([1, 2]));
 });

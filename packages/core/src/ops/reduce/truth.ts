@@ -33,5 +33,7 @@ export function allTrue(x: Tensor, axis?: Axes, keepDim = false): Tensor {
 function counted(where: string, op: "eq" | "ne", x: Tensor, axis: Axes, keepDim: boolean): Tensor {
   checkTensor(where, x);
   reducedShape(where, x, axis, keepDim);
+  // Over no axes each element is its own answer, as in PyTorch.
+  if (Array.isArray(axis) && axis.length === 0) return noGrad(() => elementwise("ne", [x, 0]));
   return noGrad(() => tidy(() => elementwise(op, [sum(elementwise(op, [x, 0]), axis, keepDim), 0])));
 }

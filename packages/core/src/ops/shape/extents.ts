@@ -11,7 +11,7 @@ import { copyBox } from "./copy-box";
 import { reshape } from "./shape";
 
 /**
- * Without the given axes of extent 1, or without all of them: a view. Axes of other extents stay.
+ * Without the given axes of extent 1, or without all of them: a view. Axes of other extents stay, and all do where the list is empty.
  *
  * @throws OptError BAD_ARGUMENT for an axis that is not there
  * @example
@@ -19,7 +19,8 @@ import { reshape } from "./shape";
  */
 export function squeeze(x: Tensor, axis?: Axes): Tensor {
   checkTensor("squeeze", x);
-  const { axes } = reducedShape("squeeze", x, axis, false);
+  const isNone = Array.isArray(axis) && axis.length === 0;
+  const axes = isNone ? [] : [...reducedShape("squeeze", x, axis, false).axes];
   return reshape(
     x,
     x.shape.filter((extent, i) => extent !== 1 || !axes.includes(i)),
