@@ -53,7 +53,7 @@ export function rewritesOf(
 }
 
 /** The rule that updates a parameter: that of its group, if an algorithm has no other for complex numbers. */
-export function ruleOf<Options extends BaseOptions>(
+function ruleOf<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   { options, rule }: Pick<PlannedGroup<Options>, "options" | "rule">,
   { dtype }: Tensor,
