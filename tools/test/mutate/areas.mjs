@@ -3,9 +3,19 @@
 /** Programs around the tensors: whatever is wrong below shows in some of them. */
 const PROGRAMS = "compile/programs compile/compile tensor/versions";
 
+/** What PyTorch answers of ops, and of its layers, which need many ops. */
+const OPS = "ops/ops.torch ops/double-backward ops/gradients ops/zero-dimensional";
+const LAYERS = "/packages/nn/testing/stored-calls";
+
+const CHECKPOINT = "packages/checkpoint/src";
+const NN = "packages/nn/src";
+const TRAIN = "packages/train/src";
+const PARALLEL = "packages/parallel/src";
+
 /**
- * By name. Paths are below packages/<package>/src, core's without a package; words are apart by spaces; tests are folders, or files without their ending.
- * @type {Readonly<Record<string, { readonly package?: string, readonly files: string, readonly tests: string }>>}
+ * By name. `files` and `tests` are below `folder`, core's if there is no other; a test that begins with / is in another place.
+ * Words are apart by spaces; tests are folders, or files without their ending, and `*` is any one folder.
+ * @type {Readonly<Record<string, { readonly folder?: string, readonly files: string, readonly tests: string }>>}
  */
 export const areas = {
   optimizer: {
@@ -19,7 +29,7 @@ export const areas = {
   },
   compile: {
     files: "compile/**/*.ts device/tracer.ts",
-    tests: `${PROGRAMS} optimizer/state/master optimizer/plan device/device ops/indices/check-indices two-copies`,
+    tests: `${PROGRAMS} compile/ optimizer/state/master optimizer/plan device/device ops/indices/check-indices two-copies`,
   },
   scope: {
     files: "device/scope.ts host/synchronous.ts",
@@ -29,45 +39,103 @@ export const areas = {
     files: "rule/*.ts",
     tests: "rule/ emit/ js/compile ops/apply-rule ops/integers optimizer/gradients/regularizer",
   },
+  "ops-elementwise": {
+    files: "ops/elementwise/*.ts ops/{cast,combine,complex,map,promotion}.ts",
+    tests: `ops/elementwise/ ops/combine ops/complex ops/promotion ops/integers ${OPS}`,
+  },
+  "ops-reduce": {
+    files: "ops/reduce/*.ts",
+    tests: `ops/reduce/ ${OPS}`,
+  },
+  "ops-shape": {
+    files: "ops/shape/*.ts",
+    tests: `ops/indexing/ ops/indices/ ${OPS} ${PROGRAMS}`,
+  },
+  "ops-indexing": {
+    files: "ops/{indexing,indices}/*.ts",
+    tests: `ops/indices/ ops/indexing/ ${OPS}`,
+  },
+  "ops-matrices": {
+    files: "ops/linear-algebra/*.ts ops/{einsum,matmul}.ts",
+    tests: `ops/linear-algebra/ ops/einsum ${OPS}`,
+  },
+  "ops-windows": {
+    files: "ops/windows/*.ts",
+    tests: `ops/windows/ /packages/nn/src/layers/windows ${OPS} ${LAYERS}`,
+  },
+  "ops-rows": {
+    files:
+      "ops/{rows,fused}/*.ts ops/{autocast-operands,compute,flat-gradient,needing,overwrite,apply-rule*,with-gradient}.ts",
+    tests: `ops/apply-rule ops/with-gradient ${OPS} ${PROGRAMS} ${LAYERS}`,
+  },
   schedules: { files: "schedules/**/*.ts", tests: "schedules/" },
+  "nn-layers": {
+    folder: NN,
+    files: "layers/**/*.ts",
+    tests: `layers/ wrong-arguments autocast module/compiled ${LAYERS}`,
+  },
+  "nn-recurrent": { folder: NN, files: "recurrent/*.ts", tests: `recurrent/ ${LAYERS}` },
+  "nn-attention": {
+    folder: NN,
+    files: "{attention,transformer}/*.ts",
+    tests: `attention/ transformer/ ${LAYERS}`,
+  },
+  "nn-losses": { folder: NN, files: "losses/*.ts", tests: `losses/ wrong-arguments ${LAYERS}` },
+  "nn-module": {
+    folder: NN,
+    files: "{module,initializers,similarity}/*.ts",
+    tests: `module/ initializers/ wrong-arguments ${LAYERS}`,
+  },
+  optimizers: {
+    folder: "packages/optimizers",
+    files: "*/src/**/*.ts",
+    tests: "*/src/ /packages/testkit/src/golden/ /e2e/goldens/muon /e2e/goldens/lbfgs /e2e/goldens/functional",
+  },
+  train: { folder: TRAIN, files: "**/*.ts", tests: "fit/ callbacks/ metrics/ look/ tensor-board/ worker/" },
+  data: { folder: "packages/data/src", files: "**/*.ts", tests: "./" },
+  parallel: {
+    folder: PARALLEL,
+    files: "{communicator,data-parallel,fully-sharded,mesh,sampler,sharded,tensor-parallel,cost}/*.ts layout-of.ts",
+    tests: "sampler/ mesh/ cost/ communicator/ sharded/ tensor-parallel/ data-parallel/ fully-sharded/",
+  },
   "checkpoint-save": {
-    package: "checkpoint",
+    folder: CHECKPOINT,
     files: "save/save.ts",
-    tests: "save/save save/errors save/told save/ranks/communicator save/step/retention checkpoint read/resume",
+    tests: "save/save save/errors save/told save/ranks/communicator save/step/retention read/resume",
   },
   "checkpoint-commit": {
-    package: "checkpoint",
+    folder: CHECKPOINT,
     files: "save/step/step-folder.ts",
     tests:
       "save/step/step-folder save/step/two-saves save/save save/step/retention read/replaced save/objects save/crash",
   },
   "checkpoint-verify": {
-    package: "checkpoint",
+    folder: CHECKPOINT,
     files: "read/verify.ts",
     tests: "read/verify read/errors read/replaced",
   },
   "checkpoint-layout": {
-    package: "checkpoint",
+    folder: CHECKPOINT,
     files: "layout/*.ts",
     tests: "layout/ plan/plan save/save read/stream",
   },
   "checkpoint-names": {
-    package: "checkpoint",
+    folder: CHECKPOINT,
     files: "formats/names/*.ts formats/*/names.ts formats/torch/optimizers.ts convert/{names,rename}.ts",
     tests: "convert/ formats/ command/command read/resume",
   },
   "checkpoint-pickle": {
-    package: "checkpoint",
+    folder: CHECKPOINT,
     files: "{formats,convert}/python/*.ts",
     tests: "formats/python/ formats/registry formats/torch/ convert/torch/",
   },
   "checkpoint-formats": {
-    package: "checkpoint",
+    folder: CHECKPOINT,
     files: "formats/{bytes,zip,safetensors,mindspore,keras,paddle,tfjs,torch}/!(names|optimizers).ts formats/*.ts",
     tests: "formats/ convert/",
   },
   "checkpoint-convert": {
-    package: "checkpoint",
+    folder: CHECKPOINT,
     files: "convert/{files,zip,safetensors,mindspore,torch}/*.ts convert/convert.ts",
     tests: "convert/ formats/",
   },
@@ -82,8 +150,29 @@ export const LEFT_OUT = [
   "a number that changes is found by a later call, with its line",
 ];
 
-const name = process.env.OPT_MUTATED_AREA ?? "";
+const CORE = "packages/core/src";
+
+/**
+ * An area as tools take it: paths are from the root, and the scores of a folder's areas are in one file.
+ * @param {string} name
+ */
+export function areaOf(name) {
+  const { folder = CORE, files, tests } = areas[name] ?? { files: "", tests: "" };
+  return {
+    name,
+    files: files.split(" ").map((file) => `${folder}/${file}`),
+    tests: tests
+      .split(" ")
+      .map((test) => (test.startsWith("/") ? test.slice(1) : `${folder}/${test}`.replace("/./", "/"))),
+    scores: `${folder.replace(/\/src$/, "")}/mutation.json`,
+  };
+}
+
+/** What paths of an area's test look like, from the root. @param {string} test */
+export function patternOf(test) {
+  const pattern = test.replaceAll(".", "\\.").replaceAll("*", "[^/]+");
+  return new RegExp(`^${pattern}${test.endsWith("/") ? "" : "\\."}`);
+}
 
 /** The area that this process is about. */
-const { package: folder = "core", files, tests } = areas[name] ?? { files: "", tests: "" };
-export const area = { name, package: folder, files: files.split(" "), tests: tests.split(" ") };
+export const area = areaOf(process.env.OPT_MUTATED_AREA ?? "");

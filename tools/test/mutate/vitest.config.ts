@@ -5,12 +5,11 @@ import { build } from "esbuild";
 import { mergeConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import base from "../vitest.config.ts";
-import { area } from "./areas.mjs";
+import { area, patternOf } from "./areas.mjs";
 
 // The tests that judge an area. They run in a copy of the workspace, where the links of node_modules still lead to the
 // original: our packages are found by their folder.
 const root = new URL("../../..", import.meta.url).pathname;
-const source = join(root, `packages/${area.package}/src`);
 const bundled = join(root, "runs/bundled", area.name);
 
 function sourceOf(id: string): string {
@@ -21,18 +20,21 @@ function sourceOf(id: string): string {
   return join(folder, target["@opt/source"] ?? target);
 }
 
+const wanted = area.tests.map(patternOf);
+
 /** A test's place in the area's list; below 0: it is not of the area. */
-const rank = (path: string) =>
-  (area.tests as readonly string[]).findIndex((name) => path.startsWith(name.endsWith("/") ? name : `${name}.`));
-const tests = (readdirSync(source, { recursive: true }) as string[]).filter(
-  (path) => path.endsWith(".test.ts") && !path.endsWith("torch.test.ts") && rank(path) >= 0,
-);
+const rank = (path: string) => wanted.findIndex((pattern) => pattern.test(path));
+const tests = ["packages", "e2e"]
+  .flatMap((folder) =>
+    (readdirSync(join(root, folder), { recursive: true }) as string[]).map((path) => `${folder}/${path}`),
+  )
+  .filter((path) => path.endsWith(".test.ts") && !/node_modules|\.full\.test/.test(path) && rank(path) >= 0);
 
 // Half of a run would be the loading of two hundred modules, one by one.
 await build({
-  entryPoints: tests.map((path) => join(source, path)),
+  entryPoints: tests.map((path) => join(root, path)),
   outdir: bundled,
-  outbase: source,
+  outbase: root,
   bundle: true,
   splitting: true,
   format: "esm",
