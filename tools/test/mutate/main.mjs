@@ -48,7 +48,8 @@ function problemsIn(name) {
   console.log(`mutate: ${name} finds ${score.found} of ${score.mutants}, ${score.score} %`);
   if (writes) {
     const kept = equivalents.length > 0 && { equivalents };
-    const all = Object.entries({ ...recorded, [name]: { ...score, ...kept } }).sort(([a], [b]) => (a < b ? -1 : 1));
+    // Another area of the folder may have been recorded meanwhile.
+    const all = Object.entries({ ...read(path), [name]: { ...score, ...kept } }).sort(([a], [b]) => (a < b ? -1 : 1));
     writeFileSync(path, `${JSON.stringify(Object.fromEntries(all), null, 2)}\n`);
     run("biome", ["format", "--write", path], { quiet: true });
   }
