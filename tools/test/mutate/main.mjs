@@ -44,7 +44,8 @@ function problemsIn(name) {
   const report = JSON.parse(readFileSync(join(root, "runs/mutation", name, "report.json"), "utf8"));
   const { equivalents = [] } = recorded[name] ?? {};
   const { survivors, stale, ...score } = measure(report, sample, equivalents);
-  for (const { file, line, mutant } of survivors) console.log(`${file}:${line}  ${mutant}`);
+  for (const { file, line, mutant, isRun } of survivors)
+    console.log(`${file}:${line}  ${mutant}${isRun ? "" : "  (no test comes here)"}`);
   console.log(`mutate: ${name} finds ${score.found} of ${score.mutants}, ${score.score} %`);
   if (writes) {
     const kept = equivalents.length > 0 && { equivalents };

@@ -12,7 +12,8 @@ export const LOWEST = 80;
  * @typedef {{ readonly status: string, readonly replacement?: string, readonly location: import("./sample.mjs").Location }} Mutant
  * @typedef {{ readonly files: Readonly<Record<string, { readonly source: string, readonly mutants: readonly Mutant[] }>> }} Report
  * Stryker's: lines and columns begin with 1
- * @typedef {{ readonly file: string, readonly line: number, readonly mutant: string }} Survivor
+ * @typedef {{ readonly file: string, readonly line: number, readonly mutant: string, readonly isRun: boolean }} Survivor
+ * `isRun` is false if no test comes to that line
  */
 
 /** `a > b → a >= b`, in one line, long ones cut: it stays true when lines move. @param {string} source @param {Mutant} mutant */
@@ -48,7 +49,7 @@ export function measure(report, sample, equivalents) {
       if (equivalent) named.add(equivalent);
       if (FOUND.includes(mutant.status)) found++;
       else if (UNFOUND.includes(mutant.status) && !equivalent)
-        survivors.push({ file, line: mutant.location.start.line, mutant: text });
+        survivors.push({ file, line: mutant.location.start.line, mutant: text, isRun: mutant.status === "Survived" });
     }
   }
   const mutants = found + survivors.length;

@@ -32,7 +32,11 @@ describe("measure", () => {
     const statuses = ["Killed", "Timeout", "Survived", "NoCoverage", "Ignored", "CompileError"];
     const { survivors, ...measured } = measure(report(...statuses.map((status) => mutant(status))), 5, []);
     expect(measured).toEqual({ score: 50, sample: 5, mutants: 4, found: 2, stale: [] });
-    expect(survivors).toEqual(Array(2).fill({ file: "a.ts", line: 2, mutant: "a > 0 → a >= 0" }));
+    const survivor = { file: "a.ts", line: 2, mutant: "a > 0 → a >= 0" };
+    expect(survivors).toEqual([
+      { ...survivor, isRun: true },
+      { ...survivor, isRun: false },
+    ]);
   });
 
   it("leaves out equivalent mutants, by file and text, wherever they are", () => {

@@ -8,9 +8,9 @@ const FROM = [
   "checkNumber",
 ].map((names) => names.split(" "));
 
-/** Of other calls, by their places the arguments that only name whose rejection it is, and of what. */
+/** Of other calls, by their places the arguments that only name whose rejection it is, and of what, or an op in a trace. */
 const NAMES = [
-  "givenOptions momentumBounds wholeNumber finiteNumber positiveNumber perGroup oneOf trueOrFalse",
+  "extended record whole givenOptions momentumBounds wholeNumber finiteNumber positiveNumber perGroup oneOf trueOrFalse",
   "wholeNumber finiteNumber positiveNumber perGroup oneOf trueOrFalse",
   "forGroup",
 ].map((names) => names.split(" "));
@@ -26,7 +26,11 @@ function shouldIgnore(path) {
     const { node } = at.parentPath;
     const name = node.callee?.name ?? node.callee?.property?.name;
     if (at.listKey === "arguments") {
-      if (at.node === path.node && NAMES[at.key]?.includes(name) && isText(path.node)) return WORDS;
+      if (at.node === path.node && isText(path.node)) {
+        if (NAMES[at.key]?.includes(name) || /^check[A-Z]/.test(name ?? "")) return WORDS;
+        // What a function passes as its own name is whose rejection it is.
+        if (path.node.value !== undefined && path.node.value === functionAround(path)) return WORDS;
+      }
       const first = FROM.findIndex((names) => names.includes(name));
       if (first >= 0 && at.key >= first) return WORDS;
     }
@@ -35,6 +39,13 @@ function shouldIgnore(path) {
     if (/^shown?$/.test(assigned)) return WORDS;
   }
   return undefined;
+}
+
+/** The name of the function that a node is in, the outermost one. @param {any} path @returns {string | undefined} */
+function functionAround(path) {
+  let name;
+  for (let at = path.getFunctionParent(); at; at = at.getFunctionParent()) name = at.node.id?.name ?? at.node.key?.name;
+  return name;
 }
 
 /** @param {{ type: string }} node */
