@@ -25,7 +25,7 @@ await eachDevice((device: Device) => {
 
   describe("functions", () => {
     it.each(functions.filter(([name]) => !ON_HOST.has(name)))("%s", (name, call) => {
-      expect(rankErrors(call as never, FUNCTIONS[name]!, device)).toEqual([]);
+      expect(rankErrors(call as never, FUNCTIONS[name]!, { device })).toEqual([]);
     });
   });
 });

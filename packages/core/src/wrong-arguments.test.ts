@@ -1,5 +1,5 @@
 // Everything public is called with arguments of the wrong kind: what comes out is an OptError, never a raw TypeError.
-import { rankErrors, rawErrors } from "@opt/testkit";
+import { rankErrors, rawErrors, storedCodes } from "@opt/testkit";
 import { afterEach, describe, expect, it } from "vitest";
 import { Momentum } from "../testing/momentum";
 import { FUNCTIONS } from "../testing/valid-arguments";
@@ -7,6 +7,9 @@ import * as core from "./index";
 import { installedMethods } from "./tensor-methods";
 
 const x = () => core.tensor([[1, 2]]);
+
+/** Programs branch on codes: each wrong argument keeps its own. */
+const expectStored = storedCodes(new URL("../testing/goldens/error-codes.json", import.meta.url));
 
 /** Helpers of packages and what the optimizers' and devices' own tests try. */
 const ELSEWHERE = new Set(
@@ -34,14 +37,18 @@ describe("functions", () => {
   it.each(exported.filter(([name]) => !ELSEWHERE.has(name)))("%s", async (name, call) => {
     expect(FUNCTIONS, `valid arguments of ${name}`).toHaveProperty(name);
     core.tidy(() => (call as (...args: unknown[]) => unknown)(...FUNCTIONS[name]!()));
-    expect(await rawErrors(name, call as never, FUNCTIONS[name]!)).toEqual([]);
+    const codes: string[] = [];
+    expect(await rawErrors(name, call as never, FUNCTIONS[name]!, codes)).toEqual([]);
+    expectStored(name, codes);
   });
 });
 
 describe("tensors of other ranks and extents", () => {
   const functions = Object.entries(core).filter(([name]) => name in FUNCTIONS);
   it.each(functions)("%s", (name, call) => {
-    expect(rankErrors(call as never, FUNCTIONS[name]!)).toEqual([]);
+    const codes: string[] = [];
+    expect(rankErrors(call as never, FUNCTIONS[name]!, { codes })).toEqual([]);
+    expectStored(`ranks of ${name}`, codes);
   });
 });
 
@@ -52,7 +59,9 @@ describe("methods of tensors", () => {
       return leaf[name]!(...args);
     };
     const valid = METHODS[name] ?? (() => FUNCTIONS[name]?.().slice(1) ?? []);
-    expect(await rawErrors(name, call, valid)).toEqual([]);
+    const codes: string[] = [];
+    expect(await rawErrors(name, call, valid, codes)).toEqual([]);
+    expectStored(`Tensor.${name}`, codes);
   });
 
   it("properties", async () => {

@@ -1,8 +1,11 @@
 // Every layer, loss and initialiser is called with arguments of the wrong kind: what comes out is an OptError, never a raw TypeError.
 import { Generator, ones, tensor, zeros } from "@opt/core";
-import { rankErrors, rawErrors } from "@opt/testkit";
+import { rankErrors, rawErrors, storedCodes } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import * as nn from "./index";
+
+/** Programs branch on codes: each wrong argument keeps its own. */
+const expectStored = storedCodes(new URL("../testing/goldens/error-codes.json", import.meta.url));
 
 const rows = () => zeros([2, 3]);
 const narrow = () => ({ dimFeedforward: 2, ...seeded() });
@@ -119,10 +122,12 @@ describe("layers", () => {
     // The default Transformer has 44 million weights: making it is right, and slow.
     const isLarge = (args: readonly Any[]) => name === "Transformer" && args[0] === undefined;
     const make = (...args: Any[]) => (isLarge(args) ? undefined : new Layer(...args));
-    expect(await rawErrors(`new ${name}`, make, made)).toEqual([]);
+    const codes: string[] = [];
+    expect(await rawErrors(`new ${name}`, make, made, codes)).toEqual([]);
     const layer = new Layer(...made());
     layer.forward(...given());
-    expect(await rawErrors(`${name}.forward`, (...args: Any[]) => layer.forward(...args), given)).toEqual([]);
+    expect(await rawErrors(`${name}.forward`, (...args: Any[]) => layer.forward(...args), given, codes)).toEqual([]);
+    expectStored(name, codes);
   });
 
   it("ModuleList and ModuleDict", async () => {
@@ -146,7 +151,9 @@ describe("layers", () => {
       onForward: () => [() => 1],
     }[method];
     const call = (...args: Any[]) => (new nn.Linear(3, 2)[method] as Any).call(new nn.Linear(3, 2), ...args);
-    expect(await rawErrors(method, call, valid)).toEqual([]);
+    const codes: string[] = [];
+    expect(await rawErrors(method, call, valid, codes)).toEqual([]);
+    expectStored(`Module.${method}`, codes);
   });
 });
 
@@ -154,17 +161,23 @@ describe("functions", () => {
   it.each(exported.filter(([name]) => !/^[A-Z]/.test(name)))("%s", async (name, call) => {
     expect(FUNCTIONS, `valid arguments of ${name}`).toHaveProperty(name);
     call(...FUNCTIONS[name]!());
-    expect(await rawErrors(name, call, FUNCTIONS[name]!)).toEqual([]);
+    const codes: string[] = [];
+    expect(await rawErrors(name, call, FUNCTIONS[name]!, codes)).toEqual([]);
+    expectStored(name, codes);
   });
 });
 
 describe("tensors of other ranks and extents", () => {
   it.each(Object.entries(LAYERS))("%s", (name, [made, given]) => {
     const layer = new (nn as Any)[name](...made());
-    expect(rankErrors((...args: Any[]) => layer.forward(...args), given)).toEqual([]);
+    const codes: string[] = [];
+    expect(rankErrors((...args: Any[]) => layer.forward(...args), given, { codes })).toEqual([]);
+    expectStored(`ranks of ${name}`, codes);
   });
 
   it.each(Object.entries(FUNCTIONS))("%s", (name, valid) => {
-    expect(rankErrors((nn as Any)[name], valid)).toEqual([]);
+    const codes: string[] = [];
+    expect(rankErrors((nn as Any)[name], valid, { codes })).toEqual([]);
+    expectStored(`ranks of ${name}`, codes);
   });
 });

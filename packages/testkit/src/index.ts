@@ -69,6 +69,7 @@ export type { Contents, Store } from "./programs/store";
 export { compareWithTorch, type TorchReport, torchCan } from "./programs/torch/torch";
 export { sample, triesAll } from "./sample";
 export { useSoftwareVulkan } from "./software-vulkan";
+export { storedCodes } from "./stored-codes";
 export { temperedLogSoftmax } from "./tempered-log-softmax";
 export { type DigestedTensor, digestOf, isDigestOf } from "./torch-calls/digest";
 export { torchPython, withoutTorch } from "./torch-calls/python";

@@ -43,12 +43,14 @@ const WRONG: readonly (() => unknown)[] = [
 /**
  * Calls with each wrong value in each place of the valid arguments, in one place more, in all places, and without any.
  *
+ * @param codes gets the code of each call's error, in order, and "" of calls that end well
  * @returns what was thrown that is no OptError
  */
 export async function rawErrors(
   where: string,
   call: (...args: never[]) => unknown,
   valid: () => readonly unknown[],
+  codes: string[] = [],
 ): Promise<string[]> {
   const raw: string[] = [];
   const { stackTraceLimit } = Error;
@@ -56,8 +58,10 @@ export async function rawErrors(
   const attempt = async (args: readonly unknown[], what: string) => {
     try {
       await call(...(args as never[]));
+      codes.push("");
     } catch (error) {
       if (!(error instanceof OptError)) raw.push(`${where} with ${what}: ${String(error)}`);
+      codes.push(error instanceof OptError ? error.code || "no code" : String(error));
     }
   };
   const places = valid().length;
@@ -92,12 +96,13 @@ const RANKS: Readonly<Record<string, (shape: Shape) => Shape | undefined>> = {
  * backward too, and what throws has allocated nothing.
  *
  * @param device where the tensors are; by default where they were made
+ * @param codes gets the code of each call's error, in order, and "" of calls that end well
  * @returns what was thrown that is no OptError, and what was left behind
  */
 export function rankErrors(
   call: (...args: never[]) => unknown,
   given: () => readonly unknown[],
-  device?: Device,
+  { device, codes = [] }: { readonly device?: Device; readonly codes?: string[] } = {},
 ): string[] {
   const moved = (x: Tensor) => (device === undefined || x.device === device ? x : x.detach().to(device));
   const valid = () => mapTensors(given(), moved) as unknown[];
@@ -106,7 +111,7 @@ export function rankErrors(
   const changes = Object.entries(RANKS);
   for (let first = 0; first < count; first++) {
     for (const [name, change] of changes) {
-      attemptRanks(call, valid, new Map([[first, change]]), `${name} of tensor ${first}`, problems);
+      attemptRanks(call, valid, new Map([[first, change]]), `${name} of tensor ${first}`, problems, codes);
       for (let second = first + 1; second < count; second++)
         for (const [other, changeOther] of changes)
           attemptRanks(
@@ -118,6 +123,7 @@ export function rankErrors(
             ]),
             `${name} of tensor ${first}, ${other} of tensor ${second}`,
             problems,
+            codes,
           );
     }
   }
@@ -130,6 +136,7 @@ function attemptRanks(
   changes: ReadonlyMap<number, (shape: Shape) => Shape | undefined>,
   what: string,
   problems: string[],
+  codes: string[],
 ): void {
   tidy(() => {
     let number = 0;
@@ -145,7 +152,9 @@ function attemptRanks(
     let results: readonly Tensor[] = [];
     try {
       results = tensorsIn([call(...args)]);
+      codes.push("");
     } catch (error) {
+      codes.push(error instanceof OptError ? error.code || "no code" : String(error));
       const left = device.memory().bytes - before;
       if (!(error instanceof OptError)) problems.push(`${what}: ${String(error)}`);
       else if (left !== 0) problems.push(`${what}: ${left} bytes left behind by ${String(error)}`);
