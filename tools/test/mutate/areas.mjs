@@ -4,7 +4,7 @@
 const PROGRAMS = "compile/programs compile/compile tensor/versions";
 
 /** What PyTorch answers of ops, and of its layers, which need many ops. */
-const OPS = "ops/ops.torch ops/double-backward ops/gradients ops/zero-dimensional";
+const OPS = "ops/ops.torch ops/double-backward ops/gradients ops/zero-dimensional wrong-arguments";
 const LAYERS = "/packages/nn/testing/stored-calls";
 
 const CHECKPOINT = "packages/checkpoint/src";
@@ -74,11 +74,11 @@ export const areas = {
     files: "layers/**/*.ts",
     tests: `layers/ wrong-arguments autocast module/compiled ${LAYERS}`,
   },
-  "nn-recurrent": { folder: NN, files: "recurrent/*.ts", tests: `recurrent/ ${LAYERS}` },
+  "nn-recurrent": { folder: NN, files: "recurrent/*.ts", tests: `recurrent/ wrong-arguments ${LAYERS}` },
   "nn-attention": {
     folder: NN,
     files: "{attention,transformer}/*.ts",
-    tests: `attention/ transformer/ ${LAYERS}`,
+    tests: `attention/ transformer/ wrong-arguments ${LAYERS}`,
   },
   "nn-losses": { folder: NN, files: "losses/*.ts", tests: `losses/ wrong-arguments ${LAYERS}` },
   "nn-module": {
