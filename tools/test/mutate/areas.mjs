@@ -3,8 +3,8 @@
 /** Programs around the tensors: whatever is wrong below shows in some of them. */
 const PROGRAMS = "compile/programs compile/compile tensor/versions";
 
-/** What PyTorch answers of ops, and of its layers, which need many ops. */
-const OPS = "ops/ops.torch ops/double-backward ops/gradients ops/zero-dimensional wrong-arguments";
+/** What PyTorch answers of ops, then all tests of ops; and of layers, which need many ops. */
+const OPS = "ops/ops.torch ops/double-backward ops/gradients ops/zero-dimensional ops/ wrong-arguments";
 const LAYERS = "/packages/nn/testing/stored-calls";
 
 const CHECKPOINT = "packages/checkpoint/src";

@@ -1,7 +1,21 @@
 // i32 and u8 arithmetic as PyTorch's: modulo 2^32 and 2^8. The expected numbers are PyTorch's.
+import fc from "fast-check";
 import { expect, it } from "vitest";
 import { full, tensor } from "../create";
-import { clamp, fma, less, maskedFill, maximum, minimum, pow, where } from "../functions";
+import {
+  add,
+  clamp,
+  fma,
+  less,
+  maskedFill,
+  maximum,
+  minimum,
+  mul,
+  pow,
+  square as squared,
+  sub,
+  where,
+} from "../functions";
 import { Generator } from "../random/generator";
 import type { Tensor } from "../tensor/tensor";
 
@@ -130,3 +144,63 @@ it("u8 is clamped on one side", () => {
 });
 
 it("integers take fractions as exponents in float32", () => expect([...row(4).pow(-0.5).dataSync()]).toEqual([0.5]));
+
+/** As integers without an end, cut to the result's dtype; of two booleans the sum is "or", the product "and". */
+const EXACT: Readonly<Record<string, (a: bigint, b: bigint) => bigint>> = {
+  add: (a, b) => a + b,
+  sub: (a, b) => a - b,
+  mul: (a, b) => a * b,
+  maximum: (a, b) => (a > b ? a : b),
+  minimum: (a, b) => (a < b ? a : b),
+};
+const CALLS = { add, sub, mul, maximum, minimum };
+const CUT: Readonly<Record<string, (value: bigint) => bigint>> = {
+  bool: (value) => (value === 0n ? 0n : 1n),
+  u8: (value) => BigInt.asUintN(8, value),
+  i32: (value) => BigInt.asIntN(32, value),
+};
+const WHOLE = ["bool", "u8", "i32"] as const;
+const RANGES = { bool: [0, 1], u8: [0, 255], i32: [-(2 ** 31), 2 ** 31 - 1] } as const;
+const operand = (dtype: (typeof WHOLE)[number]) => {
+  const [min, max] = RANGES[dtype];
+  const near = fc.integer({ min: Math.max(min, -3), max: Math.min(max, 3) });
+  return fc.record({
+    dtype: fc.constant(dtype),
+    values: fc.array(fc.oneof(near, fc.integer({ min, max })), { minLength: 1, maxLength: 5 }),
+  });
+};
+
+it("arithmetic of integers is exact, modulo the range of the wider dtype; a number makes i32 of booleans", () => {
+  const one = fc.oneof(...WHOLE.map(operand));
+  const other = fc.oneof(...WHOLE.map(operand), fc.integer({ min: 0, max: 255 }));
+  fc.assert(
+    fc.property(fc.constantFrom(...Object.keys(EXACT)), one, other, fc.boolean(), (name, a, b, swaps) => {
+      const isNumber = typeof b === "number";
+      const wider = isNumber
+        ? a.dtype === "bool"
+          ? "i32"
+          : a.dtype
+        : WHOLE[Math.max(WHOLE.indexOf(a.dtype), WHOLE.indexOf(b.dtype))]!;
+      fc.pre(wider !== "bool" || name !== "sub"); // which PyTorch rejects
+      const length = isNumber ? a.values.length : Math.min(a.values.length, b.values.length);
+      const x = tensor(a.values.slice(0, length), { dtype: a.dtype });
+      const y = isNumber ? b : tensor(b.values.slice(0, length), { dtype: b.dtype });
+      const call = CALLS[name as keyof typeof CALLS] as (x: Tensor | number, y: Tensor | number) => Tensor;
+      const result = swaps ? call(y, x) : call(x, y);
+      const exact = a.values.slice(0, length).map((value, i) => {
+        const [p, q] = [BigInt(value), BigInt(isNumber ? b : b.values[i]!)];
+        return Number(CUT[wider]!(swaps ? EXACT[name]!(q, p) : EXACT[name]!(p, q)));
+      });
+      expect([result.dtype, ...result.dataSync()]).toEqual([wider, ...exact]);
+    }),
+  );
+});
+
+it("squares wrap as products do", () =>
+  fc.assert(
+    fc.property(fc.constantFrom("u8" as const, "i32" as const).chain(operand), ({ dtype, values }) => {
+      const x = tensor(values, { dtype });
+      const squares = values.map((value) => Number(CUT[dtype]!(BigInt(value) ** 2n)));
+      expect([squared(x).dtype, ...squared(x).dataSync()]).toEqual([dtype, ...squares]);
+    }),
+  ));
