@@ -29,7 +29,7 @@ export const areas = {
   },
   compile: {
     files: "compile/**/*.ts device/tracer.ts",
-    tests: `${PROGRAMS} compile/ optimizer/state/master optimizer/plan device/device ops/indices/check-indices two-copies`,
+    tests: `${PROGRAMS} compile/ device/ optimizer/state/master optimizer/ ops/indices/check-indices /packages/nn/src/module/compiled two-copies`,
   },
   scope: {
     files: "device/scope.ts host/synchronous.ts",

@@ -1,5 +1,6 @@
 // Random programs that overwrite tensors between reads of them: passes may not move a read past a write. Compiled equals eager.
 import { describe, expect, it } from "vitest";
+import { inEachRun } from "../device/host-code";
 import {
   compile,
   concat,
@@ -41,12 +42,29 @@ const OPS: ((a: Tensor, b: Tensor) => Tensor)[] = [
   // Gradients of slices: parts of zeros.
   (a, b) => concat([a.slice(0, 5), zeros([EXTENT - 5, EXTENT])]).add(concat([zeros([9, EXTENT]), b.slice(9)])),
   (a) => a.clone().mul(tensor([2])),
+  // A map of one element that is fused into a map of many.
+  (a, b) => a.mul(b.mean().mul(0.5).add(1)),
+  // Parts in another dtype.
+  (a, b) =>
+    concat([a.slice(0, 5).to("f16"), zeros([EXTENT - 5, EXTENT], { dtype: "f16" })])
+      .to("f32")
+      .add(b),
+  // Heads in two axes, which products read and write in place.
+  (a, b) => merged(matmul(heads(a).mul(0.1), heads(b).mul(0.1))),
+  (a, b) => merged(fusedAttention(heads(a), heads(b), heads(a.add(b)), { scale: 0.5, isCausal: true })!),
 ];
+
+const heads = (x: Tensor) => x.reshape([4, 6, 4, 6]).permute([0, 2, 1, 3]);
+const merged = (x: Tensor) => x.permute([0, 2, 1, 3]).reshape(SHAPE).clone(); // a permuted tensor can't be set
+
+/** Host code that looks at a tensor, and writes it by what it saw. */
+const turned = (now: Tensor) => now.set(now.dataSync().slice().reverse());
 
 type Instruction =
   | { readonly kind: "op"; readonly op: number; readonly a: number; readonly b: number }
   | { readonly kind: "set"; readonly target: number; readonly source: number }
-  | { readonly kind: "number"; readonly target: number; readonly value: number };
+  | { readonly kind: "number"; readonly target: number; readonly value: number }
+  | { readonly kind: "host"; readonly target: number };
 
 /** What is there before: arguments 0 and 1, captured tensors 2 and 3, and a view of 2. */
 const GIVEN = 5;
@@ -59,9 +77,10 @@ function programOf(seed: number): { instructions: Instruction[]; results: number
   // Lately made ones are read more often, so that chains come that can be fused.
   const one = () => (below(2) === 0 ? below(count) : count - 1 - below(Math.min(count, 3)));
   for (let i = 0; i < 14; i++) {
-    const kind = below(10);
-    if (kind === 0) instructions.push({ kind: "number", target: one(), value: below(5) });
-    else if (kind < 4) instructions.push({ kind: "set", target: one(), source: one() });
+    const kind = below(20);
+    if (kind === 0) instructions.push({ kind: "host", target: one() });
+    else if (kind === 1) instructions.push({ kind: "number", target: one(), value: below(5) });
+    else if (kind < 7) instructions.push({ kind: "set", target: one(), source: one() });
     else {
       instructions.push({ kind: "op", op: below(OPS.length), a: one(), b: one() });
       count++;
@@ -80,6 +99,7 @@ function run(seed: number, isCompiled: boolean): number[][] {
     for (const one of instructions) {
       if (one.kind === "op") all.push(OPS[one.op]!(all[one.a]!, all[one.b]!));
       else if (one.kind === "set") all[one.target]!.set(all[one.source]!);
+      else if (one.kind === "host") inEachRun([all[one.target]!], turned);
       else all[one.target]!.set(new Float32Array(EXTENT * EXTENT).fill(one.value));
     }
     return results.map((i) => all[i]!.detach());
@@ -126,8 +146,8 @@ const overwriting: Record<string, (w: Tensor, x: Tensor) => Tensor> = {
     return y.add(1).relu();
   },
   "heads that attention reads in place": (w, x) => {
-    const heads = w.reshape([4, 6, 4, 6]).permute([0, 2, 1, 3]).reshape([4, 4, 6, 6]);
-    const [q, k, v] = [heads, heads.mul(2), heads.mul(0.5)];
+    const q = heads(w);
+    const [k, v] = [q.mul(2), q.mul(0.5)];
     w.set(x);
     return fusedAttention(q, k, v, { scale: 0.5, isCausal: true })!.reshape(SHAPE);
   },
