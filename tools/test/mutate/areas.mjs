@@ -3,6 +3,9 @@
 /** Programs around the tensors: whatever is wrong below shows in some of them. */
 const PROGRAMS = "compile/programs compile/compile tensor/versions";
 
+/** Drawn programs: they take a minute, and find what only two features together do wrong. */
+const FUZZER = "/e2e/programs/small-programs";
+
 /** What PyTorch answers of ops, then all tests of ops; and of layers, which need many ops. */
 const OPS = "ops/ops.torch ops/double-backward ops/gradients ops/zero-dimensional ops/ wrong-arguments";
 const LAYERS = "/packages/nn/testing/stored-calls";
@@ -29,7 +32,7 @@ export const areas = {
   },
   compile: {
     files: "compile/**/*.ts device/tracer.ts",
-    tests: `${PROGRAMS} compile/ device/ optimizer/state/master optimizer/ ops/indices/check-indices /packages/nn/src/module/compiled two-copies`,
+    tests: `${PROGRAMS} compile/ device/ optimizer/state/master optimizer/ ops/indices/check-indices /packages/nn/src/module/compiled two-copies ${FUZZER}`,
   },
   scope: {
     files: "device/scope.ts host/synchronous.ts",

@@ -194,6 +194,21 @@ it("returns the first loss, of an asynchronous closure too", async () => {
   expect(await loss.item()).toBe(21);
 });
 
+it.each([
+  [2, 3],
+  [1.99, 2.5], // the first step is at most 1 long: by 1 / 2 of the gradient, times lr
+])("does not move where no gradient is above toleranceGrad: of 2 and %d", async (toleranceGrad, expected) => {
+  const w = parameter([3]);
+  const optimizer = new LBFGS([w], { lr: 0.5, maxIter: 1, toleranceGrad });
+  await optimizer.step(() => {
+    optimizer.zeroGrad();
+    const loss = w.mul(2).sum();
+    loss.backward();
+    return loss;
+  });
+  expect([...w.dataSync()]).toEqual([expected]);
+});
+
 it("frees its vectors", async () => {
   const { w, optimizer, closure } = quartic({ lineSearch: "strongWolfe", maxIter: 5, historySize: 2, lr: 0.1 });
   const losses: Tensor[] = [];
