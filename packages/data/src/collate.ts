@@ -39,12 +39,19 @@ export function collate<Sample>(samples: readonly Sample[]): Collated<Sample> {
   );
   const [first] = samples;
   const isTuple = Array.isArray(first);
-  return (isTuple ? tupleOf(samples as unknown as readonly unknown[][], "") : fieldOf(samples, "")) as Collated<Sample>;
+  return (
+    isTuple ? tupleOf(samples as unknown as readonly unknown[][], "", 0) : fieldOf(samples, "", 0)
+  ) as Collated<Sample>;
 }
 
 const WHERE = "collate";
 
-function fieldOf(values: readonly unknown[], path: string): unknown {
+/** How deep samples may be nested: as deep as arrays that become a tensor. */
+const DEEPEST = 64;
+
+function fieldOf(values: readonly unknown[], path: string, depth: number): unknown {
+  const isShallow = depth < DEEPEST;
+  check(isShallow, "BAD_SHAPE", WHERE, () => `samples may be nested ${DEEPEST} deep, got more.`, "Check for a cycle.");
   const [first] = values;
   const areThere = values.length > 0 && values.every((value) => value !== undefined && value !== null);
   check(
@@ -60,13 +67,13 @@ function fieldOf(values: readonly unknown[], path: string): unknown {
     for (const value of values) checkKind(isNumeric(value), first, value, path);
     return tensor(values as NestedArray);
   }
-  if (Array.isArray(first)) return tupleOf(values as readonly unknown[][], path);
-  if (isObject(first)) return objectOf(values, first, path);
+  if (Array.isArray(first)) return tupleOf(values as readonly unknown[][], path, depth);
+  if (isObject(first)) return objectOf(values, first, path, depth);
   for (const value of values) checkKind(typeof value === typeof first, first, value, path);
   return [...values];
 }
 
-function tupleOf(samples: readonly unknown[][], path: string): unknown[] {
+function tupleOf(samples: readonly unknown[][], path: string, depth: number): unknown[] {
   const { length } = samples[0]!;
   for (const sample of samples) {
     const isAlike = Array.isArray(sample) && sample.length === length;
@@ -76,11 +83,17 @@ function tupleOf(samples: readonly unknown[][], path: string): unknown[] {
     fieldOf(
       samples.map((sample) => sample[i]),
       `${path}[${i}]`,
+      depth + 1,
     ),
   );
 }
 
-function objectOf(samples: readonly unknown[], first: Record<string, unknown>, path: string): Record<string, unknown> {
+function objectOf(
+  samples: readonly unknown[],
+  first: Record<string, unknown>,
+  path: string,
+  depth: number,
+): Record<string, unknown> {
   const names = Object.keys(first);
   for (const sample of samples) {
     const isAlike = isObject(sample) && String(Object.keys(sample).sort()) === String([...names].sort());
@@ -90,6 +103,7 @@ function objectOf(samples: readonly unknown[], first: Record<string, unknown>, p
     fieldOf(
       samples.map((sample) => (sample as Record<string, unknown>)[name]),
       `${path}.${name}`,
+      depth + 1,
     );
   return Object.fromEntries(names.map((name) => [name, field(name)]));
 }
@@ -113,8 +127,9 @@ function joined(arrays: readonly TypedArray[], path: string): Tensor {
   return tensor(all, { shape: [arrays.length, length] });
 }
 
-function isNumeric(value: unknown): boolean {
-  if (Array.isArray(value)) return value.length > 0 && value.every(isNumeric);
+function isNumeric(value: unknown, depth = 0): boolean {
+  if (Array.isArray(value))
+    return depth < DEEPEST && value.length > 0 && value.every((item) => isNumeric(item, depth + 1));
   return typeof value === "number" || typeof value === "boolean";
 }
 

@@ -56,3 +56,14 @@ export function checkIndex(where: string, index: number, length: number): void {
     "Count samples from 0.",
   );
 }
+
+/** @throws OptError BAD_ARGUMENT for what is no array, and for a position that the dataset does not have */
+export function checkIndices(where: string, indices: unknown, length: number): asserts indices is ArrayLike<number> {
+  checkList(where, "indices", indices);
+  for (let i = 0; i < indices.length; i++) checkIndex(where, indices[i]!, length);
+}
+
+export function checkList(where: string, name: string, list: unknown): asserts list is ArrayLike<number> {
+  const isList = Array.isArray(list) || (ArrayBuffer.isView(list) && !(list instanceof DataView));
+  check(isList, "BAD_ARGUMENT", where, () => `${name} must be an array, got ${show(list)}.`, "For example [0, 1].");
+}

@@ -2,7 +2,16 @@
 import { check, checkGenerator, defaultGenerator, type Generator, show } from "@opt/core";
 import { batchOf } from "./batch";
 import type { Collated } from "./collate";
-import { type BatchedDataset, checkDataset, checkIndex, type Dataset, sampleOf } from "./dataset";
+import {
+  type BatchedDataset,
+  checkDataset,
+  checkIndex,
+  checkIndices,
+  checkList,
+  type Dataset,
+  isCount,
+  sampleOf,
+} from "./dataset";
 
 /** Some samples of a dataset, in the order of `indices`. */
 export class Subset<Sample, Batch = Collated<Sample>> implements BatchedDataset<Sample, Batch> {
@@ -14,8 +23,7 @@ export class Subset<Sample, Batch = Collated<Sample>> implements BatchedDataset<
     indices: ArrayLike<number>,
   ) {
     checkDataset("Subset", dataset);
-    checkList("Subset", "indices", indices);
-    for (let i = 0; i < indices.length; i++) checkIndex("Subset", indices[i]!, dataset.length);
+    checkIndices("Subset", indices, dataset.length);
     this.indices = Int32Array.from(indices);
   }
 
@@ -29,6 +37,7 @@ export class Subset<Sample, Batch = Collated<Sample>> implements BatchedDataset<
   }
 
   batch(indices: Int32Array): Batch | Promise<Batch> {
+    checkIndices("Subset", indices, this.length);
     return batchOf(
       this.dataset,
       indices.map((index) => this.indices[index]!),
@@ -54,9 +63,10 @@ export function randomSplit<Sample, Batch = Collated<Sample>>(
   checkDataset(where, dataset);
   checkGenerator(where, generator);
   checkList(where, "lengths", lengths);
-  const counts = countsOf(lengths, dataset.length);
+  const areNumbers = lengths.every((length) => typeof length === "number");
+  const counts = areNumbers ? countsOf(lengths, dataset.length) : [];
   const total = counts.reduce((sum, count) => sum + count, 0);
-  const isWhole = total === dataset.length && counts.every((count) => Number.isInteger(count) && count >= 0);
+  const isWhole = areNumbers && total === dataset.length && counts.every(isCount);
   check(
     isWhole,
     "BAD_ARGUMENT",
@@ -70,11 +80,6 @@ export function randomSplit<Sample, Batch = Collated<Sample>>(
     start += count;
     return new Subset(dataset, order.subarray(start - count, start));
   });
-}
-
-function checkList(where: string, name: string, list: unknown): void {
-  const isList = Array.isArray(list) || (ArrayBuffer.isView(list) && !(list instanceof DataView));
-  check(isList, "BAD_ARGUMENT", where, () => `${name} must be an array, got ${show(list)}.`, "For example [0, 1].");
 }
 
 function countsOf(lengths: readonly number[], total: number): number[] {

@@ -1,6 +1,6 @@
 /** Samples that lie in memory as rows of arrays. */
 import { check, type DType, show, Tensor, type TypedArray, tensor } from "@opt/core";
-import { type BatchedDataset, checkIndex, isCount } from "./dataset";
+import { type BatchedDataset, checkIndex, checkIndices, isCount } from "./dataset";
 import { rowsOf } from "./rows";
 
 /** An array of the host with its shape, as `parseIdx` gives it: sample i is row i. */
@@ -55,7 +55,7 @@ export class TensorDataset<const Columns extends readonly (Tensor | HostArray)[]
   }
 
   batch(indices: Int32Array): Row<Columns> {
-    for (const index of indices) checkIndex(WHERE, index, this.length);
+    checkIndices(WHERE, indices, this.length);
     return this.#tensors(indices, (shape) => [indices.length, ...shape]);
   }
 
@@ -63,7 +63,7 @@ export class TensorDataset<const Columns extends readonly (Tensor | HostArray)[]
     return this.#columns.map(({ data, dtype, shape, size }) => {
       const rows = rowsOf(
         data,
-        indices.map((index) => index * size),
+        Int32Array.from(indices, (index) => index * size),
         size,
       );
       return tensor(rows, { shape: [...shaped(shape)], ...(dtype && { dtype }) });

@@ -1,6 +1,6 @@
 /** Samples of a long sequence for models that predict the next token. */
 import { check, checkOptions, show, type Tensor, type TypedArray, tensor } from "@opt/core";
-import { type BatchedDataset, checkIndex } from "./dataset";
+import { type BatchedDataset, checkIndex, checkIndices } from "./dataset";
 import { rowsOf } from "./rows";
 
 const WHERE = "Windows";
@@ -56,17 +56,18 @@ export class Windows implements BatchedDataset<[Tensor, Tensor], [Tensor, Tensor
   }
 
   get(index: number): [Tensor, Tensor] {
+    checkIndex(WHERE, index, this.length);
     return this.#tensors(Int32Array.of(index), [this.#size]);
   }
 
   batch(indices: Int32Array): [Tensor, Tensor] {
+    checkIndices(WHERE, indices, this.length);
     return this.#tensors(indices, [indices.length, this.#size]);
   }
 
   #tensors(indices: Int32Array, shape: number[]): [Tensor, Tensor] {
-    for (const index of indices) checkIndex(WHERE, index, this.length);
     const rows = (offset: number) => {
-      const starts = indices.map((index) => index * this.#stride + offset);
+      const starts = Int32Array.from(indices, (index) => index * this.#stride + offset);
       return tensor(rowsOf(this.tokens, starts, this.#size), { shape });
     };
     return [rows(0), rows(1)];

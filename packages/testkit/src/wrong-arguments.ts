@@ -44,6 +44,7 @@ const WRONG: readonly (() => unknown)[] = [
  * Calls with each wrong value in each place of the valid arguments, in one place more, in all places, and without any.
  *
  * @param codes gets the code of each call's error, in order, and "" of calls that end well
+ * @param inOptions puts each wrong value in each option of the valid arguments, too
  * @returns what was thrown that is no OptError
  */
 export async function rawErrors(
@@ -51,6 +52,7 @@ export async function rawErrors(
   call: (...args: never[]) => unknown,
   valid: () => readonly unknown[],
   codes: string[] = [],
+  inOptions = false,
 ): Promise<string[]> {
   const raw: string[] = [];
   const { stackTraceLimit } = Error;
@@ -73,10 +75,21 @@ export async function rawErrors(
       await attempt(args, `wrong value ${i} as argument ${place}`);
     }
     await attempt(valid().map(wrong), `wrong value ${i} everywhere`);
+    for (const [place, key] of inOptions ? optionsOf(valid()) : []) {
+      const args = valid().map((value, at) => (at === place ? { ...(value as object), [key]: wrong() } : value));
+      await attempt(args, `wrong value ${i} as ${key} of argument ${place}`);
+    }
   }
   Error.stackTraceLimit = stackTraceLimit;
   return raw;
 }
+
+/** Each option among the arguments, by the place of its object and its name. */
+const optionsOf = (args: readonly unknown[]): (readonly [number, string])[] =>
+  args.flatMap((value, place) => (isPlain(value) ? Object.keys(value).map((key) => [place, key] as const) : []));
+
+const isPlain = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 
 /** A tensor of another rank or extent than a call is meant for: zeros, which also are valid indices. */
 const RANKS: Readonly<Record<string, (shape: Shape) => Shape | undefined>> = {
@@ -185,6 +198,6 @@ function tensorsIn(value: unknown): Tensor[] {
 function mapTensors(value: unknown, replace: (tensor: Tensor) => Tensor): unknown {
   if (value instanceof Tensor) return replace(value);
   if (Array.isArray(value)) return value.map((item) => mapTensors(item, replace));
-  if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value;
+  if (!isPlain(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapTensors(item, replace)]));
 }

@@ -32,7 +32,7 @@ export const areas = {
   },
   compile: {
     files: "compile/**/*.ts device/tracer.ts",
-    tests: `${PROGRAMS} compile/ device/observed optimizer/state/master optimizer/ ops/indices/check-indices /packages/nn/src/module/compiled two-copies ${FUZZER}`,
+    tests: `${PROGRAMS} compile/ device/observed optimizer/state/master optimizer/plan ops/indices/check-indices /packages/nn/src/module/compiled two-copies ${FUZZER}`,
   },
   scope: {
     files: "device/scope.ts host/synchronous.ts",
