@@ -84,6 +84,7 @@ export abstract class Recurrent extends Module {
     checkOptions(where, options, { ...OPTIONS, ...more });
     const { numLayers = 1, bias = true, batchFirst = false, dropout = 0, bidirectional = false, ...layer } = options;
     checkExtents(where, { inputSize, hiddenSize, numLayers });
+    check(numLayers < 2 ** 31, "BAD_ARGUMENT", where, () => `numLayers must be below 2^31, got ${numLayers}.`);
     checkShare(where, "dropout", dropout);
     check(
       dropout === 0 || numLayers > 1,

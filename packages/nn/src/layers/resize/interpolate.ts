@@ -101,11 +101,11 @@ export function interpolate(x: Tensor, options: InterpolateOptions): Tensor {
     const number = given[axis] ?? given[0]!;
     const count = size === undefined ? Math.floor(extent * number) : number;
     check(
-      count >= 1,
+      count >= 1 && count < 2 ** 31,
       "BAD_SHAPE",
       where,
-      () => `the result would have no elements, got ${number} of ${extent}.`,
-      "Scale by more.",
+      () => `an axis of the result must have from 1 to 2^31 - 1 elements, got ${number} of ${extent}.`,
+      count < 1 ? "Scale by more." : "Scale by less.",
     );
     const step = size === undefined && !recomputeScaleFactor ? 1 / number : extent / count;
     if (mode === "nearest") return nearest(extent, count, step, axes === 2);
