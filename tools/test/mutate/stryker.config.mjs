@@ -19,6 +19,7 @@ export default {
   concurrency: 1,
   // Loops without end are found by counting; a busy machine may stand still for long, which must not pass for a bug found.
   timeoutMS: 60_000,
+  dryRunTimeoutMinutes: 60,
   // What is computed once at import would run every test; tables of ops have tests of their own.
   ignoreStatic: true,
   incremental: true,
