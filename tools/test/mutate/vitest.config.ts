@@ -51,7 +51,8 @@ await build({
         build.onResolve({ filter: /^@opt\// }, ({ path }) => ({ path: sourceOf(path) }));
         build.onLoad({ filter: /\.ts$/ }, ({ path }) => ({
           loader: "ts",
-          contents: readFileSync(path, "utf8").replaceAll("import.meta.url", `"${pathToFileURL(path)}"`),
+          // Not where it is quoted.
+          contents: readFileSync(path, "utf8").replace(/(?<!")import\.meta\.url/g, `"${pathToFileURL(path)}"`),
         }));
       },
     },
