@@ -1,10 +1,25 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../testing/fake-backend";
 import { compile } from "./compile/compile";
-import { empty, full, ones, parameter, rand, randn, tensor, tensorFromBytes, zeros } from "./create";
+import {
+  type CreateOptions,
+  empty,
+  full,
+  ones,
+  onesLike,
+  parameter,
+  rand,
+  randn,
+  tensor,
+  tensorFromBytes,
+  zeros,
+  zerosLike,
+} from "./create";
+import { randint, randperm } from "./draws";
 import type { ErrorCode } from "./errors/errors";
 import { Generator } from "./random/generator";
-import { arange } from "./ranges";
+import { arange, eye, linspace } from "./ranges";
 import { hostBytes } from "./tensor/read";
 import type { Tensor } from "./tensor/tensor";
 import { type DType, isFloat } from "./values/dtype";
@@ -219,4 +234,33 @@ it("arange is made again in each run of a compiled function", () => {
   const scaled = compile((x: Tensor) => x.mul(arange(3)), { check: "never" });
   scaled(tensor([1, 2, 3]));
   expect([...scaled(tensor([4, 5, 6])).dataSync()]).toEqual([0, 5, 12]);
+});
+
+it.each<[string, (options: CreateOptions) => Tensor]>([
+  ["tensor", (options) => tensor([1, 2], options)],
+  ["tensorFromBytes", (options) => tensorFromBytes(new Uint8Array(options.dtype === "f64" ? 16 : 8), [2], options)],
+  ["empty", (options) => empty([2], options)],
+  ["full", (options) => full([2], 3, options)],
+  ["zeros", (options) => zeros([2], options)],
+  ["ones", (options) => ones([2], options)],
+  ["zerosLike", (options) => zerosLike(tensor([1, 2]), options)],
+  ["onesLike", (options) => onesLike(tensor([1, 2]), options)],
+  ["rand", (options) => rand([2], options)],
+  ["randn", (options) => randn([2], options)],
+  ["randint", (options) => randint(9, [2], options)],
+  ["randint from a number", (options) => randint(3, 9, [2], options)],
+  ["randperm", (options) => randperm(2, options)],
+  ["arange", (options) => arange(2, options)],
+  ["arange from a number", (options) => arange(1, 3, options)],
+  ["arange by steps", (options) => arange(0, 1, 0.5, options)],
+  ["linspace", (options) => linspace(0, 1, 2, options)],
+  ["eye", (options) => eye(2, options)],
+  ["eye of two extents", (options) => eye(1, 2, options)],
+])("%s has the dtype, the device and the gradient that it is given", (_, make) => {
+  const device = new FakeDevice();
+  const given: CreateOptions = { dtype: "f64", device, requiresGrad: true };
+  const { dtype, requiresGrad, device: own } = make(given);
+  expect([dtype, requiresGrad, own === device]).toEqual(["f64", true, true]);
+  const plain = make({});
+  expect([plain.requiresGrad, plain.device.name]).toEqual([false, "js"]);
 });

@@ -1,5 +1,7 @@
-// An empty list of axes counts as not given: all are reduced, but by any, all and squeeze, as in PyTorch 2.13.
+// Which axes are reduced, and which remain, as in PyTorch 2.13.
+import "@opt/testkit"; // its matcher
 import { describe, expect, it } from "vitest";
+import * as F from "../../index";
 import { all, any, squeeze, tensor } from "../../index";
 
 const x = () =>
@@ -8,6 +10,7 @@ const x = () =>
     [4, 5, 9],
   ]);
 
+/** An empty list counts as not given, but by any, all and squeeze. */
 describe("no axes", () => {
   it.each([
     ["sum", 24, (keep: boolean) => x().sum([], keep)],
@@ -45,4 +48,64 @@ describe("no axes", () => {
   });
 
   it("leave each axis in squeeze", () => expect(squeeze(tensor([[1, 2]]), []).shape).toEqual([1, 2]));
+});
+
+const rows = () =>
+  tensor([
+    [1, 5, 3],
+    [4, 2, 9],
+  ]);
+
+it.each([
+  ["sum", () => F.sum(rows(), 1, true), () => rows().sum(1, true), [9, 15]],
+  ["mean", () => F.mean(rows(), 1, true), () => rows().mean(1, true), [3, 5]],
+  ["max", () => F.max(rows(), 1, true), () => rows().max(1, true), [5, 9]],
+  ["min", () => F.min(rows(), 1, true), () => rows().min(1, true), [1, 2]],
+  ["argmax", () => F.argmax(rows(), 1, true), () => rows().argmax(1, true), [1, 2]],
+  ["argmin", () => F.argmin(rows(), 1, true), () => rows().argmin(1, true), [0, 1]],
+  ["norm", () => F.norm(rows(), 1, 1, true), () => rows().norm(1, 1, true), [9, 15]],
+  [
+    "std",
+    () => F.std(rows(), 1, { correction: 0, keepDim: true }),
+    () => rows().std(1, { correction: 0, keepDim: true }),
+    [Math.sqrt(8 / 3), Math.sqrt(26 / 3)].map(Math.fround),
+  ],
+])("%s over an axis keeps it with extent 1, as a function and as a method", (_, call, method, expected) => {
+  for (const result of [call(), method()]) {
+    expect(result.shape).toEqual([2, 1]);
+    expect([...result.dataSync()]).toEqual(expected);
+  }
+});
+
+it.each([
+  ["softmax", F.softmax],
+  ["logSoftmax", (x: F.Tensor, axis: number) => F.exp(F.logSoftmax(x, axis))],
+])("%s of columns adds up to 1 in each", (_, run) => {
+  const x = tensor([
+    [0, 0],
+    [Math.log(3), 0],
+  ]);
+  expect(run(x, 0).dataSync()).toAgreeWith([0.25, 0.5, 0.75, 0.5], { absolute: 1e-6, relative: 0 });
+});
+
+it("transpose exchanges the two axes that it names", () => {
+  const x = F.arange(6).reshape([1, 2, 3]);
+  expect(F.transpose(x, 0, 2).shape).toEqual([3, 2, 1]);
+  expect(F.transpose(x, 0, 1).tolist()).toEqual([[[0, 1, 2]], [[3, 4, 5]]]);
+});
+
+it("matmul multiplies by a transposed left side", () => {
+  const a = tensor([
+    [1, 2],
+    [3, 4],
+  ]);
+  const b = tensor([[1], [10]]);
+  expect(F.matmul(a, b, { transposeA: true }).tolist()).toEqual([[31], [42]]);
+  expect(a.matmul(b, { transposeA: true }).tolist()).toEqual([[31], [42]]);
+});
+
+it("argsort keeps the order of equals, also with stable", () => {
+  const x = tensor([2, 1, 2, 1, 2]);
+  expect(F.argsort(x, 0, { stable: true }).tolist()).toEqual([1, 3, 0, 2, 4]);
+  expect(F.argsort(x, 0, { stable: true, descending: true }).tolist()).toEqual([0, 2, 4, 1, 3]);
 });

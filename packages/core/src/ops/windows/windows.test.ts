@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { ones, tensor } from "../../create";
+import { arange, ones, tensor } from "../../index";
 import type { Tensor } from "../../tensor/tensor";
 import { adaptiveAvgPool2d, avgPool2d } from "./average-pool";
 import { conv2d, convTranspose2d } from "./convolution";
-import { maxPool2d } from "./windows";
+import { maxPool2d, unfold } from "./windows";
 
 const image = () => ones([1, 1, 4, 4]);
 
@@ -21,6 +21,64 @@ test("a wide window sees the image, and padding that is as wide", async () => {
   const wide = [4096, { padding: 2048 }] as const;
   expect(maxPool2d(image(), ...wide).shape).toEqual([1, 1, 1, 1]);
   expect(await maxPool2d(image(), ...wide).data()).toEqual(Float32Array.of(1));
+});
+
+/** PyTorch 2.13's. */
+describe("of an image that counts its pixels", () => {
+  const counted = (side: number) => arange(side * side, { dtype: "f32" }).reshape([1, 1, side, side]);
+
+  test.each([
+    [
+      "ceilMode keeps the last, partial windows",
+      () => maxPool2d(counted(5), 2, { ceilMode: true }),
+      [6, 8, 9, 16, 18, 19, 21, 23, 24],
+    ],
+    [
+      "dilation spreads a maximum's window",
+      () => maxPool2d(counted(5), 2, { stride: 1, dilation: 3 }),
+      [18, 19, 23, 24],
+    ],
+    [
+      "ceilMode means over what the image has",
+      () => avgPool2d(counted(5), 2, { ceilMode: true }),
+      [3, 5, 6.5, 13, 15, 16.5, 20.5, 22.5, 24],
+    ],
+    [
+      "ceilMode counts padding, and nothing beyond it",
+      () => avgPool2d(counted(5), 2, { stride: 2, padding: 1, ceilMode: true }),
+      [0, 0.75, 1.75, 3.75, 9, 11, 8.75, 19, 21],
+    ],
+    ["dilation spreads a column", () => unfold(counted(3), 2, { dilation: 2 }), [0, 2, 6, 8]],
+  ])("%s", (_, run, expected) => expect([...run().dataSync()]).toEqual(expected));
+
+  test("dilation spreads a transposed kernel", () => {
+    const kernel = tensor([
+      [
+        [
+          [1, 10],
+          [100, 1000],
+        ],
+      ],
+    ]);
+    const image = tensor([
+      [
+        [
+          [1, 2],
+          [3, 4],
+        ],
+      ],
+    ]);
+    expect(convTranspose2d(image, kernel, null, { dilation: 2 }).tolist()).toEqual([
+      [
+        [
+          [1, 2, 10, 20],
+          [3, 4, 30, 40],
+          [100, 200, 1000, 2000],
+          [300, 400, 3000, 4000],
+        ],
+      ],
+    ]);
+  });
 });
 
 /** PyTorch 2.13's. */
