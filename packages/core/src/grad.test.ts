@@ -117,6 +117,13 @@ describe("grad", () => {
     expect(device.memory().tensors).toBe(before);
   });
 
+  it("keeps the graph with retainGraph, for a second gradient of the same output", () => {
+    const x = parameter([1, 2]);
+    const loss = x.mul(x).sum();
+    expect(numbers(grad(loss, [x], { retainGraph: true })[0])).toEqual([2, 4]);
+    expect(numbers(grad(loss, [x])[0])).toEqual([2, 4]);
+  });
+
   it("of no inputs is nothing", () => expect(grad(parameter([1]).sum(), [])).toEqual([]));
 
   it("rejects what was overwritten, also between the first gradient and the second", () => {

@@ -157,3 +157,69 @@ describe.each(Object.entries(MAKE))("%s", (name, make) => {
     expect(after[0]![0]).not.toEqual([1, 2]);
   });
 });
+
+describe("addGroup gives its group the options that a constructor takes", () => {
+  const GROUPS: Options[] = [
+    { lr: 0.3 },
+    { maximize: true },
+    { regularizer: l2(0.5) },
+    { clip: { value: 0.05 } },
+    { stateDType: "bf16" },
+  ];
+  const step = (optimizer: Stepped, w: Tensor) => {
+    for (const scale of SCALES) {
+      w.grad = tensor([scale, -2 * scale, 0.3 * scale, 4], { shape: [2, 2] });
+      optimizer.step();
+    }
+    return [...w.dataSync()];
+  };
+  const start = () => parameter([1, 2, 3, 4], { shape: [2, 2] });
+
+  it.each(GROUPS)("%o", (options) => {
+    const [inAdam, inMuon] = [start(), start()];
+    const adam = new optim.Adam([parameter([1])]);
+    adam.addGroup({ params: [inAdam], ...options });
+    const muon = new optim.Muon([parameter([[1]])]);
+    muon.addGroup({ params: [inMuon], ...options });
+    for (const [optimizer, w, name] of [
+      [adam, inAdam, "Adam"],
+      [muon, inMuon, "Muon"],
+    ] as const) {
+      const actual = step(optimizer, w);
+      const alone = start();
+      expect(actual).toEqual(step(MAKE[name]!(alone, options), alone));
+      const plain = start();
+      expect(actual).not.toEqual(step(MAKE[name]!(plain, {}), plain));
+    }
+  });
+
+  it("stochasticRounding, without master weights", () => {
+    const options: Options = { stochasticRounding: true };
+    for (const optimizer of [new optim.Adam([parameter([1])]), new optim.Muon([parameter([[1]])])]) {
+      const w = parameter([[1, 2]], { dtype: "bf16" });
+      if (optimizer instanceof optim.Adam) optimizer.addGroup({ params: [w], ...options });
+      else optimizer.addGroup({ params: [w], ...options });
+      w.grad = tensor([[1, -2]], { dtype: "bf16" });
+      optimizer.step();
+      expect(Object.keys(optimizer.stateDict().state["1"]!)).not.toContain("master_param");
+    }
+  });
+
+  it("lazyMode, where the step has one stage", () => {
+    const options: Options = { lazyMode: true };
+    const adam = new optim.Adam([parameter([1])]);
+    const w = parameter([
+      [1, 2],
+      [3, 4],
+    ]);
+    adam.addGroup({ params: [w], ...options });
+    for (const row of [0, 1]) {
+      const before = w.tolist() as number[][];
+      w.grad = rowSparse(tensor([row], { dtype: "i32" }), tensor([[1, -2]]), [2, 2]);
+      adam.step();
+      expect((w.tolist() as number[][])[1 - row]).toEqual(before[1 - row]);
+    }
+    const muon = new optim.Muon([parameter([[1]])]);
+    expectCode("UNSUPPORTED", () => muon.addGroup({ params: [w], ...options }));
+  });
+});

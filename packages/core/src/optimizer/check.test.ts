@@ -35,6 +35,14 @@ describe("checkBetas", () => {
     [undefined],
     [{ length: 2 }],
   ])("rejects %j", (betas) => expectCode("BAD_ARGUMENT", () => checkBetas("Test", betas)));
+
+  it("takes as many as there are defaults", () => {
+    const defaults = [0.9, 0.999, 0.9999];
+    accepts(() => checkBetas("Test", [0, 0.5, 0.9], defaults));
+    expect(() => checkBetas("Test", [0.9, 0.999], defaults)).toThrow(
+      "[Test] betas must be 3 numbers, got [0.9, 0.999]. The default is [0.9, 0.999, 0.9999].",
+    );
+  });
 });
 
 describe("checkBoolean", () => {

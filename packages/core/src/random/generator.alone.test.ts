@@ -51,6 +51,16 @@ describe("a generator", () => {
     expect(words.join(" ")).toBe(expected);
   });
 
+  it("makes numbers that a dtype holds, of the first bits of a word", () => {
+    const first = (dtype?: "bf16" | "f16" | "f64") => new Generator(42).nextFloat(dtype);
+    expect([first("bf16"), first("f16"), first("f64"), first()]).toEqual([
+      0x9c / 2 ** 8,
+      0x4e7 / 2 ** 11,
+      0x9ceaf0 / 2 ** 24,
+      0x9ceaf0 / 2 ** 24,
+    ]);
+  });
+
   it("makes numbers and orders of the words for good", () => {
     const generator = new Generator(42);
     expect(generator.nextFloat()).toBe(0x9ceaf0 / 2 ** 24);

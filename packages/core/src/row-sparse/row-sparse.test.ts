@@ -197,6 +197,28 @@ describe("gatherSparse", () => {
     ]);
   });
 
+  it("leaves the row of paddingIdx out of the gradient", () => {
+    const table = parameter(TABLE);
+    const found = gatherSparse(table, indices, { paddingIdx: 3 });
+    expect(found.tolist()).toEqual([
+      [
+        [7, 8],
+        [3, 4],
+      ],
+      [
+        [7, 8],
+        [1, 2],
+      ],
+    ]);
+    found.sum().backward();
+    expect((table.grad as RowSparse).toDense().tolist()).toEqual([
+      [1, 1],
+      [1, 1],
+      [0, 0],
+      [0, 0],
+    ]);
+  });
+
   it("rejects tables that were computed", () => {
     const table = parameter(TABLE);
     expectCode("UNSUPPORTED", () => gatherSparse(table.mul(2), indices));

@@ -8,7 +8,7 @@ import { compile } from "../compile/compile";
 import { parameter, tensor, zeros } from "../create";
 import { tidy } from "../device/scope";
 import { fma, sub } from "../functions";
-import type { Algorithm, BaseOptions } from "../optimizer/algorithm";
+import type { Algorithm, BaseOptions, GroupOptions } from "../optimizer/algorithm";
 import { l2 } from "../optimizer/gradients/regularizer";
 import { Optimizer } from "../optimizer/optimizer";
 import type { ParameterStateDict } from "../optimizer/state/state-dict";
@@ -76,6 +76,33 @@ describe("functional", () => {
     const saved = stepped.stateDict().state["0"]!;
     expect([state[0]!.step, state[0]!.product]).toEqual([4, saved.product]);
     expect(numbers(state[0]!.average!)).toEqual(numbers(saved.average!));
+  });
+
+  it.each<Partial<DecayedOptions> & GroupOptions>([
+    { maximize: true },
+    { regularizer: l2(0.5) },
+    { clip: { value: 0.2 } },
+    { stateDType: "bf16" },
+  ])("steps as the class with %o, for all steps and for one", (options) => {
+    const start = [tensor([1, -2])];
+    const gradients = [tensor([0.7, 0.3])];
+    const stepped = parameter([1, -2]);
+    const optimizer = new Decayed([stepped], options);
+    stepped.grad = gradients[0]!;
+    optimizer.step();
+    const all = functional(Decayed, options);
+    const plain = functional(Decayed);
+    const begun = options.stateDType === undefined ? plain : all;
+    const found = [
+      all.update(gradients, all.init(start), start),
+      plain.update(gradients, begun.init(start), start, options),
+    ];
+    for (const { params, state } of found) {
+      expect(numbers(params[0]!)).toEqual(numbers(stepped));
+      const average = state[0]!.average as Tensor;
+      const expected = optimizer.stateDict().state["0"]!.average as Tensor;
+      expect([average.dtype, numbers(average)]).toEqual([expected.dtype, numbers(expected)]);
+    }
   });
 
   it("is differentiated by options, also those of a pair, and by weights", async () => {

@@ -16,6 +16,21 @@ const OPTIONS: (Partial<MomentumOptions> & GroupOptions)[] = [
   { averaged: true, regularizer: (name) => (name === "w" ? l1(0.2) : null) },
 ];
 
+it.each<Partial<MomentumOptions> & GroupOptions>([
+  { maximize: true },
+  { regularizer: l1(0.1) },
+  { clip: { value: 0.5 } },
+  { lr: 0.3 },
+])("takes %o for one step as for all", (options) => {
+  const all = ruleSteps(Momentum, options);
+  const one = ruleSteps(Momentum);
+  const { rule, scalars } = one.next(one.initial, "w", options);
+  const expected = all.next(all.initial, "w");
+  expect([rule.name, scalars]).toEqual([expected.rule.name, expected.scalars]);
+  const plain = one.next(one.initial, "w");
+  expect([rule.name, scalars]).not.toEqual([plain.rule.name, plain.scalars]);
+});
+
 it.each(OPTIONS)("has the bits of the class with %o", (options) => {
   const w = parameter([1, -2, 0.5]);
   const optimizer = new Momentum([["w", w]], options);
