@@ -47,6 +47,30 @@ describe("scaledDotProductAttention", () => {
     expect(z.dataSync()).toAgreeWith(y.dataSync(), { absolute: 1e-6, relative: 1e-5 });
   });
 
+  it("gives the weights of each head with averageAttnWeights: false, whose mean it gives by default", () => {
+    const heads = new MultiheadAttention(4, 2, { batchFirst: true, generator: new Generator(4) });
+    const each = heads.forward(x(), x(), x(), { averageAttnWeights: false })[1]!;
+    const mean = heads.forward(x(), x(), x())[1]!;
+    expect([each.shape, mean.shape]).toEqual([
+      [2, 2, 3, 3],
+      [2, 3, 3],
+    ]);
+    expect(each.mean(1).dataSync()).toAgreeWith(mean.dataSync(), { absolute: 1e-6, relative: 0 });
+    expect(each.slice(0, 1, 1).dataSync()).not.toAgreeWith(each.slice(1, 2, 1).dataSync());
+  });
+
+  it("drops all weights in training where the layer's dropout is 1, and none in evaluation", () => {
+    const heads = new MultiheadAttention(4, 2, { dropout: 1, generator: new Generator(4) });
+    const plain = new MultiheadAttention(4, 2, { generator: new Generator(4) });
+    const of = (layer: MultiheadAttention) => layer.forward(x(), x(), x())[0].dataSync();
+    expect([...of(heads)]).toEqual(
+      Array(6)
+        .fill([...heads.out_proj.bias!.dataSync()])
+        .flat(),
+    );
+    expect(of(heads.eval())).toAgreeWith(of(plain));
+  });
+
   it("is one kernel on devices that have it, and gives no width scores of 0", () => {
     const [query, key, value] = [rand([2, 3, 0]), rand([2, 5, 0]), rand([2, 5, 4])];
     const y = scaledDotProductAttention(query, key, value);

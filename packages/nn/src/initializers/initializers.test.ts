@@ -41,6 +41,17 @@ describe("initialisers", () => {
       init.kaimingNormal(weight(), { generator: generator(), nonlinearity: "tanh" }),
       5 / 3 / Math.sqrt(500),
     ],
+    [
+      "kaimingNormal, fan out",
+      init.kaimingNormal(weight(), { generator: generator(), fan: "out" }),
+      Math.sqrt(2 / 1000),
+    ],
+    [
+      "kaimingNormal, negativeSlope",
+      init.kaimingNormal(weight(), { generator: generator(), nonlinearity: "leakyRelu", negativeSlope: 1 }),
+      Math.sqrt(1 / 500),
+    ],
+    ["xavierNormal, gain", init.xavierNormal(weight(), { generator: generator(), gain: 3 }), 3 * Math.sqrt(2 / 1500)],
     ["xavierNormal", init.xavierNormal(weight(), { generator: generator() }), Math.sqrt(2 / 1500)],
   ];
   it.each(normals)("%s has its deviation", async (_, tensor, expected) => {

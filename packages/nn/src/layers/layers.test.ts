@@ -2,18 +2,35 @@ import { Generator, randn, type Tensor, tensor } from "@opt/core";
 import { expectCode, gradCheck } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import {
+  Conv1d,
   Conv2d,
+  Conv3d,
+  ConvTranspose1d,
+  ConvTranspose2d,
   Embedding,
+  EmbeddingBag,
   Flatten,
   GELU,
+  GRU,
+  GRUCell,
   Identity,
   LayerNorm,
+  type LayerOptions,
   Linear,
+  LSTM,
+  LSTMCell,
   MaxPool2d,
+  type Module,
+  MultiheadAttention,
+  PReLU,
   ReLU,
+  RNN,
+  RNNCell,
   Sequential,
   Sigmoid,
   Tanh,
+  TransformerDecoderLayer,
+  TransformerEncoderLayer,
 } from "../index";
 import type { Layer } from "./container/sequential";
 
@@ -195,4 +212,39 @@ it("layers live where they are told", () => {
   const model = new Sequential(new Linear(2, 2, { dtype: "bf16", device: "js" }), new LayerNorm(2, { dtype: "f64" }));
   expect([...model.parameters()].map(({ dtype }) => dtype)).toEqual(["bf16", "bf16", "f64", "f64"]);
   expectCode("UNKNOWN_DEVICE", () => new Linear(2, 2, { device: "abacus" }));
+});
+
+it.each<[string, (options: LayerOptions) => Module]>([
+  ["Linear", (options) => new Linear(2, 2, options)],
+  ["Embedding", (options) => new Embedding(2, 2, options)],
+  ["EmbeddingBag", (options) => new EmbeddingBag(2, 2, options)],
+  ["Conv1d", (options) => new Conv1d(2, 2, 2, options)],
+  ["Conv2d", (options) => new Conv2d(2, 2, 2, options)],
+  ["Conv3d", (options) => new Conv3d(2, 2, 2, options)],
+  ["ConvTranspose1d", (options) => new ConvTranspose1d(2, 2, 2, options)],
+  ["ConvTranspose2d", (options) => new ConvTranspose2d(2, 2, 2, options)],
+  ["RNN", (options) => new RNN(2, 2, options)],
+  ["LSTM", (options) => new LSTM(2, 2, options)],
+  ["GRU", (options) => new GRU(2, 2, options)],
+  ["RNNCell", (options) => new RNNCell(2, 2, options)],
+  ["LSTMCell", (options) => new LSTMCell(2, 2, options)],
+  ["GRUCell", (options) => new GRUCell(2, 2, options)],
+  ["MultiheadAttention", (options) => new MultiheadAttention(2, 1, options)],
+  ["TransformerEncoderLayer", (options) => new TransformerEncoderLayer(2, 1, options)],
+  ["TransformerDecoderLayer", (options) => new TransformerDecoderLayer(2, 1, options)],
+])("%s begins as its generator draws, in its dtype and on its device", (_, make) => {
+  const own = tensor([]).device;
+  const begun = (seed: number) => {
+    const given: LayerOptions = { dtype: "f64", device: own, generator: new Generator(seed) };
+    const parameters = [...make(given).parameters()];
+    expect(parameters.every(({ dtype, device }) => dtype === "f64" && device === own)).toBe(true);
+    return parameters.map((parameter) => parameter.tolist());
+  };
+  expect(begun(1)).toEqual(begun(1));
+  expect(begun(1)).not.toEqual(begun(2));
+});
+
+it("PReLU begins at init", () => {
+  expect(new PReLU(2, { init: 0.5 }).forward(tensor([[-4, 2]])).tolist()).toEqual([[-2, 2]]);
+  expect(new PReLU().weight.tolist()).toEqual([0.25]);
 });

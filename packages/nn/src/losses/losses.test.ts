@@ -1,7 +1,7 @@
 import { grad, parameter, tensor, zeros } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { type CrossEntropyOptions, crossEntropy, huberLoss, mseLoss, smoothL1Loss } from "../index";
+import { type CrossEntropyOptions, crossEntropy, huberLoss, mseLoss, nllLoss, smoothL1Loss } from "../index";
 
 const f64 = { dtype: "f64" } as const;
 const close = { absolute: 1e-12, relative: 1e-12 };
@@ -53,6 +53,16 @@ describe("crossEntropy", () => {
     ];
     const loss = crossEntropy(logits, given, { ignoreIndex: 2 });
     expect(await loss.item()).toBeCloseTo(0.3948580098753656, 12);
+  });
+
+  it("is nllLoss of what logSoftmax gives, which leaves out the rows of ignoreIndex", async () => {
+    const scores = tensor([
+      [-1, -2],
+      [-3, -4],
+    ]);
+    expect(await nllLoss(scores, [0, 1], { ignoreIndex: 1 }).item()).toBe(1);
+    expect(await nllLoss(scores, [0, 1], { ignoreIndex: 0 }).item()).toBe(4);
+    expect(await nllLoss(scores, [0, 1]).item()).toBe(2.5);
   });
 
   it("is NaN over no rows at all, as PyTorch's", async () => {

@@ -28,6 +28,19 @@ describe("RNN, LSTM and GRU", () => {
     expect(rest.dataSync()).toAgreeWith(whole.slice(2, 4).dataSync(), { absolute: 1e-6, relative: 1e-6 });
   });
 
+  it.each([
+    ["RNN", new RNNCell(3, 2), new RNN(3, 2)],
+    ["GRU", new GRUCell(3, 2), new GRU(3, 2)],
+  ] as const)("a cell of %s goes on from a state, as the layer does", (_, cell, layer) => {
+    const weights = Object.entries(cell.stateDict()).map(([name, w]) => [`${name}_l0`, w] as const);
+    layer.loadStateDict(Object.fromEntries(weights));
+    const hidden = randn([2, 2], { generator: new Generator(2) });
+    const next = cell.forward(x().select(0, 0), hidden);
+    const [, last] = layer.forward(x().slice(0, 1), hidden.unsqueeze(0));
+    expect(next.dataSync()).toAgreeWith(last.dataSync(), { absolute: 1e-6, relative: 1e-6 });
+    expect(next.dataSync()).not.toAgreeWith(cell.forward(x().select(0, 0)).dataSync());
+  });
+
   it("drop between layers in training alone, by their generator", () => {
     const made = () => new LSTM(3, 2, { numLayers: 2, dropout: 0.5, generator: new Generator(4) });
     const [a, b] = [made(), made()];

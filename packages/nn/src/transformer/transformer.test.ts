@@ -1,7 +1,14 @@
-import { compile, Generator, noGrad, rand, type Tensor, zeros } from "@opt/core";
+import { compile, concat, Generator, init, noGrad, rand, type Tensor, tensor, zeros } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { LayerNorm, Transformer, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer } from "../index";
+import {
+  LayerNorm,
+  Transformer,
+  TransformerDecoder,
+  TransformerDecoderLayer,
+  TransformerEncoder,
+  TransformerEncoderLayer,
+} from "../index";
 
 const options = () => ({ dimFeedforward: 8, batchFirst: true, generator: new Generator(1) });
 const x = () => rand([2, 3, 4], { generator: new Generator(2) });
@@ -95,4 +102,127 @@ describe("transformer layers", () => {
     ["another width", () => new TransformerEncoderLayer(6, 2).forward(x()), "BAD_SHAPE"],
   ];
   it.each(rows)("reject %s", (_, body, code) => expectCode(code as "BAD_SHAPE", body));
+});
+
+/** Each hides the last place, of x or of the memory, from the first two. */
+describe("what hides a place makes its numbers no matter", () => {
+  const last = tensor([[0, 0, 1]], { dtype: "bool" });
+  const mask = last.expand([3, 3]);
+  const layers = () => {
+    const encoderLayer = new TransformerEncoderLayer(4, 2, options()).eval();
+    const decoderLayer = new TransformerDecoderLayer(4, 2, options()).eval();
+    return {
+      encoderLayer,
+      decoderLayer,
+      encoder: new TransformerEncoder(encoderLayer, 1).eval(),
+      decoder: new TransformerDecoder(decoderLayer, 1).eval(),
+      whole: new Transformer(4, 2, { numEncoderLayers: 1, numDecoderLayers: 1, ...options() }).eval(),
+    };
+  };
+  type Run = (model: ReturnType<typeof layers>, x: Tensor, memory: Tensor, hides: boolean) => Tensor;
+
+  const ofX: [string, Run][] = [
+    ["srcMask of an encoder layer", (m, x, _, on) => m.encoderLayer.forward(x, on ? { srcMask: mask } : {})],
+    [
+      "srcKeyPaddingMask of an encoder layer",
+      (m, x, _, on) => m.encoderLayer.forward(x, on ? { srcKeyPaddingMask: last } : {}),
+    ],
+    ["isCausal of an encoder layer", (m, x, _, on) => m.encoderLayer.forward(x, { isCausal: on })],
+    ["mask of an encoder", (m, x, _, on) => m.encoder.forward(x, on ? { mask } : {})],
+    ["srcKeyPaddingMask of an encoder", (m, x, _, on) => m.encoder.forward(x, on ? { srcKeyPaddingMask: last } : {})],
+    ["isCausal of an encoder", (m, x, _, on) => m.encoder.forward(x, { isCausal: on })],
+    [
+      "tgtMask of a decoder layer",
+      (m, x, memory, on) => m.decoderLayer.forward(x, memory, on ? { tgtMask: mask } : {}),
+    ],
+    [
+      "tgtKeyPaddingMask of a decoder layer",
+      (m, x, memory, on) => m.decoderLayer.forward(x, memory, on ? { tgtKeyPaddingMask: last } : {}),
+    ],
+    ["tgtIsCausal of a decoder layer", (m, x, memory, on) => m.decoderLayer.forward(x, memory, { tgtIsCausal: on })],
+    ["tgtMask of a decoder", (m, x, memory, on) => m.decoder.forward(x, memory, on ? { tgtMask: mask } : {})],
+    [
+      "tgtKeyPaddingMask of a decoder",
+      (m, x, memory, on) => m.decoder.forward(x, memory, on ? { tgtKeyPaddingMask: last } : {}),
+    ],
+    ["tgtIsCausal of a decoder", (m, x, memory, on) => m.decoder.forward(x, memory, { tgtIsCausal: on })],
+    ["tgtMask of a transformer", (m, x, memory, on) => m.whole.forward(memory, x, on ? { tgtMask: mask } : {})],
+    [
+      "tgtKeyPaddingMask of a transformer",
+      (m, x, memory, on) => m.whole.forward(memory, x, on ? { tgtKeyPaddingMask: last } : {}),
+    ],
+    ["tgtIsCausal of a transformer", (m, x, memory, on) => m.whole.forward(memory, x, { tgtIsCausal: on })],
+  ];
+  // A transformer's memory is made of all of src: each of two masks hides a part of the way.
+  const ofMemory: [string, Run][] = [
+    [
+      "memoryMask of a decoder layer",
+      (m, x, memory, on) => m.decoderLayer.forward(x, memory, on ? { memoryMask: mask } : {}),
+    ],
+    [
+      "memoryKeyPaddingMask of a decoder layer",
+      (m, x, memory, on) => m.decoderLayer.forward(x, memory, on ? { memoryKeyPaddingMask: last } : {}),
+    ],
+    [
+      "memoryIsCausal of a decoder layer",
+      (m, x, memory, on) => m.decoderLayer.forward(x, memory, { memoryIsCausal: on }),
+    ],
+    ["memoryMask of a decoder", (m, x, memory, on) => m.decoder.forward(x, memory, on ? { memoryMask: mask } : {})],
+    [
+      "memoryKeyPaddingMask of a decoder",
+      (m, x, memory, on) => m.decoder.forward(x, memory, on ? { memoryKeyPaddingMask: last } : {}),
+    ],
+    ["memoryIsCausal of a decoder", (m, x, memory, on) => m.decoder.forward(x, memory, { memoryIsCausal: on })],
+    [
+      "srcMask of a transformer",
+      (m, x, src, on) => m.whole.forward(src, x, on ? { srcMask: mask, memoryMask: mask } : { memoryMask: mask }),
+    ],
+    [
+      "srcKeyPaddingMask of a transformer",
+      (m, x, src, on) =>
+        m.whole.forward(src, x, on ? { srcKeyPaddingMask: last, memoryMask: mask } : { memoryMask: mask }),
+    ],
+    ["srcIsCausal of a transformer", (m, x, src, on) => m.whole.forward(src, x, { srcIsCausal: on, memoryMask: mask })],
+    [
+      "memoryMask of a transformer",
+      (m, x, src, on) => m.whole.forward(src, x, on ? { srcMask: mask, memoryMask: mask } : { srcMask: mask }),
+    ],
+    [
+      "memoryKeyPaddingMask of a transformer",
+      (m, x, src, on) =>
+        m.whole.forward(src, x, on ? { srcMask: mask, memoryKeyPaddingMask: last } : { srcMask: mask }),
+    ],
+    [
+      "memoryIsCausal of a transformer",
+      (m, x, src, on) => m.whole.forward(src, x, { srcMask: mask, tgtIsCausal: true, memoryIsCausal: on }),
+    ],
+  ];
+
+  it.each([
+    ...ofX.map(([title, run]) => [title, run, false] as const),
+    ...ofMemory.map(([title, run]) => [title, run, true] as const),
+  ])("%s", (_, run, isMemory) => {
+    const model = layers();
+    const draw = (seed: number, places: number) => rand([1, places, 4], { generator: new Generator(seed) });
+    const [one, other, memory] = [draw(1, 3), draw(2, 1), draw(3, 3)];
+    const results = (hides: boolean) =>
+      [one, concat([one.slice(0, 2, 1), other], 1)].map((x) => {
+        const y = isMemory ? run(model, memory, x, hides) : run(model, x, memory, hides);
+        return [...y.slice(0, 2, 1).dataSync()];
+      });
+    const [seen, seenOther] = results(false);
+    expect(seenOther).not.toEqual(seen);
+    const [hidden, hiddenOther] = results(true);
+    expect(hiddenOther).toEqual(hidden);
+  });
+
+  it("generateSquareSubsequentMask has the dtype and the device that it is given", async () => {
+    const device = await init("js");
+    const made = Transformer.generateSquareSubsequentMask(2, { dtype: "f64", device });
+    expect([made.dtype, made.device === device]).toEqual(["f64", true]);
+    expect(made.tolist()).toEqual([
+      [0, -Infinity],
+      [0, 0],
+    ]);
+  });
 });
