@@ -109,7 +109,7 @@ describe("ThreadPool", () => {
 
   it("reports a part that fails, and goes on", () => {
     const fail: Entry = { call: exports.fail as Entry["call"], index: 2, ...place };
-    expect(() => pool.run(fail, { range: 10, work: 10 }, 3, [1])).toThrow();
+    expectCode("INTERNAL", () => pool.run(fail, { range: 10, work: 10 }, 3, [1]));
     const counts = new Int32Array(memory.buffer, COUNTS, 10).fill(0);
     pool.run(count, { range: 10, work: 10 }, 3, [1]);
     expect([...counts]).toEqual(new Array(10).fill(1));
