@@ -75,3 +75,13 @@ describe("rejected", () => {
     expect(() => trainingCost(options as never)).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" }));
   });
 });
+
+it("counts wider numbers, and the time of a network that is given", () => {
+  const base = { parameters: [4e6], ranks: 2 };
+  const [single, double] = (["f32", "f64"] as const).map((dtype) => trainingCost({ ...base, dtype }));
+  const heading = trainingCost({ parameters: [0], ranks: 2 }).bytes - 4;
+  expect(double!.bytes - heading).toBe(2 * (single!.bytes - heading));
+  const slow = trainingCost({ ...base, latency: 1, bandwidth: 1000 });
+  expect(slow.seconds).toBe(slow.messages + slow.bytes / 1000);
+  expect(trainingCost({ ...base, latency: 0, bandwidth: 1 }).seconds).toBe(slow.bytes);
+});

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AdamW } from "@opt/adam-amsgrad";
 import { loadCheckpoint, optimizerState } from "@opt/checkpoint";
-import { init, type Tensor } from "@opt/core";
-import { Linear, Module } from "@opt/nn";
+import { init, type Tensor, tensor } from "@opt/core";
+import { BatchNorm1d, Linear, Module, Sequential } from "@opt/nn";
 import { triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { connect } from "../connect";
@@ -291,5 +291,45 @@ describe("wrong arguments", () => {
     ["a norm below 0", async () => (await made()).clipGradNorm(-1)],
   ])("%s", async (_, call) => {
     await expect(call()).rejects.toMatchObject({ code: "BAD_ARGUMENT" });
+  });
+});
+
+describe("of one rank", () => {
+  const made = async (options = {}) => {
+    const model = new Sequential(new Linear(2, 2), new BatchNorm1d(2));
+    model.parameters()[0]!.requiresGrad = false;
+    return new FullyShardedDataParallel(model, await connect(), options);
+  };
+
+  it("parameters are those that train with trainable: true", async () => {
+    const parallel = await made();
+    const names = (trainable: boolean) => parallel.namedParameters({ trainable }).map(([name]) => name);
+    expect(names(false)).toEqual(["0.weight", "0.bias", "1.weight", "1.bias"]);
+    expect(names(true)).toEqual(["0.bias", "1.weight", "1.bias"]);
+    expect([true, false].map((trainable) => parallel.parameters({ trainable }).length)).toEqual([3, 4]);
+  });
+
+  it.each([1, 2, Number.POSITIVE_INFINITY])("clipGradNorm takes the norm of order %d", async (normType) => {
+    const parallel = await made();
+    const values = [1, -2, 3, 4, 0, -5];
+    let next = 0;
+    parallel
+      .forward(
+        tensor([
+          [1, 2],
+          [3, 5],
+        ]),
+      )
+      .sum()
+      .backward();
+    await parallel.sync();
+    for (const x of parallel.parameters({ trainable: true })) x.grad = tensor([values[next++]!, values[next++]!]);
+    const expected = { 1: 15, 2: Math.sqrt(55) }[normType] ?? 5;
+    expect(await parallel.clipGradNorm(expected / 2, normType)).toBeCloseTo(expected, 5);
+    const clipped = parallel.parameters({ trainable: true }).flatMap((x) => [...x.grad!.dataSync()]);
+    expect(clipped).toAgreeWith(
+      values.map((value) => value / 2),
+      { absolute: 1e-5, relative: 0 },
+    );
   });
 });

@@ -6,14 +6,18 @@ import { Adafactor } from "@opt/adafactor";
 import { AdamW } from "@opt/adam-amsgrad";
 import { loadCheckpoint, optimizerState } from "@opt/checkpoint";
 import {
+  type BaseOptions,
   compile,
   ExponentialMovingAverage,
   GradScaler,
+  type GroupOptions,
   init,
+  l2,
   ones,
   type Parameters,
   parameter,
   type Tensor,
+  tensor,
 } from "@opt/core";
 import { Lamb } from "@opt/lamb";
 import { Muon } from "@opt/muon";
@@ -344,5 +348,41 @@ describe("rejected", () => {
     });
     step();
     await expect(rejected).rejects.toMatchObject({ code: "UNSUPPORTED" });
+  });
+});
+
+describe("options of one rank are those of the class", () => {
+  it.each<Partial<BaseOptions> & GroupOptions>([
+    { lr: 0.3 },
+    { maximize: true },
+    { regularizer: l2(0.5) },
+    { clip: { value: 0.1 } },
+    { clip: { norm: 0.1 } },
+    { stateDType: "bf16" },
+  ])("%o", async (options) => {
+    const communicator = await connect();
+    const stepped = async (w: Tensor, optimizer: { step(): unknown }) => {
+      for (const scale of [1, 3, 0.1]) {
+        w.grad = tensor([scale, -2 * scale, 0.5]);
+        await optimizer.step();
+      }
+      return [...w.dataSync()];
+    };
+    const [divided, whole, plain] = [1, 2, 3].map(() => parameter([1, -2, 3])) as [Tensor, Tensor, Tensor];
+    const actual = await stepped(divided, new ShardedOptimizer(AdamW, [divided], options, communicator));
+    expect(actual).toEqual(await stepped(whole, new AdamW([whole], options)));
+    expect(actual).not.toEqual(await stepped(plain, new AdamW([plain])));
+  });
+
+  it("zeroGrad makes zeros with setToNull: false, and contents names what it saves by a key", async () => {
+    const w = parameter([1, -2], { name: "w" });
+    const sharded = new ShardedOptimizer(AdamW, [w], {}, await connect());
+    w.grad = tensor([1, 2]);
+    await sharded.step();
+    sharded.zeroGrad({ setToNull: false });
+    expect(w.grad!.tolist()).toEqual([0, 0]);
+    sharded.zeroGrad();
+    expect(w.grad).toBe(null);
+    expect(Object.keys((await sharded.contents("critic")).values)).toEqual(["critic"]);
   });
 });

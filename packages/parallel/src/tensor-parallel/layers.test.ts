@@ -1,6 +1,6 @@
 /** Divided layers beside whole ones, in real processes: outputs, gradients, and what is rejected. */
-import { tensor } from "@opt/core";
-import { Sequential } from "@opt/nn";
+import { Generator, tensor } from "@opt/core";
+import { Embedding, Linear, type Module, Sequential } from "@opt/nn";
 import { triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { runJob } from "../../testing/job";
@@ -158,4 +158,25 @@ describe("rejected", () => {
     const communicator = await connect();
     expect(() => call(communicator)).toThrow(expect.objectContaining({ code }));
   });
+});
+
+it("divided layers have the dtype, the device and the bias that they are given, and begin as whole ones do", async () => {
+  const [communicator, { device }] = [await connect(), tensor([])];
+  const given = () => ({ dtype: "f64", device, generator: new Generator(3) }) as const;
+  const pairs: [Module, Module][] = [
+    [
+      new ColumnParallelLinear(3, 2, communicator, { ...given(), bias: false }),
+      new Linear(3, 2, { ...given(), bias: false }),
+    ],
+    [
+      new RowParallelLinear(3, 2, communicator, { ...given(), bias: false }),
+      new Linear(3, 2, { ...given(), bias: false }),
+    ],
+    [new ParallelEmbedding(3, 2, communicator, given()), new Embedding(3, 2, given())],
+  ];
+  for (const [divided, whole] of pairs) {
+    const [weight, ...others] = divided.parameters();
+    expect([others.length, weight!.dtype, weight!.device === device]).toEqual([0, "f64", true]);
+    expect(weight!.tolist()).toEqual(whole.parameters()[0]!.tolist());
+  }
 });
