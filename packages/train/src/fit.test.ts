@@ -304,3 +304,12 @@ it("finds a number of the loss that has changed between epochs, and names what f
   expect(followed.losses).toEqual(eager.losses);
   expect(followed.losses[20]!).toBeGreaterThan(10 * followed.losses[19]!);
 });
+
+it("scheduleEvery says whether a schedule moves by steps or by epochs", async () => {
+  const rates = async (scheduleEvery: "step" | "epoch") => {
+    const run = plain();
+    await fit(run.model, { ...optionsOf(run, {}), epochs: 2, scheduleEvery });
+    return run.schedule.lastEpoch;
+  };
+  expect([await rates("epoch"), await rates("step")]).toEqual([2, 6]);
+});

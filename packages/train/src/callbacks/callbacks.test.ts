@@ -1,16 +1,18 @@
 import { AdamW } from "@opt/adam-amsgrad";
-import { memoryFileSystem } from "@opt/checkpoint";
+import { inspectCheckpoint, memoryFileSystem } from "@opt/checkpoint";
 import { ExponentialMovingAverage, Generator, init, type Tensor, tensor } from "@opt/core";
 import { Linear } from "@opt/nn";
 import { expectCode } from "@opt/testkit";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { fit } from "../fit";
 import type { Callback, FitState } from "../fit/events";
+import { checkpoints } from "./checkpoints";
 import { csv } from "./csv";
 import { earlyStopping } from "./early-stopping";
 import { duration, shortNumber } from "./format";
 import { logger } from "./logger";
 import { progress } from "./progress";
+import { tensorBoard } from "./tensor-board";
 
 beforeEach(() => init("js"));
 
@@ -186,3 +188,37 @@ it.each<[string, () => unknown]>([
   ["every", () => logger(() => {}, { every: 0 })],
   ["an option", () => progress({ streams: {} } as never)],
 ])("rejects wrong arguments: %s", (_, make) => expectCode("BAD_ARGUMENT", make));
+
+it("progress adds its bar to the element of a page that it is given", async () => {
+  const made: { readonly nodes: unknown[]; value?: number; textContent?: string }[] = [];
+  const createElement = () => {
+    const nodes: unknown[] = [];
+    const element = { nodes, append: (...given: unknown[]) => nodes.push(...given) };
+    made.push(element);
+    return element;
+  };
+  const [body, element] = [createElement(), createElement()];
+  vi.stubGlobal("document", { createElement, body });
+  try {
+    await run([2, 1], [progress({ element })]);
+  } finally {
+    vi.unstubAllGlobals();
+  }
+  const [bar, label, box] = made.slice(2);
+  expect([body.nodes, element.nodes, box!.nodes]).toEqual([[], [box], [bar, label]]);
+  expect([bar!.value, label!.textContent]).toEqual([1, expect.stringContaining("epoch 2/2")]);
+});
+
+it("checkpoints keeps the best by the number that it monitors", async () => {
+  const fileSystem = memoryFileSystem();
+  await run([3, 1, 2, 4], [checkpoints("run", { monitor: "loss", keep: { last: 1, best: 1 }, fileSystem })]);
+  const { steps } = await inspectCheckpoint("run", { fileSystem });
+  expect(steps).toEqual([4, 8]); // two steps an epoch: the second, and the last
+});
+
+it("tensorBoard writes into the file system that it is given", async () => {
+  const fileSystem = memoryFileSystem();
+  await run([2, 1], [tensorBoard("board", { fileSystem })]);
+  const [file, ...others] = await fileSystem.list("board");
+  expect([file!.name, others]).toEqual([expect.stringMatching(/^events\.out\.tfevents/), []]);
+});

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { AdamW } from "@opt/adam-amsgrad";
 import { checkpointBlob, loadCheckpoint, memoryFileSystem, openSource, saveCheckpoint } from "@opt/checkpoint";
-import { init, tensor } from "@opt/core";
+import { Generator, init, tensor } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { Linear, type Module } from "@opt/nn";
 import { SGD } from "@opt/sgd";
@@ -69,6 +69,20 @@ function stopAt(last: number) {
 }
 
 const plain = () => begin("mlp", optimizers.AdamW, {});
+
+it("goes on from the state of the generators that it is given", async () => {
+  const fileSystem = memoryFileSystem();
+  const [first, second, other] = [1, 2, 2].map((seed) => new Generator(seed)) as [Generator, Generator, Generator];
+  const train = async (generator: Generator, more: object) => {
+    const run = plain();
+    await fit(run.model, { ...optionsOf(run, {}), generators: [generator], ...more });
+    return generator.nextUint32();
+  };
+  const drawing: Callback = { onStepEnd: () => void first.nextUint32() };
+  const next = await train(first, { callbacks: [drawing, checkpoints("run", { fileSystem })] });
+  expect(await train(second, { callbacks: [checkpoints("run", { fileSystem })], resume: true })).toBe(next);
+  expect(await train(other, {})).not.toBe(next);
+});
 
 it("keeps the newest and the best, tells others of each, and loads as a model", async () => {
   const fileSystem = memoryFileSystem();

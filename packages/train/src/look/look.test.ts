@@ -161,6 +161,20 @@ it("findLearningRate ends where the loss grows, suggests a rate below, and leave
   expect(suggestion).toBeLessThan(0.75); // 1.5 / 2, from which momentum 0.5 diverges
 });
 
+it("findLearningRate tries rates between two, by the loss that forward gives", async () => {
+  const model = new Linear(1, 1, { generator: new Generator(1) });
+  const optimizer = new SGD(model.namedParameters(), { lr: 0.5 });
+  const data = [[tensor([[1]]), tensor([[2]])]] as [Tensor, Tensor][];
+  let calls = 0;
+  const forward = ([x, y]: [Tensor, Tensor]) => {
+    calls++;
+    return mseLoss(model.forward(x), y);
+  };
+  const { rates } = await findLearningRate(model, { data, forward, optimizer, from: 0.001, to: 0.1, steps: 3 });
+  expect(rates.map((rate) => Number(rate.toFixed(9)))).toEqual([0.001, 0.01, 0.1]);
+  expect(calls).toBeGreaterThan(0);
+});
+
 describe("plot", () => {
   const history = { losses: [], epochs: [3, 2, 1].map((loss) => ({ loss, val_loss: loss + 0.5, lr: 1, seconds: 1 })) };
 
