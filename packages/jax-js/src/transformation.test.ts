@@ -205,3 +205,26 @@ it.each(WAYS)("trains by %s in a compiled program, and leaves no array behind", 
   tree.dispose(state);
   expect(live()).toBeLessThanOrEqual(0);
 });
+
+it.each(WAYS)("%s takes options for one step", async (way) => {
+  for (const options of [
+    { lr: 0.5 },
+    { maximize: true },
+    { regularizer: l2(0.5) },
+    { clip: { value: 0.1 } },
+    { clip: { norm: 0.1 } },
+  ] as (Partial<BaseOptions> & GroupOptions)[]) {
+    const run = (all: typeof options, one?: typeof options) => {
+      const tx = gradientTransformation(SGD as unknown as OptimizerClass<BaseOptions>, all);
+      const params = treeOf(values(0), np.float32);
+      const state = tx.init(tree.ref(params));
+      const gradients = treeOf(values(1), np.float32);
+      const [result] =
+        way === "step" ? tx.step(gradients, state, params, one) : tx.update(gradients, state, params, one);
+      return listOf(result);
+    };
+    const [whole, once, plain] = [await run(options), await run({}, options), await run({})];
+    expect(once).toEqual(whole);
+    expect(once).not.toEqual(plain);
+  }
+});

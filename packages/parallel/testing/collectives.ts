@@ -18,6 +18,7 @@ result.integers = await list(await communicator.allReduce(tensor(Int32Array.of(2
 result.half = await list(await communicator.allReduce(tensor([1 + rank, 0.5]).to("bf16"), "mean"));
 result.empty = (await communicator.allReduce(tensor(new Float32Array(0)))).size;
 result.scattered = await list(await communicator.reduceScatter(tensor([[1, 2], [3, 4], [5, 6], [7, rank]])));
+result.scatteredMean = await list(await communicator.reduceScatter(tensor([[1, 2], [3, 4], [5, 6], [7, rank]]), "mean"));
 result.gathered = await list(await communicator.allGather(tensor(new Float32Array(2 * rank).fill(rank), { shape: [rank, 2] })));
 const other = tensor([0, 0]);
 if (rank > 0) await communicator.send(tensor([rank, 7]), rank - 1);
@@ -70,6 +71,9 @@ export async function checkCollectives(size: number, options: JobOptions = {}): 
     const counts = ranks.map((r) => Math.floor(4 / size) + (r < 4 % size ? 1 : 0));
     const begin = counts.slice(0, rank).reduce((a, b) => a + b, 0);
     expect(result.scattered).toEqual(rows.slice(begin, begin + counts[rank]!).flat());
+    const means = rows.slice(begin, begin + counts[rank]!).flat();
+    (result.scatteredMean as number[]).forEach((x, i) => void expect(x).toBeCloseTo(means[i]! / size, 6));
+    expect(result.scatteredMean).toHaveLength(means.length);
     expect(result.gathered).toEqual(ranks.flatMap((r) => new Array(2 * r).fill(r)));
     expect(result.received).toEqual(rank < size - 1 ? [rank + 1, 7] : [0, 0]);
     const mine = ranks.filter((r) => r % 2 === rank % 2);

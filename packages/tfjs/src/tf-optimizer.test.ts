@@ -50,6 +50,14 @@ it.each(BACKENDS)("on TF.js' backend %s", async (backend) => {
   for (const device of devices) compare(NAdam, { lr: 0.05, weightDecay: 0.1 }, device);
 });
 
+it("maximize, as the class", async () => {
+  await useBackend("cpu");
+  compare(NAdam, { lr: 0.05, maximize: true }, devices[0]!);
+  const w = tf.variable(tf.tensor([1]));
+  new TfOptimizer(NAdam, { lr: 0.05, maximize: true }).applyGradients({ [w.name]: tf.tensor([1]) });
+  expect(w.dataSync()[0]).toBeGreaterThan(1);
+});
+
 it("Muon, of matrices", async () => {
   await useBackend("cpu");
   compare(Muon, { lr: 0.02 }, devices[0]!, [

@@ -122,6 +122,15 @@ describe("when the network fails", () => {
     expect(message).toContain("no answer within 100 ms, 2 times");
   });
 
+  it("signs for the region that it is given", async () => {
+    const { server } = held;
+    const seen: string[] = [];
+    server.fate = ({ authorization }) => void seen.push(authorization.split("/")[2]!);
+    await saveCheckpoint("runs/a", contents(1), { fileSystem: server.fileSystem({ region: "eu-west-3" }) });
+    await saveCheckpoint("runs/b", contents(1), { fileSystem: server.fileSystem() });
+    expect([...new Set(seen)]).toEqual(["eu-west-3", "us-east-1"]);
+  });
+
   it("an upload that stops half-way is ended, and one of a process that died is found by clean", async () => {
     const { server } = held;
     const fileSystem = server.fileSystem({ retries: 0 });

@@ -86,3 +86,11 @@ it.each([
 ])("will not save a state of %j, which held nothing", (state) => {
   expect(() => optimizerContents(state as never)).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" }));
 });
+
+it("gives the groups of a file without groups the parameters that it is told, in their order", () => {
+  const tensors = { "a.exp_avg": tensor([1]), "b.exp_avg": tensor([2]), a: parameter([1]), b: parameter([1]) };
+  const loaded = { tensors, values: {} };
+  expect(optimizerState(loaded).groups).toEqual([{ params: ["a", "b"] }]);
+  const { groups, state } = optimizerState(loaded, { params: ["b", "a"] });
+  expect([groups, Object.keys(state)]).toEqual([[{ params: ["b", "a"] }], ["b", "a"]]);
+});

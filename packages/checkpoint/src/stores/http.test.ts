@@ -178,3 +178,16 @@ it("writes nothing, and says what is missing", async () => {
   await expectCode("MISSING", loadCheckpoint("step-00000009", { fileSystem }));
   expect(() => httpFileSystem("ftp://a")).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" }));
 });
+
+it("sends the headers that it is given, and asks again as often as it is told to", async () => {
+  const seen: (string | undefined)[] = [];
+  server.prependListener("request", ({ headers }) => void seen.push(headers.authorization));
+  const fileSystem = httpFileSystem(base, { headers: { authorization: "Bearer 7" } });
+  await loadCheckpoint(STEP, { fileSystem, as: "plain" });
+  expect([...new Set(seen)]).toEqual(["Bearer 7"]);
+  failures = 1;
+  await expectCode("IO", loadCheckpoint(STEP, { fileSystem: httpFileSystem(base, { retries: 0 }) }));
+  failures = 5;
+  const patient = httpFileSystem(base, { retries: 5 });
+  expect((await loadCheckpoint(STEP, { fileSystem: patient, as: "plain" })).step).toBe(7);
+});

@@ -16,6 +16,8 @@ export interface S3Request {
   readonly method: string;
   /** With its query. */
   readonly url: string;
+  /** Its signature, with the region that was signed for. */
+  readonly authorization: string;
 }
 
 const SECRET = "S3RVER";
@@ -78,7 +80,8 @@ export class S3TestServer {
   }
 
   async #pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const asked = { method: request.method!, url: request.url! };
+    const { authorization = "" } = request.headers;
+    const asked = { method: request.method!, url: request.url!, authorization };
     this.requests.push(asked);
     const body: Buffer[] = [];
     for await (const piece of request) body.push(piece as Buffer);

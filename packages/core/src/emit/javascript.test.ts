@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { defineRule } from "../rule/rule";
 import { add, div, fma, less, mul, neg, sqrt, sub, where } from "../rule/symbols";
+import { indent } from "./blocks";
 import { writeRuleLoop } from "./javascript";
 
 const rule = defineRule({
@@ -47,4 +48,21 @@ it("rounds nothing in float64", () => {
       velocityArray[i] = velocityNew;
     }"
   `);
+});
+
+it("reads and writes stored formats through their conversions", () => {
+  const rule = defineRule({
+    name: "stored",
+    buffers: ["param", "grad"],
+    scalars: [],
+    update: ({ param, grad }) => ({ param: add(param, grad) }),
+  });
+  const loop = writeRuleLoop(rule.program, "f32", ["bf16", "f32"]);
+  expect(loop).toContain("from_bf16(paramArray[i])");
+  expect(loop).toContain("to_bf16(");
+  expect(loop).not.toContain("gradArray[i])");
+});
+
+it("lines are indented by two blanks, or by a depth", () => {
+  expect([indent(["a"]), indent(["a", "b"], 4)]).toEqual([["  a"], ["    a", "    b"]]);
 });

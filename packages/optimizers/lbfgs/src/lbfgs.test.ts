@@ -322,3 +322,13 @@ describe("state", () => {
     }
   });
 });
+
+it("zeroGrad drops gradients, or makes zeros of them with setToNull: false", () => {
+  const w = parameter([1]);
+  const optimizer = new LBFGS([w]);
+  w.grad = tensor([2]);
+  optimizer.zeroGrad({ setToNull: false });
+  expect(w.grad.tolist()).toEqual([0]);
+  optimizer.zeroGrad();
+  expect(w.grad).toBe(null);
+});

@@ -195,6 +195,17 @@ describe("train() and eval()", () => {
     expect(words()).toEqual(before);
   });
 
+  it("begin in evaluation with training: false, and train after train()", () => {
+    const w = parameter([1, 2]);
+    const optimizer = new ScheduleFreeAdamW([w], { lr: 0.1, training: false });
+    w.grad = tensor([1, -1]);
+    expectCode("BAD_STATE", () => optimizer.step());
+    expect([...w.dataSync()]).toEqual([1, 2]);
+    optimizer.train();
+    optimizer.step();
+    expect([...w.dataSync()]).not.toEqual([1, 2]);
+  });
+
   it("move groups by their own betas, and leave parameters without state alone", () => {
     const [a, b, frozen] = [parameter([1, 2]), parameter([1, 2]), parameter([5])];
     const optimizer = new ScheduleFreeAdamW([{ params: [a, frozen] }, { params: [b], betas: [0.5, 0.999] }], {
