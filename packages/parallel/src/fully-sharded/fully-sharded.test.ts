@@ -333,3 +333,24 @@ describe("of one rank", () => {
     );
   });
 });
+
+it("buffers are the first rank's after a sync, unless broadcastBuffers is false", async () => {
+  const { told, error } = await runJob(
+    2,
+    `const statistics = async (options) => {
+      const model = new Sequential(new Linear(2, 2, { generator: new core.Generator(1) }), new BatchNorm1d(2));
+      const parallel = new FullyShardedDataParallel(model, communicator, options);
+      for (let step = 0; step < 2; step++) {
+        parallel.forward(core.tensor([[1, 2], [3, 5]]).mul(1 + communicator.rank)).sum().backward();
+        await parallel.sync();
+      }
+      return Array.from(model.modules().at(-1).running_mean.dataSync());
+    };
+    tell([await statistics({}), await statistics({ broadcastBuffers: false })]);`,
+    { imports: IMPORTS.replace("Linear, mseLoss", "BatchNorm1d, Linear, mseLoss") },
+  );
+  expect(error).toBe("");
+  const [[shared, own], [sharedThere, ownThere]] = told as [[number[], number[]], [number[], number[]]];
+  expect(sharedThere).toEqual(shared);
+  expect(ownThere).not.toEqual(own);
+});

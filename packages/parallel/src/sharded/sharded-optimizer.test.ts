@@ -16,6 +16,7 @@ import {
   ones,
   type Parameters,
   parameter,
+  rowSparse,
   type Tensor,
   tensor,
 } from "@opt/core";
@@ -372,6 +373,13 @@ describe("options of one rank are those of the class", () => {
     const actual = await stepped(divided, new ShardedOptimizer(AdamW, [divided], options, communicator));
     expect(actual).toEqual(await stepped(whole, new AdamW([whole], options)));
     expect(actual).not.toEqual(await stepped(plain, new AdamW([plain])));
+  });
+
+  it("lazyMode has nothing to leave alone: row-sparse gradients are rejected", async () => {
+    const w = parameter([[1, 2]]);
+    const sharded = new ShardedOptimizer(AdamW, [w], { lazyMode: true }, await connect());
+    w.grad = rowSparse(tensor([0], { dtype: "i32" }), tensor([[1, -2]]), [1, 2]);
+    await expect(sharded.step()).rejects.toMatchObject({ code: "UNSUPPORTED" });
   });
 
   it("zeroGrad makes zeros with setToNull: false, and contents names what it saves by a key", async () => {

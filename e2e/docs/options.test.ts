@@ -1,0 +1,110 @@
+/** Every option of every public function has a test in which it works. */
+import { readFileSync } from "node:fs";
+import { adafactorGoldens, muonGoldens, torchGoldens } from "@opt/testkit";
+import { expect, it } from "vitest";
+import { publishedPackages } from "./exports";
+import { readUses } from "./option-uses";
+import { programOf, readCallees } from "./options";
+
+/** What `npm test` runs, and what that is made of. */
+const isTest = (file: string) =>
+  /\.test\.ts$|\/testing\/|\/testkit\/src\/|\/e2e\//.test(file) &&
+  !/\/node_modules\/|\.full\.test\.ts$|\/e2e\/(docs|install|release)\//.test(file);
+
+/** Interfaces that users implement: our code calls their methods, and the tests of it are those of the option that takes them. */
+const CALLED_BY_US = new Set([
+  "SourceBox.read",
+  "OpenFile.read",
+  "StoredFile.read",
+  "PickedFolder.getDirectoryHandle",
+  "FitSchedule.step",
+]);
+
+/** Options of a shared type that these functions throw UNSUPPORTED for, or that change nothing where they are: by what tests say so. */
+const WITHOUT_EFFECT: Readonly<Record<string, readonly string[]>> = {
+  // functional.test.ts and lazy-mode.test.ts; parameters are float32 or float64, which are not rounded.
+  "@opt/core: functional": ["lazyMode", "stochasticRounding"],
+  "Functional.update": ["lazyMode", "stochasticRounding"],
+  // rule-steps.test.ts
+  "@opt/core/backend: ruleSteps": ["lazyMode", "stateDType", "stochasticRounding"],
+  "RuleSteps.next": ["lazyMode", "stateDType", "stochasticRounding"],
+  // errors.test.ts of jax-js
+  "@opt/jax-js: gradientTransformation": ["lazyMode", "stateDType", "stochasticRounding"],
+  "GradientTransformation.update": ["lazyMode", "stateDType", "stochasticRounding"],
+  "GradientTransformation.step": ["lazyMode", "stateDType", "stochasticRounding"],
+  // sharded-optimizer.test.ts
+  "@opt/parallel: new ShardedOptimizer": ["lazyMode"],
+  // Gradients of TF.js are dense, and its variables float32.
+  "@opt/tfjs: new TfOptimizer": ["lazyMode", "stochasticRounding"],
+};
+
+/** Options that tests give where types do not reach: in the text of a program, through a name, or on hardware. */
+const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
+  // Core's own code gives these, in what other tests compute: attention in several heads, and numbers in programs of rows.
+  "@opt/core/backend: denseHeads": ["heads"],
+  "@opt/core/backend: new RowExpression": ["value"],
+  // Muon's steps give them, which its goldens try.
+  "StagedStep.launch": ["constants"],
+  // What only a second GPU, a system with two of them, and MPI's launcher show.
+  "@opt/kernels-cuda: openCudaBackend": ["index"],
+  "@opt/kernels-webgpu: openWebGpuBackend": ["powerPreference"],
+  "@opt/collectives-mpi: openMpi": ["timeout"],
+  // data-parallel/buffers.test.ts
+  "@opt/parallel: new DataParallel": ["broadcastBuffers"],
+  // fully-sharded.test.ts
+  "@opt/parallel: new FullyShardedDataParallel": ["broadcastBuffers"],
+  // testing/collectives.ts
+  "Communicator.reduceScatter": ["reduction"],
+  // sharded-optimizer.test.ts: by name, and in the text of its runs
+  "@opt/parallel: new ShardedOptimizer": ["stochasticRounding"],
+  // transformation.test.ts: in its list of optimizers
+  "@opt/jax-js: gradientTransformation": ["maximize", "regularizer"],
+};
+
+/** The runs of a file beside an optimizer. */
+function storedRuns(file: string): readonly { readonly options: object }[] {
+  const path = new URL(`../../packages/optimizers/${file}`, import.meta.url);
+  const stored = JSON.parse(readFileSync(path, "utf8"));
+  return Array.isArray(stored) ? stored : stored.runs;
+}
+
+/** Options that PyTorch's stored runs of optimizers give. */
+function inGoldens(): Map<string, Set<string>> {
+  const runs = [
+    ...torchGoldens(),
+    ...adafactorGoldens().map(({ options }) => ({ optimizer: "Adafactor", options })),
+    ...muonGoldens().map(({ options }) => ({ optimizer: "Muon", options })),
+    ...storedRuns("lbfgs/testing/runs.json").map(({ options }) => ({ optimizer: "LBFGS", options })),
+    ...storedRuns("adam-amsgrad/testing/sparse-adam.json").map(({ options }) => ({ optimizer: "SparseAdam", options })),
+  ];
+  const found = new Map<string, Set<string>>();
+  for (const { optimizer, options } of runs) {
+    const known = found.get(optimizer) ?? new Set();
+    found.set(optimizer, known);
+    for (const name of Object.keys(options)) known.add(name);
+  }
+  return found;
+}
+
+it("each option is given in a test that is not of an error", () => {
+  // The optimizers again.
+  const packages = publishedPackages().filter(({ name }) => name !== "@opt/optim");
+  const entries = packages.flatMap((each) => each.entries);
+  const program = programOf(entries, isTest);
+  const callees = readCallees(program, entries);
+  const uses = readUses(program, callees, isTest);
+  const goldens = inGoldens();
+  const missing = [...callees].flatMap(([declaration, { name, parameters }]) => {
+    if (CALLED_BY_US.has(name)) return [];
+    const tried = [
+      uses.get(declaration) ?? [],
+      goldens.get(name.replace(/.*new /, "")) ?? [],
+      WITHOUT_EFFECT[name] ?? [],
+      ELSEWHERE[name] ?? [],
+    ];
+    const known = new Set(tried.flatMap((each) => [...each]));
+    const options = [...parameters.values()].flatMap((each) => [...each]);
+    return options.filter((option) => !known.has(option)).map((option) => `${name} ${option}`);
+  });
+  expect(missing).toEqual([]);
+});
