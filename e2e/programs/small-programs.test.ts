@@ -2,14 +2,15 @@
  * Small programs beside their interpretation in float64: eager and compiled, on every device. Some seeds are the same in every run, and some are new.
  * OPT_PROGRAMS of them from seed OPT_PROGRAMS_FIRST on are a longer campaign.
  */
-import { campaign, SMALL, triesAll } from "@opt/testkit";
+import { campaign, countFeatures, generateSmall, SMALL, triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { setUp } from "./setup";
 
 const { OPT_PROGRAM, OPT_PROGRAMS, OPT_PROGRAMS_FIRST } = process.env;
 const fresh = Number(OPT_PROGRAMS_FIRST ?? Date.now() % 2 ** 31);
+const FIXED = 400;
 const TABLE = [
-  { devices: ["js", "wasm", "cpu"], fixed: triesAll ? 2000 : 300, more: Number(OPT_PROGRAMS ?? 100) },
+  { devices: ["js", "wasm", "cpu"], fixed: triesAll ? 2000 : FIXED, more: Number(OPT_PROGRAMS ?? 100) },
   { devices: ["js", "webgpu"], fixed: triesAll ? 300 : 40, more: Number(OPT_PROGRAMS ?? 10) },
 ];
 
@@ -28,4 +29,9 @@ describe.runIf(OPT_PROGRAM === undefined)("small programs do what their interpre
     expect(rejected).toBeLessThan(Math.max(programs / 4, 5));
     expect(report.replays).toBeGreaterThan(programs / 3);
   });
+});
+
+it("each place where faults hide is in several of the fixed programs", () => {
+  const counts = countFeatures(Array.from({ length: FIXED }, (_, i) => generateSmall(1 + i)));
+  expect(Object.entries(counts).filter(([, count]) => count < 4)).toEqual([]);
 });

@@ -9,6 +9,7 @@ export interface LayerModule {
   forward(...operands: any[]): any;
   train(training: boolean): unknown;
   freeze(): unknown;
+  onForward(hook: (layer: unknown, inputs: readonly unknown[], output: Tensor) => Tensor): unknown;
   parameters(): Iterable<Tensor>;
 }
 
@@ -35,6 +36,7 @@ const results: OpKind["run"] = ([x], { layer }) => {
 /** Of weights of its operand's dtype. */
 const sameAs: OpKind["spec"] = ([x]) => x!;
 
+/** `hidden`: of all directions together. */
 const recurrent: OpKind = {
   run: results,
   spec: ([x], { hidden }) => ({ shape: [...x!.shape.slice(0, -1), hidden as number], dtype: x!.dtype }),
@@ -87,12 +89,27 @@ export const LAYERS: Readonly<Record<string, OpKind>> = {
   BatchNorm2d: { run: forward, spec: sameAs },
   GroupNorm: { run: forward, spec: sameAs },
   RMSNorm: { run: forward, spec: sameAs },
+  RNN: recurrent,
   LSTM: recurrent,
   GRU: recurrent,
   /** Of its operand to itself. */
   MultiheadAttention: {
     run: ([x], { layer, isCausal }) => (layer as LayerModule).forward(x, x, x, { needWeights: false, isCausal })[0],
     spec: sameAs,
+  },
+  /** Of its first operand to the second one. */
+  CrossAttention: {
+    run: ([query, memory], { layer, isCausal, needWeights }) => {
+      const [output, weights] = (layer as LayerModule).forward(query, memory, memory, { needWeights, isCausal });
+      weights?.dispose();
+      return output;
+    },
+    spec: sameAs,
+  },
+  scaledDotProductAttention: {
+    run: ([query, key, value, attnMask], { call, isCausal }) =>
+      (call as NetworkFunction)(query, key, value, { isCausal, ...(attnMask !== undefined && { attnMask }) }),
+    spec: ([query, , value]) => ({ shape: query!.shape.with(-1, value!.shape.at(-1)!), dtype: query!.dtype }),
   },
   LayerNorm: {
     run: forward,
