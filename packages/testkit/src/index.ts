@@ -60,7 +60,7 @@ export {
   SMALL,
   tryProgram,
 } from "./programs/campaign";
-export { countFeatures } from "./programs/features";
+export { countFeatures, programsOfFeatures } from "./programs/features";
 export { generate } from "./programs/generate/generate";
 export { generateSmall } from "./programs/generate/small";
 export type { LayerClasses } from "./programs/layers";

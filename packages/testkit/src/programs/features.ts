@@ -84,6 +84,8 @@ export const FEATURES: Readonly<Record<string, (program: Program) => boolean>> =
       const leaf = leafOf(one, of[0]!);
       return leaf?.fill.kind === "ties" && leaf.shape.some((extent) => extent > 2048);
     }),
+  "rows longer than a block in order": (one) =>
+    opsOf(one, /sort|topk/).some(({ of }) => leafOf(one, of[0]!)?.shape.some((extent) => extent > 2048)),
   "sums of rows longer than a block": (one) =>
     opsOf(one, /sum|softmax|mean|norm|var|entropy/i).some(({ of }) =>
       leafOf(one, of[0]!)?.shape.some((extent) => extent > 2048),
@@ -106,6 +108,11 @@ export const FEATURES: Readonly<Record<string, (program: Program) => boolean>> =
   "a number in a variable outside": ({ bodies, rounds }) =>
     rounds.some(({ args }) => Object.keys(args).some((id) => bodies.every((body) => !body.args.includes(id)))),
 };
+
+/** The first programs that have each of the features, so many times as `times` says. */
+export function programsOfFeatures(programs: readonly Program[], times: number): Program[] {
+  return [...new Set(Object.values(FEATURES).flatMap((has) => programs.filter(has).slice(0, times)))];
+}
 
 /** How many of the programs have each of the features. */
 export function countFeatures(programs: readonly Program[]): Record<string, number> {

@@ -25,7 +25,7 @@ export function longRows(draft: Draft): Theme {
         ],
   );
   const axis = isLast ? shape.length - 1 : 0;
-  if (draft.chance(0.4)) return called(draft, shape, random.pick(ordering(draft, long, axis)), "ties");
+  if (draft.chance(0.6)) return called(draft, shape, random.pick(ordering(draft, long, axis)), "ties");
   const calls = [...reducing(axis), ...(isLast ? alongRows(draft, shape) : [])];
   return called(draft, shape, random.pick(calls), random.pick(["ties", "grid"]));
 }
@@ -45,6 +45,7 @@ export function ties(draft: Draft): Theme {
 const ordering = ({ random }: Draft, extent: number, axis: number): Call[] => [
   ["sort", [], { axis, descending: random.below(2) > 0 }],
   ["argsort", [], { axis, descending: random.below(2) > 0 }],
+  ["sort", [], { axis, descending: false }],
   ["topk", [], { axis, k: random.pick([1, 2, extent]), largest: random.below(2) > 0 }],
   ["max", [], { axis }],
   ["min", [], { axis }],

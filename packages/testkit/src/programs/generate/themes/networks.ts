@@ -106,7 +106,8 @@ export function tying(draft: Draft): Theme {
   const [count, width] = [random.pick([2, 3]), random.pick([1, 2])];
   const dtype = draft.floatDType();
   const indices = draft.leaf("data", [random.pick([1, 3])], "i32", { ...draft.fill("whole"), below: count });
-  const [table, [weight]] = draft.layer("Embedding", [count, width], dtype, { weight: [count, width] }, {});
+  const options = { sparse: draft.chance(0.3) };
+  const [table, [weight]] = draft.layer("Embedding", [count, width], dtype, { weight: [count, width] }, options);
   const [head, bias] = draft.layer("Linear", [width, count], dtype, { bias: [count] }, { bias: true });
   const rows = draft.op("Embedding", [indices, weight!], { bound: 1 }, { layer: table });
   const bent = draft.chance(0.5) ? draft.op("tanh", [rows], { bound: 1, low: -1 }) : rows;

@@ -2,7 +2,6 @@
 import { sizeOf } from "../../numbers";
 import type { Id, Statement } from "../../program";
 import type { Draft, Value } from "../draft";
-import { LAYERS } from "../layers";
 import { backward, sumOf, type Theme, weighed } from "./theme";
 
 function square(draft: Draft, x: Value): Value {
@@ -35,29 +34,29 @@ export function again(draft: Draft): Theme {
   return isRetained ? { results: [loss.id] } : { isOver: true };
 }
 
-/** What layers give is changed by hooks after forward, and gradients by hooks after backward. */
+/** What a layer gives is changed by hooks after forward, and gradients by hooks after backward. At times it is called twice. */
 export function hooked(draft: Draft): Theme {
   const { random } = draft;
-  const x = draft.leaf("data", [random.pick([1, 3]), random.pick([1, 2])], draft.floatDType());
-  const linear = LAYERS[0]!(draft, x)!;
-  const { id: layer } = draft.layers.at(-1)!;
-  const kept = draft.leaves.filter(({ of }) => of?.layer === layer).map(({ id }) => id);
-  const forward: Statement[] = [{ do: "onForward", layer, factor: random.pick([2, -0.5]) }];
-  const prelude: Statement[] = draft.chance(0.7) ? [...forward] : [];
-  // In place: a replay goes on with the gradient that was there.
-  const clip = (params: readonly Id[]): Statement => ({
-    do: "clip",
-    how: "value",
-    params,
-    limit: random.pick([0.25, 1]),
-  });
+  const [rows, width, out] = [random.pick([1, 3]), random.pick([1, 2]), random.pick([1, 2])];
+  const dtype = draft.floatDType();
+  const shapes = { weight: [out, width], bias: [out] };
+  const [layer, weights] = draft.layer("Linear", [width, out], dtype, shapes, { bias: true });
+  const called = () => {
+    const x = draft.leaf("data", [rows, width], dtype);
+    return draft.op("Linear", [x, ...weights], { bound: 4 * width + 1 }, { layer });
+  };
+  const forward: Statement = { do: "onForward", layer, factor: random.pick([2, -0.5]) };
+  const prelude: Statement[] = draft.chance(0.7) ? [forward] : [];
   if (draft.chance(0.7)) {
-    const of = random.pick(kept);
-    prelude.push({ do: "onGradient", of, body: [clip([of])] });
+    const { id } = random.pick(weights);
+    // In place: a replay goes on with the gradient that was there.
+    const body: Statement[] = [{ do: "clip", how: "value", params: [id], limit: random.pick([0.25, 1]) }];
+    prelude.push({ do: "onGradient", of: id, body });
   }
-  const loss = square(draft, linear);
+  const first = called();
+  const loss = square(draft, draft.chance(0.6) ? draft.op("mul", [called(), first], { bound: 81 }) : first);
   backward(draft, loss);
-  return { results: [loss.id], prelude, between: draft.chance(0.4) ? forward : [] };
+  return { results: [loss.id], prelude, between: draft.chance(0.4) ? [forward] : [] };
 }
 
 /** A number in a variable outside, which is another one in each call: a compiled function must find it. */
