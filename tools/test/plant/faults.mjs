@@ -241,7 +241,7 @@ export const faults = [
         by: "atAll, slice(at, 0, end - start)]",
       },
     ],
-    tests: [PROGRAMS],
+    tests: [PROGRAMS, "packages/core/src/ops/reduce/order"],
   },
   {
     name: "backward.twice",
@@ -277,7 +277,7 @@ export const faults = [
         by: "leaf.grad = gradient;",
       },
     ],
-    tests: [PROGRAMS],
+    tests: [PROGRAMS, "packages/core/src/adds-to-grad"],
   },
   {
     name: "hooks.gradient",
@@ -302,5 +302,41 @@ export const faults = [
       },
     ],
     tests: [PROGRAMS],
+  },
+  {
+    name: "logsumexp.nothing",
+    says: "logsumexp has a gradient of NaN where all are -Infinity",
+    edits: [
+      {
+        file: "packages/core/src/ops/reduce/logsumexp.ts",
+        find: 'const shift = elementwise("select", [elementwise("eq", [total, Number.NEGATIVE_INFINITY]), 0, total]);',
+        by: "const shift = total;",
+      },
+    ],
+    tests: ["packages/core/src/ops/reduce/logsumexp"],
+  },
+  {
+    name: "torch.initial-lr",
+    says: "a .pt has the present lr as the one with which a schedule began",
+    edits: [
+      {
+        file: "packages/checkpoint/src/convert/torch/write-state-dict.ts",
+        find: "{ initialLr: base[g] ?? lr }",
+        by: "{ initialLr: lr }",
+      },
+    ],
+    tests: ["packages/checkpoint/src/convert/torch/initial-lr"],
+  },
+  {
+    name: "shares.uneven",
+    says: "the second of several uneven shares lacks a sample",
+    edits: [
+      {
+        file: "packages/data/src/data-loader.ts",
+        find: "order.subarray(begin(order.length, rank), begin(order.length, rank + 1))",
+        by: "order.subarray(begin(order.length, rank), begin(order.length, rank + 1) - (rank === 1 ? 1 : 0))",
+      },
+    ],
+    tests: ["packages/data/src/"],
   },
 ];

@@ -84,8 +84,8 @@ export const FEATURES: Readonly<Record<string, (program: Program) => boolean>> =
       const leaf = leafOf(one, of[0]!);
       return leaf?.fill.kind === "ties" && leaf.shape.some((extent) => extent > 2048);
     }),
-  "rows longer than a block in order": (one) =>
-    opsOf(one, /sort|topk/).some(({ of }) => leafOf(one, of[0]!)?.shape.some((extent) => extent > 2048)),
+  "rows longer than a block that are sorted": (one) =>
+    opsOf(one, /^(arg)?sort$/).some(({ of }) => leafOf(one, of[0]!)?.shape.some((extent) => extent > 2048)),
   "sums of rows longer than a block": (one) =>
     opsOf(one, /sum|softmax|mean|norm|var|entropy/i).some(({ of }) =>
       leafOf(one, of[0]!)?.shape.some((extent) => extent > 2048),
