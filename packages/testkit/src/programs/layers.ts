@@ -1,5 +1,6 @@
 /** Layers as ops: `options.layer` is called with the first operand; the others are its weights. */
-import type { Device, DType, Generator, Tensor } from "@opt/core";
+import { concat, type Device, type DType, type Generator, type Tensor } from "@opt/core";
+import { sizeOf } from "./numbers";
 import { type OpKind, promote } from "./op-kind";
 import type { Layer, Shape } from "./program";
 
@@ -36,10 +37,21 @@ const results: OpKind["run"] = ([x], { layer }) => {
 /** Of weights of its operand's dtype. */
 const sameAs: OpKind["spec"] = ([x]) => x!;
 
-/** `hidden`: of all directions together. */
+/** `hidden`: of all directions together; `lasts`: elements of the states at the end, which come behind the results in one row. */
 const recurrent: OpKind = {
-  run: results,
-  spec: ([x], { hidden }) => ({ shape: [...x!.shape.slice(0, -1), hidden as number], dtype: x!.dtype }),
+  run(operands, options) {
+    if (options.lasts === undefined) return results(operands, options);
+    const [output, last] = (options.layer as LayerModule).forward(operands[0]) as [Tensor, Tensor | Tensor[]];
+    const all = [output, ...[last].flat()];
+    const rows = all.map((one) => one.reshape([-1]));
+    const joined = concat(rows);
+    for (const one of [...all, ...rows]) one.dispose();
+    return joined;
+  },
+  spec([x], { hidden, lasts }) {
+    const shape = [...x!.shape.slice(0, -1), hidden as number];
+    return { shape: lasts === undefined ? shape : [sizeOf(shape) + (lasts as number)], dtype: x!.dtype };
+  },
 };
 
 /** A function of `@opt/nn`. */

@@ -88,6 +88,8 @@ interface RecurrentFacts {
   /** 0 or 1. */
   readonly dropout?: number;
   readonly training?: boolean;
+  /** The states at the end come behind the results, in one row. */
+  readonly lasts?: number;
 }
 
 /** Layers on top of each other: what one gives is dropped before the next one, and the input never. */
@@ -95,7 +97,7 @@ const recurrent =
   (kind: string): Interpretation =>
   ([input, ...weights], options) => {
     const facts = options as RecurrentFacts;
-    const { numLayers = 1, bidirectional, batchFirst, bias = true, nonlinearity, dropout, training } = facts;
+    const { numLayers = 1, bidirectional, batchFirst, bias = true, nonlinearity, dropout, training, lasts } = facts;
     const { states, cell } = CELLS[nonlinearity === "relu" ? "RNN relu" : kind]!;
     const x = asNode(input!);
     const rank = x.shape.length;
@@ -103,19 +105,30 @@ const recurrent =
     const swapped = (node: Node) => (rank === 3 && batchFirst ? permute(node, [1, 0, 2]) : node);
     let sequence = rank === 2 ? unsqueeze(x, 1) : swapped(x);
     const left = weights.map((one) => asNode(one));
+    const ends: Node[][] = Array.from({ length: states }, () => []);
     for (let layer = 0; layer < numLayers; layer++) {
       if (layer > 0 && training && dropout === 1) sequence = mul(sequence, 0);
       const directions = (bidirectional ? [false, true] : [false]).map((isBackward) => {
         const own = left.splice(0, bias ? 4 : 2);
         const run = along(isBackward ? flip(sequence, 0) : sequence, own, states, cell);
-        return isBackward ? flip(run, 0) : run;
+        for (const [i, state] of run.states.entries()) ends[i]!.push(state);
+        return isBackward ? flip(run.results, 0) : run.results;
       });
       sequence = concat(directions, 2);
     }
-    return rank === 2 ? reshape(sequence, [x.shape[0]!, sequence.shape[2]!]) : swapped(sequence);
+    const output = rank === 2 ? reshape(sequence, [x.shape[0]!, sequence.shape[2]!]) : swapped(sequence);
+    if (lasts === undefined) return output;
+    const row = (node: Node) => reshape(node, [node.data.length]);
+    return concat([row(output), ...ends.flat().map(row)], 0);
   };
 
-function along(sequence: Node, [ofInput, ofLast, ...biases]: readonly Node[], count: number, cell: Cell): Node {
+/** One direction of a layer: its results, and its states at the end. */
+function along(
+  sequence: Node,
+  [ofInput, ofLast, ...biases]: readonly Node[],
+  count: number,
+  cell: Cell,
+): { readonly results: Node; readonly states: readonly Node[] } {
   const [length, batch, width] = sequence.shape as [number, number, number];
   let states: readonly Node[] = Array.from({ length: count }, () => filled([batch, ofLast!.shape[1]!], 0));
   const results: Node[] = [];
@@ -124,7 +137,7 @@ function along(sequence: Node, [ofInput, ofLast, ...biases]: readonly Node[], co
     states = cell(linear(x, ofInput!, biases[0]), linear(states[0]!, ofLast!, biases[1]), states);
     results.push(unsqueeze(states[0]!, 0));
   }
-  return concat(results, 0);
+  return { results: concat(results, 0), states };
 }
 
 export const SEQUENCES: Readonly<Record<string, Interpretation>> = {

@@ -87,7 +87,11 @@ export function recurring(draft: Draft): Theme {
   const dtype = draft.floatDType();
   const [layer, weights] = draft.layer(kind, [width, hidden], dtype, shapes, options);
   const x = draft.leaf("parameter", random.pick<Shape>([[length], [length, 2]]).concat(width), dtype);
-  const facts: Options = { layer, hidden: hidden * directions.length };
+  const batch = x.shape.length === 3 ? x.shape[options.batchFirst ? 0 : 1]! : 1;
+  const states = kind === "LSTM" ? 2 : 1;
+  const lasts = states * numLayers * directions.length * batch * hidden;
+  // What was dropped between layers shows in nothing but the states of the first one.
+  const facts: Options = { layer, hidden: hidden * directions.length, lasts };
   const loss = weighed(draft, draft.op(kind, [x, ...weights], { bound: 8 }, facts));
   backward(draft, loss);
   return { results: [loss.id] };
