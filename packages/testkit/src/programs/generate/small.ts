@@ -42,9 +42,10 @@ export function generateSmall(seed: number): Program {
       if (draft.chance(0.8)) draft.statements.push({ do: "zeroGrad", optimizer: id, setToNull: draft.chance(0.8) });
     }
   });
-  // No row-sparse gradient is left by a compiled body, and no data comes from the host.
+  // No row-sparse gradient is left by a compiled body or seen by its hooks, and no data comes from the host.
   const isCleared = stepsWhen === undefined && steps.some((one) => one.do === "zeroGrad" && one.setToNull);
-  if (draft.layers.some(({ options }) => options.sparse) && !isCleared) draft.compiles = false;
+  const isSeen = optimizers.some(({ hooks }) => hooks !== undefined);
+  if (draft.layers.some(({ options }) => options.sparse) && (!isCleared || isSeen)) draft.compiles = false;
   if (statements.some((one) => one.do === "gradient" && typeof one.value === "object")) draft.compiles = false;
   if (stepsWhen !== undefined && isTrained) steps = [{ do: "when", flag: stepsWhen, body: steps }];
   if (isTrained && !isOver && draft.chance(0.2)) {

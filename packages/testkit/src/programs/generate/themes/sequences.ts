@@ -51,7 +51,8 @@ function inHeads(draft: Draft, queries: number, keys: number): Theme {
   const bound = (4 * width + 1) * width + 1;
   const loss = weighed(draft, draft.op("CrossAttention", [query, memory, ...weights], { bound }, options));
   backward(draft, loss);
-  return { results: [loss.id] };
+  // Its steps grow beyond what float32 can follow.
+  return { results: [loss.id], isWithoutSteps: true };
 }
 
 /** Between layers all is dropped, or nothing. */
@@ -94,5 +95,5 @@ export function recurring(draft: Draft): Theme {
   const facts: Options = { layer, hidden: hidden * directions.length, lasts };
   const loss = weighed(draft, draft.op(kind, [x, ...weights], { bound: 8 }, facts));
   backward(draft, loss);
-  return { results: [loss.id] };
+  return { results: [loss.id], isWithoutSteps: options.nonlinearity === "relu" };
 }
