@@ -24,7 +24,7 @@ describe.runIf(OPT_PROGRAM === undefined)("small programs do what their interpre
   const sets = [
     { devices: ["js", "wasm", "cpu"], programs: fixed },
     // It is slow where software stands for it.
-    { devices: ["js", "webgpu"], programs: triesAll ? fixed.slice(0, 300) : programsOfFeatures(fixed, 2) },
+    { devices: ["js", "webgpu"], programs: triesAll ? fixed.slice(0, 300) : programsOfFeatures(fixed, 1) },
   ];
   it.for(sets)("$programs.length fixed ones on $devices", async ({ devices, programs }, { skip }) => {
     const opened = await setUp(...devices);
