@@ -60,7 +60,9 @@ export {
   SMALL,
   tryProgram,
 } from "./programs/campaign";
+export { countFeatures, programsOfFeatures } from "./programs/features";
 export { generate } from "./programs/generate/generate";
+export { generateSmall } from "./programs/generate/small";
 export type { LayerClasses } from "./programs/layers";
 export { listing } from "./programs/listing";
 export { examine, type Failure, type Setup } from "./programs/oracle";

@@ -159,4 +159,184 @@ export const faults = [
     ],
     tests: ["e2e/goldens/functional"],
   },
+  {
+    name: "compile.write",
+    says: "a fused map reads what was written in between",
+    edits: [
+      {
+        file: "packages/core/src/compile/passes/fuse-maps.ts",
+        find: "        !uses.hasHostBetween(index, reader) &&\n        producer.inputs.every((input) => !uses.isWrittenBetween(input.memory, index, reader)),",
+        by: "        !uses.hasHostBetween(index, reader),",
+      },
+    ],
+    tests: [PROGRAMS],
+  },
+  {
+    name: "compile.copy",
+    says: "a copy falls out though its original is written before it is read",
+    edits: [
+      {
+        file: "packages/core/src/compile/passes/copies.ts",
+        find: "  if (uses.isWrittenBetween(source.memory, index, (readers.at(-1) ?? index) + 1)) return;\n",
+        by: "",
+      },
+    ],
+    tests: [PROGRAMS],
+  },
+  {
+    name: "compile.modes",
+    says: "a trace does not follow the modes of layers",
+    edits: [
+      {
+        file: "packages/core/src/compile/tracing.ts",
+        find: "    this.#properties.reads(object, key);\n",
+        by: '    if (key !== "training") this.#properties.reads(object, key);\n',
+      },
+    ],
+    tests: [PROGRAMS],
+  },
+  {
+    name: "compile.outside",
+    says: "a number that changes in each call is never found",
+    edits: [
+      {
+        file: "packages/core/src/compile/compile.ts",
+        find: "const mayReplace = !entry.isConfirmed && !entry.isSecond;",
+        by: "const mayReplace = !entry.isConfirmed;",
+      },
+    ],
+    tests: [PROGRAMS],
+  },
+  {
+    name: "recurrent.dropout",
+    says: "recurrent layers drop their input",
+    edits: [
+      {
+        file: "packages/nn/src/recurrent/recurrent.ts",
+        find: "if (layer > 0 && this.training && this.dropout !== 0)",
+        by: "if (this.training && this.dropout !== 0)",
+      },
+    ],
+    tests: [PROGRAMS],
+  },
+  {
+    name: "attention.causal",
+    says: "without a kernel a causal mask is aligned at the other corner",
+    edits: [
+      {
+        file: "packages/nn/src/attention/scaled-dot-product-attention.ts",
+        find: "arange(queries, { device }).unsqueeze(1)",
+        by: "arange(queries, { device }).add(keys - queries).unsqueeze(1)",
+      },
+    ],
+    tests: [PROGRAMS],
+  },
+  {
+    name: "sort.ties",
+    says: "equals of another part of a long row lose their order where the host does not see memory",
+    edits: [
+      {
+        file: "packages/core/src/ops/reduce/sort.ts",
+        find: "atAll, slice(at, start, end)]",
+        by: "atAll, slice(at, 0, end - start)]",
+      },
+    ],
+    tests: [PROGRAMS, "packages/core/src/ops/reduce/order"],
+  },
+  {
+    name: "backward.twice",
+    says: "a second backward overwrites gradients",
+    edits: [
+      {
+        file: "packages/core/src/autograd.ts",
+        find: "  else addInto(grad, gradient);\n",
+        by: "  else grad.set(gradient);\n",
+      },
+    ],
+    tests: [PROGRAMS],
+  },
+  {
+    name: "backward.freed",
+    says: "a freed graph is differentiated once more",
+    edits: [
+      {
+        file: "packages/core/src/autograd.ts",
+        find: "      node.checkNotFreed();\n",
+        by: "",
+      },
+    ],
+    tests: [PROGRAMS],
+  },
+  {
+    name: "backward.tied",
+    says: "a row-sparse gradient replaces that of the same weight elsewhere",
+    edits: [
+      {
+        file: "packages/core/src/autograd.ts",
+        find: "leaf.grad = sumOf(grad, gradient);",
+        by: "leaf.grad = gradient;",
+      },
+    ],
+    tests: [PROGRAMS, "packages/core/src/adds-to-grad"],
+  },
+  {
+    name: "hooks.gradient",
+    says: "a gradient's hook runs when the first of several parts is there",
+    edits: [
+      {
+        file: "packages/core/src/autograd.ts",
+        find: "if ((input as Tensor | null)?.gradientHooks) last.set(input, node);",
+        by: "if ((input as Tensor | null)?.gradientHooks && !last.has(input)) last.set(input, node);",
+      },
+    ],
+    tests: [PROGRAMS],
+  },
+  {
+    name: "hooks.forward",
+    says: "a trace does not follow a new hook after forward",
+    edits: [
+      {
+        file: "packages/core/src/compile/tracing.ts",
+        find: "    this.#properties.reads(object, key);\n",
+        by: '    if (key !== "forward") this.#properties.reads(object, key);\n',
+      },
+    ],
+    tests: [PROGRAMS],
+  },
+  {
+    name: "logsumexp.nothing",
+    says: "logsumexp has a gradient of NaN where all are -Infinity",
+    edits: [
+      {
+        file: "packages/core/src/ops/reduce/logsumexp.ts",
+        find: 'const shift = elementwise("select", [elementwise("eq", [total, Number.NEGATIVE_INFINITY]), 0, total]);',
+        by: "const shift = total;",
+      },
+    ],
+    tests: ["packages/core/src/ops/reduce/logsumexp"],
+  },
+  {
+    name: "torch.initial-lr",
+    says: "a .pt has the present lr as the one with which a schedule began",
+    edits: [
+      {
+        file: "packages/checkpoint/src/convert/torch/write-state-dict.ts",
+        find: "{ initialLr: base[g] ?? lr }",
+        by: "{ initialLr: lr }",
+      },
+    ],
+    tests: ["packages/checkpoint/src/convert/torch/initial-lr"],
+  },
+  {
+    name: "shares.uneven",
+    says: "the second of several uneven shares lacks a sample",
+    edits: [
+      {
+        file: "packages/data/src/data-loader.ts",
+        find: "order.subarray(begin(order.length, rank), begin(order.length, rank + 1))",
+        by: "order.subarray(begin(order.length, rank), begin(order.length, rank + 1) - (rank === 1 ? 1 : 0))",
+      },
+    ],
+    tests: ["packages/data/src/"],
+  },
 ];

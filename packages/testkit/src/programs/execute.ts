@@ -8,6 +8,7 @@ import {
   keep as keepTensor,
   noGrad,
   OptError,
+  onGradient,
   rand,
   randn,
   span,
@@ -28,6 +29,20 @@ export function execute(world: World, statement: Statement): void {
   (EXECUTE[statement.do] as (world: World, statement: Statement) => void)(world, statement);
 }
 
+/** Executes what a hook does, and forgets what it made. */
+export function executeHook(world: World, body: readonly Statement[]): void {
+  const outer = new Set(world.values.keys());
+  world.inTidy(() =>
+    tidy(() => {
+      for (const statement of body) execute(world, statement);
+    }),
+  );
+  for (const id of [...world.values.keys()]) if (!outer.has(id)) world.values.delete(id);
+}
+
+const plainOf = ({ plain, outside }: World, name: Id): number | undefined =>
+  (plain[name] ?? outside[name]) as number | undefined;
+
 function describe(statement: Statement): string {
   return statement.do === "op" ? `${statement.id} = ${statement.op}` : statement.do;
 }
@@ -36,7 +51,7 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
   op(world, { id, op, of, options = {} }) {
     const kind = OPS[op]!;
     const given = of.map((operand) =>
-      typeof operand === "number" ? operand : ((world.plain[operand] as number | undefined) ?? world.value(operand)),
+      typeof operand === "number" ? operand : (plainOf(world, operand) ?? world.value(operand)),
     );
     const apart = world.mode.apart && !kind.view;
     const operands = given.map((operand) =>
@@ -246,8 +261,17 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
   addGroup(world, group) {
     world.addGroup(group);
   },
-  train(world, { training }) {
-    world.train(training);
+  train(world, { training, layers }) {
+    world.train(training, layers);
+  },
+  tie(world, { layer, name, to }) {
+    world.tie(layer, name, world.value(to));
+  },
+  onForward(world, { layer, factor }) {
+    world.layers[layer]!.onForward((_layer, _inputs, output) => output.mul(factor));
+  },
+  onGradient(world, { of, body }) {
+    onGradient(world.value(of), () => executeHook(world, body));
   },
   option(world, { optimizer, group, name, value }) {
     (world.trainer(optimizer).optimizer.groups[group] as Record<string, unknown>)[name] = value;

@@ -1,5 +1,6 @@
 /** Layers as ops: `options.layer` is called with the first operand; the others are its weights. */
-import type { Device, DType, Generator, Tensor } from "@opt/core";
+import { concat, type Device, type DType, type Generator, type Tensor } from "@opt/core";
+import { sizeOf } from "./numbers";
 import { type OpKind, promote } from "./op-kind";
 import type { Layer, Shape } from "./program";
 
@@ -9,6 +10,7 @@ export interface LayerModule {
   forward(...operands: any[]): any;
   train(training: boolean): unknown;
   freeze(): unknown;
+  onForward(hook: (layer: unknown, inputs: readonly unknown[], output: Tensor) => Tensor): unknown;
   parameters(): Iterable<Tensor>;
 }
 
@@ -35,9 +37,21 @@ const results: OpKind["run"] = ([x], { layer }) => {
 /** Of weights of its operand's dtype. */
 const sameAs: OpKind["spec"] = ([x]) => x!;
 
+/** `hidden`: of all directions together; `lasts`: elements of the states at the end, which come behind the results in one row. */
 const recurrent: OpKind = {
-  run: results,
-  spec: ([x], { hidden }) => ({ shape: [...x!.shape.slice(0, -1), hidden as number], dtype: x!.dtype }),
+  run(operands, options) {
+    if (options.lasts === undefined) return results(operands, options);
+    const [output, last] = (options.layer as LayerModule).forward(operands[0]) as [Tensor, Tensor | Tensor[]];
+    const all = [output, ...[last].flat()];
+    const rows = all.map((one) => one.reshape([-1]));
+    const joined = concat(rows);
+    for (const one of [...all, ...rows]) one.dispose();
+    return joined;
+  },
+  spec([x], { hidden, lasts }) {
+    const shape = [...x!.shape.slice(0, -1), hidden as number];
+    return { shape: lasts === undefined ? shape : [sizeOf(shape) + (lasts as number)], dtype: x!.dtype };
+  },
 };
 
 /** A function of `@opt/nn`. */
@@ -87,12 +101,27 @@ export const LAYERS: Readonly<Record<string, OpKind>> = {
   BatchNorm2d: { run: forward, spec: sameAs },
   GroupNorm: { run: forward, spec: sameAs },
   RMSNorm: { run: forward, spec: sameAs },
+  RNN: recurrent,
   LSTM: recurrent,
   GRU: recurrent,
   /** Of its operand to itself. */
   MultiheadAttention: {
     run: ([x], { layer, isCausal }) => (layer as LayerModule).forward(x, x, x, { needWeights: false, isCausal })[0],
     spec: sameAs,
+  },
+  /** Of its first operand to the second one. */
+  CrossAttention: {
+    run: ([query, memory], { layer, isCausal, needWeights }) => {
+      const [output, weights] = (layer as LayerModule).forward(query, memory, memory, { needWeights, isCausal });
+      weights?.dispose();
+      return output;
+    },
+    spec: sameAs,
+  },
+  scaledDotProductAttention: {
+    run: ([query, key, value, attnMask], { call, isCausal }) =>
+      (call as NetworkFunction)(query, key, value, { isCausal, ...(attnMask !== undefined && { attnMask }) }),
+    spec: ([query, , value]) => ({ shape: query!.shape.with(-1, value!.shape.at(-1)!), dtype: query!.dtype }),
   },
   LayerNorm: {
     run: forward,

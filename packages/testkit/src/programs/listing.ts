@@ -56,8 +56,11 @@ export function listing(program: Program): string {
   rounds.forEach(({ before, body, args, eager }, i) => {
     if (i === resume.round)
       lines.push(`// resumed runs are saved and built anew here; loaded: ${resume.order.join(", ")}`);
-    const given = bodies[body]!.args.map((id) => passed(id, args[id]));
-    lines.push(...before.flatMap(show), `body${body}(${given.join(", ")});${eager ? " // eager" : ""}`);
+    const own = bodies[body]!.args;
+    const given = own.map((id) => passed(id, args[id]));
+    const outside = Object.entries(args).filter(([id]) => !own.includes(id));
+    lines.push(...before.flatMap(show), ...outside.map(([id, value]) => `${id} = ${value};`));
+    lines.push(`body${body}(${given.join(", ")});${eager ? " // eager" : ""}`);
   });
   return lines.join("\n");
 }
@@ -98,11 +101,15 @@ const block = (head: string, body: readonly Statement[], end: string): string[] 
 
 const SHOWN: { [Kind in Statement["do"]]: (one: Extract<Statement, { do: Kind }>) => string | string[] } = {
   op({ id, op, of, options }) {
+    if (op === "CrossAttention") {
+      const call = JSON.stringify({ needWeights: options?.needWeights, isCausal: options?.isCausal });
+      return `const [${id}] = ${options?.layer}.forward(${of[0]}, ${of[1]}, ${of[1]}, ${call})`;
+    }
     if (op === "MultiheadAttention") {
       const call = JSON.stringify({ needWeights: false, isCausal: options?.isCausal });
       return `const [${id}] = ${options?.layer}.forward(${of[0]}, ${of[0]}, ${of[0]}, ${call})`;
     }
-    const made = op === "LSTM" || op === "GRU" ? `[${id}]` : id;
+    const made = /^(LSTM|GRU|RNN)$/.test(op) ? `[${id}]` : id;
     if (options?.layer !== undefined) return `const ${made} = ${options.layer}.forward(${of[0]})`;
     const given = options ? [JSON.stringify(options)] : [];
     if (op === "concat") return `const ${id} = concat([${of.join(", ")}], ${options?.axis})`;
@@ -160,7 +167,10 @@ const SHOWN: { [Kind in Statement["do"]]: (one: Extract<Statement, { do: Kind }>
   schedule: ({ optimizer }) => `${optimizer}Schedule.step()`,
   addGroup: ({ optimizer, params, options }) =>
     `${optimizer}.addGroup({ params: [${params.join(", ")}]${inside(options)} })`,
-  train: ({ training }) => `model.${training ? "train" : "eval"}()`,
+  train: ({ training, layers = ["model"] }) => layers.map((layer) => `${layer}.${training ? "train" : "eval"}();`),
+  tie: ({ layer, name, to }) => `${layer}.${name} = ${to}`,
+  onForward: ({ layer, factor }) => `${layer}.onForward((_layer, _inputs, output) => output.mul(${factor}))`,
+  onGradient: ({ of, body }) => block(`onGradient(${of}, () => {`, body, "});"),
   save: ({ optimizer }) => `const ${optimizer}State = copied(${optimizer}.stateDict())`,
   load: ({ optimizer }) => `${optimizer}.loadStateDict(${optimizer}State)`,
   reset: ({ optimizer }) => `${optimizer}.dispose()`,

@@ -68,7 +68,7 @@ export interface Hook {
 }
 
 export type Statement =
-  /** id = op(of, options). An operand may be the name of a number that the body is given. */
+  /** id = op(of, options). An operand may be the name of a number that the body is given, or finds outside. */
   | {
       readonly do: "op";
       readonly id: Id;
@@ -134,8 +134,14 @@ export type Statement =
   /** Another layer of the same kind in a layer's place, or another number as its property. */
   | { readonly do: "replace"; readonly layer: Id; readonly seed: number }
   | { readonly do: "property"; readonly layer: Id; readonly name: string; readonly value: number }
-  /** Switches every layer to training or to evaluation. */
-  | { readonly do: "train"; readonly training: boolean }
+  /** Switches layers, by default every one, to training or to evaluation. */
+  | { readonly do: "train"; readonly training: boolean; readonly layers?: readonly Id[] }
+  /** Puts a tensor in the place of a layer's own weight. */
+  | { readonly do: "tie"; readonly layer: Id; readonly name: string; readonly to: Id }
+  /** From now on each result of a layer is multiplied by a number. */
+  | { readonly do: "onForward"; readonly layer: Id; readonly factor: number }
+  /** From now on the body runs in each backward that reaches the leaf, when its gradient is complete. */
+  | { readonly do: "onGradient"; readonly of: Id; readonly body: readonly Statement[] }
   | {
       readonly do: "option";
       readonly optimizer: Id;
@@ -146,7 +152,7 @@ export type Statement =
 
 /** A function of a training script: run eagerly, or compiled. */
 export interface Body {
-  /** Its arguments: leaves, and names that stand for a number or a boolean. */
+  /** Its arguments: leaves, and names that stand for a number or a boolean. Other such names are variables outside of it. */
   readonly args: readonly Id[];
   readonly statements: readonly Statement[];
   /** Values that it returns. */

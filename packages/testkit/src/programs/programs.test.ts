@@ -39,7 +39,7 @@ describe("programs", () => {
     expect(programs.filter((program) => !canInterpret(program))).toEqual([]);
     const kinds = new Set(programs.flatMap(statementsOf).map((statement) => statement.do));
     expect([...kinds].sort().join(" ")).toBe(
-      "assign backward clip follow freezeLayer grad gradient move noGrad op property replace set step train writePart zeroGrad",
+      "assign backward clip follow freezeLayer grad gradient move noGrad onForward onGradient op property replace set step tie train when writePart zeroGrad",
     );
     for (const { prelude, bodies } of programs)
       for (const one of [prelude, bodies]) expect(JSON.parse(JSON.stringify(one))).toEqual(one);
@@ -98,6 +98,7 @@ describe("the interpretation", () => {
       forward = (x: Tensor) => x.matmul(this.weight, { transposeB: true }).add(bias);
       train() {}
       freeze() {}
+      onForward() {}
       parameters = () => [this.weight];
     };
   const fill = { kind: "grid", seed: 3 } as const;

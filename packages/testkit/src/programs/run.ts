@@ -1,6 +1,6 @@
 /** Runs a program on a device: eagerly, compiled, or saved and built anew on the way. */
 import { compile, type ErrorCode, OptError, type Tensor, tidy } from "@opt/core";
-import { execute } from "./execute";
+import { execute, executeHook } from "./execute";
 import { type Observation, type ObservedValue, observe } from "./observe";
 import type { Id, Program, Round, Statement } from "./program";
 import { free } from "./store";
@@ -107,21 +107,10 @@ class Run {
     const { world } = this;
     world.open();
     for (const { id, hooks = [] } of world.program.optimizers) {
-      for (const { event, body } of hooks) world.trainer(id).optimizer.on(event, () => this.#hook(body));
+      for (const { event, body } of hooks) world.trainer(id).optimizer.on(event, () => executeHook(world, body));
     }
     for (const statement of world.program.prelude) execute(world, statement);
     world.endPrelude();
-  }
-
-  #hook(body: readonly Statement[]): void {
-    const { world } = this;
-    const outer = new Set(world.values.keys());
-    world.inTidy(() =>
-      tidy(() => {
-        for (const statement of body) execute(world, statement);
-      }),
-    );
-    for (const id of [...world.values.keys()]) if (!outer.has(id)) world.values.delete(id);
   }
 
   async round({ before, body, args, eager }: Round): Promise<Observation> {
@@ -131,6 +120,9 @@ class Run {
     const tensors = world.passed(names, args);
     const others = world.program.bodies[body]!.args.filter((id) => typeof args[id] !== "object" && id in args);
     const plain = Object.fromEntries(others.map((id) => [id, args[id] as number | boolean]));
+    world.outside = Object.fromEntries(
+      Object.entries(args).filter(([id, given]) => typeof given !== "object" && !(id in plain)),
+    ) as World["outside"];
     const call = eager || !world.mode.compile ? this.#eager(body) : this.#replaying(body);
     const results = new Map(Object.entries(call(tensors, plain)));
     const seen = await observe(world, results, new Map(names.map((id, i) => [id, tensors[i]!])));

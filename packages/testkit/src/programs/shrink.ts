@@ -35,7 +35,8 @@ function* smaller(program: Program): Generator<Program> {
   for (const one of statements) {
     if (one.do !== "op") continue;
     for (const operand of new Set(one.of)) {
-      if (typeof operand === "string" && !/^k/.test(operand)) yield renamed(swapped(program, one, []), one.id, operand);
+      if (typeof operand === "string" && !/^[ke]/.test(operand))
+        yield renamed(swapped(program, one, []), one.id, operand);
     }
   }
   for (const { id } of [...optimizers, ...layers, ...averages, ...leaves]) yield without(program, new Set([id]));

@@ -24,7 +24,8 @@ export interface Contents {
     /** Of averages. */
     readonly updates: Readonly<Record<Id, number>>;
     readonly groups: readonly AddedGroup[];
-    readonly training: boolean;
+    /** Layers in evaluation. */
+    readonly evaluating: readonly Id[];
     readonly frozen: readonly Id[];
     readonly generator: ReturnType<Generator["stateDict"]>;
     readonly scaler: GradScalerState | null;

@@ -70,6 +70,8 @@ export class World {
   readonly values = new Map<Id, Tensor>();
   /** Numbers and booleans that the running body was given. */
   plain: Readonly<Record<Id, number | boolean>> = {};
+  /** Numbers that the running body finds in variables outside. */
+  outside: Readonly<Record<Id, number | boolean>> = {};
   /** What the last round returned. */
   results: ReadonlyMap<Id, Tensor> = new Map();
   readonly trainers = new Map<Id, Trainer>();
@@ -85,7 +87,8 @@ export class World {
   readonly averages = new Map<Id, ExponentialMovingAverage>();
   readonly scaler: GradScaler | null;
   private readonly groups: AddedGroup[] = [];
-  private training = true;
+  /** Layers in evaluation. */
+  private readonly evaluating = new Set<Id>();
   #depth = 0;
 
   constructor(
@@ -149,9 +152,20 @@ export class World {
     this.groups.push(group);
   }
 
-  train(training: boolean): void {
-    for (const { id } of this.program.layers) this.layers[id]!.train(training);
-    this.training = training;
+  train(training: boolean, layers: readonly Id[] = this.program.layers.map(({ id }) => id)): void {
+    for (const id of layers) {
+      this.layers[id]!.train(training);
+      if (training) this.evaluating.delete(id);
+      else this.evaluating.add(id);
+    }
+  }
+
+  /** A layer uses another tensor in place of its own weight. */
+  tie(id: Id, name: string, tensor: Tensor): void {
+    const layer = this.layers[id] as unknown as Record<string, Tensor>;
+    const own = layer[name]!;
+    layer[name] = tensor;
+    own.dispose();
   }
 
   #layer(layer: Layer): LayerModule {
@@ -163,7 +177,7 @@ export class World {
   replace(id: Id, seed: number): void {
     const { layers, leaves } = this.program;
     const fresh = this.#layer(layers.find((layer) => layer.id === id)!);
-    fresh.train(this.training);
+    fresh.train(!this.evaluating.has(id));
     for (const leaf of leaves) {
       if (leaf.of?.layer !== id) continue;
       const weight = this.own(memberOf(fresh, leaf.of.name));
@@ -292,7 +306,7 @@ export class World {
         else tensors[`average.${id}.${name}`] = part;
       }
     }
-    const { groups, training, generator, scaler } = this;
+    const { groups, evaluating, generator, scaler } = this;
     return {
       tensors,
       optimizers: Object.fromEntries([...this.trainers].map(([id, { optimizer }]) => [id, optimizer.stateDict()])),
@@ -302,7 +316,7 @@ export class World {
         ),
         updates,
         groups,
-        training,
+        evaluating: [...evaluating],
         frozen: this.program.leaves
           .filter(({ id, kind }) => kind !== "data" && this.values.get(id)?.requiresGrad === false)
           .map(({ id }) => id),
@@ -314,10 +328,10 @@ export class World {
 
   /** Goes on from what another world saved. */
   load({ tensors, optimizers, values }: Contents): void {
-    const { schedules, updates, groups, training, frozen, generator, scaler } = values;
+    const { schedules, updates, groups, evaluating, frozen, generator, scaler } = values;
     this.generator.loadStateDict(generator);
     for (const group of groups) this.addGroup(group);
-    if (!training) this.train(training);
+    this.train(false, evaluating);
     for (const [id, value] of this.values) if (tensors[id] === undefined) value.dispose();
     const copied = (name: string, device: Device) => {
       const moved = tensors[name]!.to(device);

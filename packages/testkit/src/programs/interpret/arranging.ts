@@ -57,6 +57,11 @@ export function concat(list: readonly Node[], axis: number): Node {
   return result;
 }
 
+export function flip(x: Node, axis: number): Node {
+  const own = axisOf(x.shape, axis);
+  return moved(x, x.shape, (at) => at.with(own, x.shape[own]! - 1 - at[own]!));
+}
+
 export const unsqueeze = (x: Node, axis: number): Node =>
   reshaped(x, x.shape.toSpliced(axisOf(x.shape, axis, x.shape.length + 1), 0, 1));
 
@@ -139,10 +144,7 @@ export const ARRANGING: Readonly<Record<string, Interpretation>> = {
   pad: ([x], { padding, value }) => pad(asNode(x!), padding as number[], value as number),
   tril: ([x], { diagonal }) => triangle((row, column) => column <= row + (diagonal as number), asNode(x!)),
   triu: ([x], { diagonal }) => triangle((row, column) => column >= row + (diagonal as number), asNode(x!)),
-  flip: ([x], { axis }) => {
-    const own = axisOf(asNode(x!).shape, axis as number);
-    return moved(asNode(x!), asNode(x!).shape, (at) => at.with(own, asNode(x!).shape[own]! - 1 - at[own]!));
-  },
+  flip: ([x], { axis }) => flip(asNode(x!), axis as number),
   roll: ([x], { by, axis }) => {
     const { shape } = asNode(x!);
     const own = axisOf(shape, axis as number);

@@ -34,8 +34,8 @@ export const raised = (x: Node, p: number): Node =>
 export const exp = (x: Node): Node => unary(x, Math.exp, (_, result) => result);
 export const log = (x: Node): Node => unary(x, Math.log, (own) => raised(own, -1));
 const sqrt = (x: Node): Node => unary(x, Math.sqrt, (_, result) => mul(raised(result, -1), 0.5));
-const tanh = (x: Node): Node => unary(x, Math.tanh, (_, result) => sub(1, mul(result, result)));
-const sigmoid = (x: Node): Node =>
+export const tanh = (x: Node): Node => unary(x, Math.tanh, (_, result) => sub(1, mul(result, result)));
+export const sigmoid = (x: Node): Node =>
   unary(
     x,
     (v) => 1 / (1 + Math.exp(-v)),
@@ -67,7 +67,7 @@ const kinked =
   (x: Node): Node =>
     times(x, flat(x, slope));
 export const abs = kinked(Math.sign);
-const relu = kinked((v) => (v > 0 ? 1 : 0));
+export const relu = kinked((v) => (v > 0 ? 1 : 0));
 /** A slope between two bounds, outside of which it is constant. */
 const between =
   (low: number, high: number) =>

@@ -94,6 +94,52 @@ const CASES: readonly Case[] = [
     ],
     options: { isCausal: true },
   },
+  ...[{ isCausal: true }, {}].map((options) => ({
+    op: "scaledDotProductAttention",
+    shapes: [
+      [2, 2, 3],
+      [2, 4, 3],
+      [2, 4, 1],
+    ],
+    options,
+  })),
+  {
+    op: "scaledDotProductAttention",
+    shapes: [
+      [3, 2],
+      [2, 2],
+      [2, 2],
+      [3, 2],
+    ],
+    options: { isBool: true },
+    whole: [undefined, undefined, undefined, 2],
+  },
+  ...[
+    { heads: 2, isCausal: true },
+    { heads: 1, dropout: 1, training: true },
+  ].map((options) => ({
+    op: "CrossAttention",
+    shapes: [[2, 2, 2], [3, 2, 2], [6, 2], [6], [2, 2], [2]],
+    options,
+  })),
+  ...(
+    [
+      ["RNN", 1],
+      ["GRU", 3],
+      ["LSTM", 4],
+    ] as const
+  ).map(([op, gates]) => ({ op, shapes: [[3, 2, 2], [2 * gates, 2], [2 * gates, 2], [2 * gates], [2 * gates]] })),
+  {
+    op: "RNN",
+    shapes: [
+      [3, 2],
+      ...[2, 2, 4, 4].flatMap((width) => [
+        [2, width],
+        [2, 2],
+      ]),
+    ],
+    options: { numLayers: 2, bidirectional: true, bias: false },
+  },
   { op: "layerNorm", shapes: [[3, 4], [4], [4]] },
   { op: "RMSNorm", shapes: [[3, 4], [4]], options: { eps: 0.01 } },
   { op: "GroupNorm", shapes: [[2, 4, 3], [4], [4]], options: { groups: 2 } },

@@ -1,13 +1,13 @@
 /** What a program must do, in float64: forward, gradients of any order and steps, without any of the code that is tested. */
 import { Random } from "../../numbers/random";
 import { EPSILON, isFloat, numbersOf } from "../numbers";
-import type { Argument, Fill, Id, Layer, Leaf, Options, Program, Shape, Spec, Statement } from "../program";
+import type { Argument, Fill, Hook, Id, Layer, Leaf, Options, Program, Shape, Spec, Statement } from "../program";
 import { innerOf, statementsOf } from "../program";
 import { ARRANGING } from "./arranging";
 import { ELEMENTWISE, type Interpretation } from "./elementwise";
 import { chosen, INDEXING, written } from "./indexing";
 import { NETWORKS } from "./networks";
-import { constant, filled, gradients, Node, plus } from "./node";
+import { constant, filled, gradients, Node, plus, times } from "./node";
 import { mustHold, Rejected } from "./places";
 import { REDUCING } from "./reducing";
 import { canStep, Stepper } from "./steps";
@@ -35,7 +35,12 @@ const STATEMENTS: { readonly [Kind in Statement["do"]]?: (self: Interpreter, sta
   op(self, { id, op, of, options = {} }) {
     const operands = of.map((one) => (typeof one === "number" ? one : (self.plain[one] ?? self.value(one))));
     const all = { ...self.layerFacts(options.layer as Id | undefined), ...options };
-    self.give(id, OPS[op]!(operands as (Node | number)[], all));
+    const result = OPS[op]!(operands as (Node | number)[], all);
+    const factors = self.factors.get(options.layer as Id) ?? [];
+    self.give(
+      id,
+      factors.reduce((x, factor) => times(x, filled(x.shape, factor)), result),
+    );
   },
   constant: (self, { id, shape, fill, dtype }) => self.give(id, new Node(shape, self.numbers(fill, { shape, dtype }))),
   set(self, { to, from }) {
@@ -66,8 +71,20 @@ const STATEMENTS: { readonly [Kind in Statement["do"]]?: (self: Interpreter, sta
       whole.data[place] = data[i]!;
     });
   },
-  train(self, { training }) {
-    self.training = training;
+  train(self, { training, layers = self.program.layers.map(({ id }) => id) }) {
+    for (const id of layers) {
+      if (training) self.evaluating.delete(id);
+      else self.evaluating.add(id);
+    }
+  },
+  /** Ops name the tensor itself. */
+  tie: () => undefined,
+  onForward(self, { layer, factor }) {
+    self.factors.set(layer, [...(self.factors.get(layer) ?? []), factor]);
+  },
+  onGradient(self, { of, body }) {
+    const node = self.value(of);
+    self.gradientHooks.set(node, [...(self.gradientHooks.get(node) ?? []), body]);
   },
   /** A scaler whose gradients are finite changes nothing. */
   unscale: () => undefined,
@@ -79,15 +96,19 @@ const STATEMENTS: { readonly [Kind in Statement["do"]]?: (self: Interpreter, sta
     mustHold(gradient !== null, `${of} is computed from ${by}`);
     self.give(id, gradient!);
   },
-  backward(self, { of, gradient }) {
+  backward(self, { of, gradient, retain }) {
     const output = self.value(of);
+    mustHold(!self.spent.has(output), "a graph that no backward has freed");
+    if (!retain && output.edges.length > 0) self.spent.add(output);
     mustHold(output.requiresGrad, "something with a gradient");
     mustHold(gradient !== null || output.data.length === 1, "one element, or a gradient");
     const seed = gradient === null ? filled(output.shape, 1) : constant(self.value(gradient));
     const trained = self.trained();
     const found = self.gradientsOf(output, seed, trained);
     trained.forEach((node, i) => {
-      if (found[i] !== null) self.accumulate(node, found[i]!);
+      if (found[i] === null) return;
+      self.accumulate(node, found[i]!);
+      for (const body of self.gradientHooks.get(node) ?? []) self.runAll(body);
     });
   },
   gradient(self, { of, value }) {
@@ -116,11 +137,18 @@ const STATEMENTS: { readonly [Kind in Statement["do"]]?: (self: Interpreter, sta
       for (const one of lists) change(one, (v) => v * factor);
     }
   },
-  step: (self, { optimizer }) =>
-    self.steppers.get(optimizer)!.step(
+  step(self, { optimizer }) {
+    const stepper = self.steppers.get(optimizer)!;
+    const hook = (at: Hook["event"]) => {
+      for (const { event, body } of stepper.use.hooks ?? []) if (event === at) self.runAll(body);
+    };
+    hook("beforeStep");
+    stepper.step(
       (id) => self.value(id),
       (node) => self.gradients.get(node),
-    ),
+    );
+    hook("afterStep");
+  },
   zeroGrad(self, { optimizer, setToNull }) {
     const { groups } = self.steppers.get(optimizer)!.use;
     for (const id of groups.flatMap(({ params }) => params)) {
@@ -136,6 +164,7 @@ const STATEMENTS: { readonly [Kind in Statement["do"]]?: (self: Interpreter, sta
     for (const id of self.weightsOf(layer)) self.value(id).isTrained = false;
   },
   replace(self, { layer, seed }) {
+    self.factors.delete(layer);
     for (const leaf of self.program.leaves) {
       if (leaf.of?.layer === layer) self.lay(leaf, { ...leaf.fill, seed });
     }
@@ -215,7 +244,12 @@ class Interpreter {
   readonly steppers: ReadonlyMap<Id, Stepper>;
   plain: Readonly<Record<Id, number | boolean>> = {};
   recording = 1;
-  training = true;
+  /** Layers in evaluation, what their results are multiplied by, and what runs after the gradients of leaves. */
+  readonly evaluating = new Set<Id>();
+  readonly factors = new Map<Id, readonly number[]>();
+  readonly gradientHooks = new Map<Node, (readonly Statement[])[]>();
+  /** Outputs whose graph a backward has freed. */
+  readonly spent = new Set<Node>();
   /** Properties of layers that were set later. */
   readonly properties = new Map<Id, object>();
   #values = new Map<Id, Node>();
@@ -335,7 +369,7 @@ class Interpreter {
     const own = this.program.leaves.filter(({ of, kind }) => of?.layer === layer && kind === "data");
     const buffers = Object.fromEntries(own.map(({ id, of }) => [of!.name, this.value(id)]));
     const [p] = found.sizes;
-    return { ...found.options, p, buffers, training: this.training, ...this.properties.get(found.id) };
+    return { ...found.options, p, buffers, training: !this.evaluating.has(found.id), ...this.properties.get(found.id) };
   }
 
   numbers(fill: Fill, { shape, dtype }: { readonly shape: Shape; readonly dtype: Spec["dtype"] }): Float64Array {

@@ -1,34 +1,13 @@
 /** Products, windows, losses and layers. */
 import { sizeOf } from "../numbers";
-import { broadcast } from "../op-kind";
 import type { Shape } from "../program";
 import { gather, pad, permute, reshape, transpose, unsqueeze } from "./arranging";
 import { abs, add, asNode, type Interpretation, mul, optional, raised, sub, where } from "./elementwise";
+import { linear, matmul } from "./linear";
 import { constant, filled, flat, type Node, pick, plus, reshaped, times } from "./node";
-import { eachPlace, moved, mustHold, stretched } from "./places";
-import { logSoftmax, mean, softmax, sum, variance } from "./reducing";
-
-function matmul(a: Node, b: Node): Node {
-  // A vector is a row on the left and a column on the right, and the result lacks its axis.
-  if (b.shape.length === 1) return reshaped(...withoutAxis(matmul(a, unsqueeze(b, -1)), -1));
-  if (a.shape.length === 1) return reshaped(...withoutAxis(matmul(unsqueeze(a, 0), b), -2));
-  mustHold(a.shape.length >= 2 && b.shape.length >= 2, `matrices, got [${a.shape}] and [${b.shape}]`);
-  const [m, k, n] = [a.shape.at(-2)!, a.shape.at(-1)!, b.shape.at(-1)!];
-  const leading = broadcast([a.shape.slice(0, -2), b.shape.slice(0, -2)]);
-  mustHold(b.shape.at(-2) === k && leading !== null, `[${a.shape}] times [${b.shape}]`);
-  const shape = [...leading, m, n, k];
-  const left = stretched(unsqueeze(a, -2), shape);
-  return sum(times(left, stretched(unsqueeze(transpose(b), -3), shape)), { axis: -1 });
-}
-
-const withoutAxis = (x: Node, axis: number): [Node, Shape] => [x, x.shape.toSpliced(axis, 1)];
-
-const linear = (x: Node, weight: Node, bias?: Node): Node => {
-  mustHold(x.shape.length > 0 && x.shape.at(-1) === weight.shape[1], `[${x.shape}] of width ${weight.shape[1]}`);
-  const rows = reshape(x, [sizeOf(x.shape.slice(0, -1)), x.shape.at(-1)!]);
-  const result = reshape(matmul(rows, transpose(weight)), [...x.shape.slice(0, -1), weight.shape[0]!]);
-  return bias === undefined ? result : add(result, bias);
-};
+import { eachPlace, moved, mustHold } from "./places";
+import { logSoftmax, mean, sum, variance } from "./reducing";
+import { SEQUENCES } from "./sequences";
 
 /** [batch, channels, height, width] to [batch, channels, rows, columns, window rows, window columns]. */
 function windows(x: Node, kernel: readonly [number, number], stride: number, padding = 0): Node {
@@ -175,15 +154,6 @@ function interpolateLinear(x: Node, scale: number): Node {
   return add(mul(before, sub(1, share)), mul(after, share));
 }
 
-function attention([query, key, value]: readonly Node[], isCausal: boolean): Node {
-  const scores = matmul(mul(query!, 0.5), transpose(key!));
-  const seen = constant({
-    shape: scores.shape.slice(-2),
-    data: Float64Array.from(eachPlace(scores.shape.slice(-2), ([i, j]) => Number(j! <= i!))),
-  });
-  return matmul(softmax(isCausal ? where(seen, scores, -1e30) : scores, -1), value!);
-}
-
 function smoothL1(x: Node, target: Node): Node {
   const apart = sub(x, target);
   const isNear = constant({ shape: apart.shape, data: apart.data.map((v) => Number(Math.abs(v) < 1)) });
@@ -198,7 +168,7 @@ export const NETWORKS: Readonly<Record<string, Interpretation>> = {
     const [x, y] = [asNode(a!), asNode(b!)];
     return matmul(transposeA ? transpose(x) : x, transposeB ? transpose(y) : y);
   },
-  attention: (operands, { isCausal }) => attention(operands.map(asNode), !!isCausal),
+  ...SEQUENCES,
   layerNorm: ([x, weight, bias]) => layerNorm(asNode(x!), asNode(weight!), optional(bias)),
   LayerNorm: ([x, weight, bias]) => layerNorm(asNode(x!), asNode(weight!), optional(bias)),
   RMSNorm: ([x, weight], { eps }) => {

@@ -42,10 +42,20 @@ export function pick(x: Node, places: ArrayLike<number>, shape: Shape): Node {
   return new Node(shape, data, [{ of: x, pull: (g) => put(g, places, x.shape) }]);
 }
 
-/** result[places[i]] += x[i]: the other way round. */
+/** result[places[i]] += x[i]: the other way round. What rounding loses of long sums is added at the end (Neumaier 1974). */
 export function put(x: Node, places: ArrayLike<number>, shape: Shape): Node {
   const data = new Float64Array(sizeOf(shape));
-  for (let i = 0; i < places.length; i++) if (places[i]! >= 0) data[places[i]!]! += x.data[i]!;
+  const lost = new Float64Array(data.length);
+  for (let i = 0; i < places.length; i++) {
+    const place = places[i]!;
+    if (place < 0) continue;
+    const [before, added] = [data[place]!, x.data[i]!];
+    const total = before + added;
+    data[place] = total;
+    const error = Math.abs(before) >= Math.abs(added) ? before - total + added : added - total + before;
+    if (Number.isFinite(error)) lost[place]! += error;
+  }
+  for (let i = 0; i < data.length; i++) if (lost[i] !== 0) data[i]! += lost[i]!;
   return new Node(shape, data, [{ of: x, pull: (g) => pick(g, places, x.shape) }]);
 }
 

@@ -134,11 +134,13 @@ function prod(x: Node, options: Options): Node {
   const axis = options.axis as number;
   const { shape } = reduction(x, options);
   const extent = x.shape[axisOf(x.shape, axis)]!;
-  if (extent === 0) return filled(shape, 1);
+  if (extent === 0) return plus(filled(shape, 1), sum(x, options));
   return reshaped(slice(cumprod(x, axis), extent - 1, extent, axis), shape);
 }
 
 function logsumexp(x: Node, options: Options): Node {
+  // Of nothing: log(0).
+  if (sizeOf(x.shape) === 0) return log(sum(x, options));
   const { kept, shape } = reduction(x, options);
   const top = topOf(x, kept);
   const highest = max(constant(x), { ...options, keepDim: true });

@@ -15,9 +15,9 @@ const KNOWN: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** True if the steps of an optimizer can be interpreted. */
-export function canStep({ kind, options, groups, schedule, hooks }: OptimizerUse): boolean {
+export function canStep({ kind, options, groups, schedule }: OptimizerUse): boolean {
   const given = Object.keys(Object.assign({}, options, ...groups.map((group) => group.options)));
-  return KNOWN[kind] !== undefined && given.every((key) => KNOWN[kind]!.includes(key)) && !schedule && !hooks;
+  return KNOWN[kind] !== undefined && given.every((key) => KNOWN[kind]!.includes(key)) && !schedule;
 }
 
 export class Stepper {
