@@ -2,8 +2,8 @@
  * Faults that users have met, as small edits of today's sources: what `npm run plant` plants. An edit replaces text that its file has once.
  *
  * @typedef {{ readonly file: string, readonly find: string, readonly by: string }} Edit
- * @typedef {{ readonly name: string, readonly says: string, readonly edits: readonly Edit[], readonly tests: readonly string[] }} Fault
- * `tests` are paths as vitest takes them: plain tests, without PyTorch.
+ * @typedef {{ readonly name: string, readonly says: string, readonly edits: readonly Edit[], readonly tests?: readonly string[] }} Fault
+ * `tests` are parts of the paths of plain tests. Without them all run, those that are near the edited files first.
  */
 
 const PROGRAMS = "e2e/programs/small-programs";
