@@ -7,7 +7,7 @@ import type { Entry } from "./exports";
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** A public function, constructor or method that has options. */
-export interface Callee {
+interface Callee {
   /** As `@opt/nn: new Linear` or `@opt/core: Tensor.sum`. */
   readonly name: string;
   /** By the place of a parameter: the options in it, or the parameter's own name. */

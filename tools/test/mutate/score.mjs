@@ -1,7 +1,7 @@
 /** What a run of an area has found, and whether that is less than before. Scores are in percent, in a file beside the area's code. */
 
 /** No area may find less. */
-export const LOWEST = 80;
+const LOWEST = 80;
 
 /**
  * @typedef {{ readonly file: string, readonly mutant: string, readonly reason: string }} Equivalent

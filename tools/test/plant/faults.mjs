@@ -8,7 +8,7 @@
 
 const PROGRAMS = "e2e/programs/small-programs";
 
-/** @type {readonly Fault[]} */
+/** @public Loaded by its path, as files of --faults are. @type {readonly Fault[]} */
 export const faults = [
   {
     name: "A1",

@@ -53,7 +53,7 @@ const repeated = (program: Program): boolean => {
   return new Set(losses).size < losses.length;
 };
 
-export const FEATURES: Readonly<Record<string, (program: Program) => boolean>> = {
+const FEATURES: Readonly<Record<string, (program: Program) => boolean>> = {
   "writes between reads": writesBetweenReads,
   "writes between reads, compiled without a check": (one) => writesBetweenReads(one) && one.check === "never",
   "a step between reads": (one) =>
