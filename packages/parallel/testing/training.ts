@@ -184,11 +184,8 @@ export async function trainOnRanks(run: Run, communicator: Communicator): Promis
 async function trainDivided(run: Run, communicator: Communicator): Promise<Record<string, string>> {
   await init(run.device);
   const parallel = new FullyShardedDataParallel(makeNet(), communicator);
-  const { clip, ...rest } = run;
-  const optimizer = optimizerOf(rest, parallel);
-  await train(run, parallel, optimizer, communicator.rank, async () => {
-    if (clip?.norm !== undefined) await parallel.clipGradNorm(clip.norm);
-  });
+  const optimizer = optimizerOf(run, parallel);
+  await train(run, parallel, optimizer, communicator.rank);
   const { tensors } = parallel.layout;
   const wholeOf = (name: string, x: Tensor) => (name in tensors ? communicator.allGather(x) : x);
   return bitsOf(parallel, optimizer, wholeOf);

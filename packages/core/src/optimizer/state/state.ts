@@ -64,10 +64,14 @@ export function stateKeys(rule: Rule): readonly string[] {
 export function stateShapes(
   { stageState }: Pick<Algorithm<never>, "stageState">,
   rule: Rule,
-  { shape }: Tensor,
+  param: Tensor,
 ): Readonly<Record<string, Shape>> {
-  return { ...Object.fromEntries(stateKeys(rule).map((key) => [key, shape])), ...stageState?.(shape) };
+  const { shape } = param;
+  return { ...Object.fromEntries(stateKeys(rule).map((key) => [key, shape])), ...stageState?.(wholeShape(param)) };
 }
+
+/** The shape of the whole parameter, where ranks have parts of it: what stages compute with. */
+export const wholeShape = ({ shape, placement }: Tensor): Shape => placement?.shape ?? shape;
 
 export function is16Bit({ dtype }: Tensor): boolean {
   return byteSize(dtype) === 2;
