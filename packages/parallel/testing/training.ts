@@ -9,7 +9,6 @@ import { ASGD } from "@opt/asgd";
 import {
   type BaseOptions,
   type ClipOptions,
-  clipGradNorm,
   compile,
   Generator,
   init,
@@ -196,7 +195,6 @@ async function train(
   parallel: DataParallel<Net> | FullyShardedDataParallel<Net>,
   optimizer: { step(): unknown; zeroGrad(): void },
   rank: number,
-  beforeStep = async () => {},
 ): Promise<void> {
   const { accumulate = 1 } = run;
   const learn = learnerOf((x, usesSide) => parallel.forward(x, usesSide), run);
@@ -206,7 +204,6 @@ async function train(
     });
     backward(learn, run, step, rank, accumulate - 1);
     await parallel.sync();
-    await beforeStep();
     await optimizer.step();
     optimizer.zeroGrad();
   }
@@ -216,8 +213,7 @@ async function train(
 export async function trainAlone(run: Run, ranks: number): Promise<Record<string, string>> {
   await init(run.device);
   const model = makeNet();
-  const { clip, ...rest } = run;
-  const optimizer = optimizerOf(run.fully ? rest : run, model);
+  const optimizer = optimizerOf(run, model);
   const { accumulate = 1 } = run;
   const learn = learnerOf((x, usesSide) => model.forward(x, usesSide), { ...run, compiled: false });
   for (let step = 0; step < run.steps; step++) {
@@ -233,7 +229,6 @@ export async function trainAlone(run: Run, ranks: number): Promise<Record<string
       }
     }
     for (const [each, sum] of sums) each.grad = sum.div(ranks);
-    if (run.fully && clip?.norm !== undefined) clipGradNorm(parameters, clip.norm);
     optimizer.step();
     optimizer.zeroGrad();
   }

@@ -13,7 +13,7 @@ import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import type { Regularizer } from "./gradients/regularizer";
 import type { ParameterGroup } from "./group";
 import { hasMaster, syncMasters } from "./state/master";
-import { is16Bit, MASTER, type Slot, stateKeys, statePacking, storedState, wholeShape } from "./state/state";
+import { is16Bit, MASTER, type Slot, stateKeys, statePacking, stateShapes, storedState } from "./state/state";
 
 /** A parameter that steps. It has its state. */
 export interface PreparedParameter {
@@ -127,8 +127,8 @@ function missingState<Options extends BaseOptions>(
   };
   for (const key of stateKeys(rule)) for (const slot of slots) want(slot, key, slot.param.shape);
   for (const slot of slots) {
-    const stageState = algorithm.stageState?.(wholeShape(slot.param)) ?? {};
-    for (const [key, own] of Object.entries(stageState)) want(slot, key, own);
+    if (algorithm.stageState)
+      for (const [key, own] of Object.entries(stateShapes(algorithm, rule, slot.param))) want(slot, key, own);
     if (withMasters && !options.stochasticRounding && is16Bit(slot.param)) want(slot, MASTER, slot.param.shape);
   }
   return blocks.flatMap(({ device, dtype, wanted }) => {

@@ -1,10 +1,13 @@
 /** The transform of a staged step where ranks have parts of parameters: it sees whole ones, and each rank gets its parts of the results. */
 import { concat } from "../ops";
-import { atOwners, inWholes, partsOfWholes } from "../placement/wholes";
+import { atOwners, inWholes, partsOfWholes, wholesOf } from "../placement/wholes";
 import { Tensor } from "../tensor/tensor";
+import { sameShape } from "../values/shape";
 import type { Algorithm, BaseOptions } from "./algorithm";
 import { checkStaged, type Staged } from "./staged-launch";
 import { MASTER, type Slot } from "./state/state";
+
+type Renewed = NonNullable<Staged["states"]>[number];
 
 type Transform = (
   directions: readonly Tensor[],
@@ -24,24 +27,52 @@ export function transformWholes<Options extends BaseOptions>(
   const params = slots.map(({ param, state }) => state!.tensors.get(MASTER) ?? param);
   const states = slots.map(({ state }) => state!.tensors);
   const pick = <Item>(list: readonly Item[], indices: readonly number[]) => indices.map((i) => list[i]!);
-  const checked = (indices: readonly number[], wholes: readonly Tensor[], wholeParams: readonly Tensor[]) => {
-    const staged = transform(wholes, wholeParams, pick(states, indices));
-    checkStaged(algorithm, wholes, staged);
-    return staged;
-  };
   if (ofDirectionsAlone) {
-    const owned = (indices: readonly number[], wholes: readonly Tensor[]) =>
-      checked(indices, wholes, pick(params, indices)).directions;
+    const owned = (indices: readonly number[], wholes: readonly Tensor[]) => {
+      const staged = transform(wholes, pick(params, indices), pick(states, indices));
+      checkStaged(algorithm, wholes, staged);
+      return staged.directions;
+    };
     return { directions: atOwners(directions, placements, owned) };
   }
   const parts = inWholes(directions, placements, (outer, wholeDirections) =>
     inWholes(pick(params, outer), pick(placements, outer), (inner, wholeParams) => {
       const indices = pick(outer, inner);
-      const staged = checked(indices, pick(wholeDirections, inner), wholeParams);
-      return { ...staged, directions: partsOfWholes(staged.directions, pick(placements, indices)) };
+      const { states, divide } = wholeStates(algorithm, pick(slots, indices));
+      const staged = transform(pick(wholeDirections, inner), wholeParams, states);
+      checkStaged(algorithm, pick(wholeDirections, inner), staged);
+      return {
+        ...staged,
+        directions: partsOfWholes(staged.directions, pick(placements, indices)),
+        states: (staged.states ?? []).map(divide),
+      };
     }),
   ).flat();
   return parts.length === 1 ? parts[0]! : joined(algorithm.stageScalars ?? [], parts);
+}
+
+/** States with whole tensors in the place of those of stages that are divided, and what divides a renewed one again. */
+function wholeStates<Options extends BaseOptions>({ stageState }: Algorithm<Options>, slots: readonly Slot[]) {
+  const divided = slots.flatMap(({ param, state }, i) => {
+    const { placement } = param;
+    if (placement === null) return [];
+    const keys = Object.entries(stageState?.(placement.shape) ?? {}).filter(([, own]) =>
+      sameShape(own, placement.shape),
+    );
+    return keys.map(([key]) => ({ i, key, placement, tensor: state!.tensors.get(key)! }));
+  });
+  const placements = divided.map(({ placement }) => placement);
+  const wholes = wholesOf(
+    divided.map(({ tensor }) => tensor),
+    placements,
+  );
+  const states = slots.map(({ state }) => new Map(state!.tensors));
+  for (const [k, { i, key }] of divided.entries()) states[i]!.set(key, wholes[k]!);
+  const divide = (renewed: Renewed): Renewed => {
+    const k = wholes.indexOf(renewed[0]);
+    return k < 0 ? renewed : [divided[k]!.tensor, partsOfWholes([renewed[1]], [placements[k]!])[0]!];
+  };
+  return { states, divide };
 }
 
 /** What was computed for some parameters after the others. */
@@ -54,6 +85,6 @@ function joined(names: readonly string[], parts: readonly Staged[]): Staged {
   return {
     directions: parts.flatMap(({ directions }) => directions),
     scalars: Object.fromEntries(scalars),
-    states: parts.flatMap(({ states }) => states ?? []),
+    states: parts.flatMap(({ states }) => states!),
   };
 }

@@ -1,7 +1,8 @@
 /** Small values that all ranks with parts of some tensors must agree on. */
+
+import type { MeshAxis } from "../tensor/placement";
 import { decode, readBytesSync } from "../tensor/read";
 import type { Tensor } from "../tensor/tensor";
-import type { MeshAxis } from "./placement";
 
 /** The axes over which tensors are cut, each once, in the order of the tensors. */
 export function axesOf(tensors: readonly Tensor[]): MeshAxis<Tensor>[] {

@@ -1,9 +1,10 @@
 /** Whole tensors from the parts of all ranks, for computations that look across a tensor. */
+
+import { type MeshAxis, type Placement, shapeAfter } from "../tensor/placement";
 import type { Tensor } from "../tensor/tensor";
 import { byteSize } from "../values/dtype";
+import { partOf } from "../values/part-of";
 import { sizeOf } from "../values/shape";
-import { partOf } from "./part-of";
-import { type MeshAxis, type Placement, shapeAfter } from "./placement";
 
 type Placed = Placement<Tensor> | null;
 
@@ -22,7 +23,7 @@ export function inWholes<Result>(
   body: (indices: readonly number[], wholes: readonly Tensor[]) => Result,
 ): Result[] {
   return batchesOf(tensors, placements).map((indices) => {
-    const wholes = gathered(pick(tensors, indices), pick(placements, indices));
+    const wholes = wholesOf(pick(tensors, indices), pick(placements, indices));
     const result = body(indices, wholes);
     wholes.forEach((whole, k) => {
       if (placements[indices[k]!]) whole.dispose();
@@ -132,8 +133,8 @@ function batchesOf(tensors: readonly Tensor[], placements: readonly Placed[]): n
   return batches;
 }
 
-/** Whole tensors on every rank: cuts are joined from the innermost on, those of one axis in one exchange. */
-function gathered(tensors: readonly Tensor[], placements: readonly Placed[]): Tensor[] {
+/** Whole tensors on every rank, which are the caller's; what has no placement stays itself. Cuts are joined from the innermost on, those of one axis in one exchange. */
+export function wholesOf(tensors: readonly Tensor[], placements: readonly Placed[]): Tensor[] {
   const wholes = [...tensors];
   let items = placements.flatMap((placement, i) => {
     const depth = placement === null ? 0 : depthBelow(placement, placement.cuts.length);

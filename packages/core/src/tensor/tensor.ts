@@ -10,11 +10,11 @@ import { activeTracer } from "../device/tracer";
 import { checkValue } from "../errors/check-value";
 import { check, internalError, OptError } from "../errors/errors";
 import { show } from "../errors/show";
-import type { Placement } from "../placement/placement";
 import type { PackedDType } from "../rule/codebook";
 import { byteSize, type DType, isDifferentiable } from "../values/dtype";
 import { type Shape, sameShape, showShape, sizeOf } from "../values/shape";
 import type { Fluent } from "./fluent";
+import type { Placement } from "./placement";
 import { Storage } from "./storage";
 import type { TapeNode } from "./tape-node";
 

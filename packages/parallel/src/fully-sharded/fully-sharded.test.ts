@@ -197,10 +197,7 @@ it("divide layers of a mesh once more", async () => {
   const { told, error } = await runJob(4, body, { imports: IMPORTS });
   expect(error).toBe("");
   for (const [column, plain, distance] of told as [unknown, unknown, number][]) {
-    expect([column, plain]).toEqual([
-      [["model", "data"], null],
-      ["data", null],
-    ]);
+    expect([column, plain]).toEqual([{ split: [["model", "data"], null], nested: true }, ["data", null]]);
     expect(distance).toBeLessThan(1e-6);
   }
 });

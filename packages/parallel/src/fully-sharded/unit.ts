@@ -5,11 +5,10 @@ import type { Communicator } from "../communicator/communicator";
 import { others } from "../communicator/group";
 import type { Heading } from "../communicator/heading";
 import { type Part, partsOf } from "../communicator/parts";
-import { receiveBuffer, roomLike } from "../communicator/staging";
+import { bytesNow, receiveBuffer, roomLike } from "../communicator/staging";
 import type { NamedParameter } from "../data-parallel/parameters";
 import type { Move } from "../engine/engine";
 import { cut } from "../placement/cut";
-import { bytesNow } from "../tensor-parallel/exchange";
 
 const WHERE = "FullyShardedDataParallel";
 const ALIKE = "In each step all ranks use the same modules, in the same order.";

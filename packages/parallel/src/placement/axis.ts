@@ -13,8 +13,8 @@ import { byteSize } from "@opt/core/backend";
 import type { Communicator } from "../communicator/communicator";
 import { others } from "../communicator/group";
 import { partsOf } from "../communicator/parts";
+import { bytesNow } from "../communicator/staging";
 import type { Move } from "../engine/engine";
-import { bytesNow } from "../tensor-parallel/exchange";
 
 const WHERE = "placement";
 

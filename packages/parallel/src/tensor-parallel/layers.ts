@@ -17,12 +17,13 @@ import { Communicator } from "../communicator/communicator";
 import { digest } from "../communicator/digest";
 import { partsOf } from "../communicator/parts";
 import { sampleOf } from "../communicator/sample";
+import { bytesNow } from "../communicator/staging";
 import { cut } from "../placement/cut";
-import { added, bytesNow, joined, shared } from "./exchange";
+import { added, joined, shared } from "./exchange";
 
 const OPTIONS = { bias: "boolean", dtype: "string", device: ["string", "object"], generator: "object" } as const;
 
-/** A layer of which each rank has a part. Its tensors say which: `placement`. */
+/** A layer of which each rank has a part. The `placement` of its tensors says which. */
 export abstract class DividedLayer extends Module {
   readonly #communicator: Communicator;
   /** The whole weights that this one's were cut from, as long as it has those: told apart by a number. */

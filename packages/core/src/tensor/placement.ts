@@ -1,6 +1,7 @@
 /** What a tensor knows of the ranks that have its other parts, without knowing tensors. Core has the interface, `@opt/parallel` the ranks. */
+
+import { partOf } from "../values/part-of";
 import type { Shape } from "../values/shape";
-import { partOf } from "./part-of";
 
 /** One axis of a mesh of ranks, as this rank sees it. All its ranks make the same calls in the same order. */
 export interface MeshAxis<Tensor> {
