@@ -5,6 +5,7 @@ import type { Tensor } from "../tensor/tensor";
 import { byteSize } from "../values/dtype";
 import { partOf } from "../values/part-of";
 import { sizeOf } from "../values/shape";
+import { ownersOf } from "./owners";
 
 type Placed = Placement<Tensor> | null;
 
@@ -54,7 +55,8 @@ export function atOwners(
       });
     }
     for (const [axis, list] of byAxis(items)) {
-      const owners = ownersOf(list, axis.size);
+      const shapes = list.map(({ placement }) => placement.shape);
+      const owners = ownersOf(shapes, axis.size);
       const parts = list.map(({ tensor, placement, depth }, k) => ({
         ...partIn(placement, depth - 1, tensor),
         owner: owners[k]!,
@@ -183,20 +185,6 @@ function byAxis<Item extends { readonly placement: Placement<Tensor>; readonly d
     else lists.set(axis, [item]);
   }
   return lists;
-}
-
-/** The largest first, each to the rank with the least so far. */
-function ownersOf(items: readonly Owned[], ranks: number): number[] {
-  const costs = items.map(({ placement: { shape } }) => sizeOf(shape) * Math.min(...shape.slice(-2)));
-  const order = costs.map((_, k) => k).sort((a, b) => costs[b]! - costs[a]! || a - b);
-  const loads = new Array<number>(ranks).fill(0);
-  const owners = new Array<number>(items.length);
-  for (const k of order) {
-    const owner = loads.indexOf(Math.min(...loads));
-    loads[owner]! += costs[k]!;
-    owners[k] = owner;
-  }
-  return owners;
 }
 
 const pick = <Item>(list: readonly Item[], indices: readonly number[]) => indices.map((i) => list[i]!);
