@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AdamW } from "@opt/adam-amsgrad";
 import { loadCheckpoint, optimizerState } from "@opt/checkpoint";
-import { init, type Tensor, tensor } from "@opt/core";
+import { init, type Tensor } from "@opt/core";
 import { BatchNorm1d, Linear, Module, Sequential } from "@opt/nn";
 import { triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
