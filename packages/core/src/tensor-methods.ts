@@ -54,7 +54,9 @@ const written: Omit<Fluent<Tensor>, Shortened> & ThisType<Tensor> = {
   },
 
   detach() {
-    return this.alias();
+    const view = this.alias();
+    if (this.placement) view.placement = this.placement;
+    return view;
   },
   to(target, more?: unknown) {
     this.checkAlive();

@@ -2,7 +2,7 @@ import { roomsTest } from "@opt/testkit/rooms";
 
 roomsTest(new URL(".", import.meta.url), [
   ...["engine", "communicator", "local", "connect.ts"],
-  ...["mesh", "sampler"],
+  ...["placement", "mesh", "sampler"],
   ...["data-parallel", "tensor-parallel", "fully-sharded", "sharded"],
   ...["layout-of.ts", "cost"],
 ]);

@@ -9,7 +9,6 @@ import { ASGD } from "@opt/asgd";
 import {
   type BaseOptions,
   type ClipOptions,
-  clipGradNorm,
   compile,
   Generator,
   init,
@@ -184,11 +183,8 @@ export async function trainOnRanks(run: Run, communicator: Communicator): Promis
 async function trainDivided(run: Run, communicator: Communicator): Promise<Record<string, string>> {
   await init(run.device);
   const parallel = new FullyShardedDataParallel(makeNet(), communicator);
-  const { clip, ...rest } = run;
-  const optimizer = optimizerOf(rest, parallel);
-  await train(run, parallel, optimizer, communicator.rank, async () => {
-    if (clip?.norm !== undefined) await parallel.clipGradNorm(clip.norm);
-  });
+  const optimizer = optimizerOf(run, parallel);
+  await train(run, parallel, optimizer, communicator.rank);
   const { tensors } = parallel.layout;
   const wholeOf = (name: string, x: Tensor) => (name in tensors ? communicator.allGather(x) : x);
   return bitsOf(parallel, optimizer, wholeOf);
@@ -199,7 +195,6 @@ async function train(
   parallel: DataParallel<Net> | FullyShardedDataParallel<Net>,
   optimizer: { step(): unknown; zeroGrad(): void },
   rank: number,
-  beforeStep = async () => {},
 ): Promise<void> {
   const { accumulate = 1 } = run;
   const learn = learnerOf((x, usesSide) => parallel.forward(x, usesSide), run);
@@ -209,7 +204,6 @@ async function train(
     });
     backward(learn, run, step, rank, accumulate - 1);
     await parallel.sync();
-    await beforeStep();
     await optimizer.step();
     optimizer.zeroGrad();
   }
@@ -219,8 +213,7 @@ async function train(
 export async function trainAlone(run: Run, ranks: number): Promise<Record<string, string>> {
   await init(run.device);
   const model = makeNet();
-  const { clip, ...rest } = run;
-  const optimizer = optimizerOf(run.fully ? rest : run, model);
+  const optimizer = optimizerOf(run, model);
   const { accumulate = 1 } = run;
   const learn = learnerOf((x, usesSide) => model.forward(x, usesSide), { ...run, compiled: false });
   for (let step = 0; step < run.steps; step++) {
@@ -236,7 +229,6 @@ export async function trainAlone(run: Run, ranks: number): Promise<Record<string
       }
     }
     for (const [each, sum] of sums) each.grad = sum.div(ranks);
-    if (run.fully && clip?.norm !== undefined) clipGradNorm(parameters, clip.norm);
     optimizer.step();
     optimizer.zeroGrad();
   }

@@ -149,7 +149,14 @@ function localTensor(name: string, saved: SavedTensor, names: ReadonlyMap<string
   const common = { name, dtype, shape, role, ...(follows === undefined ? {} : { follows }) };
   if (isTensor(value)) {
     const versionNow = () => versionOf(value);
-    return { ...common, bytes: () => tensorBytes(value), version: versionNow(), versionNow };
+    const isWhole = isWholeBesideParts(value, follows === undefined ? undefined : names.get(follows));
+    return {
+      ...common,
+      ...(isWhole && { boxes: [wholeOf(shape)] }),
+      bytes: () => tensorBytes(value),
+      version: versionNow(),
+      versionNow,
+    };
   }
   if (!("boxes" in value)) {
     const bytes = plainBytes(value.data, dtype, wholeOf(shape), where);
@@ -167,6 +174,12 @@ function localTensor(name: string, saved: SavedTensor, names: ReadonlyMap<string
   const pieces = value.boxes.map((box) => plainBytes(box.data, dtype, box, where));
   const boxes = value.boxes.map(({ offset, size }) => ({ offset: [...offset], size: [...size] }));
   return { ...common, boxes, bytes: (box) => pieces[box]! };
+}
+
+/** State of other shapes is whole on every rank where its parameter is divided, whatever the parameter's layout says. */
+function isWholeBesideParts(state: Tensor, parameter: SavedTensor | undefined): boolean {
+  const found = isAnnotated(parameter) ? parameter.tensor : parameter;
+  return isTensor(found) && (found.placement ?? null) !== null && (state.placement ?? null) === null;
 }
 
 /** The bytes of a Tensor: where they lie, if its device lets us, and without waiting where it can. */

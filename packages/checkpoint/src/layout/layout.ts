@@ -17,6 +17,8 @@ export type TensorLayout =
       readonly rule?: UnevenRule;
       /** Explicit lengths of the parts of a dimension, in place of the rule. */
       readonly sizes?: readonly (readonly number[] | null)[];
+      /** Where several axes split a dimension: each cuts what the axes before it left, by the rule. Otherwise they cut it at once. */
+      readonly nested?: boolean;
     }
   | { readonly boxes: readonly (readonly Box[])[] };
 
@@ -108,6 +110,18 @@ export function partOf(length: number, parts: number, part: number, rule: Uneven
   return [part * each + Math.min(part, larger), (part + 1) * each + Math.min(part + 1, larger)];
 }
 
+/** The same where each of these numbers of parts, outermost first, cuts a part of the one before it. */
+function nestedPartOf(length: number, counts: readonly number[], part: number, rule: UnevenRule): [number, number] {
+  let [begin, end] = [0, length];
+  let below = counts.reduce((a, b) => a * b, 1);
+  for (const count of counts) {
+    below /= count;
+    const [from, to] = partOf(end - begin, count, Math.floor(part / below) % count, rule);
+    [begin, end] = [begin + from, begin + to];
+  }
+  return [begin, end];
+}
+
 /** `*` stands for any run of characters. */
 export function matchesPattern(pattern: string, name: string): boolean {
   if (pattern === "*") return true;
@@ -189,13 +203,16 @@ export function cutOf(layout: Layout, tensor: LaidOutTensor, entry: Exclude<Tens
     }
     return points;
   });
+  const isNested = "nested" in spec && spec.nested === true;
+  if (isNested && sizes) reject(`${title}: sizes are of parts that are not nested.`, "Drop nested, or sizes.");
   const rule = ("rule" in spec ? spec.rule : undefined) ?? layout.rule ?? "balanced";
   if (rule !== "balanced" && rule !== "ceil") reject(`rule must be balanced or ceil, got ${rule}.`, "Use one of them.");
   return {
     parts,
     begin(d, part) {
       const points = starts[d];
-      return points ? [points[part]!, points[part + 1]!] : partOf(tensor.shape[d]!, parts[d]!, part, rule);
+      if (points) return [points[part]!, points[part + 1]!];
+      return nestedPartOf(tensor.shape[d]!, isNested ? axesOf[d]!.map((axis) => mesh[axis]!) : [parts[d]!], part, rule);
     },
     partsOfRank(rank) {
       const coordinates = coordinatesOf(rank, mesh);

@@ -92,7 +92,9 @@ async function loadFrom(source: TensorSource, options: LoadOptions<"tensor" | "p
     const asTensor = target ? isTensor(target) && target.dtype === "i32" : options.as !== "plain";
     return tensor.dtype === "I64" && !tensor.conversion && asTensor ? exactI32(tensor) : tensor;
   });
-  const wanted = selected.flatMap((tensor) => boxesWanted(tensor, options).map((box) => ({ tensor, box })));
+  const wanted = selected.flatMap((tensor) =>
+    boxesWanted(tensor, options, source.tensors.get(tensor.follows ?? "")).map((box) => ({ tensor, box })),
+  );
   for (const one of wanted) {
     const target = into?.[one.tensor.name];
     if (target) checkInto(one, target);

@@ -124,8 +124,8 @@ function isPair(cut: unknown): boolean {
   return Array.isArray(cut) && cut.length === 2 && cut.every((at) => Number.isSafeInteger(at));
 }
 
-/** @throws OptError BAD_SHAPE for a slice that leaves its tensor, BAD_ARGUMENT for an invalid slice or rank, UNSUPPORTED for a slice of several boxes */
-export function boxesWanted(tensor: SourceTensor, parts: Parts): readonly Box[] {
+/** @param parameter what the tensor is a state of. @throws OptError BAD_SHAPE for a slice that leaves its tensor, BAD_ARGUMENT for an invalid slice or rank, UNSUPPORTED for a slice of several boxes */
+export function boxesWanted(tensor: SourceTensor, parts: Parts, parameter?: SourceTensor): readonly Box[] {
   const where = `tensor ${JSON.stringify(tensor.name)}`;
   const slice = parts.slices?.[tensor.name];
   if (slice !== undefined) {
@@ -164,7 +164,10 @@ export function boxesWanted(tensor: SourceTensor, parts: Parts): readonly Box[] 
     () => `rank must be in [0, ${ranksOf(layout)}), got ${parts.rank}.`,
     "Give world.",
   );
-  const boxes = boxesOfRank(layout, tensor, parts.rank);
+  // State of another shape than its parameter has parts of its own, or none.
+  const { follows, ...own } = tensor;
+  const isAlike = parameter === undefined || `${parameter.shape}` === `${tensor.shape}`;
+  const boxes = boxesOfRank(layout, isAlike ? tensor : own, parts.rank);
   check(
     boxes.length <= 1,
     "UNSUPPORTED",

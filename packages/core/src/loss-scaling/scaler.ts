@@ -12,6 +12,7 @@ import type { ClipOptions } from "../optimizer/algorithm";
 import { checkOneDevice } from "../optimizer/gradients/clip";
 import { gradientsOf, scaleInPlace, sumsOf } from "../optimizer/gradients/norm";
 import type { Around } from "../optimizer/plan";
+import { axesOf, largestOf } from "../placement/across";
 import { decode, readBytesSync } from "../tensor/read";
 import { noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
@@ -152,7 +153,7 @@ export class GradScaler {
       "Let the optimizer clip: { norm: 1 }, or train in bf16.",
     );
     noGrad(() => {
-      const found = this.#examine([...grads, ...overflowsOf(optimizer)]);
+      const found = this.#examine(optimizer, grads);
       tidy(() => scaleInPlace(grads, this.#inverse()));
       this.#note("unscaled", optimizer, found);
     });
@@ -187,8 +188,7 @@ export class GradScaler {
     dependsOn(looks);
     if (looks() && before === undefined && !gradientsIn(optimizer).some(isHalf)) this.unscale(optimizer);
     const unscaled = this.#examined.get(optimizer);
-    const found =
-      unscaled?.found ?? noGrad(() => this.#examine([...gradientsIn(optimizer), ...overflowsOf(optimizer)]));
+    const found = unscaled?.found ?? noGrad(() => this.#examine(optimizer, gradientsIn(optimizer)));
     try {
       if (found.device.backend.readSync === undefined) return this.#stepLater(optimizer, found, unscaled !== undefined);
       this.#stepNow(optimizer, found, unscaled !== undefined);
@@ -412,14 +412,16 @@ export class GradScaler {
     return elementwise("div", [1, this.#known("step").factor]);
   }
 
-  /** 1 if a gradient is not finite, else 0. */
-  #examine(grads: readonly Tensor[]): Tensor {
+  /** 1 if a gradient is not finite, on this rank or one that has other parts of the parameters; else 0. */
+  #examine({ groups }: Scalable, grads: readonly Tensor[]): Tensor {
     const { factor } = this.#known("step");
     checkOneDevice(where, [factor, ...grads]);
+    const axes = axesOf(groups.flatMap(({ params }) => params));
     return keep(
       tidy(() => {
         const sum = cast(sumsOf(grads, true), "f32").sum();
-        return cast(choose(less(sum, 0.5), 0, 1), "f32"); // as the rule of the scale reads it
+        const found = cast(choose(less(sum, 0.5), 0, 1), "f32"); // as the rule of the scale reads it
+        return axes.length === 0 ? found : largestOf(found, axes);
       }),
     );
   }
@@ -484,11 +486,6 @@ function gradientsIn(optimizer: Scalable): Tensor[] {
   const grads = optimizer.groups.flatMap(({ params }) => gradientsOf(params));
   checkOrder(grads.length > 0, () => "the optimizer has no gradients.");
   return grads;
-}
-
-/** What says of parameters that are parts that another part's gradient is not finite. */
-function overflowsOf(optimizer: Scalable): Set<Tensor> {
-  return new Set(optimizer.groups.flatMap(({ params }) => params.flatMap(({ overflow }) => overflow ?? [])));
 }
 
 function checkNumber(name: string, value: number, fits: boolean, rule: string): void {

@@ -232,7 +232,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
       isGiven = groups[g] === shown && params.length === slots.length;
       for (let i = 0; isGiven && i < slots.length; i++) {
         const { param } = slots[i]!;
-        (this.wholeOf?.(param) ?? param).checkSteps?.(groups, true, this.hasStages);
+        (this.wholeOf?.(param) ?? param).checkSteps?.(groups, true);
         isGiven = params[i] === param;
       }
     }

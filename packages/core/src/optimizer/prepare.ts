@@ -13,7 +13,7 @@ import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import type { Regularizer } from "./gradients/regularizer";
 import type { ParameterGroup } from "./group";
 import { hasMaster, syncMasters } from "./state/master";
-import { is16Bit, MASTER, type Slot, stateKeys, statePacking, storedState } from "./state/state";
+import { is16Bit, MASTER, type Slot, stateKeys, statePacking, stateShapes, storedState } from "./state/state";
 
 /** A parameter that steps. It has its state. */
 export interface PreparedParameter {
@@ -127,9 +127,9 @@ function missingState<Options extends BaseOptions>(
   };
   for (const key of stateKeys(rule)) for (const slot of slots) want(slot, key, slot.param.shape);
   for (const slot of slots) {
-    const { shape } = slot.param;
-    for (const [key, own] of Object.entries(algorithm.stageState?.(shape) ?? {})) want(slot, key, own);
-    if (withMasters && !options.stochasticRounding && is16Bit(slot.param)) want(slot, MASTER, shape);
+    if (algorithm.stageState)
+      for (const [key, own] of Object.entries(stateShapes(algorithm, rule, slot.param))) want(slot, key, own);
+    if (withMasters && !options.stochasticRounding && is16Bit(slot.param)) want(slot, MASTER, slot.param.shape);
   }
   return blocks.flatMap(({ device, dtype, wanted }) => {
     const runs: Shape[][] = [];

@@ -16,8 +16,9 @@ import type { ParameterGroup } from "./group";
 import { Optimizer } from "./optimizer";
 import type { GroupInput } from "./parameters";
 import { type PlannedLaunch, rewrittenBy, scalarsOf } from "./plan";
-import { checkStaged, type Staged, StagedLaunch } from "./staged-launch";
-import { DIRECTION, MASTER } from "./state/state";
+import { type Staged, StagedLaunch } from "./staged-launch";
+import { transformWholes } from "./staged-wholes";
+import { DIRECTION } from "./state/state";
 
 export interface Stages<Options extends BaseOptions> {
   /**
@@ -25,10 +26,15 @@ export interface Stages<Options extends BaseOptions> {
    * returned. Its scalars are among the algorithm's.
    */
   rule(options: Options): Rule;
-  /** New directions, and what else the rule's launch needs, from the directions of the parameters that step together. */
+  /**
+   * New directions, and what else the rule's launch needs, from the directions of parameters that step together. Where ranks have parts
+   * of parameters it gets whole ones, some at a time.
+   */
   transform(directions: readonly Tensor[], step: StagedStep<Options>): Staged;
   /** The options that `transform` reads: compiled functions are traced again when one changes. */
   readonly transformedBy: readonly (keyof Options & string)[];
+  /** `transform` reads and returns directions alone. Where ranks have parts of parameters, one rank computes each. */
+  readonly ofDirectionsAlone?: boolean;
 }
 
 /** The parameters that step together, for `transform`. */
@@ -79,13 +85,17 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
     const { options } = launch.group;
     const stages = this.stages();
     const directions = launchFirst(stages.rule(options), launch);
-    const staged = stages.transform(directions, {
-      options,
-      params: launch.slots.map(({ param, state }) => state!.tensors.get(MASTER) ?? param),
-      states: launch.slots.map(({ state }) => state!.tensors),
-      launch: (...given) => launchStage(launch, ...given),
-    });
-    checkStaged(this.algorithm, directions, staged);
+    const { ofDirectionsAlone = false } = stages;
+    const staged = transformWholes(
+      this.algorithm,
+      ofDirectionsAlone,
+      launch.slots,
+      directions,
+      (wholes, params, states) => {
+        const launchRule: StagedStep<Options>["launch"] = (...given) => launchStage(launch, ...given);
+        return stages.transform(wholes, { options, params, states, launch: launchRule });
+      },
+    );
     const results = staged.directions.map((result, i) => cast(result, directions[i]!.dtype));
     for (const direction of directions) if (!results.includes(direction)) direction.dispose();
     const tensors = results.map((result, i) => withDirection(launch, i, result));

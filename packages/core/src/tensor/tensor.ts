@@ -14,6 +14,7 @@ import type { PackedDType } from "../rule/codebook";
 import { byteSize, type DType, isDifferentiable } from "../values/dtype";
 import { type Shape, sameShape, showShape, sizeOf } from "../values/shape";
 import type { Fluent } from "./fluent";
+import type { Placement } from "./placement";
 import { Storage } from "./storage";
 import type { TapeNode } from "./tape-node";
 
@@ -88,18 +89,16 @@ export class Tensor {
   /** @internal What took its place last. */
   declare successor?: Tensor | undefined;
   /**
-   * @internal Asked by steps of optimizers that have it (`isStep`; `isStaged` where they need whole parameters), and by what clips the
-   * gradients of a list with it.
+   * @internal Asked by steps of optimizers that have it (`isStep`), and by what clips the gradients of a list with it.
    */
   declare checkSteps?:
     | ((
         groups: readonly { readonly params: readonly Tensor[]; readonly clip?: { readonly norm?: number } | null }[],
         isStep?: boolean,
-        isStaged?: boolean,
       ) => void)
     | undefined;
-  /** @internal Of a part of a parameter: not finite where a gradient of another part is not. */
-  declare overflow?: Tensor;
+  /** @internal See `placement`. */
+  declare placed?: Placement<Tensor> | undefined;
   /** @internal Itself, of row-sparse gradients. */
   declare readonly sparse?: SparseGradient;
   /** @internal See `onGradient`. */
@@ -162,6 +161,15 @@ export class Tensor {
     return this.#holding.storage.device;
   }
 
+  /** Which part of a whole tensor this one is, where its whole is divided over ranks; null for whole ones. Gradients have that of their tensor. */
+  get placement(): Placement<Tensor> | null {
+    return this.placed ?? null;
+  }
+
+  set placement(value: Placement<Tensor> | null) {
+    this.placed = value ?? undefined;
+  }
+
   /** @internal */
   get storage(): Storage {
     return this.#holding.storage;
@@ -222,6 +230,7 @@ export class Tensor {
     const isOurs = value !== null && (value.made !== null || !value.isMadeByHand);
     this.clearGradient();
     if (value !== null) keep(value);
+    if (this.placed && value !== null) value.placed = this.placed;
     this.#gradient = value;
     this.#gradientIsOurs = isOurs;
   }
@@ -263,6 +272,7 @@ export class Tensor {
   /** @internal A gradient made by backward. */
   receiveGradient(value: Tensor): void {
     this.#gradient = keep(value);
+    if (this.placed) value.placed = this.placed;
     this.#gradientIsOurs = true;
   }
 

@@ -170,6 +170,7 @@ const stages: Stages<MuonOptions> = {
   rule: ({ nesterov }) => muonDirectionRules[nesterov ? "nesterov" : "plain"],
   transform: (directions, { options }) => ({ directions: directions.map((each) => replaced(each, options)) }),
   transformedBy: ["nesterov", "nsCoefficients", "nsSteps", "eps", "adjustLrFn"],
+  ofDirectionsAlone: true,
 };
 
 /**

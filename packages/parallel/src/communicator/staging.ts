@@ -35,6 +35,19 @@ export function bytesOf(x: Tensor): Uint8Array | Promise<Uint8Array> {
   }
 }
 
+/** @throws OptError NOT_SYNC */
+export function bytesNow(where: string, x: Tensor): Uint8Array {
+  const bytes = bytesOf(x);
+  check(
+    bytes instanceof Uint8Array,
+    "NOT_SYNC",
+    where,
+    () => `${x.device.name} cannot be read without waiting.`,
+    "What is divided between ranks computes on js, wasm or cpu.",
+  );
+  return bytes;
+}
+
 /** Room for elements that will come, and what puts them into the tensor once they are there. */
 export interface ReceiveBuffer {
   readonly bytes: Uint8Array;

@@ -1,22 +1,25 @@
 /** ZeRO-3: parameters, gradients and optimizer state of each module are divided over the ranks, and whole only while it computes. */
-import type { Layout, Split, TensorLayout } from "@opt/checkpoint";
-import { check, checkOptions, keep, noGrad, nonFinite, onGradient, show, type Tensor, tidy, zeros } from "@opt/core";
+import type { Layout } from "@opt/checkpoint";
+import { check, checkOptions, noGrad, onGradient, show, type Tensor } from "@opt/core";
 import { Module, type ParametersOptions } from "@opt/nn";
 import { Communicator } from "../communicator/communicator";
-import { allGatherJson } from "../communicator/messages";
 import { agree, type Groups, optionsLine } from "../data-parallel/agreement";
 import { Buffers } from "../data-parallel/buffers";
 import { averagedBy, checkAveraged, linesOf, type NamedParameter, tensorsOf } from "../data-parallel/parameters";
 import { Silence } from "../data-parallel/silence";
-import { checkElementwise, clipByNorm } from "./clip";
+import { axisOf } from "../placement/axis";
+import { layoutOfTensors } from "../placement/layout";
 import { type Shard, Unit } from "./unit";
-import { parametersByUnit, unitsOf } from "./units";
+import { type Class, chosenUnits, parametersByUnit, unitsOf } from "./units";
 
 const WHERE = "FullyShardedDataParallel";
 
 export interface FullyShardedDataParallelOptions {
-  /** Modules whose parameters are gathered together. Default: the children of the model, and of `Sequential`s among them their children. */
-  readonly units?: readonly Module[];
+  /**
+   * Modules whose parameters are gathered together, or classes of such. Default: the children of the model, and those of
+   * `Sequential`, `ModuleList` and `ModuleDict` in their place.
+   */
+  readonly units?: readonly (Module | Class)[];
   /** As `DataParallel`'s. Default true. */
   readonly broadcastBuffers?: boolean;
 }
@@ -26,8 +29,8 @@ export interface FullyShardedDataParallelOptions {
  * gradient and of the optimizer's state. A module's parameters are gathered before its forward and backward, and freed after them.
  * Gradients are averaged as by `DataParallel`: W ranks equal one process bit for bit.
  *
- * Make the optimizer of `namedParameters()`, this rank's parts. Its rule must be elementwise. Parameters with fewer rows than ranks
- * stay whole on each rank. All ranks use the same modules in each step.
+ * Make the optimizer of `namedParameters()`, this rank's parts, and clip their gradients by `clipGradNorm`. Parameters with fewer rows
+ * than ranks stay whole on each rank. All ranks use the same modules in each step.
  *
  * @example
  * const communicator = await connect();
@@ -49,8 +52,6 @@ export class FullyShardedDataParallel<Model extends Module> {
   /** What required no gradient at first. */
   readonly #frozen: readonly NamedParameter[];
   readonly #removers: (() => void)[] = [];
-  /** Infinite where a gradient of any rank is not finite: what a GradScaler looks at. */
-  readonly #overflow: Tensor;
   /** A forward or backward may gather. */
   #isOpen = false;
   readonly #silence = new Silence();
@@ -60,21 +61,12 @@ export class FullyShardedDataParallel<Model extends Module> {
 
   /** @throws OptError BAD_ARGUMENT; BAD_STATE if another one averages the model; DEVICE_MISMATCH if parameters lie on several devices; DUPLICATE; UNSUPPORTED for complex ones */
   constructor(module: Model, communicator: Communicator, options: FullyShardedDataParallelOptions = {}) {
-    checkOptions(WHERE, options, { units: "object", broadcastBuffers: "boolean" });
+    checkOptions(WHERE, options, { units: "array", broadcastBuffers: "boolean" });
     check(module instanceof Module, "BAD_ARGUMENT", WHERE, () => `needs a module, got ${show(module)}.`);
     const isOurs = communicator instanceof Communicator;
     check(isOurs, "BAD_ARGUMENT", WHERE, () => `needs a communicator, got ${show(communicator)}.`, "await connect()");
-    const { units = unitsOf(module), broadcastBuffers = true } = options;
-    const inside = new Set<unknown>(module.modules());
-    for (const unit of units) {
-      check(
-        inside.has(unit),
-        "BAD_ARGUMENT",
-        WHERE,
-        () => `each unit must be a module of the model, got ${show(unit)}.`,
-        "{ units: model.blocks }",
-      );
-    }
+    const { broadcastBuffers = true } = options;
+    const units = options.units === undefined ? unitsOf(module) : chosenUnits(WHERE, module, options.units);
     const { trainable, frozen, buffers: all } = tensorsOf(WHERE, module);
     const buffers = broadcastBuffers ? all : [];
     this.#frozen = [...frozen, ...all];
@@ -87,7 +79,6 @@ export class FullyShardedDataParallel<Model extends Module> {
     const agreed = isAlone ? Promise.resolve() : agree(communicator.group, WHERE, lines, true);
     this.ready = agreed.then(() => {});
     this.ready.catch(() => {}); // sync() throws it
-    this.#overflow = keep(zeros([1], { device: trainable[0]!.tensor.device }));
     this.#units = parametersByUnit(module, units, trainable).map(([unit, name, list]) => {
       const made = new Unit(name, communicator, list, (shard) => this.#checkOpen(shard));
       for (const shard of made.shards) this.#take(made, shard);
@@ -100,15 +91,13 @@ export class FullyShardedDataParallel<Model extends Module> {
   #take(unit: Unit, shard: Shard): void {
     const { name, whole, part, isDivided } = shard;
     averagedBy.set(whole, this);
-    part.overflow = this.#overflow;
     if (this.communicator.size === 1) return;
     this.#removers.push(onGradient(whole, () => this.#reached(unit, shard)));
-    part.checkSteps = (groups, isStep = false, isStaged) => {
-      checkElementwise(name, groups, isDivided && !isStep, isStaged);
+    part.checkSteps = (groups, isStep = false) => {
       if (isStep) this.#noteOptions(groups);
     };
     if (!isDivided) return;
-    axisOf.set(whole, this.communicator);
+    partOf.set(whole, part);
     whole.checkSteps = () => {
       check(
         false,
@@ -162,10 +151,8 @@ export class FullyShardedDataParallel<Model extends Module> {
       for (const unit of this.#units) if (!unit.isReduced) unit.reduce();
       const what = `sync of step ${this.#step + 1}`;
       const shared = this.#buffers.list.length > 0 ? [this.#buffers.share(group, WHERE, what)] : [];
-      const areFinite = allGatherJson(group, `${what}, finite gradients`, await this.#isFinite());
-      const [all] = await Promise.all([areFinite, this.ready, ...shared]);
+      await Promise.all([this.ready, ...shared]);
       checkAveraged(WHERE, this.#frozen, this);
-      noGrad(() => this.#overflow.set([all.every(Boolean) ? 0 : Number.POSITIVE_INFINITY]));
     } finally {
       for (const unit of this.#units) {
         unit.evict();
@@ -176,33 +163,6 @@ export class FullyShardedDataParallel<Model extends Module> {
       this.#stepped.clear();
       this.#step++;
     }
-  }
-
-  async #isFinite(): Promise<boolean> {
-    const gradients = this.#shards().flatMap(({ part: { grad } }) => grad ?? []);
-    if (gradients.length === 0) return true;
-    const found = keep(noGrad(() => tidy(() => nonFinite(gradients))));
-    const values = await found.data();
-    found.dispose();
-    return (values as Float32Array).every((value) => value === 0);
-  }
-
-  /**
-   * Scales all gradients so that their norm together is at most `maxNorm`, with the bits of `clipGradNorm` in one process: after `sync`,
-   * on every rank. Whole gradients of one module at a time are gathered for it.
-   *
-   * @returns the norm before
-   * @throws OptError BAD_ARGUMENT; IO, MISSING, DISPOSED
-   */
-  async clipGradNorm(maxNorm: number, normType = 2): Promise<number> {
-    const isNorm = typeof maxNorm === "number" && maxNorm >= 0 && normType > 0;
-    check(
-      isNorm,
-      "BAD_ARGUMENT",
-      "clipGradNorm",
-      () => `needs a norm >= 0 and an order > 0, got ${show(maxNorm)}, ${show(normType)}.`,
-    );
-    return clipByNorm(this.#units, this.#shards(), maxNorm, normType);
   }
 
   /** Parts and buffers by name, for `saveCheckpoint` with `layout`. */
@@ -231,11 +191,12 @@ export class FullyShardedDataParallel<Model extends Module> {
 
   /** For `saveCheckpoint` and `loadCheckpoint`: which rows each rank has. On a mesh of several axes: `layoutOf`. */
   get layout(): Layout {
-    const tensors: Record<string, TensorLayout> = {};
-    const divided = new Set(this.#shards().flatMap(({ whole, isDivided }) => (isDivided ? whole : [])));
-    // Every name of a tied parameter: `stateDict` has each of them.
-    for (const [name, x] of this.module.namedTensors()) if (divided.has(x)) tensors[name] = splitBy("rank", x);
-    return { mesh: { shape: [this.communicator.size], axes: ["rank"] }, tensors: { ...tensors, "*": "replicate" } };
+    const tensors = this.module.namedTensors().map(([name, x]) => [name, partOfWhole(x)] as const);
+    return layoutOfTensors({ shape: [this.communicator.size], axes: ["rank"] }, tensors, (axis, name) => {
+      const isOurs = axis === axisOf(this.communicator);
+      check(isOurs, "BAD_STATE", WHERE, () => `${name} is divided over other ranks, too.`, "layoutOf(model, mesh)");
+      return "rank";
+    });
   }
 
   /** Makes the model whole again on every rank, and leaves it alone from now on. */
@@ -244,7 +205,7 @@ export class FullyShardedDataParallel<Model extends Module> {
     this.#isOpen = true;
     for (const unit of this.#units) unit.restore();
     for (const { whole } of this.#shards()) {
-      axisOf.delete(whole);
+      partOf.delete(whole);
       delete whole.checkSteps;
       if (averagedBy.get(whole) === this) averagedBy.delete(whole);
     }
@@ -284,14 +245,7 @@ export class FullyShardedDataParallel<Model extends Module> {
   }
 }
 
-/** Over which ranks the rows of a model's tensor are divided. */
-const axisOf = new WeakMap<Tensor, Communicator>();
+const partOf = new WeakMap<Tensor, Tensor>();
 
-/** The communicator by which `FullyShardedDataParallel` divides a tensor of a model; undefined for others. */
-export const dividedOver = (whole: Tensor) => axisOf.get(whole);
-
-/** Rows by an axis; other divisions stay, and come first. */
-export function splitBy(axis: string, { shape }: Tensor, others: readonly Split[] = shape.map(() => null)): Split[] {
-  const [first, ...rest] = others as [Split, ...Split[]];
-  return [first === null ? axis : [first, axis].flat(), ...rest];
-}
+/** This rank's part of a model's tensor that `FullyShardedDataParallel` divides; others themselves. */
+export const partOfWhole = (whole: Tensor): Tensor => partOf.get(whole) ?? whole;

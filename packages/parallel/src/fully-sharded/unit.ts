@@ -5,11 +5,10 @@ import type { Communicator } from "../communicator/communicator";
 import { others } from "../communicator/group";
 import type { Heading } from "../communicator/heading";
 import { type Part, partsOf } from "../communicator/parts";
-import { receiveBuffer, roomLike } from "../communicator/staging";
+import { bytesNow, receiveBuffer, roomLike } from "../communicator/staging";
 import type { NamedParameter } from "../data-parallel/parameters";
 import type { Move } from "../engine/engine";
-import { cut } from "../tensor-parallel/cut";
-import { bytesNow } from "../tensor-parallel/exchange";
+import { cut } from "../placement/cut";
 
 const WHERE = "FullyShardedDataParallel";
 const ALIKE = "In each step all ranks use the same modules, in the same order.";
@@ -66,17 +65,6 @@ export class Unit {
   restore(): void {
     const evicted = this.shards.find(({ whole }) => isEvicted(whole));
     if (evicted) this.#refill(evicted);
-  }
-
-  /** Whole gradients, in memory of their own. */
-  gatherGradients(): Map<Shard, Tensor> {
-    const shards = this.shards.filter(({ part }) => part.grad !== null);
-    const divided = shards.filter(({ isDivided }) => isDivided);
-    const wholes = divided.map(({ part, whole }) => roomLike(part, whole.shape));
-    const parts = divided.map(({ part }) => part.grad!);
-    this.#gather("gradients", divided, parts, wholes);
-    const found = new Map(divided.map((shard, i) => [shard, wholes[i]!]));
-    return new Map(shards.map((shard) => [shard, found.get(shard) ?? keep(shard.part.grad!.alias())]));
   }
 
   /** Every rank's parts to all others. */

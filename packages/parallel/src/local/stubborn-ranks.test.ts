@@ -39,7 +39,8 @@ const STUBBORN: readonly [what: string, body: string, message: RegExp, code: num
   ],
   [
     "wait in a collective without a limit of time",
-    `${EARS} if (rank === 1) { await sleep(200); process.exit(5); }
+    `${EARS} await communicator.barrier();
+     if (rank === 1) { await sleep(200); process.exit(5); }
      await communicator.barrier().catch(() => {}); ${NEVER}`,
     /rank 1 of 2 ended with exit code 5/,
     5,

@@ -4,6 +4,8 @@ import {
   algorithmOf,
   type BaseOptions,
   check,
+  type DType,
+  empty,
   type Group,
   type GroupOptions,
   keep,
@@ -16,7 +18,7 @@ import {
   ruleHashes,
   show,
   span,
-  type Tensor,
+  Tensor,
   versionOf,
 } from "@opt/core";
 import { byteSize } from "@opt/core/backend";
@@ -24,12 +26,14 @@ import { Communicator } from "../communicator/communicator";
 import { digest } from "../communicator/digest";
 import { others } from "../communicator/group";
 import type { Heading } from "../communicator/heading";
+import { allGatherJson } from "../communicator/messages";
 import type { Operation } from "../communicator/operation";
 import { sampleOf } from "../communicator/sample";
 import { bytesOf, overwrite } from "../communicator/staging";
 import { agree, optionsLine } from "../data-parallel/agreement";
-import { boxesOfRange, filled } from "./boxes";
-import { type Range, rangesOf } from "./ranges";
+import { filled } from "./boxes";
+import { byElements, byOwners, type Division } from "./division";
+import type { Range } from "./ranges";
 
 const WHERE = "ShardedOptimizer";
 const EXAMPLE = "new ShardedOptimizer(AdamW, params, { lr: 0.01 }, communicator)";
@@ -53,8 +57,8 @@ export interface ShardedContents {
 
 /**
  * An optimizer whose state is divided over the ranks (ZeRO stage 1, PyTorch's `ZeroRedundancyOptimizer`). Each group's parameters lie in
- * a flat list, of which every rank owns an equal range: it keeps state for that alone, steps it, and the ranks gather the parameters. Rules
- * are elementwise, so parameters and state have the bits of the unsharded optimizer; but `stateDType: "q8"` packs each range by itself
+ * a flat list, of which every rank owns an equal range: it keeps state for that alone, steps it, and the ranks gather the parameters. Muon,
+ * Lamb and Adafactor need whole parameters, so each of theirs has one owner. Parameters and state have the bits of the unsharded optimizer; but `stateDType: "q8"` packs each range by itself
  * (and keeps ranges below 4096 elements in float32), so that its last bits change with the ranks. Gradients are those of `DataParallel` after `sync`.
  *
  * `groups` has the options (a schedule may change `lr` there, alike on all ranks); its parameters are this rank's parts.
@@ -76,6 +80,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   /** Trains this rank's parts. */
   readonly #own: Optimizer<Options>;
   readonly #parameters: readonly ShardedParameter[];
+  readonly #division: Division;
   /** Whether every rank's memory can be looked at in each step. */
   readonly #areReadable: Promise<boolean>;
   #isReadable = false;
@@ -85,7 +90,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   #isStepping = false;
 
   /**
-   * @throws OptError as the optimizer's class does; UNSUPPORTED for one whose steps are not elementwise (Muon, Lamb, Adafactor)
+   * @throws OptError as the optimizer's class does
    */
   constructor(
     optimizer: OptimizerClass<Options>,
@@ -98,21 +103,14 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     const isOurs = communicator instanceof Communicator;
     check(isOurs, "BAD_ARGUMENT", WHERE, () => `needs a communicator, got ${show(communicator)}.`, "await connect()");
     algorithmOf(WHERE, optimizer);
-    check(
-      !("stages" in optimizer.prototype),
-      "UNSUPPORTED",
-      WHERE,
-      () => `a step of ${optimizer.name} needs whole parameters.`,
-      "Do not shard it.",
-    );
+    this.#division = "stages" in optimizer.prototype ? byOwners : byElements;
     this.communicator = communicator;
     this.#whole = new optimizer(params, options);
     const { size, rank } = communicator;
     const sharded = this.#whole.groups.map((group) => {
-      const sizes = group.params.map((tensor) => tensor.size);
-      const ranges = rangesOf(sizes, size);
+      const ranges = this.#division.ranges(group.params, size);
       return group.params.map((tensor, i) => {
-        const piece = keep(span(tensor, ranges[i]![rank]!.begin, ranges[i]![rank]!.end));
+        const piece = this.#division.part(tensor, ranges[i]![rank]!);
         piece.requiresGrad = true;
         return { name: group.names[i]!, tensor, ranges: ranges[i]!, piece };
       });
@@ -184,8 +182,9 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     this.#steps++;
     try {
       for (const { tensor, ranges, piece } of this.#parameters) {
-        const { begin, end } = ranges[group.rank]!;
-        piece.grad = tensor.grad === null ? null : span(tensor.grad, begin, end);
+        const range = ranges[group.rank]!;
+        const isOwn = tensor.grad !== null && (this.#division === byElements || lengthOf(range) > 0);
+        piece.grad = isOwn ? this.#division.part(tensor.grad!, range) : null;
       }
       this.#own.step();
     } finally {
@@ -215,10 +214,13 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   /** The whole state, on every rank: what the unsharded optimizer would return, in memory of its own. All ranks call it. @throws OptError IO, MISSING, DISPOSED */
   async stateDict(): Promise<OptimizerState> {
     const own = this.#own.stateDict();
-    const gathered = this.#parameters.flatMap(({ name, tensor }) =>
-      Object.entries(own.state[name] ?? {}).map(async ([key, value]) => {
+    const all = await this.#describedState(own);
+    const gathered = this.#parameters.flatMap(({ name, tensor, ranges }) =>
+      Object.entries(all[name] ?? {}).map(async ([key, value]) => {
         if (typeof value === "number") return [name, key, value] as const;
-        const flat = await this.communicator.allGather(value);
+        if (this.#division === byOwners)
+          return [name, key, await this.#fromOwner(own.state[name]?.[key], tensor, ranges, value)] as const;
+        const flat = await this.communicator.allGather(own.state[name]![key] as Tensor);
         const whole = keep(flat.reshape(tensor.shape));
         flat.dispose();
         return [name, key, whole] as const;
@@ -230,6 +232,31 @@ export class ShardedOptimizer<Options extends BaseOptions> {
       state[name][key] = value;
     }
     return { groups: own.groups, state };
+  }
+
+  /** What state there is: numbers, and shapes and dtypes of tensors. Of whole parameters it is that of their owners. */
+  async #describedState({ state }: OptimizerState): Promise<Record<string, Record<string, number | StateShape>>> {
+    const own = Object.entries(state).map(([name, entry]) => {
+      const described = Object.entries(entry).map(([key, value]) => {
+        return [key, typeof value === "number" ? value : { shape: value.shape, dtype: value.dtype }] as const;
+      });
+      return [name, Object.fromEntries(described)] as const;
+    });
+    if (this.#division === byElements) return Object.fromEntries(own);
+    const all = await allGatherJson(this.communicator.group, "stateDict", Object.fromEntries(own));
+    return Object.assign({}, ...all);
+  }
+
+  /** A tensor of state, which every rank gets from the parameter's owner. */
+  #fromOwner(
+    own: Tensor | number | undefined,
+    { device }: Tensor,
+    ranges: readonly Range[],
+    { shape, dtype }: StateShape,
+  ): Promise<Tensor> {
+    const room = own instanceof Tensor ? own.detach().clone() : empty(shape, { dtype, device });
+    const owner = ranges.findIndex((range) => lengthOf(range) > 0);
+    return this.communicator.broadcast(keep(room), owner);
   }
 
   /**
@@ -244,31 +271,27 @@ export class ShardedOptimizer<Options extends BaseOptions> {
    * await saveCheckpoint("runs/divided", { step: 1, tensors: { ...model.stateDict(), ...tensors }, values }, { communicator, layout });
    */
   async contents(key = "optimizer"): Promise<ShardedContents> {
-    const { groups, state } = this.#own.stateDict();
+    const own = this.#own.stateDict();
+    const { groups, state } = own;
     const tensors: Record<string, PartialTensor> = {};
     const counters: Record<string, Record<string, number>> = {};
+    for (const [name, entry] of Object.entries(await this.#describedState(own))) {
+      const numbers = Object.entries(entry).filter(([, value]) => typeof value === "number");
+      counters[name] = Object.fromEntries(numbers) as Record<string, number>;
+    }
     for (const { name, tensor, ranges } of this.#parameters) {
-      const entry = state[name];
-      if (entry === undefined) continue;
-      counters[name] = {};
-      for (const [part, value] of Object.entries(entry)) {
-        if (typeof value === "number") counters[name][part] = value;
-        else {
-          const boxes = boxesOfRange(
-            tensor.shape,
-            ranges[this.communicator.rank]!.begin,
-            ranges[this.communicator.rank]!.end,
-          );
-          const dtype = value.dtype;
-          const data = (await bytesOf(value)).slice();
-          tensors[`${name}.${part}`] = {
-            dtype,
-            shape: tensor.shape,
-            boxes: filled(boxes, data, byteSize(dtype)),
-            role: "state",
-            follows: name,
-          };
-        }
+      for (const [part, value] of Object.entries(state[name] ?? {})) {
+        if (typeof value === "number") continue;
+        const { shape, boxes } = this.#division.boxes(value, tensor, ranges[this.communicator.rank]!);
+        const { dtype } = value;
+        const data = (await bytesOf(value)).slice();
+        tensors[`${name}.${part}`] = {
+          dtype,
+          shape,
+          boxes: filled(boxes, data, byteSize(dtype)),
+          role: "state",
+          follows: name,
+        };
       }
     }
     return { tensors, values: { [key]: { groups, counters } } };
@@ -315,12 +338,12 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   #cut(state: OptimizerState["state"], cut: Tensor[]): OptimizerState["state"] {
     const parts: OptimizerState["state"] = {};
     for (const { name, ranges } of this.#parameters) {
-      const { begin, end } = ranges[this.communicator.rank]!;
+      const range = ranges[this.communicator.rank]!;
       const entry = state[name];
-      if (entry === undefined) continue;
+      if (entry === undefined || (this.#division === byOwners && lengthOf(range) === 0)) continue;
       const part = (value: number | Tensor) => {
         if (typeof value === "number") return value;
-        cut.push(keep(span(value, begin, end)));
+        cut.push(this.#division.part(value, range));
         return cut.at(-1)!;
       };
       const entries = Object.entries(entry).map(([key, value]) => [key, part(value)]);
@@ -435,3 +458,8 @@ export class ShardedOptimizer<Options extends BaseOptions> {
 }
 
 const lengthOf = ({ begin, end }: Range) => end - begin;
+
+interface StateShape {
+  readonly shape: readonly number[];
+  readonly dtype: DType;
+}

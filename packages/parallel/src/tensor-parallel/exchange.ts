@@ -1,12 +1,12 @@
 /** What ranks of a tensor-parallel layer say to each other in the middle of a forward or backward, and the gradients of that. */
-import { check, concat, noGrad, type Tensor, tensorFromBytes, tidy, withGradient } from "@opt/core";
+import { concat, noGrad, type Tensor, tensorFromBytes, tidy, withGradient } from "@opt/core";
 import { byteSize } from "@opt/core/backend";
 import type { Communicator } from "../communicator/communicator";
 import { others } from "../communicator/group";
 import { headingOf } from "../communicator/heading";
 import { partsOf } from "../communicator/parts";
 import { sampleOf } from "../communicator/sample";
-import { bytesOf } from "../communicator/staging";
+import { bytesNow } from "../communicator/staging";
 
 /** The same tensor; its gradients, of which each rank has a part, are added. */
 export function shared(where: string, x: Tensor, communicator: Communicator): Tensor {
@@ -28,19 +28,6 @@ export function joined(where: string, x: Tensor, extents: readonly number[], com
   const begin = extents.slice(0, communicator.rank).reduce((a, b) => a + b, 0);
   const end = begin + extents[communicator.rank]!;
   return withGradient(joinNow(where, x, extents, communicator), [x], (gradient) => [gradient.slice(begin, end, -1)]);
-}
-
-/** @throws OptError NOT_SYNC */
-export function bytesNow(where: string, x: Tensor): Uint8Array {
-  const bytes = bytesOf(x);
-  check(
-    bytes instanceof Uint8Array,
-    "NOT_SYNC",
-    where,
-    () => `${x.device.name} cannot be read without waiting.`,
-    "Layers that are divided between ranks compute on js, wasm or cpu.",
-  );
-  return bytes;
 }
 
 function sumNow(where: string, x: Tensor, { group }: Communicator): Tensor {

@@ -1,5 +1,4 @@
 /** Layers whose weights are divided over the ranks of an axis. They begin as the whole layer would, then are cut: W changes nothing. */
-import type { Split } from "@opt/checkpoint";
 import {
   check,
   checkOptions,
@@ -18,15 +17,14 @@ import { Communicator } from "../communicator/communicator";
 import { digest } from "../communicator/digest";
 import { partsOf } from "../communicator/parts";
 import { sampleOf } from "../communicator/sample";
-import { cut } from "./cut";
-import { added, bytesNow, joined, shared } from "./exchange";
+import { bytesNow } from "../communicator/staging";
+import { cut } from "../placement/cut";
+import { added, joined, shared } from "./exchange";
 
 const OPTIONS = { bias: "boolean", dtype: "string", device: ["string", "object"], generator: "object" } as const;
 
-/** A layer of which each rank has a part, as `layoutOf` finds it. */
+/** A layer of which each rank has a part. The `placement` of its tensors says which. */
 export abstract class DividedLayer extends Module {
-  /** Which axis divides each dimension of a tensor of this layer. */
-  abstract splits(axis: string): Readonly<Record<string, readonly Split[]>>;
   readonly #communicator: Communicator;
   /** The whole weights that this one's were cut from, as long as it has those: told apart by a number. */
   #drawn: { readonly weight: Tensor; readonly version: number; readonly digest: string } | undefined;
@@ -123,10 +121,6 @@ export class ColumnParallelLinear extends DividedLayer {
       return this.gatherOutput ? joined(where, own, this.#extents, this.communicator) : own;
     });
   }
-
-  override splits(axis: string): Record<string, Split[]> {
-    return { weight: [axis, null], ...(this.bias && { bias: [axis] }) };
-  }
 }
 
 export interface RowParallelLinearOptions extends LinearOptions {
@@ -183,10 +177,6 @@ export class RowParallelLinear extends DividedLayer {
       return this.bias === null ? sum : sum.add(this.bias);
     });
   }
-
-  override splits(axis: string): Record<string, Split[]> {
-    return { weight: [null, axis], ...(this.bias && { bias: [null] }) };
-  }
 }
 
 /**
@@ -228,10 +218,6 @@ export class ParallelEmbedding extends DividedLayer {
       const table = concat([this.weight, zeros([1, width], { dtype, device })], 0);
       return added(where, gather(table, at), this.communicator);
     });
-  }
-
-  override splits(axis: string): Record<string, Split[]> {
-    return { weight: [axis, null] };
   }
 }
 

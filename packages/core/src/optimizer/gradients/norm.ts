@@ -5,6 +5,7 @@ import { checkValue } from "../../errors/check-value";
 import { cast, concat, elementwise } from "../../ops";
 import { checkDevice } from "../../ops/check-device";
 import { checkAnyTensor } from "../../ops/check-tensor";
+import { inWholes } from "../../placement/wholes";
 import { defineRule } from "../../rule/rule";
 import { mul } from "../../rule/symbols";
 import { Tensor } from "../../tensor/tensor";
@@ -16,12 +17,15 @@ export function gradientsOf(params: readonly Tensor[]): Tensor[] {
   return params.flatMap(({ grad }) => (grad === null ? [] : [grad.sparse?.merged() ?? grad]));
 }
 
+/** f64 if one of them is. */
+const sumDType = (grads: readonly Tensor[]) => (grads.some(({ dtype }) => dtype === "f64") ? "f64" : "f32");
+
 /** Sums over each gradient of one device, in one launch: of squares, or 0 where all are finite. Gradients of one dtype are read as they are stored. */
-export function sumsOf(grads: readonly Tensor[], nonFinite = false): Tensor {
+export function sumsOf(grads: readonly Tensor[], nonFinite = false, dtype: "f32" | "f64" = sumDType(grads)): Tensor {
   const { device } = grads[0]!;
   const [first] = numbersOf(grads[0]!.dtype);
-  const dtype = grads.some((grad) => grad.dtype === "f64") ? "f64" : "f32";
-  const stored = grads.every((grad) => numbersOf(grad.dtype)[0] === first) ? first : dtype;
+  const areAlike = dtype === "f32" && grads.every((grad) => numbersOf(grad.dtype)[0] === first);
+  const stored = areAlike ? first : dtype;
   const output = Tensor.empty([grads.length], dtype, device);
   device.launch({
     kind: "sumSquares",
@@ -56,13 +60,21 @@ function checkList(where: string, tensors: readonly Tensor[]): void {
 
 /**
  * The p-norm of each tensor, in f32, or f64 where one is f64. They are on one device. For p = 2 it is one launch for all of them.
+ * Of parts (`placement`) it is the norm of the whole, for which all its ranks call this.
  *
  * @throws OptError BAD_ARGUMENT for what is no list of tensors, or an order that is not above 0; DEVICE_MISMATCH
  */
 export function norms(grads: readonly Tensor[], p = 2): Tensor {
   checkList("norms", grads);
   checkValue(typeof p === "number" && p > 0, "norms", "the order", "a number above 0", p, "The default is 2.");
-  if (p === 2) return sumsOf(grads).sqrt();
+  const dtype = sumDType(grads);
+  const placements = grads.map(({ placement }) => placement);
+  const all = inWholes(grads, placements, (_, wholes) => normsOfWholes(wholes, p, dtype));
+  return all.length === 1 ? all[0]! : concat(all);
+}
+
+function normsOfWholes(grads: readonly Tensor[], p: number, dtype: "f32" | "f64"): Tensor {
+  if (p === 2) return sumsOf(grads, false, dtype).sqrt();
   const each = grads.map((grad) => {
     const magnitude =
       grad.dtype === "c64"
@@ -82,7 +94,6 @@ export function norms(grads: readonly Tensor[], p = 2): Tensor {
             .pow(1 / p)
     ).reshape([1]);
   });
-  const dtype = each.some((norm) => norm.dtype === "f64") ? "f64" : "f32";
   return concat(each.map((norm) => cast(norm, dtype)));
 }
 

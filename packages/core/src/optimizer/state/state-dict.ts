@@ -22,6 +22,7 @@ import {
   statePacking,
   stateShapes,
   storedState,
+  wholeShape,
 } from "./state";
 
 /** One parameter's state: `step`, other numbers (mu_product), and tensors (exp_avg, exp_avg_sq, max_exp_avg_sq). */
@@ -59,7 +60,7 @@ export function savedState<Options extends BaseOptions>(
     const { counter } = slot.state!;
     if (counter.counters === initial) counter.counters = listed;
     if (hasMaster(slot)) syncMasters([slot]);
-    state[slot.name] = parameterStateDict(slot.state!);
+    state[slot.name] = parameterStateDict(algorithm, slot);
   }
   return { state, made };
 }
@@ -73,12 +74,23 @@ function isStepped({ counter: { counters }, tensors }: ParameterState, initial: 
   return tensors.has(MASTER) && (counters !== initial || !Object.keys(shapes).some((key) => tensors.has(key)));
 }
 
-function parameterStateDict(state: ParameterState): ParameterStateDict {
+/** Tensors that are divided as the parameter is say so. */
+function parameterStateDict(
+  { stageState }: Pick<Algorithm<never>, "stageState">,
+  { param, state: found }: Slot,
+): ParameterStateDict {
+  const state = found!;
+  const whole = wholeShape(param);
+  const ofStages = stageState?.(whole) ?? {};
   const dict = {};
   for (const name of Object.keys(state.counter.counters)) {
     Object.defineProperty(dict, name, { enumerable: true, get: () => state.counter.counters[name] });
   }
-  const tensors = [...state.tensors].map(([key, tensor]) => [key, tensor.packed?.unpacked() ?? tensor]);
+  const tensors = [...state.tensors].map(([key, tensor]) => {
+    const shown = tensor.packed?.unpacked() ?? tensor;
+    if (param.placement && sameShape(ofStages[key] ?? whole, whole)) shown.placement = param.placement;
+    return [key, shown];
+  });
   return Object.assign(dict, Object.fromEntries(tensors)) as ParameterStateDict;
 }
 

@@ -5,7 +5,7 @@ import type { Rule } from "../../rule/rule";
 import { packing, rounding, type StoredDType, type StoredFormats } from "../../rule/stored";
 import type { Tensor } from "../../tensor/tensor";
 import { byteSize, type ComputeDType, type DType, numbersOf } from "../../values/dtype";
-import type { Shape } from "../../values/shape";
+import { type Shape, sameShape } from "../../values/shape";
 import type { Algorithm, Counters, GroupOptions, InitialState } from "../algorithm";
 
 /** The key of the master weights, a float32 copy of a 16-bit parameter. */
@@ -60,14 +60,26 @@ export function stateKeys(rule: Rule): readonly string[] {
   return keys;
 }
 
-/** The shapes of a parameter's state tensors, by key: its own for the rule's buffers, others for what stages renew. */
+/**
+ * The shapes of a parameter's state tensors, by key: its own for the rule's buffers, others for what stages renew. Where ranks have parts
+ * of the parameter, state of its shape is divided as it is, and other state is whole on each rank.
+ */
 export function stateShapes(
   { stageState }: Pick<Algorithm<never>, "stageState">,
   rule: Rule,
-  { shape }: Tensor,
+  param: Tensor,
 ): Readonly<Record<string, Shape>> {
-  return { ...Object.fromEntries(stateKeys(rule).map((key) => [key, shape])), ...stageState?.(shape) };
+  const { shape } = param;
+  const whole = wholeShape(param);
+  const ofStages = Object.entries(stageState?.(whole) ?? {}).map(([key, own]): [string, Shape] => [
+    key,
+    sameShape(own, whole) ? shape : own,
+  ]);
+  return Object.fromEntries([...stateKeys(rule).map((key): [string, Shape] => [key, shape]), ...ofStages]);
 }
+
+/** The shape of the whole parameter, where ranks have parts of it: what stages compute with. */
+export const wholeShape = ({ shape, placement }: Tensor): Shape => placement?.shape ?? shape;
 
 export function is16Bit({ dtype }: Tensor): boolean {
   return byteSize(dtype) === 2;

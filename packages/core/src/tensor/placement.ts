@@ -1,0 +1,62 @@
+/** What a tensor knows of the ranks that have its other parts, without knowing tensors. Core has the interface, `@opt/parallel` the ranks. */
+
+import { partOf } from "../values/part-of";
+import type { Shape } from "../values/shape";
+
+/** One axis of a mesh of ranks, as this rank sees it. All its ranks make the same calls in the same order. */
+export interface MeshAxis<Tensor> {
+  readonly name: string;
+  readonly size: number;
+  /** Which of them this rank is. */
+  readonly index: number;
+  /** Adds over the ranks, in their order, in place. */
+  sum(values: Float64Array): void;
+  /** The largest of the ranks, in place. NaN counts as larger than all numbers. */
+  max(values: Float64Array): void;
+  /** All ranks' parts joined. A part with an owner comes to that rank alone; the others get null. The results are the caller's. */
+  gather(parts: readonly AxisPart<Tensor>[]): (Tensor | null)[];
+  /** The inverse: this rank's part of each whole, which its owner gives and the others pass as null. The results are the caller's. */
+  scatter(wholes: readonly AxisWhole<Tensor>[]): Tensor[];
+}
+
+/** What `gather` joins. */
+export interface AxisPart<Tensor> {
+  readonly tensor: Tensor;
+  readonly dim: number;
+  /** The extent of all parts together. */
+  readonly length: number;
+  readonly owner?: number;
+}
+
+/** What `scatter` cuts. */
+export interface AxisWhole<Tensor> {
+  readonly tensor: Tensor | null;
+  readonly dim: number;
+  readonly owner: number;
+  /** What each rank gets has this shape, but for the extent of `dim`. */
+  readonly like: Tensor;
+}
+
+/** A cut of what outer cuts left: along a dimension, or none of it where all ranks of the axis have the same. */
+export interface PlacementCut<Tensor> {
+  readonly axis: MeshAxis<Tensor>;
+  readonly dim: number | "replicate";
+}
+
+/** Which part of a whole tensor a rank has: nested cuts, outermost first, uneven parts as `split` gives them. */
+export interface Placement<Tensor> {
+  /** Of the whole. */
+  readonly shape: Shape;
+  readonly cuts: readonly PlacementCut<Tensor>[];
+}
+
+/** The shape that is left after the first `count` cuts. */
+export function shapeAfter({ shape, cuts }: Placement<unknown>, count = cuts.length): number[] {
+  const left = [...shape];
+  for (const { axis, dim } of cuts.slice(0, count)) {
+    if (dim === "replicate") continue;
+    const [begin, end] = partOf(left[dim]!, axis.size, axis.index);
+    left[dim] = end - begin;
+  }
+  return left;
+}

@@ -1,0 +1,237 @@
+/** What looks across divided tensors, beside the whole model in one process: norms, scalers, optimizers of matrices, layouts. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loadCheckpoint } from "@opt/checkpoint";
+import { triesAll } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { runJob } from "../../testing/job";
+
+const source = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
+const IMPORTS = `import { FullyShardedDataParallel } from ${source("../fully-sharded/fully-sharded.ts")};
+import { ColumnParallelLinear, RowParallelLinear } from ${source("../tensor-parallel/layers.ts")};
+import { layoutOf } from ${source("../layout-of.ts")};
+import { Linear, Module, ModuleList, ReLU, Sequential } from ${source("../../../nn/src/index.ts")};
+import { AdamW } from ${source("../../../optimizers/adam-amsgrad/src/index.ts")};
+import { Adafactor } from ${source("../../../optimizers/adafactor/src/index.ts")};
+import { Lamb } from ${source("../../../optimizers/lamb/src/index.ts")};
+import { Muon } from ${source("../../../optimizers/muon/src/index.ts")};
+import { SGD } from ${source("../../../optimizers/sgd/src/index.ts")};
+import { saveCheckpoint } from ${source("../../../checkpoint/src/index.ts")};
+import "${new URL("../../../kernels-cpu/src/index.ts", import.meta.url).href}";`;
+
+/** A model of divided layers, the whole one with the same weights, and how far they are apart. */
+const MODELS = `
+const drawn = (seed) => ({ generator: new core.Generator(seed) });
+const wide = (axis) => new Sequential(
+  new ColumnParallelLinear(4, 17, axis, drawn(1)), new ReLU(), new RowParallelLinear(17, 3, axis, drawn(2)));
+const whole = () => new Sequential(new Linear(4, 17, drawn(1)), new ReLU(), new Linear(17, 3, drawn(2)));
+const x = core.randn([8, 4], drawn(3));
+const backward = (net, scale = 1) => net.forward(x).pow(2).sum().mul(scale).backward();
+const parts = (n, size, rank) => [Math.floor(n / size) * rank + Math.min(rank, n % size), Math.floor(n / size) * (rank + 1) + Math.min(rank + 1, n % size)];
+/** This rank's part of a whole tensor, by what the divided one says of itself. */
+const partOf = (tensor, { placement }) => (placement?.cuts ?? []).reduce((rest, { axis, dim }) => rest.slice(...parts(rest.shape[dim], axis.size, axis.index), dim), tensor);
+const farthest = (a, b) => { const [p, q] = [a.dataSync(), b.dataSync()]; return p.reduce((most, value, i) => Math.max(most, Math.abs(value - q[i])), 0); };
+const apart = (divided, net) => Math.max(...divided.parameters().map((each, i) => farthest(each.detach(), partOf(net.parameters()[i].detach(), each))));
+const words = (divided, net) => divided.every(([, each], i) => Buffer.compare(each.bytesSync(), partOf(net.parameters()[i].detach(), each).bytesSync()) === 0);
+`;
+
+async function told<Told>(size: number, body: string): Promise<Told[]> {
+  const job = await runJob(size, MODELS + body, { imports: IMPORTS });
+  expect([job.code, job.error]).toEqual([0, ""]);
+  return job.told as Told[];
+}
+
+describe.each(triesAll ? [2, 3, 4] : [2])("tensor parallelism over %d ranks", (size) => {
+  it("clips by the norm of the whole model", async () => {
+    const found = await told<[number, number, number, number][]>(
+      size,
+      `const results = [];
+      for (const device of ["js", "cpu"]) {
+        await core.init(device);
+        const x = core.randn([8, 4], drawn(3));
+        for (const clip of [(net) => core.clipGradNorm(net.parameters(), 0.5), (net) => core.clipGradNorm(net.parameters(), 0.5, { normType: 1 })]) {
+          const [divided, net] = [wide(communicator), whole()];
+          for (const each of [divided, net]) each.forward(x).pow(2).sum().backward();
+          const [mine, right] = [clip(divided).item(), clip(net).item()];
+          results.push([await mine, await right, Math.max(...divided.parameters().map((each, i) => farthest(each.grad, partOf(net.parameters()[i].grad, each))))]);
+        }
+      }
+      tell(results);`,
+    );
+    for (const results of found)
+      for (const [mine, right, distance] of results) {
+        expect(mine).toBeCloseTo(right, 4);
+        expect(distance).toBeLessThan(1e-6);
+      }
+    expect(new Set(found.map((results) => JSON.stringify(results.map(([mine]) => mine)))).size).toBe(1);
+  });
+
+  it("trains with every optimizer that looks across a matrix, and with limits of norms", async () => {
+    const found = await told<Record<string, number>>(
+      size,
+      `const matrices = (net) => net.parameters().filter(({ shape }) => shape.length === 2);
+      const makers = {
+        clip: (net) => new SGD(net.parameters(), { lr: 0.1, momentum: 0.9, clip: { norm: 0.5 } }),
+        each: (net) => new SGD(net.parameters(), { lr: 0.1 }),
+        muon: (net) => new Muon(matrices(net), { lr: 0.02 }),
+        lamb: (net) => new Lamb(net.parameters(), { lr: 0.02, weightDecay: 0.1 }),
+        adafactor: (net) => new Adafactor(net.parameters(), { lr: 0.02 }),
+      };
+      const results = {};
+      for (const [name, make] of Object.entries(makers)) {
+        const [divided, net] = [wide(communicator), whole()];
+        const optimizers = [make(divided), make(net)];
+        for (let step = 0; step < 4; step++) {
+          for (const [k, each] of [divided, net].entries()) {
+            optimizers[k].zeroGrad();
+            backward(each);
+            if (name === "each") core.clipGradNormEach(each.parameters(), 0.1);
+            optimizers[k].step();
+          }
+        }
+        results[name] = apart(divided, net);
+      }
+      tell(results);`,
+    );
+    for (const results of found)
+      for (const [name, distance] of Object.entries(results))
+        expect(distance, name).toBeLessThan(name === "muon" ? 1e-3 : 1e-5);
+  });
+
+  it("skips a step on all ranks where one rank's part overflows", async () => {
+    const found = await told<[boolean, boolean, number]>(
+      size,
+      `const net = wide(communicator);
+      const optimizer = new SGD(net.parameters(), { lr: 0.1 });
+      const scaler = new core.GradScaler({ initScale: 8 });
+      const step = (isBad) => {
+        optimizer.zeroGrad();
+        scaler.scale(net.forward(x).pow(2).sum()).backward();
+        if (isBad && communicator.rank === 1) net.parameters()[0].grad = core.full(net.parameters()[0].shape, Infinity);
+        scaler.step(optimizer);
+        scaler.update();
+        return scaler.stepWasSkipped;
+      };
+      tell([step(true), step(false), scaler.stateDict().scale]);`,
+    );
+    expect(found).toEqual(new Array(size).fill([true, false, 4]));
+  });
+});
+
+describe.each(triesAll ? [2, 3, 4] : [3])("FullyShardedDataParallel over %d ranks", (size) => {
+  it("has the words of one process with optimizers of whole matrices, and clips as it does", async () => {
+    const found = await told<Record<string, boolean>>(
+      size,
+      `const matrices = (list) => list.filter(([, { shape }]) => shape.length === 2);
+      const makers = {
+        muon: (list) => new Muon(matrices(list), { lr: 0.02 }),
+        lamb: (list) => new Lamb(list, { lr: 0.02, weightDecay: 0.1 }),
+        adafactor: (list) => new Adafactor(list, { lr: 0.02 }),
+        clip: (list) => new AdamW(list, { lr: 0.01, clip: { norm: 0.1 } }),
+        function: (list) => new AdamW(list, { lr: 0.01 }),
+      };
+      const results = {};
+      for (const [name, make] of Object.entries(makers)) {
+        const [divided, net] = [whole(), whole()];
+        const parallel = new FullyShardedDataParallel(divided, communicator);
+        const optimizers = [make(parallel.namedParameters()), make(net.namedParameters())];
+        for (let step = 0; step < 4; step++) {
+          for (const each of optimizers) each.zeroGrad();
+          backward(parallel);
+          await parallel.sync();
+          // W equal gradients, added one by one and divided once.
+          backward(net);
+          for (const each of net.parameters()) {
+            let sum = each.grad;
+            for (let k = 1; k < communicator.size; k++) sum = sum.add(each.grad);
+            each.grad = sum.div(communicator.size);
+          }
+          if (name === "function") for (const each of [parallel, net]) core.clipGradNorm(each.parameters(), 0.1);
+          for (const each of optimizers) each.step();
+        }
+        results[name] = words(parallel.namedParameters(), net);
+        parallel.dispose();
+      }
+      tell(results);`,
+    );
+    for (const results of found)
+      expect(results).toEqual({ muon: true, lamb: true, adafactor: true, clip: true, function: true });
+  });
+});
+
+it("a matrix is orthogonalized by one rank, and its momentum is divided", async () => {
+  const found = await told<[number, number, number]>(
+    4,
+    `const net = new Sequential(...Array.from({ length: 8 }, (_, i) => new Linear(8, 8, { ...drawn(i), bias: false })));
+    const parallel = new FullyShardedDataParallel(net, communicator);
+    const optimizer = new Muon(parallel.namedParameters(), { lr: 0.02 });
+    parallel.forward(core.ones([2, 8])).sum().backward();
+    await parallel.sync();
+    let products = 0;
+    const { device } = parallel.parameters()[0];
+    const launch = device.launch.bind(device);
+    device.launch = (given, ...more) => { if (given.kind === "matmul") products++; return launch(given, ...more); };
+    optimizer.step();
+    const state = Object.values(optimizer.stateDict().state).reduce((sum, { momentum_buffer }) => sum + momentum_buffer.size, 0);
+    tell([products, state, optimizer.groups[0].params.length]);`,
+  );
+  const products = found.map(([count]) => count);
+  expect(new Set(products).size).toBe(1);
+  expect(products[0]).toBe(2 * 15); // two of eight matrices, three products in each of five iterations
+  for (const [, state] of found) expect(state).toBe((8 * 64) / 4);
+});
+
+it("nested cuts of uneven rows save as they are, and load whole", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "opt-placement-"));
+  try {
+    await told(
+      4,
+      `const grid = mesh(communicator, { data: 2, model: 2 });
+      const net = new Sequential(new ColumnParallelLinear(4, 10, grid.axis("model"), { ...drawn(1), gatherOutput: true }));
+      const parallel = new FullyShardedDataParallel(net, grid.axis("data"));
+      const optimizer = new AdamW(parallel.namedParameters());
+      parallel.forward(x).sum().backward();
+      await parallel.sync();
+      core.clipGradNorm(parallel.parameters(), 1);
+      const tensors = parallel.stateDict();
+      await saveCheckpoint(${JSON.stringify(join(folder, "saved"))}, { step: 1, tensors }, { communicator, layout: layoutOf(net, grid) });
+      tell(Object.values(tensors).map(({ shape }) => shape[0]));`,
+    );
+    const { tensors } = await loadCheckpoint(join(folder, "saved"));
+    const { Linear } = await import("@opt/nn");
+    const { Generator } = await import("@opt/core");
+    const right = new Linear(4, 10, { generator: new Generator(1) });
+    expect([...tensors["0.weight"]!.dataSync()]).toEqual([...right.weight.dataSync()]);
+    expect([...tensors["0.bias"]!.dataSync()]).toEqual([...right.bias!.dataSync()]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+it("units may be lists of modules, classes and modules in a ModuleList", async () => {
+  const found = await told<number[]>(
+    2,
+    `class Block extends Module {
+      fc = new Linear(8, 8, { ...drawn(1), bias: false });
+      forward(x) { return this.fc.forward(x).relu(); }
+    }
+    class Net extends Module {
+      blocks = new ModuleList(Array.from({ length: 4 }, () => new Block()));
+      forward(x) { return [...this.blocks].reduce((y, block) => block.forward(y), x); }
+    }
+    const counts = [];
+    for (const units of [undefined, [Block], (net) => [...net.blocks], (net) => [net.blocks]]) {
+      const net = new Net();
+      const chosen = typeof units === "function" ? units(net) : units;
+      const parallel = new FullyShardedDataParallel(net, communicator, chosen && { units: chosen });
+      const before = communicator.traffic.messages;
+      core.noGrad(() => parallel.forward(core.ones([1, 8])));
+      await parallel.sync();
+      counts.push(communicator.traffic.messages - before);
+      parallel.dispose();
+    }
+    tell(counts);`,
+  );
+  for (const counts of found) expect(new Set(counts).size).toBe(1);
+});
