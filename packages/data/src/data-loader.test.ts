@@ -209,6 +209,59 @@ describe("samples that come later", () => {
 
 describe("an epoch resumed in its middle", () => {
   const options = () => ({ batchSize: 3, shuffle: true, generator: new Generator(7) });
+  /** What each step of all ranks has, for so many steps, and the state of each rank. */
+  const steps = (n: number, ranks: number, batchSize: number, most: number, state?: unknown) => {
+    const loaders = Array.from({ length: ranks }, (_, rank) =>
+      new DataLoader(count(n), { ...options(), batchSize }).shard({ rank, size: ranks }),
+    );
+    for (const loader of state === undefined ? [] : loaders) loader.loadStateDict(state);
+    const seen: number[][] = [];
+    let saved: unknown[] = [];
+    const iterators = loaders.map((loader) => loader[Symbol.iterator]());
+    while (seen.length < most) {
+      const batches = iterators.map((iterator) => iterator.next());
+      if (batches.some(({ done }) => done)) break;
+      seen.push(batches.flatMap(({ value }) => values(value)));
+      saved = loaders.map((loader) => JSON.parse(JSON.stringify(loader.stateDict())));
+    }
+    return { seen, saved };
+  };
+
+  it("goes on on other ranks, in batches of other sizes: each sample comes once", () => {
+    const size = fc.integer({ min: 1, max: 4 });
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 60 }),
+        size,
+        size,
+        size,
+        size,
+        fc.nat(4),
+        (n, ranks, batch, more, other, at) => {
+          const { seen, saved } = steps(n, ranks, batch, at + 1);
+          for (const state of saved) expect(state).toEqual(saved[0]);
+          const rest = steps(n, more, other, Number.POSITIVE_INFINITY, saved[0]).seen;
+          const all = [...seen, ...rest].flat();
+          // What fills the last step comes twice.
+          expect(new Set(all).size).toBe(n);
+          expect(all.length - n).toBeLessThan(Math.max(ranks, more));
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  it("has the steps that it would have had where all ranks together take as many samples", () => {
+    const sorted = (list: number[][]) => list.map((step) => [...step].sort((a, b) => a - b));
+    const whole = sorted(steps(40, 4, 5, 9).seen);
+    const { seen, saved } = steps(40, 4, 5, 1);
+    for (const [ranks, batch] of [
+      [2, 10],
+      [1, 20],
+      [5, 4],
+    ] as const)
+      expect(sorted([...seen, ...steps(40, ranks, batch, 9, saved[0]).seen])).toEqual(whole);
+  });
 
   it("goes on with the batch that would have come, and with the epochs after it", () => {
     fc.assert(
@@ -236,12 +289,12 @@ describe("an epoch resumed in its middle", () => {
   it.each([
     [null],
     [{ seed: 1 }],
-    [{ seed: -1, served: 0 }],
-    [{ seed: null, served: 1 }],
-    [{ seed: 1, served: 99 }],
+    [{ seed: -1, taken: 0, samples: 4 }],
+    [{ seed: null, taken: 1, samples: 4 }],
+    [{ seed: 1, taken: 99, samples: 4 }],
+    [{ seed: 1, taken: 0, samples: 4, sampler: {} }],
     [{ ...new DataLoader(count(4), options()).stateDict(), seed: 1, generator: undefined }],
     [{ ...new DataLoader(count(5), options()).stateDict(), seed: 1 }],
-    [{ ...new DataLoader(count(4), { ...options(), batchSize: 2 }).stateDict(), seed: 1 }],
   ])("rejects %j", (state) => {
     const loader = new DataLoader(count(4), options());
     expectCode("BAD_STATE", () => loader.loadStateDict(state as never));

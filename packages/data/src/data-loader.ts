@@ -30,29 +30,44 @@ export interface DataLoaderOptions<Sample, Batch> {
   collate?: (samples: Sample[]) => Batch | Promise<Batch>;
 }
 
-/** Plain JSON: where an epoch stands. */
+/** Plain JSON: where an epoch stands, whatever the number of ranks and the size of batches. */
 export interface DataLoaderState {
   /** Of the order of the epoch that goes on; null between two epochs. */
   seed: number | null;
-  /** Batches of it that were handed out. */
-  served: number;
-  /** Of an epoch, and of a batch. */
+  /** Samples of that order that all ranks together have been handed. */
+  taken: number;
+  /** Of the order. */
   samples: number;
-  batchSize: number;
   generator?: ReturnType<Generator["stateDict"]>;
+  /** Of a sampler that keeps its place. It is that place, and `taken` is 0. */
+  sampler?: object;
 }
 
 /** An epoch that is under way. */
 interface Epoch {
   readonly seed: number;
+  /** Samples that were taken before this loop. */
+  readonly begun: number;
+  /** This rank's samples behind those. */
   readonly order: Int32Array;
+  /** Where the sampler stood. */
+  readonly sampler: object | undefined;
   served: number;
 }
 
-/** Which samples of an epoch's order a loader has. */
+/** Which samples of an epoch's order a loader has: of a contiguous part of it every `ranks`-th from `rank` on. */
 interface Share {
-  count(samples: number): number;
-  of(order: Int32Array): Int32Array;
+  part(samples: number): readonly [begin: number, end: number];
+  readonly rank: number;
+  readonly ranks: number;
+}
+
+/** A sampler that goes on where it stopped, on any number of ranks: `DistributedSampler`. */
+interface PlacedSampler {
+  stateDict(): object;
+  loadStateDict(state: unknown): void;
+  /** The state when each rank has taken `count` samples more. */
+  stateAfter(state: object, count: number): object;
 }
 
 const KINDS: Readonly<Record<keyof DataLoaderOptions<unknown, unknown>, OptionKind>> = {
@@ -86,8 +101,8 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
   readonly #given = new WeakSet<Tensor>();
   #epoch: Epoch | null = null;
   /** Loaded: where the next epoch begins. */
-  #resumed: { readonly seed: number; readonly served: number } | null = null;
-  #share: Share = { count: (samples) => samples, of: (order) => order };
+  #resumed: { readonly seed: number; readonly taken: number } | null = null;
+  #share: Share = { part: (samples) => [0, samples], rank: 0, ranks: 1 };
 
   /** @throws OptError BAD_ARGUMENT */
   constructor(
@@ -153,19 +168,27 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
       "Pass a communicator.",
     );
     const begin = (samples: number, of: number) => Math.floor((samples * of) / size);
-    const count = (samples: number) =>
-      even ? (this.dropLast ? Math.floor : Math.ceil)(samples / size) : begin(samples, rank + 1) - begin(samples, rank);
-    const of = (order: Int32Array) =>
-      even
-        ? Int32Array.from({ length: count(order.length) }, (_, i) => order[(rank + i * size) % order.length]!)
-        : order.subarray(begin(order.length, rank), begin(order.length, rank + 1));
     const loader = new DataLoader(this.#dataset, this.#options);
-    loader.#share = { count, of };
+    loader.#share = even
+      ? { part: (samples) => [0, samples], rank, ranks: size }
+      : { part: (samples) => [begin(samples, rank), begin(samples, rank + 1)], rank: 0, ranks: 1 };
     return loader as this;
   }
 
+  /** Of an epoch, of all ranks that share its order. */
+  get #wholeSamples(): number {
+    const [begin, end] = this.#share.part(this.#options.sampler?.length ?? this.#dataset.length);
+    return end - begin;
+  }
+
   get #samples(): number {
-    return this.#share.count(this.#options.sampler?.length ?? this.#dataset.length);
+    return this.#ownCount(this.#wholeSamples);
+  }
+
+  /** How many of so many samples are this rank's. */
+  #ownCount(samples: number): number {
+    const { ranks } = this.#share;
+    return (this.dropLast ? Math.floor : Math.ceil)(samples / ranks);
   }
 
   /** @throws OptError NOT_SYNC if samples come later */
@@ -217,44 +240,70 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
   /** Where the epoch stands whose loop was begun last: save it after the step of a batch. */
   stateDict(): DataLoaderState {
     const { generator } = this.#options;
-    const { seed, served } = this.#epoch ?? this.#resumed ?? { seed: null, served: 0 };
-    const samples = this.#epoch?.order.length ?? this.#samples;
-    return { seed, served, samples, batchSize: this.batchSize, ...(generator && { generator: generator.stateDict() }) };
+    const drawn = generator && { generator: generator.stateDict() };
+    const sampler = placedSampler(this.#options.sampler);
+    const epoch = this.#epoch;
+    if (sampler) {
+      const place = epoch?.sampler
+        ? sampler.stateAfter(epoch.sampler, epoch.served * this.batchSize)
+        : sampler.stateDict();
+      return { seed: null, taken: 0, samples: this.#dataset.length, ...drawn, sampler: place };
+    }
+    const samples = this.#wholeSamples;
+    if (epoch === null) {
+      const { seed, taken } = this.#resumed ?? { seed: null, taken: 0 };
+      return { seed, taken, samples, ...drawn };
+    }
+    const taken = Math.min(samples, epoch.begun + epoch.served * this.batchSize * this.#share.ranks);
+    return { seed: epoch.seed, taken, samples, ...drawn };
   }
 
-  /** The next loop goes on where this state was taken, with the same dataset and options. @throws OptError BAD_STATE */
+  /**
+   * The next loop goes on where this state was taken, with the same dataset: also on another number of ranks, and with batches of
+   * another size. Each sample of the epoch comes once. @throws OptError BAD_STATE
+   */
   loadStateDict(state: unknown): void {
-    const { seed, served, samples, batchSize, generator } = (state ?? {}) as Partial<DataLoaderState>;
+    const { seed, taken, samples, generator, sampler } = (state ?? {}) as Partial<DataLoaderState>;
+    const placed = placedSampler(this.#options.sampler);
+    const own = placed ? this.#dataset.length : this.#wholeSamples;
     const isWord = seed === null || (isCount(seed) && seed < 2 ** 32);
-    const isServed = isCount(served) && served <= this.length && (seed !== null || served === 0);
+    const isTaken = isCount(taken) && isCount(samples) && taken <= samples && (seed !== null || taken === 0);
     check(
-      isWord && isServed,
+      isWord && isTaken,
       "BAD_STATE",
       WHERE,
-      () => `state must be { seed, served } of an epoch of ${this.length} batches, got ${show(state)}.`,
+      () => `state must be { seed, taken, samples } of an epoch, got ${show(state)}.`,
       "Pass what stateDict() returned, for the same data.",
     );
-    const isSame = seed === null || (samples === this.#samples && batchSize === this.batchSize);
+    const isSame = seed === null && sampler === undefined ? true : samples === own;
     check(
       isSame,
       "BAD_STATE",
       WHERE,
-      () =>
-        `the epoch to go on with had ${show(samples)} samples in batches of ${show(batchSize)}, this loader has ${this.#samples} in batches of ${this.batchSize}.`,
-      "Load it with the same data and batchSize, or begin a new epoch.",
+      () => `the epoch to go on with had ${show(samples)} samples, this loader has ${own}.`,
+      "Load it with the same data, or begin a new epoch.",
     );
-    const own = this.#options.generator;
-    const fits = (generator === undefined) === (own === undefined);
     check(
-      fits,
+      (sampler === undefined) === (placed === undefined),
       "BAD_STATE",
       WHERE,
-      () => `the state was taken ${own ? "without" : "with"} a generator, and this loader has ${own ? "one" : "none"}.`,
+      () =>
+        `the state was taken ${placed ? "without" : "with"} such a sampler, and this loader has ${placed ? "one" : "none"}.`,
       "Pass the same options.",
     );
-    if (own) own.loadStateDict(generator!);
+    const drawing = this.#options.generator;
+    check(
+      (generator === undefined) === (drawing === undefined),
+      "BAD_STATE",
+      WHERE,
+      () =>
+        `the state was taken ${drawing ? "without" : "with"} a generator, and this loader has ${drawing ? "one" : "none"}.`,
+      "Pass the same options.",
+    );
+    placed?.loadStateDict(sampler);
+    drawing?.loadStateDict(generator!);
     this.#epoch = null;
-    this.#resumed = seed === null ? null : { seed: seed!, served: served! };
+    this.#resumed = seed === null ? null : { seed: seed!, taken: taken! };
   }
 
   #begin(): Epoch {
@@ -268,8 +317,21 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
         ? new Generator(seed).permutation(count)
         : Int32Array.from({ length: count }, (_, i) => i);
     this.#resumed = null;
-    this.#epoch = { seed, order: this.#share.of(order), served: resumed?.served ?? 0 };
+    const begun = resumed?.taken ?? 0;
+    const state = placedSampler(sampler)?.stateDict();
+    this.#epoch = { seed, begun, order: this.#ownOrder(order, begun), sampler: state, served: 0 };
     return this.#epoch;
+  }
+
+  /** This rank's samples behind the first `begun`. What is missing at the end comes from the beginning of the order, over and over. */
+  #ownOrder(order: Int32Array, begun: number): Int32Array {
+    const { rank, ranks, part } = this.#share;
+    const own = order.subarray(...part(order.length));
+    const at = (i: number) => {
+      const position = begun + rank + i * ranks;
+      return position < own.length ? position : (position - own.length) % own.length;
+    };
+    return Int32Array.from({ length: this.#ownCount(own.length - begun) }, (_, i) => own[at(i)]!);
   }
 
   #end(epoch: Epoch): void {
@@ -311,6 +373,12 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
       () => {},
     );
   }
+}
+
+function placedSampler(sampler: unknown): PlacedSampler | undefined {
+  return typeof (sampler as Partial<PlacedSampler> | undefined)?.stateAfter === "function"
+    ? (sampler as PlacedSampler)
+    : undefined;
 }
 
 function checkSampler(sampler: unknown, shuffle: boolean): void {

@@ -84,7 +84,7 @@ export class DistributedSampler implements Iterable<number> {
   /** Every rank has trained on `count` samples more. @throws OptError BAD_ARGUMENT */
   take(count: number): void {
     checkCount("the count", count);
-    this.#taken = Math.min(this.#samples, this.#taken + count * this.#options.size);
+    this.#taken = this.stateAfter(this.stateDict(), count).taken;
   }
 
   *[Symbol.iterator](): IterableIterator<number> {
@@ -103,6 +103,11 @@ export class DistributedSampler implements Iterable<number> {
   stateDict(): DistributedSamplerState {
     const { seed, shuffle } = this.#options;
     return { epoch: this.#epoch, taken: this.#taken, samples: this.#samples, seed, shuffle };
+  }
+
+  /** A state of this sampler when every rank has taken `count` samples more. A `DataLoader` saves it. */
+  stateAfter(state: DistributedSamplerState, count: number): DistributedSamplerState {
+    return { ...state, taken: Math.min(this.#samples, state.taken + count * this.#options.size) };
   }
 
   /** Goes on where the state stands, whatever its number of ranks. @throws OptError BAD_STATE if it is of another dataset or order */

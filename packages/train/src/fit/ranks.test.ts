@@ -1,6 +1,6 @@
 /** Ranks that train by `fit`. */
 import { spawnSync } from "node:child_process";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { cp, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,7 +8,7 @@ import { AdamW } from "@opt/adam-amsgrad";
 import { init } from "@opt/core";
 import type { Module } from "@opt/nn";
 import { connect, DataParallel } from "@opt/parallel";
-import { expectCode } from "@opt/testkit";
+import { expectCode, triesAll } from "@opt/testkit";
 import { bundled, optRun } from "@opt/testkit/bundled";
 import { expect, it } from "vitest";
 import { begin, optionsOf, words } from "../../testing/runs";
@@ -68,6 +68,64 @@ it("two ranks have the words of the loop by hand, and end together", async () =>
   expect((await readdir(folder)).sort()).toEqual(["board", "checkpoints", "epochs.csv", "stopped"]);
   expect(await readdir(join(folder, "board"))).toHaveLength(1);
   await rm(folder, { recursive: true });
+});
+
+interface Resumed {
+  steps: number[][];
+  weights: number[];
+  epochs: { loss: number }[];
+}
+
+/** The samples of each step of all ranks, the weights at the end, and the losses of epochs. */
+async function resumedRun(folder: string, ranks: number, batchSize: number, last: number, kind: string) {
+  const path = fileURLToPath(new URL("../../testing/resumed-run.ts", import.meta.url));
+  const [launcher, program] = await bundled(optRun, path);
+  const run = [launcher, "-n", String(ranks), program, folder, String(batchSize), String(last), kind];
+  const { stdout, stderr } = spawnSync(process.execPath, run, { encoding: "utf8", timeout: 120_000 });
+  expect(stderr).toBe("");
+  const all = JSON.parse(stdout) as Resumed[];
+  const steps = all[0]!.steps.map((_, i) => all.flatMap((rank) => rank.steps[i]!).sort((a, b) => a - b));
+  return { steps, weights: all[0]!.weights, losses: all[0]!.epochs.map(({ loss }) => loss) };
+}
+
+const OTHERS: [number, number][] = triesAll
+  ? [
+      [2, 10],
+      [3, 5],
+      [1, 20],
+      [5, 4],
+    ]
+  : [
+      [2, 10],
+      [3, 5],
+    ];
+
+it.each(["order", "sampler"])("a run inside an epoch goes on on other ranks, by the %s", async (kind) => {
+  const folder = await mkdtemp(join(tmpdir(), "opt-resumed-"));
+  try {
+    const whole = await resumedRun(join(folder, "whole"), 4, 5, -1, kind);
+    expect(whole.steps).toHaveLength(6);
+    const begun = await resumedRun(join(folder, "saved"), 4, 5, 1, kind);
+    for (const [ranks, batchSize] of kind === "order" || triesAll ? OTHERS : OTHERS.slice(0, 1)) {
+      await cp(join(folder, "saved"), join(folder, "other"), { recursive: true });
+      const rest = await resumedRun(join(folder, "other"), ranks, batchSize, -1, kind);
+      await rm(join(folder, "other"), { recursive: true });
+      const steps = [...begun.steps, ...rest.steps];
+      const firstEpoch = steps.slice(0, -Math.round(60 / (ranks * batchSize)));
+      // What fills the last step comes twice.
+      expect([...new Set(firstEpoch.flat())].sort((a, b) => a - b)).toEqual(Array.from({ length: 60 }, (_, i) => i));
+      if (ranks * batchSize !== 20) continue;
+      expect(steps).toEqual(whole.steps);
+      rest.weights.forEach((weight, i) => {
+        expect(weight).toBeCloseTo(whole.weights[i]!, 5);
+      });
+      rest.losses.forEach((loss, i) => {
+        expect(loss).toBeCloseTo(whole.losses[i]!, 5);
+      });
+    }
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 });
 
 const adamW = (model: Module) => new AdamW(model.namedParameters(), { lr: 0.02 });

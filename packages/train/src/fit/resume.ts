@@ -1,6 +1,6 @@
 /** Checkpoints of a run: its state as one tree, and how a run goes on from it. */
 import type { CheckpointContents, FileSystem, Loaded, SavedTensor } from "@opt/checkpoint";
-import { check, defaultGenerator, OptError, type OptimizerState, show, Tensor } from "@opt/core";
+import { check, defaultGenerator, Generator, OptError, type OptimizerState, show, Tensor } from "@opt/core";
 import type { Module } from "@opt/nn";
 import { mapTree } from "../tree";
 import type { Callback, EpochRecord, History } from "./events";
@@ -157,15 +157,46 @@ async function loadRun<Batch>(run: Resumable<Batch>, loaded: Loaded<Tensor>): Pr
   Object.assign(run, saved.position);
   history.epochs.push(...saved.epochs);
   history.losses.push(...((await saved.losses?.data()) ?? []));
-  const own = saved.ranks[communicator?.rank ?? 0];
-  if (own === undefined) return 0; // another number of ranks
+  const { rank = 0, size = 1 } = communicator ?? {};
+  const isSameSize = size === saved.ranks.length;
+  const own = saved.ranks[rank % saved.ranks.length]!;
   [defaultGenerator, ...generators].forEach((generator, i) => {
-    generator.loadStateDict(own.generators[i]);
+    const states = saved.ranks.map((each) => each.generators[i]!);
+    generator.loadStateDict(drawnFor(rank, states));
   });
-  totals.load(own.sums.map(Number), own.samples);
+  loadTotals(totals, saved.ranks, rank, isSameSize);
   const loader = statefulOf(data);
   if (own.loader && loader) loader.loadStateDict(own.loader);
+  else if (!isSameSize && run.batches > 0 && !run.isEpochDone) {
+    const problem = `data must have a state to go on inside an epoch on ${size} ranks, saved on ${saved.ranks.length}.`;
+    throw new OptError("BAD_STATE", WHERE, problem, "Pass a DataLoader, or save where an epoch ends.");
+  }
   return loader ? 0 : run.batches;
+}
+
+/** A rank's own state of a generator. One that was not there has what all had, or else draws of its own. */
+function drawnFor(rank: number, states: readonly object[]): object {
+  const own = states[rank % states.length]!;
+  const areAlike = states.every((state) => JSON.stringify(state) === JSON.stringify(own));
+  if (rank < states.length || areAlike) return own;
+  const parent = new Generator(0);
+  parent.loadStateDict(own);
+  return new Generator(parent.nextUint32() + rank * 2 ** 32).stateDict();
+}
+
+/** Sums of ranks add up: where there are others than before, the first one has those of all. */
+function loadTotals(totals: Totals, ranks: readonly RankState[], rank: number, isSameSize: boolean): void {
+  if (isSameSize) {
+    totals.load(ranks[rank]!.sums.map(Number), ranks[rank]!.samples);
+    return;
+  }
+  totals.reset();
+  if (rank > 0) return;
+  const sums = totals.sums.map((_, i) => ranks.reduce((sum, own) => sum + Number(own.sums[i]), 0));
+  totals.load(
+    sums,
+    ranks.reduce((sum, own) => sum + own.samples, 0),
+  );
 }
 
 /** Callbacks that have a state, by name: the second one of a name has -2 behind it. Their places in the list may change. */
