@@ -3,18 +3,20 @@
 import { spawnSync } from "node:child_process";
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
-import { launch, tooMany } from "./launcher";
+import { GRACE, type Launch, launch, tooMany } from "./launcher";
 
-const USAGE = `Usage: opt-run -n <ranks> [--restarts <times>] [options of node] <program> [arguments]
+const USAGE = `Usage: opt-run -n <ranks> [--restarts <times>] [--grace <seconds>s] [options of node] <program> [arguments]
 
 Starts the program once for each rank, as processes of this machine; connect() of @opt/parallel
 tells them apart. When one fails, all end, and the exit code is its own (128 + its number for a
 signal). With --restarts the job then begins again: the program loads its newest checkpoint.
+Ranks that are asked to end have 30 s for it, or what --grace says. A second SIGTERM ends them at once.
 `;
 
 /** Each has a socket to every other one. */
 const MOST_RANKS = 256;
 const MOST_RESTARTS = 1_000_000;
+const MOST_SECONDS = 86_400;
 
 /** Every rank would say so. What comes behind options of node may be theirs. */
 function isThere(program: string): boolean {
@@ -37,23 +39,30 @@ function syntaxErrorOf(program: string): string | undefined {
 interface Count {
   readonly least: number;
   readonly most: number;
+  /** May stand behind the number. */
+  readonly unit?: string;
 }
 
 const COUNTS: Readonly<Record<string, Count>> = {
   "-n": { least: 1, most: MOST_RANKS },
   "--restarts": { least: 0, most: MOST_RESTARTS },
+  "--grace": { least: 0, most: MOST_SECONDS, unit: "s" },
 };
 
 /** Options in front of the program, or what is wrong with them. */
-function parse(args: readonly string[]): { size: number; restarts: number; args: readonly string[] } | string {
-  const counts = new Map([["--restarts", 0]]);
+function parse(args: readonly string[]): Omit<Launch, "error"> | string {
+  const counts = new Map([
+    ["--restarts", 0],
+    ["--grace", GRACE],
+  ]);
   let at = 0;
   for (; args[at]! in COUNTS; at += 2) {
     const [name, text = ""] = args.slice(at, at + 2) as [string, string?];
-    const { least, most } = COUNTS[name]!;
-    const isCount = /^\d+$/.test(text) && Number(text) >= least && Number(text) <= most;
+    const { least, most, unit = "" } = COUNTS[name]!;
+    const digits = unit !== "" && text.endsWith(unit) ? text.slice(0, -unit.length) : text;
+    const isCount = /^\d+$/.test(digits) && Number(digits) >= least && Number(digits) <= most;
     if (!isCount) return `${name} must be a whole number, ${least} to ${most}, got ${text || "nothing"}`;
-    counts.set(name, Number(text));
+    counts.set(name, Number(digits));
   }
   const size = counts.get("-n");
   const [program] = args.slice(at);
@@ -62,7 +71,7 @@ function parse(args: readonly string[]): { size: number; restarts: number; args:
   if (!isThere(program)) return `there is no file ${program}`;
   const limit = tooMany(size);
   if (limit !== undefined) return limit;
-  return { size, restarts: counts.get("--restarts")!, args: args.slice(at) };
+  return { size, restarts: counts.get("--restarts")!, grace: counts.get("--grace")!, args: args.slice(at) };
 }
 
 const given = process.argv.slice(2);

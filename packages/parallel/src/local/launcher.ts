@@ -10,8 +10,8 @@ import { filesOf, KEY, LAUNCHER, memoryOf, NAME, RANK, SIZE, TAKEN } from "./job
 import { prefixLines } from "./lines";
 import { BEGIN, CONNECT, CONNECTED, GONE, LISTENING } from "./rendezvous";
 
-/** What a rank that was asked to end has for it. */
-const GRACE = 2000;
+/** Seconds that a rank has to end after it was asked to, as torchrun's. */
+export const GRACE = 30;
 /** What cpu and wasm read: a rank's share of the cores, unless the user says another number. */
 const THREADS = "OPT_NUM_THREADS";
 /** Ranks that fail together: one that was killed is named before those that missed it. */
@@ -24,6 +24,8 @@ export interface Launch {
   readonly error: (text: string) => void;
   /** How often a job whose rank failed begins again. */
   readonly restarts?: number;
+  /** Seconds that ranks have to end after SIGTERM. Default 30. */
+  readonly grace?: number;
 }
 
 /** Why a life of the job ended. */
@@ -59,7 +61,7 @@ export async function launch({ restarts = 0, ...job }: Launch): Promise<number> 
   }
 }
 
-async function live({ size, args, error }: Omit<Launch, "restarts">): Promise<End> {
+async function live({ size, args, error, grace = GRACE }: Omit<Launch, "restarts">): Promise<End> {
   const files = memoryFiles(size);
   const secrets = { [NAME]: randomBytes(8).toString("hex"), [KEY]: randomBytes(16).toString("hex") };
   const binders = process.env[THREADS] === undefined ? coreBinders(size) : undefined;
@@ -72,7 +74,7 @@ async function live({ size, args, error }: Omit<Launch, "restarts">): Promise<En
     for (const file of files) closeSync(file); // the ranks have them now
   }
   introduce(children);
-  return watch(children, error);
+  return watch(children, error, grace);
 }
 
 /** One file for each rank, whose name is gone before the ranks begin: nothing is left behind, however the job ends. */
@@ -137,21 +139,33 @@ function start(
   return child;
 }
 
-function watch(children: readonly ChildProcess[], error: (text: string) => void): Promise<End> {
+function watch(children: readonly ChildProcess[], error: (text: string) => void, grace: number): Promise<End> {
   const failures: { rank: number; code: number | null; signal: NodeJS.Signals | null }[] = [];
   let running = children.length;
   let stopped: NodeJS.Signals | undefined;
-  const end = (signal: NodeJS.Signals) => {
-    for (const child of children) if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+  /** Returns the ranks that were still there. */
+  const end = (signal: NodeJS.Signals): number[] =>
+    children.flatMap((child, rank) => {
+      if (child.exitCode !== null || child.signalCode !== null) return [];
+      child.kill(signal);
+      return [rank];
+    });
+  const kill = (why: string) => {
+    const ranks = end("SIGKILL");
+    if (ranks.length > 0) error(`opt-run: rank ${ranks.join(", ")} killed: ${why}\n`);
   };
+  let isEnding = false;
   const endAll = (signal: NodeJS.Signals) => {
+    isEnding = true;
     end(signal);
-    setTimeout(() => end("SIGKILL"), GRACE).unref();
+    setTimeout(() => kill(`not over ${grace} s after ${signal}; --grace gives more`), 1000 * grace).unref();
   };
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   const stop = (signal: NodeJS.Signals) => {
+    const isSecond = isEnding;
     stopped ??= signal;
-    endAll(signal);
+    if (isSecond) kill(`a second ${signal}`);
+    else endAll(signal);
   };
   for (const signal of signals) process.on(signal, stop);
   return new Promise((resolve) => {

@@ -25,7 +25,15 @@ const STUBBORN: readonly [what: string, body: string, message: RegExp, code: num
   [
     "ignore SIGTERM when the launcher gets it",
     `${EARS} await communicator.barrier(); if (rank === 1) process.kill(process.ppid, "SIGTERM"); ${NEVER}`,
-    /^$/,
+    /^opt-run: rank 0, 1 killed: not over 2 s after SIGTERM; --grace gives more\n$/,
+    143,
+  ],
+  [
+    "ignore SIGTERM when the launcher gets it twice",
+    `${EARS} await communicator.barrier();
+     if (rank === 1) for (let i = 0; i < 2; i++) { process.kill(process.ppid, "SIGTERM"); await sleep(300); }
+     ${NEVER}`,
+    /^opt-run: rank 0, 1 killed: a second SIGTERM\n$/,
     143,
   ],
   [
