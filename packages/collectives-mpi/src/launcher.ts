@@ -25,7 +25,11 @@ export function launcherOf(lookup: Lookup): Launcher | undefined {
   const taken = lookup(TAKEN);
   if (taken !== undefined && taken !== String(process.pid)) return undefined;
   if (lookup("OMPI_COMM_WORLD_RANK") !== undefined) return { kind: "open-mpi", rank, size };
-  if (rank !== undefined) return { kind: lookup("HYDI_CONTROL_FD") === undefined ? "any" : "hydra", rank, size };
+  // Hydra's control is on the host that launched alone; srun speaks PMI, too.
+  const isHydra =
+    ["HYDI_CONTROL_FD", "MPI_LOCALNRANKS"].some((name) => lookup(name) !== undefined) ||
+    (lookup("PMI_FD") !== undefined && lookup("SLURM_PROCID") === undefined);
+  if (rank !== undefined) return { kind: isHydra ? "hydra" : "any", rank, size };
   // srun without a plug-in of MPI: each of its tasks would train alone if this were no job.
   const isStep = lookup("SLURM_PROCID") !== undefined && (number("SLURM_STEP_NUM_TASKS") ?? 1) > 1;
   return isStep ? { kind: "any", rank: number("SLURM_PROCID"), size } : undefined;

@@ -176,6 +176,27 @@ it.concurrent.each([
     expect(readdirSync("/dev/shm").filter((name) => name.startsWith(`opt-run-${told[0]}-`))).toEqual([]);
 });
 
+it.runIf(process.platform === "linux")("a job ends well though a stranger connects and says nothing", async () => {
+  // Rank 1 comes when another process has connected to rank 0, which ends by itself after a while.
+  const stranger = `const { Socket } = require("node:net");
+    const reach = () => new Socket().on("connect", () => process.stdout.write(".")).on("error", () => setTimeout(reach, 20)).connect({ path: JSON.parse(process.argv[1]) });
+    reach();
+    setTimeout(() => process.exit(), 40_000);`;
+  const { code, error } = await runJob(2, "", {
+    imports: `import { spawn } from "node:child_process"; import { NAME, RANK } from "${new URL("job.ts", import.meta.url).href}";`,
+    connect: `if (process.env[RANK] === "1") {
+        const path = "\\u0000opt-run-" + process.env[NAME] + "-0";
+        const child = spawn(process.execPath, ["-e", ${JSON.stringify(stranger)}, JSON.stringify(path)], { stdio: ["ignore", "pipe", "ignore"], detached: true });
+        await new Promise((resolve) => child.stdout.once("data", resolve));
+        child.stdout.destroy();
+        child.unref();
+      }
+      const communicator = await connect();`,
+    patience: 30_000,
+  });
+  expect([code, error]).toEqual([0, ""]);
+});
+
 it.each<[string, string[], string]>([
   ["no count", ["program.js"], "the first argument must be -n, got program.js"],
   ["a number in another form", ["-n", "1e1", "program.js"], "-n must be a whole number, 1 to 256, got 1e1"],

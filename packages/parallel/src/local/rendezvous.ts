@@ -49,7 +49,9 @@ export async function rendezvous(
     sockets[other] = socket;
     if (--missing === 0) all();
   };
-  const server = await listen(job, arrived);
+  // Who connects and does not say the key must not keep a finished job alive.
+  const strangers = new Set<Socket>();
+  const server = await listen(job, strangers, arrived);
   try {
     launcher.write(`${LISTENING}\n`);
     await told(CONNECT);
@@ -64,17 +66,20 @@ export async function rendezvous(
     await told(BEGIN);
   } finally {
     server.close();
+    for (const stranger of strangers) stranger.destroy();
   }
 }
 
 /** Takes the ranks behind this one. */
-function listen(job: Job, arrived: (rank: number, socket: Socket) => void): Promise<Server> {
+function listen(job: Job, strangers: Set<Socket>, arrived: (rank: number, socket: Socket) => void): Promise<Server> {
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     const length = greeting(job).byteLength;
+    strangers.add(socket);
     socket.on("error", () => socket.destroy());
     socket.once("data", (first: Buffer) => {
       const other = first.byteLength === length ? first.readUInt32LE(0) : -1;
       const isRank = other > job.rank && other < job.size && timingSafeEqual(first, greeting({ ...job, rank: other }));
+      strangers.delete(socket);
       if (isRank) arrived(other, socket);
       else socket.destroy();
     });
