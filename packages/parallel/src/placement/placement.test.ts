@@ -235,3 +235,41 @@ it("units may be lists of modules, classes and modules in a ModuleList", async (
   );
   for (const counts of found) expect(new Set(counts).size).toBe(1);
 });
+
+it("a ModuleList of 8 equal blocks on 4 ranks takes at most 0.55 of the whole, and a 0-dim parameter is clipped", async () => {
+  const layer = 4 * 256 * 256;
+  const found = await told<[number, number, number]>(
+    4,
+    `await core.init("cpu");
+    class Net extends Module {
+      blocks = new ModuleList(Array.from({ length: 8 }, (_, i) => new Linear(256, 256, { ...drawn(i), bias: false })));
+      scale = core.parameter(2);
+      forward(x) { return [...this.blocks].reduce((y, block) => block.forward(y), x).mul(this.scale); }
+    }
+    const parallel = new FullyShardedDataParallel(new Net(), communicator);
+    const optimizer = new AdamW(parallel.namedParameters());
+    const { pool } = parallel.parameters()[0].device;
+    const allocate = pool.allocate.bind(pool);
+    let peak = 0;
+    pool.allocate = (bytes) => {
+      const memory = allocate(bytes);
+      peak = Math.max(peak, pool.bytes);
+      return memory;
+    };
+    let norm = 0;
+    for (let step = 0; step < 3; step++) {
+      core.tidy(() => parallel.forward(core.ones([1, 256])).sum().backward());
+      await parallel.sync();
+      norm = core.tidy(() => core.clipGradNorm(parallel.parameters(), 1).dataSync()[0]);
+      optimizer.step();
+      optimizer.zeroGrad();
+    }
+    pool.allocate = allocate;
+    tell([peak, norm, Math.min(...parallel.parameters().map(({ size }) => size))]);`,
+  );
+  for (const [peak, norm, size] of found) {
+    expect(peak / (4 * 8 * layer)).toBeLessThan(0.55);
+    expect([norm, size]).toEqual([found[0]![1], 1]);
+    expect(norm).toBeGreaterThan(0);
+  }
+});
