@@ -43,7 +43,8 @@ function called(make: RandomInputs, i: number, { shape, ...drawn }: Drawn): Torc
 }
 
 /** Extents of which a norm of at least six numbers is well conditioned without eps. */
-const extents = (make: RandomInputs, axes: number) => Array.from({ length: axes }, () => make.between(axes > 1 ? 3 : 6, 7));
+const extents = (make: RandomInputs, axes: number) =>
+  Array.from({ length: axes }, () => make.between(axes > 1 ? 3 : 6, 7));
 
 function channelNorm(make: RandomInputs, kind: keyof typeof CHANNELS): Drawn {
   const channels = make.between(1, 3);

@@ -15,9 +15,14 @@ import { python, RandomInputs } from "../random-inputs";
 const near = { absolute: 1e-4, relative: 1e-4 };
 
 /** Each layer in `count` random configurations, with one of these eps in its norms. */
-export function transformerCalls(count: number, { seed = 15, eps = [1e-5, 1e-2] as readonly number[] } = {}): TorchCall[] {
+export function transformerCalls(
+  count: number,
+  { seed = 15, eps = [1e-5, 1e-2] as readonly number[] } = {},
+): TorchCall[] {
   const make = new RandomInputs(seed);
-  const calls = Array.from({ length: count }, (_, i) => configuration(make, i, i % 2 === 0 ? "f32" : "f64", eps)).flat();
+  const calls = Array.from({ length: count }, (_, i) =>
+    configuration(make, i, i % 2 === 0 ? "f32" : "f64", eps),
+  ).flat();
   // PyTorch's fused attention has no second gradients.
   const plain = calls.map((call) => ({ ...call, code: `torch.backends.cuda.enable_flash_sdp(False);;${call.code}` }));
   return plain.map((call) => (call.name.endsWith("f32") ? { ...call, tolerance: near } : call));
