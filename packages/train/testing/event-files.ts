@@ -2,7 +2,7 @@
 import type { memoryFileSystem } from "@opt/checkpoint";
 
 /** A number or a histogram of a step: a histogram's value is its bytes in hexadecimal. */
-export interface StoredSummary {
+interface StoredSummary {
   readonly tag: string;
   readonly step: number;
   readonly value: number | string;
