@@ -6,6 +6,7 @@ import { indexingCalls } from "./indexing-calls";
 import { OP_ROWS } from "./op-calls";
 import { ELEMENTWISE } from "./rare/elementwise";
 import { LINEAR_ALGEBRA } from "./rare/linear-algebra";
+import { NUMBERS } from "./rare/numbers";
 import { PRODUCTS } from "./rare/products";
 import { REDUCTIONS } from "./rare/reductions";
 import { SHAPES } from "./rare/shapes";
@@ -14,7 +15,7 @@ import { WINDOWS } from "./rare/windows";
 const RARE = { ...REDUCTIONS, ...LINEAR_ALGEBRA, ...PRODUCTS, ...WINDOWS, ...SHAPES, ...ELEMENTWISE };
 
 /** Calls of each row. What has more arguments has more of them. */
-const COUNTS = { usual: 4, rare: 12, windows: 24, linearAlgebra: 20 } as const;
+const COUNTS = { usual: 4, rare: 12, numbers: 14, windows: 24, linearAlgebra: 20 } as const;
 
 function countOf(name: string): number {
   if (name in WINDOWS) return COUNTS.windows;
@@ -30,8 +31,12 @@ export function opSweep(): Sweep {
     `${name}, rare`,
     drawn(name, row, countOf(name), 5003 + i, ["f64", "f64", "f32"]),
   ]);
+  const numbers = Object.entries(NUMBERS).map(([name, row], i) => [
+    `${name}, of numbers`,
+    drawn(name, row, COUNTS.numbers, 9001 + i),
+  ]);
   const chosen = byFunction([...indexCalls(91, 12), ...indexingCalls(191, 16)]);
-  return Object.fromEntries([...usual, ...rare, ...chosen]);
+  return Object.fromEntries([...usual, ...rare, ...numbers, ...chosen]);
 }
 
 /** By the first word of their names. */

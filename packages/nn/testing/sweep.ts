@@ -8,6 +8,7 @@ import { lossCalls } from "./calls/losses";
 import { normCalls } from "./calls/norms";
 import { rareAttention } from "./calls/rare-attention";
 import { rareLosses } from "./calls/rare-losses";
+import { rareNorms } from "./calls/rare-norms";
 import { rareSequences } from "./calls/rare-sequences";
 import { rareWindows } from "./calls/rare-windows";
 import { transformerCalls } from "./calls/transformers";
@@ -29,6 +30,8 @@ export function layerSweep(): Sweep {
     ...rareWindows(16),
     ...rareLosses(15),
     ...rareSequences(15),
+    ...rareNorms(12),
+    "transformers, of a large eps": transformerCalls(3, { seed: 1601, eps: [0.4, 3] }),
   };
 }
 

@@ -339,4 +339,129 @@ export const faults = [
     ],
     tests: ["packages/data/src/"],
   },
+  {
+    name: "batch-norm.momentum",
+    says: "BatchNorm with momentum 0 averages its running statistics over all batches",
+    edits: [
+      {
+        file: "packages/nn/src/layers/norm/batch-norm.ts",
+        find: "return this.momentum ?? div",
+        by: "return this.momentum || div",
+      },
+    ],
+    tests: ["packages/nn/testing/sweep"],
+  },
+  {
+    name: "transformer.eps",
+    says: "the last norms of Transformer's stacks have no layerNormEps",
+    edits: [
+      {
+        file: "packages/nn/src/transformer/transformer.ts",
+        find: "return new LayerNorm(width, { eps, bias, dtype, device });",
+        by: "return new LayerNorm(width, { bias, dtype, device });",
+      },
+    ],
+    tests: ["packages/nn/testing/sweep"],
+  },
+  {
+    name: "indexAdd.alpha",
+    says: "alpha of indexAdd is lost where x or the index is a number",
+    edits: [
+      {
+        file: "packages/core/src/ops/indices/scatter.ts",
+        find: "(x, indices, source) => indexAdd(x, along, indices, source, options));",
+        by: "(x, indices, source) => indexAdd(x, along, indices, source));",
+      },
+    ],
+    tests: ["packages/core/testing/sweep"],
+  },
+  {
+    name: "warmup.base",
+    says: "LinearWarmupLR stays at endLr after the warm-up",
+    edits: [
+      {
+        file: "packages/core/src/schedules/linear-warmup.ts",
+        find: "if (epoch >= warmupSteps) return this.baseLr(index);",
+        by: "if (epoch >= warmupSteps) return ends[index] as number;",
+      },
+    ],
+    tests: ["packages/core/src/schedules/"],
+  },
+  {
+    name: "resume.tensorBoard",
+    says: "TensorBoard gets the losses from before a resume a second time",
+    edits: [
+      {
+        file: "packages/train/src/callbacks/tensor-board.ts",
+        find: "written = history.losses.length;",
+        by: "written = 0;",
+      },
+    ],
+    tests: ["packages/train/src/callbacks/"],
+  },
+  {
+    name: "torch.fnuz",
+    says: "two element types of float8 are exchanged, read and written",
+    edits: [
+      {
+        file: "packages/checkpoint/src/formats/torch/tensors.ts",
+        find: 'F8_E4M3FNUZ: ["float8_e4m3fnuz"],',
+        by: 'F8_E4M3FNUZ: ["float8_e5m2fnuz"],',
+      },
+      {
+        file: "packages/checkpoint/src/formats/torch/tensors.ts",
+        find: 'F8_E5M2FNUZ: ["float8_e5m2fnuz"],',
+        by: 'F8_E5M2FNUZ: ["float8_e4m3fnuz"],',
+      },
+    ],
+    tests: ["packages/checkpoint/src/formats/torch/dtypes"],
+  },
+  {
+    name: "torch.ns-steps",
+    says: "a .pt has Muon's ns_steps as a float",
+    edits: [
+      {
+        file: "packages/checkpoint/src/convert/torch/write-groups.ts",
+        find: 'const COUNTS = ["ns_steps", "max_iter",',
+        by: 'const COUNTS = ["max_iter",',
+      },
+    ],
+    tests: ["packages/checkpoint/src/convert/torch/groups"],
+  },
+  {
+    name: "dcp.properties",
+    says: "a DCP folder whose properties are a dict has no element types",
+    edits: [
+      {
+        file: "packages/checkpoint/src/formats/torch/dcp-metadata.ts",
+        find: 'const type = state instanceof Map ? state.get("dtype") : itemsOf(state)[0];',
+        by: "const type = itemsOf(state)[0];",
+      },
+    ],
+    tests: ["packages/checkpoint/src/formats/torch/dtypes"],
+  },
+  {
+    name: "dcp.older",
+    says: "DCP folders of torch 2.0 to 2.2 are refused",
+    edits: [
+      {
+        file: "packages/checkpoint/src/formats/torch/dcp-metadata.ts",
+        find: '...["TensorProperties", "MEM_FORMAT_ENCODING"].map(',
+        by: '...["MEM_FORMAT_ENCODING"].map(',
+      },
+    ],
+    tests: ["packages/checkpoint/src/formats/torch/dtypes"],
+  },
+  {
+    name: "resume.logs",
+    says: "an epoch's logs begin with the validation of the one before, but not after a resume",
+    edits: [
+      {
+        file: "packages/train/src/fit/train-state.ts",
+        find: "    this.totals.reset();\n    this.validated = {};\n",
+        by: "    this.totals.reset();\n",
+      },
+    ],
+    tests: ["packages/train/src/callbacks/"],
+  },
 ];

@@ -81,8 +81,15 @@ export function numpyCall(
 
 const DCP = "torch.distributed.checkpoint.metadata";
 
-/** A DCP folder with a tensor `w` of [4, 2] in two chunks, and the number `epoch`. `stored`: the shape in the files of chunks. */
-export function dcpFolder({ path = "__0_0.distcp", stored = [2, 2] } = {}): Record<string, Uint8Array> {
+/**
+ * A DCP folder with a tensor `w` of [4, 2] in two chunks, and the number `epoch`. `stored`: the shape in the files of chunks; `properties`: the
+ * state of the tensor's.
+ */
+export function dcpFolder({
+  path = "__0_0.distcp",
+  stored = [2, 2],
+  properties: state = new Tuple(new Name("torch", "float32")) as object,
+} = {}): Record<string, Uint8Array> {
   const object = (name: string, state: object, module = DCP): Call => new Call(new Name(module, name), [], state);
   const size = (...dims: number[]): Call => new Call(new Name("torch", "Size"), [new Tuple(...dims)]);
   const files = [
@@ -105,7 +112,7 @@ export function dcpFolder({ path = "__0_0.distcp", stored = [2, 2] } = {}): Reco
       object("_StorageInfo", info, "torch.distributed.checkpoint.filesystem"),
     ];
   });
-  const properties = new Call(new Name(DCP, "TensorProperties"), [], new Tuple(new Name("torch", "float32")));
+  const properties = object("TensorProperties", state);
   const chunks = [0, 2].map((row) => object("ChunkStorageMetadata", { offsets: size(row, 0), sizes: size(2, 2) }));
   const metadata = object("Metadata", {
     state_dict_metadata: {

@@ -14,16 +14,21 @@ import { python, RandomInputs } from "../random-inputs";
 
 const near = { absolute: 1e-4, relative: 1e-4 };
 
-/** Each layer in `count` random configurations. */
-export function transformerCalls(count: number): TorchCall[] {
-  const make = new RandomInputs(15);
-  const calls = Array.from({ length: count }, (_, i) => configuration(make, i, i % 2 === 0 ? "f32" : "f64")).flat();
+/** Each layer in `count` random configurations, with one of these eps in its norms. */
+export function transformerCalls(
+  count: number,
+  { seed = 15, eps = [1e-5, 1e-2] as readonly number[] } = {},
+): TorchCall[] {
+  const make = new RandomInputs(seed);
+  const calls = Array.from({ length: count }, (_, i) =>
+    configuration(make, i, i % 2 === 0 ? "f32" : "f64", eps),
+  ).flat();
   // PyTorch's fused attention has no second gradients.
   const plain = calls.map((call) => ({ ...call, code: `torch.backends.cuda.enable_flash_sdp(False);;${call.code}` }));
   return plain.map((call) => (call.name.endsWith("f32") ? { ...call, tolerance: near } : call));
 }
 
-function configuration(make: RandomInputs, i: number, dtype: "f32" | "f64"): TorchCall[] {
+function configuration(make: RandomInputs, i: number, dtype: "f32" | "f64", eps: readonly number[]): TorchCall[] {
   const calls: TorchCall[] = [];
   const heads = make.between(1, 2);
   // Norms of one or two numbers are badly conditioned.
@@ -32,7 +37,7 @@ function configuration(make: RandomInputs, i: number, dtype: "f32" | "f64"): Tor
   const [batchFirst, normFirst, bias, training] = Array.from({ length: 4 }, () => make.flip()) as boolean[];
   const activation = make.random.pick(["relu", "gelu"] as const);
   const [single, causal, padded, masked, normed] = Array.from({ length: 5 }, () => make.random.below(3) === 0);
-  const layerNormEps = make.random.pick([1e-5, 1e-2]);
+  const layerNormEps = make.random.pick(eps);
   // What is dropped is drawn by other numbers.
   const dropout = training ? 0 : 0.1;
   const options = { dimFeedforward: 3, dropout, activation, layerNormEps, batchFirst, normFirst, bias } as const;

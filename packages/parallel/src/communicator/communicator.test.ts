@@ -6,7 +6,31 @@ import { describe, expect, expectTypeOf, it } from "vitest";
 import { connect } from "../connect";
 import "../index";
 import { checkCollectives } from "../../testing/collectives";
+import { memoryRanks } from "../../testing/memory-ranks";
+import { mesh } from "../mesh/mesh";
 import type { Communicator } from "./communicator";
+
+// As text, 10 comes before 2.
+it("more than ten ranks are in the order of their numbers", async () => {
+  const ranks = Array.from({ length: 12 }, (_, rank) => rank);
+  const told = await Promise.all(
+    memoryRanks(12).map(async (communicator) => {
+      const { rank } = communicator;
+      const half = await communicator.split(rank % 2);
+      const rows = async (group: Communicator) => Array.from(await (await group.allGather(tensor([[rank]]))).data());
+      const gathered = [(await communicator.gather(rank)) ?? null, (await half.gather(rank)) ?? null];
+      const grid = mesh(communicator, { data: 6, model: 2 });
+      const column = await rows(grid.axis("data"));
+      return [half.rank, half.group.members, ...gathered, await rows(communicator), await rows(half), column];
+    }),
+  );
+  const expected = ranks.map((rank) => {
+    const half = ranks.filter((other) => other % 2 === rank % 2);
+    const gathered = [rank === 0 ? ranks : null, half[0] === rank ? half : null];
+    return [half.indexOf(rank), half, ...gathered, ranks, half, half];
+  });
+  expect(told).toEqual(expected);
+});
 
 describe.each(triesAll ? [1, 2, 3, 4] : [1, 3, 4])("%d ranks", (size) => {
   it("hold what the collectives promise", () => checkCollectives(size));

@@ -85,7 +85,7 @@ export class Loop<Batch> implements FitControl {
         this.#beginTraining();
         await this.#swap("train");
         setEpoch(state.options.data, state.epoch);
-        if (state.batches === 0) state.totals.reset();
+        if (state.batches === 0) state.beginEpoch();
         await this.hooks.call("onEpochBegin");
         this.#isChecked = this.#checks.isDue(state.step, state.epoch === state.epochs - 1);
         if (this.#isChecked) this.#step.checkNext();

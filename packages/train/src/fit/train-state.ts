@@ -26,7 +26,7 @@ export class TrainState<Batch> implements FitState, Resumable<Batch> {
   readonly totals: Totals;
   /** The loop asks for one more batch after a stop, to see whether the epoch is over. */
   loader: object | null | undefined;
-  /** Numbers of the last validation, under their names in history. */
+  /** Numbers of this epoch's validation, under their names in history. */
   validated: Readonly<Record<string, number>> = {};
 
   /** @param options their data are this rank's share */
@@ -83,7 +83,13 @@ export class TrainState<Batch> implements FitState, Resumable<Batch> {
     return contentsOf(this);
   }
 
-  /** The epoch is over, and the next one begins. */
+  /** The numbers of the epoch before are gone, also those of its validation. */
+  beginEpoch(): void {
+    this.totals.reset();
+    this.validated = {};
+  }
+
+  /** The epoch is over, and the next one is due. */
   nextEpoch(): void {
     this.epoch++;
     this.epochStep = 0;

@@ -10,6 +10,8 @@ import { counts, TORCH_PICKLE, torchDType } from "./tensors";
 /** The classes of which `.metadata` is made, for who reads and who writes it. */
 export const METADATA = "torch.distributed.checkpoint.metadata.";
 export const STORAGE_INFO = "torch.distributed.checkpoint.filesystem._StorageInfo";
+/** Where torch 2.0 to 2.2 had the properties of tensors. */
+const OLDER = "torch.distributed._shard.sharded_tensor.metadata.";
 const PARTS = [
   ...["Metadata", "MetadataIndex", "TensorStorageMetadata", "BytesStorageMetadata", "ChunkStorageMetadata"],
   ...["TensorProperties", "StorageMeta", "_MEM_FORMAT_ENCODING"],
@@ -18,6 +20,7 @@ const LIMITS: PickleLimits = {
   globals: new Set([
     ...TORCH_PICKLE.globals,
     ...PARTS.map((name) => `${METADATA}${name}`),
+    ...["TensorProperties", "MEM_FORMAT_ENCODING"].map((name) => `${OLDER}${name}`),
     STORAGE_INFO,
     ...["pathlib", "pathlib._local"].flatMap((module) => [`${module}.PosixPath`, `${module}.WindowsPath`]),
   ]),
@@ -101,7 +104,7 @@ function readTensor(value: unknown, where: string): DcpTensor {
   const shape = counts(stored.get("size"), where);
   const properties = stored.get("properties");
   const state = properties instanceof PickleCall ? properties.state : undefined;
-  // The properties pickle as a tuple whose first item is the element type; as a dict before torch 2.1.
+  // The properties pickle as a tuple whose first item is the element type; before that, as a dict.
   const type = state instanceof Map ? state.get("dtype") : itemsOf(state)[0];
   const dtype = torchDType(type);
   const chunks = itemsOf(stored.get("chunks")).map((chunk) => {

@@ -1,6 +1,9 @@
 """Makes the files of this folder with torch 2.13: python make.py (nested/ and flat/: python fsdp2.py save 2 .)"""
+import inspect
 import json
 import os
+import pickle
+import shutil
 
 import torch
 import torch.distributed.checkpoint
@@ -74,6 +77,57 @@ for step in range(2):
     muon.step()
 torch.save({"model": {"w": matrix.detach()}, "optimizer": muon.state_dict()}, "muon.pt")
 expected["muon.pt"] = {"w": matrix.detach().flatten().tolist(), **tensors(muon, ["w"])}
+
+# One tensor of each element type that has a form here, and its bytes.
+NAMES = ["float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"]
+NAMES += ["int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool", "complex64"]
+typed = {name: torch.tensor([1.0, 2.0, 0.5, 4.0]).to(getattr(torch, name)) for name in NAMES}
+torch.save(typed, "dtypes.pt")
+expected["dtypes.pt"] = {name: x.view(torch.uint8).flatten().tolist() for name, x in typed.items()}
+
+
+def metadata_of(folder):
+    with open(f"{folder}/.metadata", "rb") as file:
+        return pickle.load(file)
+
+
+# Of a DCP folder with these tensors: its .metadata, and one as torch 2.0 to 2.2 wrote it, whose properties are of another class.
+torch.distributed.checkpoint.save(typed, checkpoint_id="dtypes", no_dist=True)
+older = metadata_of("dtypes")
+for stored in older.state_dict_metadata.values():
+    stored.properties = torch.distributed._shard.sharded_tensor.metadata.TensorProperties(dtype=stored.properties.dtype)
+for name in set(vars(older)) - {"state_dict_metadata", "planner_data", "storage_data"}:
+    delattr(older, name)
+os.rename("dtypes/.metadata", "dtypes.metadata")
+shutil.rmtree("dtypes")
+with open("dtypes_older.metadata", "wb") as file:
+    pickle.dump(older, file, protocol=4)
+
+# Groups of each optimizer, each option of the type that its signature has: torch counts by int, and takes no float there.
+ODD = {
+    "Adam": {"decoupled_weight_decay": True},
+    "AdamW": {"amsgrad": True},
+    "LBFGS": {"line_search_fn": "strong_wolfe", "max_iter": 7, "max_eval": 9, "history_size": 3},
+    "Muon": {"adjust_lr_fn": "match_rms_adamw", "ns_steps": 4},
+    "RMSprop": {"centered": True},
+    "SGD": {"nesterov": True, "momentum": 1.0},
+}
+KINDS = ["Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "LBFGS", "Muon", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD"]
+
+
+def group_of(kind):
+    floats = {}
+    for name, parameter in inspect.signature(getattr(torch.optim, kind)).parameters.items():
+        of, value = str(parameter.annotation), parameter.default
+        if "float" in of and type(value) is int:
+            floats[name] = float(value)
+        elif "float" in of and type(value) is tuple:
+            floats[name] = tuple(None if each is None else float(each) for each in value)
+    optimizer = getattr(torch.optim, kind)([("w", torch.nn.Parameter(torch.zeros(2, 2)))], **{**floats, **ODD.get(kind, {})})
+    return optimizer.state_dict()
+
+
+torch.save({kind: group_of(kind) for kind in KINDS}, "groups.pt")
 
 with open("expected.json", "w") as file:
     json.dump(expected, file)
