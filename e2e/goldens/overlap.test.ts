@@ -105,6 +105,37 @@ await eachDevice((device: Device) => {
     }
   });
 
+  it("compiled functions keep what they copied until it is written", async () => {
+    for (const size of [98, 4998, 100_000]) {
+      const values = numbers(size + 2);
+      const shift = { size, from: 0, to: 1 };
+      const x = tensor(values, { device });
+      const gradients = tensor(values, { device });
+      const leaf = parameter(new Float32Array(size), { device });
+      leaf.grad = spansOf(gradients, shift)[0];
+      const one = tensor([1], { device });
+      // A result that needs memory while the copy is alive.
+      const step = compile(
+        (z: Tensor) => {
+          const [target, source] = spansOf(x, shift);
+          target.set(source);
+          leaf.add(0).backward(spansOf(gradients, shift)[1]);
+          return z.add(1);
+        },
+        { check: "never" },
+      );
+      let [set, added] = [values, values];
+      for (let call = 0; call < 4; call++) {
+        step(one).dispose();
+        set = moved(set, shift);
+        added = moved(added, shift, (read, old) => Math.fround(read + old));
+      }
+      expect(difference(await x.data(), set), `set ${size}`).toBe(-1);
+      expect(difference(await gradients.data(), added), `gradient ${size}`).toBe(-1);
+      step.dispose();
+    }
+  });
+
   it("compiled functions know parts of one array", async () => {
     const values = numbers(70_000);
     const expected = [0, 1, 2].reduce((before) => moved(before, { size: 69_000, from: 0, to: 17 }), values.slice());
