@@ -23,6 +23,7 @@ const RANKS: Files = {
     rows: { devices: [2, 2], map: [1, -1] },
     both: { devices: [2, 2], map: [1, 0] },
     sharded: { devices: [2, 2], map: [-1, -1], shardStep: 1, shardSize: 4 },
+    stepped: { devices: [2, 2], map: [-1, -1], shardStep: 2, shardSize: 2 },
   }),
   ...Object.fromEntries(
     [0, 1, 2, 3].flatMap((rank) => {
@@ -33,6 +34,7 @@ const RANKS: Files = {
           ["both", [1, 1], "Float32", floats(rank + plus)],
           ["moments.both", [1, 1], "Float32", floats(rank * 10 + plus)],
           ["sharded", [1, 2], "Float32", floats(rank, rank)],
+          ["stepped", [1, 2], "Float32", floats(row, row + 4)],
           ["alone", [0], "Float32", floats(3)],
         ]);
       return [
@@ -105,6 +107,7 @@ describe("every format, made here", () => {
         both: [0, 1, 2, 3],
         "moments.both": [0, 10, 20, 30],
         sharded: [0, 0, 1, 1, 2, 2, 3, 3],
+        stepped: [0, 4, 1, 5],
         alone: [3],
       },
       {},

@@ -71,6 +71,21 @@ describe("an index", () => {
 });
 
 describe("shards in a folder", () => {
+  it("may be cut along any dimension, unevenly, and along two", async () => {
+    const columns = { "a.safetensors": part([0, 0], [2, 2], 1, 2, 4, 5), "b.safetensors": part([0, 2], [2, 1], 3, 6) };
+    const both = {
+      "a.safetensors": part([0, 0], [1, 1], 1),
+      "b.safetensors": part([0, 1], [1, 2], 2, 3),
+      "c.safetensors": part([1, 0], [1, 1], 4),
+      "d.safetensors": part([1, 1], [1, 2], 5, 6),
+    };
+    for (const files of [columns, both]) {
+      const source = await open(files);
+      expect(source.tensors.get("w")!.shape).toEqual([2, 3]);
+      expect(await readFloats(source, "w")).toEqual([1, 2, 3, 4, 5, 6]);
+    }
+  });
+
   it("without offsets hold whole tensors, in the order of their names, whatever else is there", async () => {
     const source = await open({
       "notes.txt": Buffer.from("no tensors"),
