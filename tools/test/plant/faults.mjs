@@ -464,4 +464,52 @@ export const faults = [
     ],
     tests: ["packages/train/src/callbacks/"],
   },
+  {
+    name: "compile.copies",
+    says: "a compiled function reads what the same launch overwrites",
+    edits: [
+      {
+        file: "packages/core/src/compile/passes/copies.ts",
+        find: "(readers.at(-1) ?? index) + 1)",
+        by: "readers.at(-1) ?? index)",
+      },
+    ],
+    tests: ["e2e/goldens/overlap"],
+  },
+  {
+    name: "zip.count",
+    says: "a zip of Python with more than 65,535 members is called damaged",
+    edits: [
+      {
+        file: "packages/checkpoint/src/formats/zip/read.ts",
+        find: "if (count === SEE_WIDE_COUNT || size === SEE_WIDE || begin === SEE_WIDE) {",
+        by: "if (size === SEE_WIDE || begin === SEE_WIDE) {",
+      },
+    ],
+    tests: ["packages/checkpoint/src/convert/zip"],
+  },
+  {
+    name: "mindspore.step",
+    says: "parts of MindSpore's optimizer parallelism are joined in a wrong order",
+    edits: [
+      {
+        file: "packages/checkpoint/src/formats/mindspore/strategy.ts",
+        find: "(Math.floor(rank / Math.max(1, shardStep)) % shardSize)",
+        by: "(rank % shardSize)",
+      },
+    ],
+    tests: ["packages/checkpoint/src/formats/registry"],
+  },
+  {
+    name: "safetensors.columns",
+    says: "safetensors shards that are cut by columns are read with too few",
+    edits: [
+      {
+        file: "packages/checkpoint/src/formats/safetensors/read-shards.ts",
+        find: "for (const [d, end] of reach.entries()) known.shape[d] = Math.max(known.shape[d]!, end);",
+        by: "if (reach.length > 0) known.shape[0] = Math.max(known.shape[0]!, reach[0]!);",
+      },
+    ],
+    tests: ["packages/checkpoint/src/formats/safetensors/read"],
+  },
 ];
