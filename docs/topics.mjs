@@ -53,5 +53,5 @@ export const INTERNAL = new Set(
   fusedLstm LstmOptions LstmResults needing combine Combination checkTensor crossEntropyRows logAddExp3 lowered
   binaryCrossEntropyTerms withFlatGradient resample AxisTaps nonFinite norms algorithmOf evict fillAgain isEvicted Around ruleHashes everyVariant ruleByVariant
   hostBytes markReplaced span checkNotSummary versionOf checkGenerator isRecomputing onGradient
-  applyRuleInPlace runsOnce isTensor ownersOf`.split(/\s+/),
+  applyRuleInPlace runsOnce isTensor`.split(/\s+/),
 );

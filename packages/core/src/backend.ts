@@ -47,6 +47,7 @@ export { functionOf } from "./js/generated";
 export { interpretRows, type RowArrays } from "./js/interpret-rows";
 export { LONGEST_CHAIN } from "./js/matmul";
 export { launchRows, type RowsLaunch } from "./ops/rows/launch-rows";
+export { ownersOf } from "./placement/owners";
 export {
   type Codebook,
   codebookOf,

@@ -109,7 +109,6 @@ export type { Staged } from "./optimizer/staged-launch";
 export { enableQ8 } from "./optimizer/state/packed-state";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state/state-dict";
 export { enableStochasticRounding } from "./optimizer/state/stochastic-rounding";
-export { ownersOf } from "./placement/owners";
 export { checkGenerator, defaultGenerator, Generator, manualSeed } from "./random/generator";
 export { arange, eye, linspace } from "./ranges";
 export { isRecomputing, recompute } from "./recompute";

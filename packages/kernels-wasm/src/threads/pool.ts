@@ -125,6 +125,7 @@ export class ThreadPool {
     if (asleep) Atomics.notify(words, control.TICKET, parts - 1);
     const begun = performance.now();
     const units = Math.ceil(range / grain);
+    let cause: unknown; // of what failed on this thread
     const takeParts = () => {
       for (;;) {
         const ticket = Atomics.load(words, control.TICKET);
@@ -137,26 +138,22 @@ export class ThreadPool {
         const end = Math.min(range, Math.floor(((first + taken) * units) / parts) * grain);
         try {
           entry.call(start, end, ...args);
+        } catch (error) {
+          Atomics.store(words, control.FAILED, 1);
+          cause ??= error;
         } finally {
           Atomics.sub(words, control.PENDING, taken);
         }
       }
     };
-    let done = begun;
-    try {
-      takeParts();
-    } finally {
-      done = performance.now();
-      this.#join(takeParts, this.patience + WORK_PATIENCE * split.work);
-    }
+    takeParts();
+    const done = performance.now();
+    this.#join(takeParts, this.patience + WORK_PATIENCE * split.work);
     const hasWaited = !asleep && performance.now() - done > done - begun + WAKING;
     if (Atomics.load(words, control.FAILED) !== 0) {
-      throw new OptError(
-        "INTERNAL",
-        "wasm",
-        "a worker thread failed in its part of a launch.",
-        "Please report this bug.",
-      );
+      throw new OptError("INTERNAL", "wasm", "a thread failed in its part of a launch.", "Please report this bug.", {
+        cause,
+      });
     }
     if (hasWaited) this.#alone = this.#nextAlone;
     this.#nextAlone = hasWaited ? Math.min(2 * this.#nextAlone, MOST_ALONE) : FEWEST_ALONE;

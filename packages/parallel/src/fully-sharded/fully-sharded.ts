@@ -10,7 +10,7 @@ import { Silence } from "../data-parallel/silence";
 import { axisOf } from "../placement/axis";
 import { layoutOfTensors } from "../placement/layout";
 import { type Shard, Unit } from "./unit";
-import { type Class, chosenUnits, parametersByUnit, unitsOf } from "./units";
+import { chosenUnits, parametersByUnit, unitsOf } from "./units";
 
 const WHERE = "FullyShardedDataParallel";
 
@@ -19,7 +19,7 @@ export interface FullyShardedDataParallelOptions {
    * Modules whose parameters are gathered together, or classes of such. Default: the children of the model, and those of
    * `Sequential`, `ModuleList` and `ModuleDict` in their place.
    */
-  readonly units?: readonly (Module | Class)[];
+  readonly units?: readonly (Module | (abstract new (...args: never[]) => Module))[];
   /** As `DataParallel`'s. Default true. */
   readonly broadcastBuffers?: boolean;
 }

@@ -3,10 +3,6 @@ import { check, show } from "@opt/core";
 import { type Module, ModuleDict, ModuleList, Sequential } from "@opt/nn";
 import type { NamedParameter } from "../data-parallel/parameters";
 
-/** A class of modules. */
-// biome-ignore lint/suspicious/noExplicitAny: constructors take anything
-export type Class = abstract new (...args: any[]) => Module;
-
 /** Modules whose children are called one by one, by themselves or by who holds them. */
 const isList = (module: Module) => module instanceof ModuleList || module instanceof ModuleDict;
 const isContainer = (module: Module) => isList(module) || module instanceof Sequential;
@@ -17,7 +13,11 @@ export function unitsOf(module: Module): Module[] {
 }
 
 /** The modules that are meant: each one given, and each of a class given. @throws OptError BAD_ARGUMENT */
-export function chosenUnits(where: string, model: Module, given: readonly (Module | Class)[]): Module[] {
+export function chosenUnits(
+  where: string,
+  model: Module,
+  given: readonly (Module | (abstract new (...args: never[]) => Module))[],
+): Module[] {
   const inside = [...model.modules()];
   return given.flatMap((unit) => {
     const found = inside.filter((module) => module === unit || (typeof unit === "function" && module instanceof unit));

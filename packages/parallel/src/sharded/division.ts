@@ -1,6 +1,7 @@
 /** How ZeRO-1 divides the parameters of a group: by elements, or whole ones where a step needs whole parameters. */
 import type { Box } from "@opt/checkpoint";
-import { keep, ownersOf, span, type Tensor } from "@opt/core";
+import { keep, span, type Tensor } from "@opt/core";
+import { ownersOf } from "@opt/core/backend";
 import { boxesOfRange } from "./boxes";
 import { type Range, rangesOf } from "./ranges";
 
