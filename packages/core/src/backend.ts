@@ -114,5 +114,6 @@ export { interpretRule, type RandomDType, type StoredDType, type StoredFormats, 
 export { type RuleStep, type RuleSteps, ruleSteps } from "./stepping/rule-steps";
 export type { ComputeDType, MapDType, NumberDType as DType, TypedArray } from "./values/dtype";
 export { byteSize, viewElements } from "./values/dtype";
+export { partOf } from "./values/part-of";
 export { denseStrides, sizeOf } from "./values/shape";
 export { isDense, mergeDimensions, reach } from "./values/strides";

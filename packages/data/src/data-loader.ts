@@ -64,7 +64,8 @@ interface Share {
 
 /** A sampler that goes on where it stopped, on any number of ranks: `DistributedSampler`. */
 interface PlacedSampler {
-  stateDict(): object;
+  /** `taken`: how many samples of the epoch's order all ranks have had. */
+  stateDict(): { readonly taken: number };
   loadStateDict(state: unknown): void;
   /** The state when each rank has taken `count` samples more. */
   stateAfter(state: object, count: number): object;
@@ -102,6 +103,8 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
   #epoch: Epoch | null = null;
   /** Loaded: where the next epoch begins. */
   #resumed: { readonly seed: number; readonly taken: number } | null = null;
+  /** Loaded: its sampler does not stand at an epoch's start. */
+  #isInEpoch = false;
   #share: Share = { part: (samples) => [0, samples], rank: 0, ranks: 1 };
 
   /** @throws OptError BAD_ARGUMENT */
@@ -301,6 +304,7 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
       "Pass the same options.",
     );
     placed?.loadStateDict(sampler);
+    this.#isInEpoch = placed !== undefined;
     drawing?.loadStateDict(generator!);
     this.#epoch = null;
     this.#resumed = seed === null ? null : { seed: seed!, taken: taken! };
@@ -335,7 +339,13 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
   }
 
   #end(epoch: Epoch): void {
-    if (this.#epoch === epoch) this.#epoch = null;
+    if (this.#epoch !== epoch) return;
+    this.#epoch = null;
+    if (!this.#isInEpoch) return;
+    // A sampler that was put into the middle of an epoch begins the next one at its start.
+    this.#isInEpoch = false;
+    const sampler = placedSampler(this.#options.sampler)!;
+    sampler.loadStateDict({ ...sampler.stateDict(), taken: 0 });
   }
 
   #batches(samples: number): number {

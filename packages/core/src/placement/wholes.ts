@@ -5,6 +5,7 @@ import type { Tensor } from "../tensor/tensor";
 import { byteSize } from "../values/dtype";
 import { partOf } from "../values/part-of";
 import { sizeOf } from "../values/shape";
+import { checkExchange } from "./across";
 import { ownersOf } from "./owners";
 
 type Placed = Placement<Tensor> | null;
@@ -55,6 +56,7 @@ export function atOwners(
       });
     }
     for (const [axis, list] of byAxis(items)) {
+      checkExchange(axis);
       const shapes = list.map(({ placement }) => placement.shape);
       const owners = ownersOf(shapes, axis.size);
       const parts = list.map(({ tensor, placement, depth }, k) => ({
@@ -63,7 +65,7 @@ export function atOwners(
       }));
       const mine = axis.gather(parts).flatMap((whole, k) => {
         if (whole === null) return [];
-        return [{ ...list[k]!, tensor: whole, depth: depthBelow(list[k]!.placement, list[k]!.depth - 1), k }];
+        return [{ ...list[k]!, tensor: whole, depth: list[k]!.depth - 1, k }];
       });
       solve(mine);
       const wholes = new Array<Tensor | null>(list.length).fill(null);
@@ -86,7 +88,7 @@ export function atOwners(
       i,
       tensor,
       placement: placement!,
-      depth: placement === null ? 0 : depthBelow(placement, placement.cuts.length),
+      depth: placement?.cuts.length ?? 0,
     };
   });
   solve(items);
@@ -109,7 +111,6 @@ export function partsOfWholes(wholes: readonly Tensor[], placements: readonly Pl
     const placement = placements[i]!;
     if (placement === null) return whole;
     return placement.cuts.reduce((rest, { axis, dim }) => {
-      if (dim === "replicate") return rest;
       const [begin, end] = partOf(rest.shape[dim]!, axis.size, axis.index);
       const part = rest.slice(begin, end, dim);
       if (rest !== whole) rest.dispose();
@@ -139,11 +140,12 @@ function batchesOf(tensors: readonly Tensor[], placements: readonly Placed[]): n
 export function wholesOf(tensors: readonly Tensor[], placements: readonly Placed[]): Tensor[] {
   const wholes = [...tensors];
   let items = placements.flatMap((placement, i) => {
-    const depth = placement === null ? 0 : depthBelow(placement, placement.cuts.length);
+    const depth = placement?.cuts.length ?? 0;
     return depth === 0 ? [] : [{ i, placement: placement!, depth }];
   });
   while (items.length > 0) {
     for (const [axis, list] of byAxis(items)) {
+      checkExchange(axis);
       const parts = list.map(({ i, placement, depth }) => partIn(placement, depth - 1, wholes[i]!));
       axis.gather(parts).forEach((joined, k) => {
         const { i } = list[k]!;
@@ -152,23 +154,15 @@ export function wholesOf(tensors: readonly Tensor[], placements: readonly Placed
       });
     }
     items = items.flatMap(({ i, placement, depth }) => {
-      const left = depthBelow(placement, depth - 1);
-      return left === 0 ? [] : [{ i, placement, depth: left }];
+      return depth === 1 ? [] : [{ i, placement, depth: depth - 1 }];
     });
   }
   return wholes;
 }
 
-/** How many of the first `count` cuts are left when those that leave a tensor whole are taken off the end. */
-function depthBelow({ cuts }: Placement<Tensor>, count: number): number {
-  let depth = count;
-  while (depth > 0 && cuts[depth - 1]!.dim === "replicate") depth--;
-  return depth;
-}
-
 /** The part that a cut left, for an axis to join. */
 function partIn(placement: Placement<Tensor>, level: number, tensor: Tensor) {
-  const dim = placement.cuts[level]!.dim as number;
+  const dim = placement.cuts[level]!.dim;
   return { tensor, dim, length: shapeAfter(placement, level)[dim]! };
 }
 

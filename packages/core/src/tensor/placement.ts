@@ -9,8 +9,6 @@ export interface MeshAxis<Tensor> {
   readonly size: number;
   /** Which of them this rank is. */
   readonly index: number;
-  /** Adds over the ranks, in their order, in place. */
-  sum(values: Float64Array): void;
   /** The largest of the ranks, in place. NaN counts as larger than all numbers. */
   max(values: Float64Array): void;
   /** All ranks' parts joined. A part with an owner comes to that rank alone; the others get null. The results are the caller's. */
@@ -37,10 +35,10 @@ export interface AxisWhole<Tensor> {
   readonly like: Tensor;
 }
 
-/** A cut of what outer cuts left: along a dimension, or none of it where all ranks of the axis have the same. */
+/** A cut along a dimension of what outer cuts left. */
 export interface PlacementCut<Tensor> {
   readonly axis: MeshAxis<Tensor>;
-  readonly dim: number | "replicate";
+  readonly dim: number;
 }
 
 /** Which part of a whole tensor a rank has: nested cuts, outermost first, uneven parts as `split` gives them. */
@@ -51,10 +49,9 @@ export interface Placement<Tensor> {
 }
 
 /** The shape that is left after the first `count` cuts. */
-export function shapeAfter({ shape, cuts }: Placement<unknown>, count = cuts.length): number[] {
+export function shapeAfter({ shape, cuts }: Placement<unknown>, count: number): number[] {
   const left = [...shape];
   for (const { axis, dim } of cuts.slice(0, count)) {
-    if (dim === "replicate") continue;
     const [begin, end] = partOf(left[dim]!, axis.size, axis.index);
     left[dim] = end - begin;
   }

@@ -80,6 +80,16 @@ export class LBFGS {
       () => `takes one group of parameters, got ${length}.`,
       "Pass model.parameters().",
     );
+    for (const { placement } of this.#params) {
+      const isWhole = placement === null || placement.cuts.every(({ axis }) => axis.size === 1);
+      check(
+        isWhole,
+        "UNSUPPORTED",
+        WHERE,
+        () => "its products need whole parameters, got one that ranks have parts of.",
+        "Use DataParallel, or another optimizer.",
+      );
+    }
     const [first, ...others] = this.#params as [Tensor, ...Tensor[]];
     for (const { dtype, device } of others) {
       check(

@@ -1,4 +1,5 @@
 /** How a flat list of elements is divided among ranks, and how a rank's part travels. */
+import { partOf } from "@opt/core/backend";
 
 export interface Part {
   readonly begin: number;
@@ -7,9 +8,10 @@ export interface Part {
 
 /** The first `count mod parts` have one more, as checkpoints' `balanced`. */
 export function partsOf(count: number, parts: number): Part[] {
-  const [size, larger] = [Math.floor(count / parts), count % parts];
-  const begin = (part: number) => part * size + Math.min(part, larger);
-  return Array.from({ length: parts }, (_, part) => ({ begin: begin(part), end: begin(part + 1) }));
+  return Array.from({ length: parts }, (_, part) => {
+    const [begin, end] = partOf(count, parts, part);
+    return { begin, end };
+  });
 }
 
 /** While one of these is added the next ones are on their way; it stays in the cache of a core. */

@@ -13,6 +13,7 @@ import "../index";
 import { accumulation, checkAccumulation } from "../../testing/accumulation";
 import { checkTraining } from "../../testing/check-training";
 import { jobOf, runJob } from "../../testing/job";
+import { WATCH_MEMORY } from "../../testing/peak";
 import { bitsOf, makeNet, optimizerOf, type Run, Tied } from "../../testing/training";
 import { FullyShardedDataParallel } from "./fully-sharded";
 
@@ -42,26 +43,18 @@ it.each(triesAll ? [2, 3, 4] : [3])("%d ranks train a divided model", (ranks) =>
 const tried = jobOf(
   2,
   {
-    memory: `await core.init("cpu");
+    memory: `${WATCH_MEMORY} await core.init("cpu");
       const layers = Array.from({ length: 8 }, (_, i) => new Linear(256, 256, { bias: false, generator: new core.Generator(i) }));
       const parallel = new FullyShardedDataParallel(new Sequential(...layers), communicator);
       const optimizer = new AdamW(parallel.namedParameters());
-      const { pool } = parallel.parameters()[0].device;
-      const allocate = pool.allocate.bind(pool);
-      let peak = 0;
-      pool.allocate = (bytes) => {
-        const memory = allocate(bytes);
-        peak = Math.max(peak, pool.bytes);
-        return memory;
-      };
+      const peakOf = watchMemory(parallel.parameters()[0].device);
       for (let step = 0; step < 3; step++) {
         core.tidy(() => parallel.forward(core.ones([1, 256])).sum().backward());
         await parallel.sync();
         optimizer.step();
         optimizer.zeroGrad();
       }
-      pool.allocate = allocate;
-      tell(peak);`,
+      tell(peakOf());`,
     skipped: `const parallel = new FullyShardedDataParallel(new Linear(4, 8, { generator: new core.Generator(1) }), communicator);
       const optimizer = new SGD(parallel.namedParameters(), { lr: 0.5 });
       const average = new core.ExponentialMovingAverage(parallel.namedParameters(), { decay: 0.5 });

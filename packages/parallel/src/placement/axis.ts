@@ -38,24 +38,14 @@ class CommunicatorAxis implements MeshAxis<Tensor> {
     this.index = communicator.rank;
   }
 
-  sum(values: Float64Array): void {
-    this.#reduce("sum", values, (a, b) => a + b);
-  }
-
   max(values: Float64Array): void {
-    this.#reduce("largest", values, Math.max);
-  }
-
-  #reduce(what: string, values: Float64Array, by: (a: number, b: number) => number): void {
     if (this.size === 1) return;
     const own = bytesOfNumbers(values.slice());
-    const received = this.#exchange(
-      `${what} of numbers`,
-      Array(this.size).fill(own),
-      Array(this.size).fill(own.length),
-    );
-    const numbers = received.map(({ buffer }) => new Float64Array(buffer));
-    values.set(numbers.slice(1).reduce((all, each) => all.map((value, i) => by(value, each[i]!)), numbers[0]!));
+    const received = this.#exchange("largest numbers", Array(this.size).fill(own), Array(this.size).fill(own.length));
+    const all = received.map(({ buffer }) => new Float64Array(buffer));
+    values.forEach((_, i) => {
+      values[i] = Math.max(...all.map((each) => each[i]!));
+    });
   }
 
   gather(parts: readonly AxisPart<Tensor>[]): (Tensor | null)[] {

@@ -16,7 +16,7 @@ export function layoutOfTensors(
   for (const [name, { placement }] of tensors) {
     if (placement === null) continue;
     const axes = placement.shape.map((): string[] => []);
-    for (const { axis, dim } of placement.cuts) if (dim !== "replicate") axes[dim]!.push(nameOf(axis, name));
+    for (const { axis, dim } of placement.cuts) axes[dim]!.push(nameOf(axis, name));
     const split = axes.map((names): Split => (names.length < 2 ? (names[0] ?? null) : names));
     entries[name] = axes.some(({ length }) => length > 1) ? { split, nested: true } : split;
   }

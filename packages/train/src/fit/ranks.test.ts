@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { AdamW } from "@opt/adam-amsgrad";
 import { init } from "@opt/core";
+import { DataLoader } from "@opt/data";
 import type { Module } from "@opt/nn";
-import { connect, DataParallel } from "@opt/parallel";
+import { connect, DataParallel, DistributedSampler } from "@opt/parallel";
 import { expectCode, triesAll } from "@opt/testkit";
 import { bundled, optRun } from "@opt/testkit/bundled";
 import { expect, it } from "vitest";
@@ -150,4 +151,26 @@ it("rejects another communicator than the model's, and what is not one", async (
   await expectCode("BAD_ARGUMENT", () => evaluate(run.model, { data: [], communicator: 2 as never }));
   const parallel = new DataParallel(run.model, await communicator.split(0));
   expectCode("BAD_ARGUMENT", () => fit(parallel, { ...options, communicator }));
+});
+
+it("a loader that was resumed by its sampler's place begins the next epoch at its start", () => {
+  const made = () => {
+    const sampler = new DistributedSampler(20, { rank: 1, size: 2, shuffle: false });
+    return new DataLoader(
+      Array.from({ length: 20 }, (_, i) => i),
+      { batchSize: 3, sampler },
+    );
+  };
+  const samplesOf = (loader: ReturnType<typeof made>) => Array.from(loader, (batch) => [...batch.dataSync()]).flat();
+  const first = made();
+  const seen: number[] = [];
+  for (const batch of first) {
+    seen.push(...batch.dataSync());
+    break;
+  }
+  const second = made();
+  second.loadStateDict(JSON.parse(JSON.stringify(first.stateDict())));
+  const whole = Array.from({ length: 10 }, (_, i) => 1 + 2 * i);
+  expect([...seen, ...samplesOf(second)]).toEqual(whole);
+  expect(samplesOf(second)).toEqual(whole);
 });
