@@ -127,8 +127,8 @@ function missingState<Options extends BaseOptions>(
   };
   for (const key of stateKeys(rule)) for (const slot of slots) want(slot, key, slot.param.shape);
   for (const slot of slots) {
-    if (algorithm.stageState)
-      for (const [key, own] of Object.entries(stateShapes(algorithm, rule, slot.param))) want(slot, key, own);
+    for (const [key, own] of Object.entries(stateShapes(algorithm, rule, slot.param)))
+      if (!stateKeys(rule).includes(key)) want(slot, key, own);
     if (withMasters && !options.stochasticRounding && is16Bit(slot.param)) want(slot, MASTER, slot.param.shape);
   }
   return blocks.flatMap(({ device, dtype, wanted }) => {

@@ -6,23 +6,12 @@ import { describe, expect, it } from "vitest";
 import { EXPECTED, torchFile } from "../../../testing/files/torch-files";
 import { scratchFolder } from "../../../testing/fixtures";
 import { readFloats } from "../../../testing/read-tensor";
-import type { TensorSource } from "../../format/source";
-import { openForeign } from "../../formats/registry";
+import { usingSource } from "../../../testing/using-source";
 import { convertCheckpoint, loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from "../../index";
-import { localFileSystem } from "../../platform/local";
 
 const scratch = scratchFolder();
 const at = (name: string): string => `${scratch.path}/${name}`;
 const twelve = Array.from({ length: 12 }, (_, i) => i);
-
-async function using<T>(path: string, body: (source: TensorSource) => Promise<T> | T): Promise<T> {
-  const source = await openForeign(path, localFileSystem);
-  try {
-    return await body(source);
-  } finally {
-    await source.close();
-  }
-}
 
 /** The groups are in no order that proves names. */
 const map = Object.fromEntries(twelve.map((i) => [`optimizer.state.${i}`, `layers.${i}.w`]));
@@ -30,7 +19,7 @@ const rates = EXPECTED["many.pt rates"]!;
 
 /** Each option of each group, of a file whose optimizer has numbers. */
 const optionsIn = (path: string) =>
-  using(path, ({ values }) =>
+  usingSource(path, ({ values }) =>
     Object.fromEntries(
       Object.keys(rates).map((option) => [option, twelve.map((i) => values[`optimizer.param_groups.${i}.${option}`])]),
     ),
@@ -38,7 +27,7 @@ const optionsIn = (path: string) =>
 
 describe("twelve of everything", () => {
   it("are read in order: states by parameter, options by group, items of a list", async () => {
-    await using(torchFile("many.pt"), async (source) => {
+    await usingSource(torchFile("many.pt"), async (source) => {
       for (const i of twelve) {
         const key = `layers.${i}.w.exp_avg`;
         expect([key, await readFloats(source, `optimizer.state.${i}.exp_avg`)]).toEqual([
@@ -56,8 +45,8 @@ describe("twelve of everything", () => {
     await convertCheckpoint(torchFile("many.pt"), at("ours"), { to: "checkpoint", map });
     await convertCheckpoint(at("ours"), at("back.pt"), { to: "pt" });
     expect(await optionsIn(at("back.pt"))).toEqual(rates);
-    await using(torchFile("many.pt"), (before) =>
-      using(at("back.pt"), async (after) => {
+    await usingSource(torchFile("many.pt"), (before) =>
+      usingSource(at("back.pt"), async (after) => {
         expect(after.structure).toEqual(before.structure);
         for (const key of before.tensors.keys()) {
           expect([key, await readFloats(after, key)]).toEqual([key, await readFloats(before, key)]);
@@ -69,7 +58,7 @@ describe("twelve of everything", () => {
   it("go to DCP and back", async () => {
     await convertCheckpoint(torchFile("many.pt"), at("dcp"), { to: "dcp", map });
     await convertCheckpoint(at("dcp"), at("again.pt"), { to: "pt" });
-    await using(at("again.pt"), async (source) => {
+    await usingSource(at("again.pt"), async (source) => {
       for (const i of twelve) {
         const key = `layers.${i}.w.exp_avg_sq`;
         const [name] = [...source.tensors.keys()].filter((each) => each.endsWith(`.${key}`) || each === key);
@@ -81,7 +70,7 @@ describe("twelve of everything", () => {
 
   it("of a list in DCP that PyTorch wrote stand in order", async () => {
     await convertCheckpoint(torchFile("many"), at("list.pt"), { to: "pt" });
-    await using(at("list.pt"), async (source) => {
+    await usingSource(at("list.pt"), async (source) => {
       const items = twelve.map((i) => ({ tensor: `queue.${i}` }));
       expect(source.structure).toEqual({ dict: [["queue", { list: items }]] });
       for (const i of twelve) expect(await readFloats(source, `queue.${i}`)).toEqual(new Array(i + 1).fill(i));
@@ -120,7 +109,7 @@ it("a Muon of PyTorch is whole when it is saved before its first step here", asy
   const { tensors, values } = optimizerContents(state);
   await saveCheckpoint(at("muon-saved"), { step: 2, tensors: { w, ...tensors }, values });
   await convertCheckpoint(at("muon-saved"), at("muon-back.pt"), { to: "pt" });
-  await using(at("muon-back.pt"), async (source) => {
+  await usingSource(at("muon-back.pt"), async (source) => {
     expect(await readFloats(source, "model.w")).toEqual(expected.w);
     expect(await readFloats(source, "optimizer.state.0.momentum_buffer")).toEqual(expected["w.momentum_buffer"]);
   });

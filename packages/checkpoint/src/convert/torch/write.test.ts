@@ -7,10 +7,8 @@ import { torchFile } from "../../../testing/files/torch-files";
 import { scratchFolder } from "../../../testing/fixtures";
 import { readFloats } from "../../../testing/read-tensor";
 import { sourceOf } from "../../../testing/source-of";
+import { usingSource } from "../../../testing/using-source";
 import { optimizerContents } from "../../format/optimizer-state";
-import type { TensorSource } from "../../format/source";
-import { openForeign } from "../../formats/registry";
-import { localFileSystem } from "../../platform/local";
 import { openSource } from "../../read/open";
 import { saveCheckpoint } from "../../save/save";
 import { convertCheckpoint } from "../convert";
@@ -21,16 +19,7 @@ import { writeDcp } from "./write-dcp";
 const scratch = scratchFolder();
 const at = (name: string): string => join(scratch.path, name);
 
-async function using<T>(path: string, body: (source: TensorSource) => Promise<T> | T): Promise<T> {
-  const source = await openForeign(path, localFileSystem);
-  try {
-    return await body(source);
-  } finally {
-    await source.close();
-  }
-}
-
-const structureOf = (path: string) => using(path, ({ structure }) => structure);
+const structureOf = (path: string) => usingSource(path, ({ structure }) => structure);
 
 describe("PyTorch files", () => {
   it.each([
@@ -45,8 +34,8 @@ describe("PyTorch files", () => {
     await convertCheckpoint(at("ours"), at("back.pt"), { to: "pt" });
     const [one, two] = [await structureOf(torchFile(name)), await structureOf(at("back.pt"))];
     expect(two).toEqual(one);
-    await using(torchFile(name), (before) =>
-      using(at("back.pt"), async (after) => {
+    await usingSource(torchFile(name), (before) =>
+      usingSource(at("back.pt"), async (after) => {
         for (const key of before.tensors.keys()) {
           if (before.tensors.get(key)!.dtype !== "F32") continue;
           expect([key, await readFloats(after, key)]).toEqual([key, await readFloats(before, key)]);
@@ -66,7 +55,7 @@ describe("PyTorch files", () => {
       ["second", "third"],
     ] as const) {
       await convertCheckpoint(at(from), at(to), { to: "dcp" });
-      const names = await using(at(to), (source) =>
+      const names = await usingSource(at(to), (source) =>
         Object.entries(source.values).filter(([key]) => key.includes("param_groups.0.param_names")),
       );
       expect([to, names.map(([, name]) => name)]).toEqual([to, ["w"]]);
@@ -81,7 +70,7 @@ describe("PyTorch files", () => {
       values: { ...values, epoch: 2 },
     });
     await convertCheckpoint(at("run"), at("run.pt"), { to: "pt" });
-    await using(at("run.pt"), async (source) => {
+    await usingSource(at("run.pt"), async (source) => {
       expect(source.values).toMatchObject({ epoch: 2, step: 5, "optimizer.param_groups.0.param_names.0": "w" });
       expect(source.values).toMatchObject({
         "optimizer.param_groups.0.weight_decay": 0.25,
@@ -147,8 +136,8 @@ describe("DCP folders", () => {
   it.each(["nested", "flat"])("%s goes to three ranks of ours and back as it was", async (name) => {
     await convertCheckpoint(torchFile(name), at("ours"), { to: "checkpoint" });
     await convertCheckpoint(at("ours"), at("back"), { to: "dcp" });
-    await using(torchFile(name), (before) =>
-      using(at("back"), async (after) => {
+    await usingSource(torchFile(name), (before) =>
+      usingSource(at("back"), async (after) => {
         expect([...after.tensors.keys()].sort()).toEqual([...before.tensors.keys()].sort());
         expect(after.values).toEqual(before.values);
         for (const key of before.tensors.keys()) {
@@ -160,7 +149,7 @@ describe("DCP folders", () => {
 
   it("numbered state is written by name, as distributed optimizers ask for it", async () => {
     await convertCheckpoint(torchFile("lightning.pt"), at("dcp"), { to: "dcp" });
-    await using(at("dcp"), ({ tensors, values }) => {
+    await usingSource(at("dcp"), ({ tensors, values }) => {
       expect(tensors.has("optimizer_states.0.state.0.weight.exp_avg")).toBe(true);
       expect(values["optimizer_states.0.param_groups.0.params.0"]).toBe("0.weight");
     });
@@ -171,7 +160,7 @@ describe("DCP folders", () => {
     await writeDcp(sourceOf({ w: { shape: [5, 7], data }, s: { shape: [], data: Float32Array.of(2) } }), at("dcp"), {
       largestChunk: 60,
     });
-    await using(at("dcp"), async (source) => {
+    await usingSource(at("dcp"), async (source) => {
       expect(source.tensors.get("model.w")!.boxes.map(({ offset, size }) => [...offset, ...size])).toEqual([
         [0, 0, 2, 7],
         [2, 0, 2, 7],
