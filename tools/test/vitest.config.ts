@@ -29,6 +29,9 @@ const sharing = (name: string, include = `packages/${name}/{src,testing}/**/*.te
   test: { name, isolate: false, setupFiles, include: [include], exclude: [...exclude, ALONE] },
 });
 
+/** Where files open devices, and the next one in the process must not see which. */
+const JS_FIRST = ["tools/test/vitest.js-first.ts"];
+
 /** Those of several packages. */
 const PROGRAMS = "custom-optimizer|fine-tune|goldens|mnist|tiny-gpt";
 
@@ -51,12 +54,12 @@ export default defineConfig({
     projects: [
       sharing("unit", "packages/{core,nn,data,optimizers/*}/{src,testing}/**/*.test.ts"),
       // These register devices, which those must not see.
-      sharing("devices", "packages/{checkpoint,jax-js,tfjs,train}/{src,testing}/**/*.test.ts"),
+      sharing("devices", "packages/{checkpoint,jax-js,tfjs,train}/{src,testing}/**/*.test.ts", JS_FIRST),
       ...["kernels-cpu", "kernels-wasm", "kernels-webgpu", "kernels-cuda", "parallel", "testkit"].map((name) =>
         sharing(name),
       ),
       // These name the devices they use, whatever else is registered.
-      sharing("programs", `e2e/@(${PROGRAMS})/**/*.test.ts`, ["tools/test/vitest.js-first.ts"]),
+      sharing("programs", `e2e/@(${PROGRAMS})/**/*.test.ts`, JS_FIRST),
       {
         extends: true,
         test: {
