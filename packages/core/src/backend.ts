@@ -32,6 +32,7 @@ export type {
 } from "./backend/spec";
 export { denseHeads, FUSED_KINDS, headShapes, specKey } from "./backend/spec";
 export { staggeredBytes, staggeredStart } from "./backend/stagger";
+export { inEachRun } from "./device/host-code";
 export { type KernelSources, kernelSources } from "./device/kernel-sources";
 export { registerBackend } from "./device/registry";
 export { block, indent } from "./emit/blocks";

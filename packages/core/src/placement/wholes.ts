@@ -5,7 +5,6 @@ import type { Tensor } from "../tensor/tensor";
 import { byteSize } from "../values/dtype";
 import { partOf } from "../values/part-of";
 import { sizeOf } from "../values/shape";
-import { checkExchange } from "./across";
 import { ownersOf } from "./owners";
 
 type Placed = Placement<Tensor> | null;
@@ -56,7 +55,6 @@ export function atOwners(
       });
     }
     for (const [axis, list] of byAxis(items)) {
-      checkExchange(axis);
       const shapes = list.map(({ placement }) => placement.shape);
       const owners = ownersOf(shapes, axis.size);
       const parts = list.map(({ tensor, placement, depth }, k) => ({
@@ -145,7 +143,6 @@ export function wholesOf(tensors: readonly Tensor[], placements: readonly Placed
   });
   while (items.length > 0) {
     for (const [axis, list] of byAxis(items)) {
-      checkExchange(axis);
       const parts = list.map(({ i, placement, depth }) => partIn(placement, depth - 1, wholes[i]!));
       axis.gather(parts).forEach((joined, k) => {
         const { i } = list[k]!;

@@ -3,14 +3,12 @@
 import { partOf } from "../values/part-of";
 import type { Shape } from "../values/shape";
 
-/** One axis of a mesh of ranks, as this rank sees it. All its ranks make the same calls in the same order. */
+/** One axis of a mesh of ranks, as this rank sees it. All its ranks make the same calls in the same order; a compiled function makes them in each run. */
 export interface MeshAxis<Tensor> {
   readonly name: string;
   readonly size: number;
   /** Which of them this rank is. */
   readonly index: number;
-  /** The largest of the ranks, in place. NaN counts as larger than all numbers. */
-  max(values: Float64Array): void;
   /** All ranks' parts joined. A part with an owner comes to that rank alone; the others get null. The results are the caller's. */
   gather(parts: readonly AxisPart<Tensor>[]): (Tensor | null)[];
   /** The inverse: this rank's part of each whole, which its owner gives and the others pass as null. The results are the caller's. */

@@ -1,17 +1,17 @@
 /** What ranks of a tensor-parallel layer say to each other in the middle of a forward or backward, and the gradients of that. */
-import { concat, noGrad, type Tensor, tensorFromBytes, tidy, withGradient } from "@opt/core";
-import { byteSize } from "@opt/core/backend";
+import { concat, empty, noGrad, type Tensor, tensorFromBytes, tidy, withGradient } from "@opt/core";
+import { byteSize, inEachRun } from "@opt/core/backend";
 import type { Communicator } from "../communicator/communicator";
 import { others } from "../communicator/group";
 import { headingOf } from "../communicator/heading";
 import { partsOf } from "../communicator/parts";
 import { sampleOf } from "../communicator/sample";
-import { bytesNow } from "../communicator/staging";
+import { bytesNow, overwrite, receiveBuffer } from "../communicator/staging";
 
 /** The same tensor; its gradients, of which each rank has a part, are added. */
 export function shared(where: string, x: Tensor, communicator: Communicator): Tensor {
   if (communicator.size === 1) return x;
-  communicator.group.note(`input of ${where} ${x.dtype} [${x.shape}] ${sampleOf([x], 0)}`);
+  inEachRun([x], (x) => communicator.group.note(`input of ${where} ${x.dtype} [${x.shape}] ${sampleOf([x], 0)}`));
   if (!x.requiresGrad) return x;
   return withGradient(x.detach(), [x], (gradient) => [added(where, gradient, communicator)]);
 }
@@ -31,62 +31,65 @@ export function joined(where: string, x: Tensor, extents: readonly number[], com
 }
 
 function sumNow(where: string, x: Tensor, { group }: Communicator): Tensor {
-  const operation = group.beginNow(where, headingOf(`sum of ${where}`, x));
-  const { dtype, device, size } = x;
-  const width = byteSize(dtype);
-  const parts = partsOf(size, group.size).map(({ begin, end }) => ({ begin: begin * width, end: end * width }));
-  const mine = parts[group.rank]!;
-  const length = mine.end - mine.begin;
-  const own = bytesNow(where, x);
-  const received = parts.map(() => new Uint8Array(length));
-  received[group.rank]!.set(own.subarray(mine.begin, mine.end));
-  operation.now(
-    others(group).flatMap((rank) => [
-      { kind: "send" as const, rank, phase: 0, bytes: own.subarray(parts[rank]!.begin, parts[rank]!.end) },
-      { kind: "receive" as const, rank, phase: 0, bytes: received[rank]! },
-    ]),
-  );
-  const sum = noGrad(() =>
-    tidy(() => {
-      const contributions = received.map((bytes) => tensorFromBytes(bytes, [length / width], { dtype, device }));
-      return bytesNow(
-        where,
-        contributions.reduce((a, b) => a.add(b)),
-      ).slice();
-    }),
-  );
-  const whole = new Uint8Array(size * width);
-  whole.set(sum, mine.begin);
-  operation.now(
-    others(group).flatMap((rank) => [
-      { kind: "send" as const, rank, phase: 1, bytes: sum },
-      { kind: "receive" as const, rank, phase: 1, bytes: whole.subarray(parts[rank]!.begin, parts[rank]!.end) },
-    ]),
-  );
-  return tensorFromBytes(whole, x.shape, { dtype, device });
+  const sum = empty(x.shape, { dtype: x.dtype, device: x.device });
+  inEachRun([x, sum], (x, sum) => {
+    const operation = group.beginNow(where, headingOf(`sum of ${where}`, x));
+    const { dtype, device, size } = x;
+    const width = byteSize(dtype);
+    const parts = partsOf(size, group.size).map(({ begin, end }) => ({ begin: begin * width, end: end * width }));
+    const mine = parts[group.rank]!;
+    const length = mine.end - mine.begin;
+    const own = bytesNow(where, x);
+    const received = parts.map(() => new Uint8Array(length));
+    received[group.rank]!.set(own.subarray(mine.begin, mine.end));
+    operation.now(
+      others(group).flatMap((rank) => [
+        { kind: "send" as const, rank, phase: 0, bytes: own.subarray(parts[rank]!.begin, parts[rank]!.end) },
+        { kind: "receive" as const, rank, phase: 0, bytes: received[rank]! },
+      ]),
+    );
+    const part = noGrad(() =>
+      tidy(() => {
+        const contributions = received.map((bytes) => tensorFromBytes(bytes, [length / width], { dtype, device }));
+        return bytesNow(
+          where,
+          contributions.reduce((a, b) => a.add(b)),
+        ).slice();
+      }),
+    );
+    const whole = new Uint8Array(size * width);
+    whole.set(part, mine.begin);
+    operation.now(
+      others(group).flatMap((rank) => [
+        { kind: "send" as const, rank, phase: 1, bytes: part },
+        { kind: "receive" as const, rank, phase: 1, bytes: whole.subarray(parts[rank]!.begin, parts[rank]!.end) },
+      ]),
+    );
+    overwrite(sum, whole);
+  });
+  return sum;
 }
 
 function joinNow(where: string, x: Tensor, extents: readonly number[], { group }: Communicator): Tensor {
   const { dtype, device } = x;
   const outer = x.shape.slice(0, -1);
   const heading = { what: `gathering of ${where}`, dtype, shape: `[${[...outer, "*"]}] in [${extents}]` };
-  const operation = group.beginNow(where, heading);
-  const own = bytesNow(where, x);
-  const rows = outer.reduce((a, b) => a * b, 1);
-  const pieces = extents.map((extent) => new Uint8Array(rows * extent * byteSize(dtype)));
-  pieces[group.rank]!.set(own);
-  operation.now(
-    others(group).flatMap((rank) => [
-      { kind: "send" as const, rank, phase: 0, bytes: own },
-      { kind: "receive" as const, rank, phase: 0, bytes: pieces[rank]! },
-    ]),
-  );
   return noGrad(() =>
-    tidy(() =>
-      concat(
-        pieces.map((bytes, i) => tensorFromBytes(bytes, [...outer, extents[i]!], { dtype, device })),
-        -1,
-      ),
-    ),
+    tidy(() => {
+      const pieces = extents.map((extent) => empty([...outer, extent], { dtype, device }));
+      inEachRun([x, ...pieces], (x, ...pieces) => {
+        const own = bytesNow(where, x);
+        const rooms = pieces.map((piece) => receiveBuffer(piece));
+        rooms[group.rank]!.bytes.set(own);
+        group.beginNow(where, heading).now(
+          others(group).flatMap((rank) => [
+            { kind: "send" as const, rank, phase: 0, bytes: own },
+            { kind: "receive" as const, rank, phase: 0, bytes: rooms[rank]!.bytes },
+          ]),
+        );
+        for (const room of rooms) room.done();
+      });
+      return concat(pieces, -1);
+    }),
   );
 }

@@ -12,6 +12,7 @@ import {
   versionOf,
   zeros,
 } from "@opt/core";
+import { inEachRun } from "@opt/core/backend";
 import { Embedding, type LayerOptions, Linear, type LinearOptions, Module } from "@opt/nn";
 import { Communicator } from "../communicator/communicator";
 import { digest } from "../communicator/digest";
@@ -207,7 +208,8 @@ export class ParallelEmbedding extends DividedLayer {
     checkTensor(where, indices, "indices");
     if (this.communicator.size === 1) return gather(this.weight, indices);
     this.noteWeights(where);
-    this.communicator.group.note(`indices of ${where} [${indices.shape}] ${sampleOf([indices], 0)}`);
+    const { group } = this.communicator;
+    inEachRun([indices], (now) => group.note(`indices of ${where} [${now.shape}] ${sampleOf([now], 0)}`));
     return tidy(() => {
       const [rows, width] = this.weight.shape as [number, number];
       const { dtype, device } = this.weight;
