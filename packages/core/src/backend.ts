@@ -35,6 +35,7 @@ export { staggeredBytes, staggeredStart } from "./backend/stagger";
 export { inEachRun } from "./device/host-code";
 export { type KernelSources, kernelSources } from "./device/kernel-sources";
 export { registerBackend } from "./device/registry";
+export type { Overwritable, Traceable } from "./device/tracer";
 export { block, indent } from "./emit/blocks";
 export type { Dialect, OpText, OpTexts } from "./emit/dialect";
 export { javascript, writeRuleLoop } from "./emit/javascript";
@@ -113,6 +114,7 @@ export {
 export type { Rewrite, Rule } from "./rule/rule";
 export { interpretRule, type RandomDType, type StoredDType, type StoredFormats, withMirror } from "./rule/stored";
 export { type RuleStep, type RuleSteps, ruleSteps } from "./stepping/rule-steps";
+export { isTaping } from "./tensor/tape";
 export type { ComputeDType, MapDType, NumberDType as DType, TypedArray } from "./values/dtype";
 export { byteSize, viewElements } from "./values/dtype";
 export { partOf } from "./values/part-of";

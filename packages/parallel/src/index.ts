@@ -1,11 +1,12 @@
 /** `@opt/parallel`: ranks that train together. */
 
 import "./data-parallel/register";
+import "./mesh/register";
 import "./engine/single";
 import "./local/register";
 
+export type { NamedTensors, Placing, Replica, Replicable } from "./communicator/above";
 export { Communicator } from "./communicator/communicator";
-export type { Replica, Replicable } from "./communicator/replica";
 export type { Traffic } from "./communicator/world";
 export { type ConnectOptions, connect } from "./connect";
 export { type TrainingCost, type TrainingCostOptions, trainingCost } from "./cost/training-cost";

@@ -249,14 +249,6 @@ it.each<[string, object, RegExp]>([
   await expect(fit(run.model, { ...optionsOf(run, {}), ...wrong } as never)).rejects.toThrow(message);
 });
 
-it("rejects a model in parts, which needs a loop of its own", () => {
-  const { model } = plain();
-  const inParts = { module: model, sync() {}, namedParameters: () => [] };
-  const begun = () => fit(inParts as never, optionsOf(plain(), {}));
-  expectCode("UNSUPPORTED", begun);
-  expect(begun).toThrow(/write the loop: see the guide Divide the whole model/);
-});
-
 it("compiles by default", async () => {
   const run = plain();
   let calls = 0;

@@ -26,9 +26,12 @@ export type {
   FitSchedule,
   Forwarded,
   ForwardOptions,
+  NamedTensors,
   ParallelModel,
+  Placing,
   Replica,
   SummedLoss,
+  Weights,
 } from "./fit/parts";
 export { type FindLearningRateOptions, findLearningRate, type LearningRates } from "./look/find-learning-rate";
 export { type PlotOptions, plot } from "./look/plot";

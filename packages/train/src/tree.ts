@@ -11,7 +11,13 @@ export function mapTree(tree: unknown, change: (leaf: unknown, path: string) => 
 
 /** The same tree with copies of its tensors, for `freeTree`. */
 export const copyTree = <Tree>(tree: Tree) =>
-  mapTree(tree, (leaf) => (leaf instanceof Tensor ? keep(tidy(() => leaf.clone())) : leaf)) as Tree;
+  mapTree(tree, (leaf) => (leaf instanceof Tensor ? copyOf(leaf) : leaf)) as Tree;
+
+function copyOf(x: Tensor): Tensor {
+  const copy = keep(tidy(() => x.clone()));
+  copy.placement = x.placement; // a part of another tensor stays one
+  return copy;
+}
 
 export const freeTree = (tree: unknown) =>
   void mapTree(tree, (leaf) => (leaf instanceof Tensor ? leaf.dispose() : undefined));

@@ -95,6 +95,7 @@ export class ExponentialMovingAverage {
         const { name, tensor } = entryOf(item);
         const kept = isFloat(tensor.dtype) && tensor.dtype !== "f64" ? "f32" : tensor.dtype;
         const average = tidy(() => clone(cast(tensor.detach(), kept)));
+        average.placement = tensor.placement;
         return { name: name ?? String(i), param: tensor, average: keep(average) };
       }),
     );

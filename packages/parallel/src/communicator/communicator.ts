@@ -2,13 +2,13 @@
 import type { Communicator as CheckpointCommunicator } from "@opt/checkpoint";
 import { check, show, Tensor } from "@opt/core";
 import type { Reduction } from "../engine/engine";
+import { above, type NamedTensors, type Placing, type Replica, type Replicable } from "./above";
 import { allGather } from "./all-gather";
 import { Group } from "./group";
 import { headingOf } from "./heading";
 import { allGatherJson, broadcastJson, checkPlain, gatherJson, treeOf } from "./messages";
 import type { Operation } from "./operation";
 import { allReduce, checkReduction, reduceScatter } from "./reduce";
-import { type Replica, type Replicable, replicas } from "./replica";
 import { bytesOf, checkDense, movedIn, receiveBuffer } from "./staging";
 import type { Traffic } from "./world";
 
@@ -63,7 +63,17 @@ export class Communicator implements CheckpointCommunicator {
 
   /** `new DataParallel(model, this)` with its defaults, for loops that do not import this package, such as `fit`. @throws OptError as it does */
   replicate(model: Replicable): Replica {
-    return replicas.replicate!(model, this as never);
+    return above.replicate!(model, this as never);
+  }
+
+  /**
+   * Who saves these tensors together where the ranks of this communicator have other samples each, and which of them has which part: for
+   * `saveCheckpoint` and `loadCheckpoint`. All ranks of a mesh, where this is an axis of one.
+   *
+   * @throws OptError BAD_ARGUMENT for tensors that are divided over ranks with other samples, or that are no part of the mesh
+   */
+  placing(tensors: NamedTensors): Placing<Communicator> {
+    return above.placing!(this as never, tensors) as Placing<Communicator>;
   }
 
   /**

@@ -1,6 +1,7 @@
 /** Communicators make data-parallel models. */
+
+import { above } from "../communicator/above";
 import type { Communicator } from "../communicator/communicator";
-import { replicas } from "../communicator/replica";
 import { DataParallel } from "./data-parallel";
 
-replicas.replicate = (model, communicator: Communicator) => new DataParallel(model, communicator);
+above.replicate = (model, communicator: Communicator) => new DataParallel(model, communicator);

@@ -8,11 +8,15 @@ export class Silence {
     return this.#bodies > 0;
   }
 
+  /** @param ended is called where a body has ended */
+  constructor(private readonly ended: () => void = () => {}) {}
+
   /** Runs `body`; silent until it has ended, or what it promises. @throws OptError BAD_ARGUMENT unless `body` is a function */
   during<Result>(body: () => Result): Result {
     check(typeof body === "function", "BAD_ARGUMENT", "noSync", () => `needs a function, got ${show(body)}.`);
     const end = () => {
       this.#bodies--;
+      this.ended();
     };
     this.#bodies++;
     let result: Result;

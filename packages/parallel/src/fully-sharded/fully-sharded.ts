@@ -1,12 +1,15 @@
 /** ZeRO-3: parameters, gradients and optimizer state of each module are divided over the ranks, and whole only while it computes. */
 import type { Layout } from "@opt/checkpoint";
-import { check, checkOptions, noGrad, onGradient, show, type Tensor } from "@opt/core";
+import { check, checkOptions, noGrad, onGradient, show, type Tensor, zeros } from "@opt/core";
+import { isTaping } from "@opt/core/backend";
 import { Module, type ParametersOptions } from "@opt/nn";
+import type { NamedTensors, Placing } from "../communicator/above";
 import { Communicator } from "../communicator/communicator";
 import { agree, type Groups, optionsLine } from "../data-parallel/agreement";
 import { Buffers } from "../data-parallel/buffers";
 import { averagedBy, checkAveraged, linesOf, type NamedParameter, tensorsOf } from "../data-parallel/parameters";
 import { Silence } from "../data-parallel/silence";
+import { placing } from "../mesh/placing";
 import { axisOf } from "../placement/axis";
 import { layoutOfTensors } from "../placement/layout";
 import { type Shard, Unit } from "./unit";
@@ -44,6 +47,8 @@ export interface FullyShardedDataParallelOptions {
 export class FullyShardedDataParallel<Model extends Module> {
   readonly module: Model;
   readonly communicator: Communicator;
+  /** As `DataParallel`'s. */
+  divisor: number;
   /** Rejects with BAD_STATE where ranks differ in names, shapes, dtypes, the order or the values of parameters, or in options. `sync` waits for it. */
   readonly ready: Promise<void>;
   readonly #units: readonly Unit[];
@@ -54,8 +59,14 @@ export class FullyShardedDataParallel<Model extends Module> {
   readonly #removers: (() => void)[] = [];
   /** A forward or backward may gather. */
   #isOpen = false;
-  readonly #silence = new Silence();
+  /** As after `sync`, all ranks begin the next forward without whole weights. */
+  readonly #silence = new Silence(() => {
+    for (const unit of this.#units) unit.evict();
+  });
   #step = 0;
+  /** What `recorded` has seen so far, and what it saw in its last batch. */
+  #noted: Exchange[] | undefined;
+  #exchanges: readonly Exchange[] = [];
   /** Groups of optimizers that have stepped since the last `sync`. */
   readonly #stepped = new Set<Groups>();
 
@@ -72,6 +83,7 @@ export class FullyShardedDataParallel<Model extends Module> {
     this.#frozen = [...frozen, ...all];
     this.module = module;
     this.communicator = communicator;
+    this.divisor = communicator.size;
     this.#buffers = new Buffers(buffers);
     this.#names = trainable.map(({ name }) => name);
     const isAlone = communicator.size === 1;
@@ -80,7 +92,13 @@ export class FullyShardedDataParallel<Model extends Module> {
     this.ready = agreed.then(() => {});
     this.ready.catch(() => {}); // sync() throws it
     this.#units = parametersByUnit(module, units, trainable).map(([unit, name, list]) => {
-      const made = new Unit(name, communicator, list, (shard) => this.#checkOpen(shard));
+      const made: Unit = new Unit(
+        name,
+        communicator,
+        list,
+        (shard) => this.#checkOpen(shard),
+        (shards) => void this.#noted?.push({ unit: made, shards }),
+      );
       for (const shard of made.shards) this.#take(made, shard);
       if (!isAlone) this.#removers.push(unit.onForward(() => made.evict()));
       return made;
@@ -100,7 +118,7 @@ export class FullyShardedDataParallel<Model extends Module> {
     partOf.set(whole, part);
     whole.checkSteps = () => {
       check(
-        false,
+        whole.grad !== null, // one that accumulates in noSync
         "BAD_STATE",
         WHERE,
         () => `${name} is divided over the ranks, and has no gradient of its own.`,
@@ -118,8 +136,11 @@ export class FullyShardedDataParallel<Model extends Module> {
 
   /** The model's. */
   forward(...inputs: Parameters<Model["forward"]>): ReturnType<Model["forward"]> {
+    const wasOpen = this.#isOpen;
     this.#isOpen = true;
-    return this.module.forward(...(inputs as never[])) as ReturnType<Model["forward"]>;
+    const output = this.module.forward(...(inputs as never[])) as ReturnType<Model["forward"]>;
+    if (!isTaping()) this.#isOpen = wasOpen; // no backward follows
+    return output;
   }
 
   /** This rank's parts under the parameters' names: what optimizers, averages and schedules take. Frozen ones are whole. */
@@ -138,6 +159,38 @@ export class FullyShardedDataParallel<Model extends Module> {
     return this.#silence.during(body);
   }
 
+  /** Runs a forward and backward, and notes what ranks exchange in them, for `shadow`. */
+  recorded<Result>(body: () => Result): Result {
+    this.#noted = [];
+    try {
+      const result = body();
+      this.#exchanges = this.#noted;
+      return result;
+    } finally {
+      this.#noted = undefined;
+    }
+  }
+
+  /**
+   * Takes part in the forward and backward of the other ranks, where this one has no samples: with gradients of 0. All ranks do what this
+   * one did in its last `recorded`.
+   *
+   * @throws OptError BAD_STATE before a first `recorded`
+   */
+  shadow(): void {
+    const isKnown = this.communicator.size === 1 || this.#exchanges.length > 0;
+    const problem = () => "shadow() needs a batch that came before it, got none.";
+    check(isKnown, "BAD_STATE", WHERE, problem, "Call recorded() with the forward and backward of one.");
+    for (const exchange of this.#exchanges) {
+      if ("shards" in exchange) exchange.unit.give(exchange.shards);
+      else {
+        const { whole } = exchange.shard;
+        whole.grad ??= zeros(whole.shape, { dtype: whole.dtype, device: whole.device });
+        this.#reached(exchange.unit, exchange.shard);
+      }
+    }
+  }
+
   /**
    * Ends a step: between backward and the optimizer's step, once on every rank. Afterwards each part has its `grad`.
    *
@@ -148,7 +201,7 @@ export class FullyShardedDataParallel<Model extends Module> {
     const { group, size } = this.communicator;
     if (size === 1) return;
     try {
-      for (const unit of this.#units) if (!unit.isReduced) unit.reduce();
+      for (const unit of this.#units) if (!unit.isReduced) unit.reduce(this.divisor);
       const what = `sync of step ${this.#step + 1}`;
       const shared = this.#buffers.list.length > 0 ? [this.#buffers.share(group, WHERE, what)] : [];
       await Promise.all([this.ready, ...shared]);
@@ -165,10 +218,15 @@ export class FullyShardedDataParallel<Model extends Module> {
     }
   }
 
+  /** The same with the model's buffers. */
+  namedTensors(): [string, Tensor][] {
+    const parts = this.#parts();
+    return this.module.namedTensors().map(([name, x]) => [name, parts.get(x) ?? x]);
+  }
+
   /** Parts and buffers by name, for `saveCheckpoint` with `layout`. */
   stateDict(): Record<string, Tensor> {
-    const parts = this.#parts();
-    return Object.fromEntries(this.module.namedTensors().map(([name, x]) => [name, (parts.get(x) ?? x).detach()]));
+    return Object.fromEntries(this.namedTensors().map(([name, x]) => [name, x.detach()]));
   }
 
   /** Takes what `stateDict` gives, also among others: what `loadCheckpoint(path, { layout, rank })` read. @throws OptError BAD_STATE for what is missing or has another shape. Nothing has changed then */
@@ -189,10 +247,14 @@ export class FullyShardedDataParallel<Model extends Module> {
     });
   }
 
+  /** Who saves tensors together, and how they are divided. See `Communicator`. @throws OptError BAD_ARGUMENT */
+  placing(tensors: NamedTensors): Placing<Communicator> {
+    return placing(this.communicator, tensors, true);
+  }
+
   /** For `saveCheckpoint` and `loadCheckpoint`: which rows each rank has. On a mesh of several axes: `layoutOf`. */
   get layout(): Layout {
-    const tensors = this.module.namedTensors().map(([name, x]) => [name, partOfWhole(x)] as const);
-    return layoutOfTensors({ shape: [this.communicator.size], axes: ["rank"] }, tensors, (axis, name) => {
+    return layoutOfTensors({ shape: [this.communicator.size], axes: ["rank"] }, this.namedTensors(), (axis, name) => {
       const isOurs = axis === axisOf(this.communicator);
       check(isOurs, "BAD_STATE", WHERE, () => `${name} is divided over other ranks, too.`, "layoutOf(model, mesh)");
       return "rank";
@@ -231,6 +293,7 @@ export class FullyShardedDataParallel<Model extends Module> {
   }
 
   #reached(unit: Unit, shard: Shard): void {
+    this.#noted?.push({ unit, shard });
     check(
       !unit.ready.has(shard) && !unit.isReduced,
       "BAD_STATE",
@@ -241,9 +304,14 @@ export class FullyShardedDataParallel<Model extends Module> {
     unit.evict([shard]);
     if (this.#silence.isOn) return;
     unit.ready.add(shard);
-    if (unit.ready.size === unit.shards.length) unit.reduce();
+    if (unit.ready.size === unit.shards.length) unit.reduce(this.divisor);
   }
 }
+
+/** Weights that are gathered, or a gradient that is complete. */
+type Exchange =
+  | { readonly unit: Unit; readonly shards: readonly Shard[] }
+  | { readonly unit: Unit; readonly shard: Shard };
 
 const partOf = new WeakMap<Tensor, Tensor>();
 

@@ -35,12 +35,16 @@ export class Unit {
   /** How often the parts had been written when they were gathered last. */
   #gathered = -1;
 
-  /** @param mayGather throws where no forward or backward is under way */
+  /**
+   * @param mayGather throws where no forward or backward is under way
+   * @param gathers is told whose weights are gathered, in each run
+   */
   constructor(
     readonly name: string,
     private readonly communicator: Communicator,
     parameters: readonly NamedParameter[],
     private readonly mayGather: (shard: Shard) => void,
+    private readonly gathers: (shards: readonly Shard[]) => void,
   ) {
     this.shards = parameters.map(({ name, tensor }) => shardOf(name, tensor, communicator));
   }
@@ -58,7 +62,19 @@ export class Unit {
     const isSame = version === this.#gathered;
     this.#gathered = version;
     const present = missing.map(({ part }) => part);
-    fillAgain(wholes, (wholes) => this.#gather("weights", missing, present, wholes), isSame);
+    const gather = (wholes: readonly Tensor[]) => {
+      this.gathers(missing);
+      this.#gather("weights", missing, present, wholes);
+    };
+    fillAgain(wholes, gather, isSame);
+  }
+
+  /** Gives other ranks what they gather, and needs nothing itself. */
+  give(shards: readonly Shard[]): void {
+    const rooms = shards.map(({ whole }) => roomLike(whole, whole.shape));
+    const present = shards.map(({ part }) => part);
+    this.#gather("weights", shards, present, rooms);
+    for (const room of rooms) room.dispose();
   }
 
   /** The parameters are whole again, and stay so. */
@@ -95,8 +111,8 @@ export class Unit {
     if (this.communicator.size > 1) this.communicator.group.beginNow(WHERE, heading).now(moves);
   }
 
-  /** Each rank gets its parts of the average: added in the order of the ranks, then divided by W. Whole gradients are freed. */
-  reduce(): void {
+  /** Each rank gets its parts of the average: added in the order of the ranks, then divided. Whole gradients are freed. */
+  reduce(divisor: number): void {
     this.isReduced = true;
     this.evict();
     const { group } = this.communicator;
@@ -104,7 +120,7 @@ export class Unit {
     const present = this.shards.map(({ whole }) => (whole.grad === null ? 0 : 1)).join("");
     const heading: Heading = {
       what: `gradients of ${this.name}`,
-      more: [`those of parameters ${present}`],
+      more: [`those of parameters ${present}`, ...(divisor === group.size ? [] : [`divisor ${divisor}`])],
       advice: ALIKE,
     };
     const moves: Moves = [];
@@ -127,16 +143,16 @@ export class Unit {
     });
     this.#exchange(heading, moves);
     for (const done of ends) done();
-    for (const [i, shard] of shards.entries()) take(shard, all[i]!);
+    for (const [i, shard] of shards.entries()) take(shard, all[i]!, divisor);
   }
 }
 
 /** The part's gradient: the average of contributions, which are freed, and so is the whole gradient. */
-function take({ whole, part }: Shard, contributions: readonly Tensor[]): void {
+function take({ whole, part }: Shard, contributions: readonly Tensor[], divisor: number): void {
   noGrad(() =>
     tidy(() => {
       const sum = roomLike(part, [part.size]);
-      combine(sum, contributions, "add", contributions.length);
+      combine(sum, contributions, "add", divisor);
       const average = sum.reshape(part.shape);
       sum.dispose();
       for (const each of contributions) each.dispose();

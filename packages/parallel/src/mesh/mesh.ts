@@ -6,6 +6,11 @@ import { Group } from "../communicator/group";
 
 const WHERE = "mesh";
 
+const meshes = new WeakMap<Communicator, ProcessMesh>();
+
+/** The mesh of which a communicator is an axis. */
+export const meshOf = (communicator: Communicator): ProcessMesh | undefined => meshes.get(communicator);
+
 /** Ranks in a grid, counted row-major: the last axis is that of neighbours. It is also the `mesh` of a checkpoint's layout. */
 export class ProcessMesh implements Mesh {
   readonly communicator: Communicator;
@@ -32,7 +37,9 @@ export class ProcessMesh implements Mesh {
         const stride = strides[axis]!;
         const start = communicator.rank - this.coordinates[axis]! * stride;
         const mine = Array.from({ length: this.shape[axis]! }, (_, i) => members[start + i * stride]!);
-        return [name, new Communicator(new Group(world, name, mine, first + axis))];
+        const made = new Communicator(new Group(world, name, mine, first + axis));
+        meshes.set(made, this);
+        return [name, made];
       }),
     );
   }

@@ -43,10 +43,9 @@ export function checkpoints(folder: string, options: CheckpointsOptions = {}): C
   };
   const save = async (state: FitState, control: FitControl, isEpoch: boolean) => {
     const { saveCheckpoint } = await import("@opt/checkpoint");
-    const { communicator } = state;
+    const { placing } = state;
     const contents = await state.contents();
     const value = isEpoch ? state.history.epochs.at(-1)?.[monitor] : undefined;
-    const size = communicator?.size ?? 1;
     const { path } = await saveCheckpoint(
       folder,
       { ...contents, values: { ...contents.values, [monitor]: Number.isFinite(value) ? value : null } },
@@ -54,8 +53,7 @@ export function checkpoints(folder: string, options: CheckpointsOptions = {}): C
         overwrite: true,
         keep: retention,
         ...elsewhere(fileSystem),
-        ...(communicator && { communicator }),
-        layout: { mesh: { shape: [size], axes: ["rank"] }, tensors: { "*": "replicate" } },
+        ...(placing ?? { layout: { mesh: { shape: [1], axes: ["rank"] }, tensors: { "*": "replicate" } } }),
       },
     );
     await control.saved(path);

@@ -39,8 +39,8 @@ interface Progress {
   readonly kept: BestWeights | null;
 }
 
-const bestOf = ({ model, ema, optimizer }: FitState): BestWeights => ({
-  weights: model.stateDict(),
+const bestOf = ({ weights, ema, optimizer }: FitState): BestWeights => ({
+  weights: weights.stateDict(),
   averages: ema?.stateDict() ?? null,
   optimizer: "eval" in optimizer && !isSharded(optimizer) ? (optimizer.stateDict() as OptimizerState) : null,
 });
@@ -121,10 +121,10 @@ export function earlyStopping(options: EarlyStoppingOptions = {}): Callback {
         if (restoreBest) copy(bestOf(state));
       } else if (++waited >= patience) control.stop = hasStopped = true;
     },
-    onTrainEnd({ model, ema, optimizer, error, epoch, communicator }) {
-      if (error === undefined && (communicator?.rank ?? 0) === 0) tell(epoch);
+    onTrainEnd({ weights, ema, optimizer, error, epoch, placing }) {
+      if (error === undefined && (placing?.communicator.rank ?? 0) === 0) tell(epoch);
       if (error === undefined && kept !== null) {
-        model.loadStateDict(kept.weights);
+        weights.loadStateDict(kept.weights);
         if (kept.averages) ema?.loadStateDict(kept.averages);
         if (kept.optimizer) optimizer.loadStateDict(kept.optimizer);
       }

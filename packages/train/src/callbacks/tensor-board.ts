@@ -45,13 +45,13 @@ export function tensorBoard(folder: string, options: TensorBoardOptions = {}): C
       return writer!.flushIfDue();
     },
     async onEpochEnd(state) {
-      const { history, step, model } = state;
+      const { history, step, weights } = state;
       steps(state);
       const numbers = Object.entries(history.epochs.at(-1)!).map(([name, value]) => [`epoch/${name}`, value]);
       writer!.scalars(Object.fromEntries(numbers), step);
       if (histograms)
-        for (const [name, weights] of model.namedParameters())
-          writer!.histogram(`weights/${name}`, await weights.data(), step);
+        for (const [name, own] of weights.namedParameters())
+          writer!.histogram(`weights/${name}`, await own.data(), step);
       await writer!.flush();
     },
     onTrainEnd: () => writer?.close(),

@@ -1,10 +1,11 @@
 /** Measures a model on data, without gradients and outside of training mode. */
-import { checkOptions, compile, concat, keep, noGrad, type Tensor, tidy, zeros } from "@opt/core";
+import { checkOptions, compile, concat, keep, noGrad, OptError, type Tensor, tidy, zeros } from "@opt/core";
 import type { Module } from "@opt/nn";
 import { checkMetrics, type Metric } from "../metrics/metric";
 import { Reads } from "../metrics/reads";
 import { evaluating } from "../modes";
-import { batchesOf, type Computed, checkBatches, forwardOf, placed, shareOf } from "./inputs";
+import { batchesOf, type Computed, checkBatches, forwardOf, IDLE, shareOf, together } from "./inputs";
+import { type PlacedModel, placed } from "./model";
 import type { FitCommunicator, FitData, ForwardOptions, ParallelModel } from "./parts";
 import { pauses } from "./pause";
 import { Readings } from "./readings";
@@ -27,11 +28,12 @@ export interface Evaluation {
   dispose(): void;
 }
 
+/** @param all the data before they were divided among ranks */
 export function evaluation<Batch>(
-  module: Module,
+  { module, isInParts, communicator }: PlacedModel,
   forward: (batch: Batch) => Computed,
   { data, metrics = [], compile: isCompiled = true }: EvaluateOptions<Batch>,
-  communicator: FitCommunicator | undefined,
+  all: FitData<Batch>,
 ): Evaluation {
   const totals = new Totals(metrics);
   const readings = new Readings(metrics);
@@ -44,7 +46,14 @@ export function evaluation<Batch>(
       await evaluating(module, async () => {
         const reads = new Reads();
         const pause = pauses();
-        for await (const batch of batchesOf("evaluate", data)) {
+        let last: Batch | undefined;
+        for await (const batch of batchesOfAll("evaluate", data, isInParts ? communicator : undefined)) {
+          if (batch === IDLE) {
+            last ??= await firstOf("evaluate", all);
+            measure(last).dispose();
+            continue;
+          }
+          last = batch;
           const samples = samplesOf(batch);
           const add = (values: ArrayLike<number>) => void totals.add(values, samples, readings.isCounted === true);
           await reads.push(measure(batch), add);
@@ -75,11 +84,11 @@ export async function evaluate<Batch>(
   const kinds = { data: "any", loss: "function", forward: "function", metrics: "array" } as const;
   checkOptions("evaluate", options, { ...kinds, compile: "boolean", communicator: "object" });
   checkMetrics("evaluate", options.metrics);
-  const { module, communicator } = placed("evaluate", model, options.communicator);
+  const own = placed("evaluate", model, options.communicator);
   const isMeasured = options.loss !== undefined || options.forward !== undefined;
-  const forward = forwardOf("evaluate", module, isMeasured ? options : { loss: () => zeros([]) });
+  const forward = forwardOf("evaluate", own, isMeasured ? options : { loss: () => zeros([]) });
   const data = shareOf(options.data, options.communicator, false);
-  const repeated = evaluation(module, forward, { ...options, data }, communicator);
+  const repeated = evaluation(own, forward, { ...options, data }, options.data);
   try {
     const { loss, ...metrics } = await repeated.run();
     return isMeasured ? { loss, ...metrics } : metrics;
@@ -103,15 +112,20 @@ export async function predict(
   options: { readonly communicator?: FitCommunicator } = {},
 ): Promise<Tensor> {
   checkOptions("predict", options, { communicator: "object" });
+  const { module, forward, isInParts, communicator: ranks } = placed("predict", model, options.communicator);
   const { communicator } = options;
-  const { module } = placed("predict", model, communicator);
-  const compiled = compile((input: never) => noGrad(() => module.forward(input) as Tensor));
+  const compiled = compile((input: never) => noGrad(() => forward(input) as Tensor));
   const outputs: Tensor[] = [];
   try {
     await evaluating(module, async () => {
-      for await (const batch of batchesOf("predict", shareOf(data, communicator, false))) {
-        const input = Array.isArray(batch) ? batch[0] : batch;
-        outputs.push(compiled(input as never));
+      const own = shareOf(data, communicator, false);
+      let last: unknown;
+      for await (const batch of batchesOfAll("predict", own, isInParts ? ranks : undefined)) {
+        const isIdle = batch === IDLE;
+        last = isIdle ? (last ?? (await firstOf("predict", data))) : batch;
+        const output = compiled((Array.isArray(last) ? last[0] : last) as never);
+        if (isIdle) output.dispose();
+        else outputs.push(output);
       }
     });
     const isEmpty = outputs.length === 0;
@@ -125,4 +139,20 @@ export async function predict(
     for (const output of outputs) output.dispose();
     compiled.dispose();
   }
+}
+
+/** This rank's batches, or `IDLE` while the others, with whom it gathers weights, have some. */
+function batchesOfAll<Batch>(
+  where: string,
+  data: FitData<Batch>,
+  ranks: FitCommunicator | undefined,
+): Iterable<Batch> | AsyncIterable<Batch | typeof IDLE> {
+  const batches = batchesOf(where, data);
+  return ranks === undefined || ranks.size === 1 ? (batches as Iterable<Batch>) : together(batches, ranks);
+}
+
+/** For a rank without a batch of its own. @throws OptError BAD_ARGUMENT */
+async function firstOf<Batch>(where: string, data: FitData<Batch>): Promise<Batch> {
+  for await (const batch of batchesOf(where, data)) return batch;
+  throw new OptError("BAD_ARGUMENT", where, "data must have a batch on each rank, got none.", "Pass a DataLoader.");
 }

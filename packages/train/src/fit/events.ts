@@ -2,7 +2,7 @@
 import type { CheckpointContents, FileSystem } from "@opt/checkpoint";
 import type { ExponentialMovingAverage } from "@opt/core";
 import type { Module } from "@opt/nn";
-import type { FitCommunicator, FitOptimizer } from "./parts";
+import type { FitCommunicator, FitOptimizer, Placing, Weights } from "./parts";
 
 /** Numbers of one epoch: `loss`, `val_loss`, each metric as `accuracy` and `val_accuracy`. On several ranks, of all samples. */
 export interface EpochRecord {
@@ -43,6 +43,8 @@ export const hookOf = (type: FitEventType) => `on${type[0]!.toUpperCase()}${type
 /** A run as it stands. It is one object, which the run updates. */
 export interface FitState {
   readonly model: Module;
+  /** The model, or what this rank has of a `FullyShardedDataParallel`. */
+  readonly weights: Weights;
   readonly optimizer: FitOptimizer;
   /** The averages of the weights; undefined without the option. */
   readonly ema: ExponentialMovingAverage | undefined;
@@ -71,8 +73,10 @@ export interface FitState {
   readonly history: History;
   /** Whether epochs have numbers of validation: `val_loss` and the like. */
   readonly hasValidation: boolean;
-  /** Undefined in one process. */
+  /** The ranks that have other samples. Undefined in one process. */
   readonly communicator: FitCommunicator | undefined;
+  /** The ranks that call `saveCheckpoint` together, and its layout. Undefined in one process. */
+  readonly placing: Placing | undefined;
   /** The folder of the last checkpoint; undefined before the first. */
   readonly checkpoint: string | undefined;
   /** What ended the run, at `trainEnd`; undefined where nothing failed. */

@@ -1,53 +1,7 @@
-/** Models, data and losses as loops use them, checked. */
+/** Data and losses as loops use them, checked. */
 import { check, full, show, Tensor } from "@opt/core";
-import type { Module } from "@opt/nn";
-import type { FitCommunicator, FitData, Forwarded, ForwardOptions, ParallelModel, SummedLoss } from "./parts";
-
-/** A model, and the ranks that it is on. */
-export interface PlacedModel {
-  readonly module: Module;
-  readonly communicator: FitCommunicator | undefined;
-  /** The model was given with its communicator. */
-  readonly parallel: ParallelModel | undefined;
-}
-
-/** @throws OptError BAD_ARGUMENT for what is no model or communicator; UNSUPPORTED for a model in parts */
-export function placed(where: string, model: Module | ParallelModel, given: FitCommunicator | undefined): PlacedModel {
-  const isParallel = typeof (model as ParallelModel | null)?.sync === "function";
-  const parallel = isParallel ? (model as ParallelModel) : undefined;
-  const module = parallel?.module ?? (model as Module);
-  const isModule = typeof module?.forward === "function" && typeof module.modules === "function";
-  check(
-    isModule,
-    "BAD_ARGUMENT",
-    where,
-    () => `needs a model, got ${show(model)}.`,
-    "A Module, or a DataParallel of one.",
-  );
-  check(
-    !parallel || !("namedParameters" in parallel),
-    "UNSUPPORTED",
-    where,
-    () => `needs a whole model on each rank, got ${show(model)}.`,
-    "Use DataParallel, or write the loop: see the guide Divide the whole model.",
-  );
-  const isOurs = given === undefined || typeof given.replicate === "function";
-  check(
-    isOurs,
-    "BAD_ARGUMENT",
-    where,
-    () => `communicator must be one of @opt/parallel, got ${show(given)}.`,
-    "communicator: await connect()",
-  );
-  check(
-    !given || !parallel || given === parallel.communicator,
-    "BAD_ARGUMENT",
-    where,
-    () => "communicator must be that of the model, got another one.",
-    "Leave it out.",
-  );
-  return { module, parallel, communicator: given ?? parallel?.communicator };
-}
+import type { PlacedModel } from "./model";
+import type { FitCommunicator, FitData, Forwarded, ForwardOptions, SummedLoss } from "./parts";
 
 /** A `DataLoader`, as far as it is divided among ranks. */
 interface Shardable<Data> {
@@ -86,7 +40,7 @@ export interface Computed extends Omit<Forwarded, "loss"> {
 /** @throws OptError BAD_ARGUMENT for a model without a loss */
 export function forwardOf<Batch>(
   where: string,
-  model: Module,
+  { forward: run }: PlacedModel,
   { loss, forward }: ForwardOptions<Batch>,
 ): (batch: Batch) => Computed {
   check(
@@ -119,7 +73,7 @@ export function forwardOf<Batch>(
     const isPair = Array.isArray(batch) && batch.length === 2;
     check(isPair, "BAD_ARGUMENT", where, () => `batches must be [input, target], got ${show(batch)}.`, "Pass forward.");
     const [input, target] = batch as unknown as [never, Tensor];
-    const output = model.forward(input) as Tensor;
+    const output = run(input) as Tensor;
     return computed("loss", { loss: loss!(output, target), output, target });
   };
 }
@@ -141,4 +95,45 @@ export function batchesOf<Batch>(where: string, data: FitData<Batch>): Iterable<
 /** @throws OptError BAD_ARGUMENT. @param what of which data */
 export function checkBatches(where: string, isThere: boolean, what: () => string): void {
   check(isThere, "BAD_ARGUMENT", where, what, "Pass a DataLoader, a list, or a function that returns an iterable.");
+}
+
+/** In the place of a batch, where this rank has none any more and another one has. */
+export const IDLE = Symbol("idle");
+
+/**
+ * This rank's batches, and `IDLE` until those of all ranks are over.
+ *
+ * @param where of a loop in which each rank must have a batch: it throws on all ranks
+ * @throws OptError BAD_ARGUMENT
+ */
+export async function* together<Batch>(
+  batches: Iterable<Batch> | AsyncIterable<Batch>,
+  ranks: FitCommunicator,
+  where?: string,
+): AsyncGenerator<Batch | typeof IDLE, void, undefined> {
+  const iterator = Symbol.asyncIterator in batches ? batches[Symbol.asyncIterator]() : batches[Symbol.iterator]();
+  let isOver = false;
+  try {
+    for (let isFirst = true; ; isFirst = false) {
+      const next: IteratorResult<Batch> | undefined = isOver ? undefined : await iterator.next();
+      isOver = next === undefined || next.done === true;
+      const isAny = await ranks.any(!isOver);
+      if (isFirst && isAny && where !== undefined) {
+        const isOneEmpty = await ranks.any(isOver);
+        const problem = () =>
+          `each rank needs a batch in each epoch, got ${isOver ? "none here" : "none on another rank"}.`;
+        check(
+          !isOneEmpty,
+          "BAD_ARGUMENT",
+          where,
+          problem,
+          "Use fewer ranks, smaller batches, or a DataLoader and communicator.",
+        );
+      }
+      if (!isAny) return;
+      yield isOver ? IDLE : (next!.value as Batch);
+    }
+  } finally {
+    if (!isOver) await iterator.return?.();
+  }
 }

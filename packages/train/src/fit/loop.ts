@@ -7,9 +7,10 @@ import { Checks } from "./checks";
 import { type Evaluation, evaluation } from "./evaluate";
 import type { Callback, FitControl, History } from "./events";
 import { Hooks } from "./hooks";
-import { batchesOf, checkBatches, forwardOf, isShareEven, placed, shareOf } from "./inputs";
+import { batchesOf, checkBatches, forwardOf, IDLE, isShareEven, shareOf, together } from "./inputs";
+import { placed } from "./model";
 import { type FitOptions, WHERE } from "./options";
-import type { ParallelModel, Replica } from "./parts";
+import type { FitCommunicator, ParallelModel, Replica } from "./parts";
 import { pauses } from "./pause";
 import { loaderStateOf, resumeRun } from "./resume";
 import { type Ranks, type TrainingStep, trainingStep } from "./step";
@@ -23,6 +24,8 @@ export class Loop<Batch> implements FitControl {
   readonly #evaluation: Evaluation | undefined;
   /** Made here, of a model that is not one. */
   readonly #replica: Replica | undefined;
+  /** Ranks whose data may be over at other times. */
+  readonly #together: FitCommunicator | undefined;
   readonly #isPlateau: boolean;
   readonly #pause = pauses();
   /** Puts the layers' modes back as they were when an epoch began. */
@@ -34,28 +37,31 @@ export class Loop<Batch> implements FitControl {
   #isChecked = false;
 
   constructor(model: Module | ParallelModel, given: FitOptions<Batch>, callbacks: readonly Callback[]) {
-    const { module, parallel, communicator } = placed(WHERE, model, given.communicator);
+    const own = placed(WHERE, model, given.communicator);
+    const { module, parallel, communicator, placing } = own;
     const { validation, metrics, compile, schedule } = given;
     const options = { ...given, data: shareOf(given.data, given.communicator, true) };
-    this.state = new TrainState(module, communicator, options, callbacks);
-    const forward = forwardOf(WHERE, module, given);
+    this.state = new TrainState(own, options, callbacks);
+    const forward = forwardOf(WHERE, own, given);
     if (parallel === undefined) this.#replica = communicator?.replicate(module);
     const replica = parallel ?? this.#replica;
     const isDivided = communicator !== undefined && communicator.size > 1 && replica !== undefined;
     const areAlike = given.communicator !== undefined && isShareEven(given.data);
     const ranks: Ranks | undefined = isDivided ? { replica, communicator, areAlike } : undefined;
-    this.#step = trainingStep({ module, ranks, forward, options });
+    this.#together = areAlike || !isDivided ? undefined : communicator;
+    this.#step = trainingStep({ model: own, ranks, forward, options });
     if (validation !== undefined) {
       const measuring = { data: shareOf(validation, given.communicator, false), metrics, compile };
-      this.#evaluation = evaluation(module, forward, measuring, communicator);
+      this.#evaluation = evaluation(own, forward, measuring, validation);
     }
     const { kind } = (schedule?.stateDict() ?? {}) as { kind?: string };
     this.#isPlateau = kind === "ReduceLROnPlateau";
     const agree = () => this.#agree();
-    const agreement = isDivided ? [{ onTrainBegin: agree, onStepEnd: agree, onEpochEnd: agree }] : [];
-    const own = callbacks.filter(({ firstRankOnly }) => !firstRankOnly || this.#isFirstRank);
+    const areMany = placing !== undefined && placing.communicator.size > 1;
+    const agreement = areMany ? [{ onTrainBegin: agree, onStepEnd: agree, onEpochEnd: agree }] : [];
+    const ours = callbacks.filter(({ firstRankOnly }) => !firstRankOnly || this.#isFirstRank);
     // A checkpoint has what the other callbacks have done.
-    const ordered = [...own.filter(({ saves }) => !saves), ...agreement, ...own.filter(({ saves }) => saves)];
+    const ordered = [...ours.filter(({ saves }) => !saves), ...agreement, ...ours.filter(({ saves }) => saves)];
     this.hooks = new Hooks(ordered, this.state, this);
   }
 
@@ -126,7 +132,7 @@ export class Loop<Batch> implements FitControl {
   /** All ranks end after the step in which one of them is to end. */
   async #agree(): Promise<void> {
     const { state } = this;
-    const ranks = state.communicator!;
+    const ranks = state.placing!.communicator;
     this.#agreed = await ranks.any(state.stop || this.#isInterrupted);
     if (this.#agreed) state.stop = await ranks.any(state.stop);
   }
@@ -148,7 +154,7 @@ export class Loop<Batch> implements FitControl {
       state.seconds = (performance.now() - begun) / 1000;
       return this.#endStep();
     };
-    for await (const batch of state.isEpochDone ? [] : batchesOf(WHERE, data)) {
+    for await (const batch of this.#batches()) {
       if (seen++ < skipped) continue;
       if (waiting === 0) {
         if (isStopped) {
@@ -161,18 +167,28 @@ export class Loop<Batch> implements FitControl {
       }
       const number = ++waiting;
       const isLast = number === accumulate;
-      const samples = samplesOf(batch);
-      const result = this.#isChecked ? this.#check(batch, samples, isLast) : this.#run(batch, samples, isLast);
-      totals.samples += samples;
-      state.batches++;
-      const read = reads.push(result instanceof Promise ? await result : result, (values) => {
-        const added = totals.add(values, samples, this.#step.isCounted);
-        if (number === 1) weight = mean = 0;
-        weight += added;
-        mean = number === 1 ? totals.last : mean + ((totals.last - mean) * added) / (weight || 1);
+      if (batch === IDLE) {
+        await reads.drain();
+        if (number === 1) {
+          weight = 0;
+          mean = totals.last; // no batch of the step is this rank's
+        }
+        await this.#step.idle(isLast);
         if (isLast) this.#noteLoss(mean);
-      });
-      if (read) await read;
+      } else {
+        const samples = samplesOf(batch);
+        const result = this.#isChecked ? this.#check(batch, samples, isLast) : this.#run(batch, samples, isLast);
+        totals.samples += samples;
+        state.batches++;
+        const read = reads.push(result instanceof Promise ? await result : result, (values) => {
+          const added = totals.add(values, samples, this.#step.isCounted);
+          if (number === 1) weight = mean = 0;
+          weight += added;
+          mean = number === 1 ? totals.last : mean + ((totals.last - mean) * added) / (weight || 1);
+          if (isLast) this.#noteLoss(mean);
+        });
+        if (read) await read;
+      }
       const end = isLast ? endStep() : undefined;
       if (end) await end;
       const rest = this.#pause();
@@ -193,6 +209,14 @@ export class Loop<Batch> implements FitControl {
       await endStep();
     }
     return true;
+  }
+
+  /** Of this epoch. */
+  #batches(): Iterable<Batch> | AsyncIterable<Batch | typeof IDLE> {
+    const { state } = this;
+    if (state.isEpochDone) return [];
+    const batches = batchesOf(WHERE, state.options.data);
+    return this.#together === undefined ? (batches as Iterable<Batch>) : together(batches, this.#together, WHERE);
   }
 
   #run(batch: Batch, samples: number, isLast: boolean): Tensor | Promise<Tensor> {

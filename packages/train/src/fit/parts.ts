@@ -1,5 +1,5 @@
 /** What `fit` is given: data, models, losses, optimizers, schedules, ranks. */
-import type { Communicator } from "@opt/checkpoint";
+import type { Communicator, Layout } from "@opt/checkpoint";
 import type { Group, OptimizerState, Tensor } from "@opt/core";
 import type { Module } from "@opt/nn";
 
@@ -28,6 +28,24 @@ export interface FitCommunicator extends Communicator {
   allReduce(x: Tensor): Promise<Tensor>;
   /** A `DataParallel` of the model. */
   replicate(model: Module): Replica;
+  placing(tensors: NamedTensors): Placing;
+}
+
+export type NamedTensors = Iterable<readonly [name: string, tensor: Tensor]>;
+
+/** Who saves tensors together, and which rank has which part of them. */
+export interface Placing {
+  readonly communicator: FitCommunicator;
+  readonly layout: Layout;
+}
+
+/** What a rank has of a model's weights: a `Module` has all, a `FullyShardedDataParallel` its parts. */
+export interface Weights {
+  namedParameters(): [string, Tensor][];
+  /** Parameters and buffers. */
+  namedTensors(): [string, Tensor][];
+  stateDict(): Record<string, Tensor>;
+  loadStateDict(state: Readonly<Record<string, Tensor>>): void;
 }
 
 /** A model whose gradients are averaged over the ranks. */
@@ -39,12 +57,15 @@ export interface Replica {
   dispose(): void;
 }
 
-/** A `DataParallel` of `@opt/parallel`. */
-export interface ParallelModel extends Replica {
+/** A `DataParallel` or a `FullyShardedDataParallel` of `@opt/parallel`. */
+export interface ParallelModel extends Replica, Partial<Weights> {
   readonly module: Module;
   readonly communicator: FitCommunicator;
-  /** A model in parts, such as `FullyShardedDataParallel`, needs a loop of its own. */
-  readonly namedParameters?: never;
+  forward(...inputs: never[]): unknown;
+  /** Of a model in parts, as the two below: this rank has no samples where others have some. */
+  shadow?(): void;
+  recorded?<Result>(body: () => Result): Result;
+  placing?(tensors: NamedTensors): Placing;
 }
 
 /** The batches of an epoch: a `DataLoader`, an array, or a function that returns an iterable. */

@@ -1,11 +1,10 @@
 /** Checkpoints of a run: its state as one tree, and how a run goes on from it. */
-import type { CheckpointContents, FileSystem, Loaded, SavedTensor } from "@opt/checkpoint";
+import type { CheckpointContents, FileSystem, Loaded, PartialTensor, SavedTensor } from "@opt/checkpoint";
 import { check, defaultGenerator, Generator, OptError, type OptimizerState, show, Tensor } from "@opt/core";
-import type { Module } from "@opt/nn";
 import { mapTree } from "../tree";
 import type { Callback, EpochRecord, History } from "./events";
+import { isDivided, type PlacedModel } from "./model";
 import { type FitOptions, WHERE } from "./options";
-import type { FitCommunicator } from "./parts";
 import type { Totals } from "./totals";
 
 /** Where a run stands, in plain numbers. */
@@ -27,10 +26,9 @@ interface Position {
 
 /** Everything of a run that a checkpoint holds. */
 export interface Resumable<Batch> extends Position {
-  readonly model: Module;
+  readonly placed: PlacedModel;
   readonly options: FitOptions<Batch>;
   readonly callbacks: readonly Callback[];
-  readonly communicator: FitCommunicator | undefined;
   readonly totals: Totals;
   readonly history: History;
   /** Where the data stood when the run was stopped. */
@@ -75,14 +73,15 @@ const statefulOf = (data: unknown): Stateful | undefined => {
 export const loaderStateOf = (data: unknown): object | null => statefulOf(data)?.stateDict() ?? null;
 
 export async function contentsOf<Batch>(run: Resumable<Batch>): Promise<CheckpointContents> {
-  const { model, options, callbacks, communicator, totals, history } = run;
+  const { options, callbacks, totals, history } = run;
+  const { weights, communicator } = run.placed;
   const { optimizerContents } = await import("@opt/checkpoint");
   const { optimizer, ema, scaler, schedule, data, generators = [] } = options;
   const sharded = optimizer as { contents?(): Promise<{ tensors: Record<string, SavedTensor>; values: object }> };
   const optimizing = sharded.contents
     ? await sharded.contents()
     : optimizerContents((await optimizer.stateDict()) as OptimizerState);
-  const own: RankState = {
+  const mine: RankState = {
     generators: [defaultGenerator, ...generators].map((generator) => generator.stateDict()),
     loader: run.loader === undefined ? loaderStateOf(data) : run.loader,
     sums: totals.sums.map(String),
@@ -96,13 +95,16 @@ export async function contentsOf<Batch>(run: Resumable<Batch>): Promise<Checkpoi
     } satisfies Position,
     epochs: history.epochs,
     losses: history.losses.length > 0 ? Float32Array.from(history.losses) : null,
-    ranks: (communicator ? await communicator.gather(own) : [own]) ?? [],
+    ranks: (communicator ? await communicator.gather(mine) : [mine]) ?? [],
     ema: ema?.stateDict() ?? null,
     scaler: scaler?.stateDict() ?? null,
     schedule: schedule?.stateDict() ?? null,
     callbacks: Object.fromEntries(Object.entries(named(callbacks)).map(([name, each]) => [name, each.stateDict!()])),
   };
-  const tensors: Record<string, SavedTensor> = { ...model.stateDict(), ...optimizing.tensors };
+  const tensors: Record<string, SavedTensor> = { ...weights.stateDict(), ...optimizing.tensors };
+  const isFirst = (run.placed.placing?.communicator.rank ?? 0) === 0;
+  // Averages and copies of a part are divided as it is: they share its placement.
+  const partNames = new Map(weights.namedTensors().map(([name, { placement }]) => [placement, name]));
   // As JSON: tensors leave null in their places. By their role they are not the model's, as a converted checkpoint tells them apart.
   const tree = mapTree(
     saved,
@@ -110,8 +112,9 @@ export async function contentsOf<Batch>(run: Resumable<Batch>): Promise<Checkpoi
       if (typeof leaf === "number" && !Number.isFinite(leaf)) return String(leaf);
       const isList = leaf instanceof Float32Array;
       if (!isList && !(leaf instanceof Tensor)) return leaf;
-      const tensor = isList ? { dtype: "F32", shape: [leaf.length], data: leaf } : { tensor: leaf };
-      tensors[path] = { ...tensor, role: "state" };
+      const tensor = isList ? recorded(leaf, isFirst) : { tensor: leaf };
+      const follows = isList || leaf.placement === null ? undefined : partNames.get(leaf.placement);
+      tensors[path] = { ...tensor, role: "state", ...(follows !== undefined && { follows }) };
       return null;
     },
     ROOT,
@@ -119,9 +122,16 @@ export async function contentsOf<Batch>(run: Resumable<Batch>): Promise<Checkpoi
   return { step, tensors, values: { ...optimizing.values, fit: tree as never } };
 }
 
+/** A list in the record of the run, which the first rank writes. */
+function recorded(list: Float32Array, isFirst: boolean): PartialTensor {
+  const all = { offset: [0], size: [list.length], data: list };
+  return { dtype: "F32", shape: [list.length], boxes: isFirst ? [all] : [] };
+}
+
 /** Takes over what `contentsOf` gave. Returns the batches of the epoch that are to be skipped, where the data cannot go on by themselves. */
 async function loadRun<Batch>(run: Resumable<Batch>, loaded: Loaded<Tensor>): Promise<number> {
-  const { model, options, callbacks, communicator, totals, history } = run;
+  const { options, callbacks, totals, history } = run;
+  const { weights, communicator } = run.placed;
   const { optimizer, ema, scaler, schedule, data, generators = [] } = options;
   const { tensors, values } = loaded;
   const put = (leaf: unknown, path: string) =>
@@ -139,7 +149,7 @@ async function loadRun<Batch>(run: Resumable<Batch>, loaded: Loaded<Tensor>): Pr
     "Load its weights with model.loadStateDict, and leave out resume.",
   );
   const { optimizerState } = await import("@opt/checkpoint");
-  model.loadStateDict(Object.fromEntries(Object.keys(model.stateDict()).map((name) => [name, tensors[name]])));
+  weights.loadStateDict(Object.fromEntries(weights.namedTensors().map(([name]) => [name, tensors[name]!])));
   const state = optimizerState(loaded);
   const foreign = Object.keys(state.groups[0] ?? {}).find((option) => !(option in optimizer.groups[0]!));
   check(
@@ -229,9 +239,14 @@ export async function resumeRun<Batch>(run: Resumable<Batch>): Promise<number> {
   const problem = () => "resume: true needs the callback checkpoints(folder), got none.";
   check(resume !== true || place, "BAD_ARGUMENT", WHERE, problem, 'Or name the folder: resume: "runs/a".');
   const { loadCheckpoint } = await import("@opt/checkpoint");
+  const { placed } = run;
+  const parts =
+    placed.placing && isDivided(placed)
+      ? { layout: placed.placing.layout, rank: placed.placing.communicator.rank }
+      : {};
   const loaded = await (resume === true
-    ? ifThere(loadCheckpoint(place!.folder, elsewhere(place!.fileSystem)))
-    : loadCheckpoint(resume));
+    ? ifThere(loadCheckpoint(place!.folder, { ...elsewhere(place!.fileSystem), ...parts }))
+    : loadCheckpoint(resume, parts));
   if (loaded === undefined) return 0;
   try {
     return await loadRun(run, loaded);

@@ -1,15 +1,15 @@
 /** One optimizer step, as a loop written by hand takes it: forward and backward for each batch, then the update. */
 import { type Compiled, clipGradNorm, clipGradValue, compile, type Tensor, tidy } from "@opt/core";
-import type { Module } from "@opt/nn";
 import { answersAtOnce } from "../metrics/reads";
 import type { Computed } from "./inputs";
+import type { PlacedModel } from "./model";
 import { type FitOptions, WHERE } from "./options";
 import type { FitCommunicator, FitOptimizer, Replica } from "./parts";
 import { Readings } from "./readings";
 import { nonZero, Window } from "./window";
 
 interface Parts<Batch> {
-  readonly module: Module;
+  readonly model: PlacedModel;
   /** On several ranks. */
   readonly ranks: Ranks | undefined;
   readonly forward: (batch: Batch) => Computed;
@@ -30,6 +30,8 @@ export interface TrainingStep<Batch> {
   backward(batch: Batch, samples: number): Tensor;
   /** Forward and backward of a step's last batch, and the update. */
   whole(batch: Batch, samples: number): Tensor | Promise<Tensor>;
+  /** Takes part in what other ranks do with a batch. */
+  idle(isLast: boolean): Promise<void>;
   /** The update alone, with the gradients that are there. */
   update(): void | Promise<void>;
   /** Losses are sums with their counts. */
@@ -41,8 +43,10 @@ export interface TrainingStep<Batch> {
   dispose(): void;
 }
 
-export function trainingStep<Batch>({ module, ranks, forward, options }: Parts<Batch>): TrainingStep<Batch> {
+export function trainingStep<Batch>({ model, ranks, forward, options }: Parts<Batch>): TrainingStep<Batch> {
   const { optimizer, scaler, ema, clip, accumulate = 1, metrics = [], compile: isCompiled = true } = options;
+  const { module, weights, parallel } = model;
+  const parameters = () => weights.namedParameters().map(([, parameter]) => parameter);
   const trained = optimizer.groups.flatMap(({ params }) => params);
   const readings = new Readings(metrics);
   const window = new Window(trained[0] ?? module.parameters()[0]!);
@@ -59,7 +63,8 @@ export function trainingStep<Batch>({ module, ranks, forward, options }: Parts<B
     return isCut ? (...args: Args) => (isSparse === false ? compiled : eager)(...args) : compiled;
   };
   /** Whose gradients there are. */
-  const withGradients = () => new Set([...module.parameters(), ...(isSharded(optimizer) ? [] : trained)]);
+  const withGradients = () =>
+    new Set([...module.parameters(), ...parameters(), ...(isSharded(optimizer) ? [] : trained)]);
 
   /** The loss as its part of the step's. */
   const partOf = ({ loss, count }: Computed): Tensor => {
@@ -75,16 +80,17 @@ export function trainingStep<Batch>({ module, ranks, forward, options }: Parts<B
     const part = partOf(computed);
     (scaler ? scaler.scale(part) : part).backward();
     if (isCut) isSparse ??= [...withGradients()].some(({ grad }) => grad?.sparse);
-    warnWithoutGradients(ranks === undefined && !isSharded(optimizer) ? trained : module.parameters());
+    warnWithoutGradients(ranks === undefined && !isSharded(optimizer) ? trained : [...withGradients()]);
     return read;
   };
+
   const beforeStep = () => {
     const isCounted = readings.isCounted === true;
     if (isCut && (isCounted || ranks === undefined)) window.divide(withGradients(), isCounted);
     window.clear(isCut && isCounted);
     if (clip && scaler) scaler.unscale(optimizer as never);
-    if (clip?.norm !== undefined) clipGradNorm(module.parameters(), clip.norm);
-    if (clip?.value !== undefined) clipGradValue(module.parameters(), clip.value);
+    if (clip?.norm !== undefined) clipGradNorm(parameters(), clip.norm);
+    if (clip?.value !== undefined) clipGradValue(parameters(), clip.value);
   };
   const afterStep = () => {
     optimizer.zeroGrad();
@@ -98,7 +104,8 @@ export function trainingStep<Batch>({ module, ranks, forward, options }: Parts<B
   };
 
   const waits = isSharded(optimizer) || (scaler !== undefined && !answersAtOnce(module.parameters()[0]!));
-  const alone = wrap(backward);
+  const ofBatch = wrap(backward);
+  const alone = (batch: Batch) => parallel?.recorded?.(() => ofBatch(batch)) ?? ofBatch(batch);
   const step = waits ? stepOnce : wrap(() => void stepOnce());
   const inOne = wrap((batch: Batch) => {
     const read = backward(batch);
@@ -142,6 +149,15 @@ export function trainingStep<Batch>({ module, ranks, forward, options }: Parts<B
         await update();
         return read;
       })();
+    },
+    async idle(isLast) {
+      window.take(0);
+      if (isLast) await weigh(ranks!, true);
+      if (isLast) parallel?.shadow?.();
+      else ranks!.replica.noSync(() => parallel?.shadow?.());
+      if (!isLast) return;
+      await exchange(ranks!);
+      await update();
     },
     async update() {
       if (ranks) await weigh(ranks, false);

@@ -1,10 +1,9 @@
 /** What a run of `fit` holds: what it was given, where it stands, and its numbers so far. */
 import type { CheckpointContents } from "@opt/checkpoint";
 import { check } from "@opt/core";
-import type { Module } from "@opt/nn";
 import type { Callback, FitState, History } from "./events";
+import type { PlacedModel } from "./model";
 import { type FitOptions, WHERE } from "./options";
-import type { FitCommunicator } from "./parts";
 import { contentsOf, type Resumable } from "./resume";
 import { Totals } from "./totals";
 
@@ -31,12 +30,27 @@ export class TrainState<Batch> implements FitState, Resumable<Batch> {
 
   /** @param options their data are this rank's share */
   constructor(
-    readonly model: Module,
-    readonly communicator: FitCommunicator | undefined,
+    readonly placed: PlacedModel,
     readonly options: FitOptions<Batch>,
     readonly callbacks: readonly Callback[],
   ) {
     this.totals = new Totals(options.metrics ?? []);
+  }
+
+  get model() {
+    return this.placed.module;
+  }
+
+  get weights() {
+    return this.placed.weights;
+  }
+
+  get communicator() {
+    return this.placed.communicator;
+  }
+
+  get placing() {
+    return this.placed.placing;
   }
 
   get optimizer() {

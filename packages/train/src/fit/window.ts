@@ -71,17 +71,18 @@ export class Window {
   }
 
   /**
-   * The weight of all batches of all ranks. From now on all weigh in units of the first rank's batch.
+   * The weight of all batches of all ranks. From now on all weigh in units of the batch of the first rank that has one.
    *
    * @param gradients those of this rank's batches, without the last one if it is still to come
    */
   async agree(ranks: FitCommunicator, gradients: Iterable<Tensor>, isLastToCome: boolean): Promise<number> {
     const own = [this.#unit, this.#weight] as const;
     const all = await ranks.broadcast(await ranks.gather(own));
-    const [unit] = all[0]!;
+    const [unit] = all.find(([, weight]) => weight > 0) ?? all[0]!;
     if (this.#unit !== unit) {
       const { device, dtype } = this.#divisor;
-      tidy(() => divideGradients(gradients, tensor([unit / this.#unit], { device, dtype })));
+      const present = [...gradients].filter(({ grad }) => grad !== null);
+      tidy(() => divideGradients(present, tensor([unit / this.#unit], { device, dtype })));
       if (isLastToCome) this.#write(this.share, this.#samples / unit);
     }
     return all.reduce((sum, [its, weight]) => sum + (its === unit ? weight : (weight * its) / unit), 0);

@@ -4,7 +4,8 @@ import type { Module } from "@opt/nn";
 import { checkCounts } from "../check";
 import { fit } from "../fit";
 import type { Callback } from "../fit/events";
-import type { FitData, FitOptimizer, ForwardOptions } from "../fit/parts";
+import { placed } from "../fit/model";
+import type { FitCommunicator, FitData, FitOptimizer, ForwardOptions, ParallelModel } from "../fit/parts";
 import { modesOf } from "../modes";
 import { copyTree, freeTree } from "../tree";
 
@@ -16,6 +17,8 @@ export interface FindLearningRateOptions<Batch> extends ForwardOptions<Batch> {
   readonly to?: number;
   /** Default 100. */
   readonly steps?: number;
+  /** Tries on several ranks, as `fit` trains. */
+  readonly communicator?: FitCommunicator;
 }
 
 /** What `findLearningRate` found. */
@@ -42,7 +45,7 @@ const DIVERGED = 4;
  * const { suggestion } = await findLearningRate(model, { data, loss: crossEntropy, optimizer });
  */
 export async function findLearningRate<Batch>(
-  model: Module,
+  model: Module | ParallelModel,
   options: FindLearningRateOptions<Batch>,
 ): Promise<LearningRates> {
   const { from = 1e-7, to = 10, steps = 100, ...rest } = options;
@@ -77,12 +80,13 @@ export async function findLearningRate<Batch>(
       control.stop ||= rates.length === steps;
     },
   };
-  const restoreModes = modesOf(model);
-  const before = copyTree({ model: model.stateDict(), optimizer: await optimizer.stateDict() });
+  const { module, weights } = placed(WHERE, model, options.communicator);
+  const restoreModes = modesOf(module);
+  const before = copyTree({ model: weights.stateDict(), optimizer: await optimizer.stateDict() });
   try {
     await fit(model, { ...rest, epochs: steps, callbacks: [growing] });
   } finally {
-    model.loadStateDict(before.model);
+    weights.loadStateDict(before.model);
     optimizer.loadStateDict(before.optimizer);
     freeTree(before);
     restoreModes();

@@ -17,7 +17,7 @@ const COLUMNS = ["Layer", "Output shape", "Parameters", "Bytes", "Multiply-adds"
  *
  * Multiply-adds are counted as torchinfo counts them, for layers without children: convolutions (parameters times positions), recurrent
  * layers (times samples and steps), others (times samples; a `Linear` over a sequence counts one position). Parameters that layers share
- * count once. The forward/backward size is twice the outputs of layers with parameters.
+ * count once. Of divided layers, parameters and their bytes are those of all ranks. The forward/backward size is twice the outputs of layers with parameters.
  *
  * @param input what `forward` takes: a tensor, or a list of all its arguments
  * @throws OptError BAD_ARGUMENT unless it is a module; what the model throws
@@ -42,9 +42,9 @@ export function summary(model: Module, input: Tensor | readonly unknown[]): stri
     rows.push({
       title: `${"  ".repeat(depth)}${name === "" ? "" : `${name}: `}${module.constructor.name}`,
       shape: call ? `[${call.shape.join(", ")}]` : "not called",
-      parameters: total(fresh, ({ size }) => size),
-      trainable: total(fresh, ({ requiresGrad, size }) => (requiresGrad ? size : 0)),
-      bytes: total(fresh, bytesOf),
+      parameters: total(fresh, wholeSize),
+      trainable: total(fresh, (tensor) => (tensor.requiresGrad ? wholeSize(tensor) : 0)),
+      bytes: total(fresh, (tensor) => (bytesOf(tensor) / (tensor.size || 1)) * wholeSize(tensor)),
       work: leaf?.multiplyAdds ?? 0,
       outputs: own.length > 0 ? (leaf?.bytes ?? 0) : 0,
     });
@@ -66,6 +66,9 @@ export function summary(model: Module, input: Tensor | readonly unknown[]): stri
     `Together: ${megabytes(given + both + bytes)}`,
   ].join("\n");
 }
+
+/** Elements of the tensor, on all ranks that have parts of it. */
+const wholeSize = ({ size, placement }: Tensor) => placement?.shape.reduce((a, b) => a * b, 1) ?? size;
 
 /** A layer with its own parameters, those of its children left out. */
 interface Row {

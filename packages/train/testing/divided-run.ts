@@ -1,0 +1,110 @@
+/**
+ * A run of `fit` whose model is whole on each rank ("data"), in parts ("fully"), in divided layers ("tensor"), or both. Batches of ranks
+ * differ in number and size. It stops after a step, or goes on from there. `divided-run.ts <folder> <kind> <last> <device>`
+ */
+import "@opt/kernels-cpu";
+import { AdamW } from "@opt/adam-amsgrad";
+import { loadCheckpoint } from "@opt/checkpoint";
+import { ExponentialMovingAverage, Generator, init, randn, type Tensor, tensor } from "@opt/core";
+import { LinearLR } from "@opt/core/schedules";
+import { BatchNorm1d, crossEntropy, Dropout, Linear, type Module, ReLU, Sequential } from "@opt/nn";
+import {
+  ColumnParallelLinear,
+  connect,
+  FullyShardedDataParallel,
+  mesh,
+  RowParallelLinear,
+  ShardedOptimizer,
+} from "@opt/parallel";
+import { checkpoints } from "../src/callbacks/checkpoints";
+import { fit } from "../src/fit";
+import { evaluate, predict } from "../src/fit/evaluate";
+import { accuracy } from "../src/metrics/metrics";
+
+const [folder = "", kind, last, device = "js"] = process.argv.slice(2);
+await init(device);
+const world = await connect();
+const isCut = kind === "tensor" || kind === "both";
+const model = isCut ? Math.min(world.size, 2) : 1;
+const grid = mesh(world, { data: world.size / model, model });
+const [samples, layers] = [grid.axis("data"), grid.axis("model")];
+const drawn = (seed: number) => ({ generator: new Generator(seed) });
+const net: Module = new Sequential(
+  isCut ? new ColumnParallelLinear(6, 13, layers, drawn(1)) : new Linear(6, 13, drawn(1)),
+  new ReLU(),
+  isCut ? new RowParallelLinear(13, 8, layers, drawn(2)) : new Linear(13, 8, drawn(2)),
+  new ReLU(),
+  new BatchNorm1d(8),
+  new Dropout(0),
+  new Linear(8, 3, drawn(3)),
+);
+const parallel = kind === "fully" || kind === "both" ? new FullyShardedDataParallel(net, samples) : undefined;
+const weights = parallel ?? net;
+const isSharded = kind === "zero";
+const optimizer = isSharded
+  ? new ShardedOptimizer(AdamW, net.namedParameters(), { lr: 0.05 }, samples)
+  : new AdamW(weights.namedParameters(), { lr: 0.05 });
+const ema = new ExponentialMovingAverage(weights.namedParameters(), { decay: 0.8 });
+/** Sizes of the batches of each rank: the second has fewer. */
+const SIZES = [
+  [4, 4, 2, 3, 4],
+  [4, 3, 4],
+];
+const batches = SIZES[samples.rank % 2]!.map((size, i): [Tensor, Tensor] => {
+  const generator = new Generator(10 * samples.rank + i);
+  const labels = Int32Array.from({ length: size }, (_, k) => (k + i) % 3);
+  return [randn([size, 6], { generator }), tensor(labels, { dtype: "i32" })];
+});
+/** What `fit` says where nobody tells it, or wrongly, which ranks have other samples. */
+const refused: string[] = [];
+for (const communicator of kind === "tensor" && model > 1 ? [layers, undefined] : []) {
+  const options = { data: batches, loss: crossEntropy, optimizer, epochs: 1, ...(communicator && { communicator }) };
+  try {
+    await fit(net, options);
+  } catch (error) {
+    refused.push((error as Error).message);
+  }
+}
+const interruption = new AbortController();
+const history = await fit(parallel ?? net, {
+  data: batches,
+  communicator: samples,
+  loss: crossEntropy,
+  optimizer,
+  ema,
+  schedule: new LinearLR(optimizer, { startFactor: 1, endFactor: 0.5, totalIters: 6 }),
+  clip: { norm: 0.7 },
+  accumulate: 2,
+  metrics: [accuracy()],
+  validation: batches.slice(samples.rank),
+  epochs: 3,
+  resume: true,
+  signal: interruption.signal,
+  callbacks: [
+    checkpoints(folder, { every: 1 }),
+    {
+      onStepEnd({ step }) {
+        if (step === Number(last)) interruption.abort();
+      },
+    },
+  ],
+});
+const evaluated = await evaluate(parallel ?? net, {
+  data: batches.slice(0, 2 + samples.rank),
+  loss: crossEntropy,
+  communicator: samples,
+});
+const outputs = await predict(parallel ?? net, batches.slice(0, 3 - samples.rank), { communicator: samples });
+const { tensors } = await loadCheckpoint(folder);
+const names = Object.keys(tensors).filter((name) => name !== "fit.losses");
+const told = {
+  refused,
+  epochs: history.epochs.map(({ seconds: _, ...rest }) => rest),
+  losses: history.losses,
+  evaluated,
+  outputs: [...outputs.dataSync()],
+  tensors: Object.fromEntries(names.sort().map((name) => [name, [...tensors[name]!.dataSync()]])),
+};
+const all = await world.gather(JSON.parse(JSON.stringify(told)));
+if (all) process.stdout.write(JSON.stringify(all));
+await world.close();
