@@ -6,9 +6,10 @@ const PROGRAMS = "compile/programs compile/compile tensor/versions";
 /** Drawn programs: they take a minute, and find what only two features together do wrong. */
 const FUZZER = "/e2e/programs/small-programs";
 
-/** What PyTorch answers of ops, then all tests of ops; and of layers, which need many ops. */
-const OPS = "ops/ops.torch ops/double-backward ops/gradients ops/zero-dimensional ops/ wrong-arguments";
-const LAYERS = "/packages/nn/testing/stored-calls";
+/** What PyTorch answers of ops, then all tests of ops; and of layers, which need many ops. Rare arguments come last. */
+const OPS =
+  "ops/ops.torch ops/double-backward ops/gradients ops/zero-dimensional ops/ wrong-arguments /packages/core/testing/sweep";
+const LAYERS = "/packages/nn/src/initializers/of-layers /packages/nn/testing/stored-calls /packages/nn/testing/sweep";
 
 const CHECKPOINT = "packages/checkpoint/src";
 const NN = "packages/nn/src";
@@ -152,6 +153,7 @@ export const LEFT_OUT = [
   "a step that is rejected",
   "a number that changes is found by a later call, with its line",
   "rejects q8 before it was enabled, and says how",
+  "asks for enableStochasticRounding",
 ];
 
 const CORE = "packages/core/src";
