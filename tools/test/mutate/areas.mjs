@@ -76,13 +76,13 @@ export const areas = {
   "nn-layers": {
     folder: NN,
     files: "layers/**/*.ts",
-    tests: `layers/ wrong-arguments autocast module/compiled ${LAYERS}`,
+    tests: `layers/ shown wrong-arguments autocast module/compiled ${LAYERS}`,
   },
-  "nn-recurrent": { folder: NN, files: "recurrent/*.ts", tests: `recurrent/ wrong-arguments ${LAYERS}` },
+  "nn-recurrent": { folder: NN, files: "recurrent/*.ts", tests: `recurrent/ shown wrong-arguments ${LAYERS}` },
   "nn-attention": {
     folder: NN,
     files: "{attention,transformer}/*.ts",
-    tests: `attention/ transformer/ wrong-arguments ${LAYERS}`,
+    tests: `attention/ transformer/ shown wrong-arguments ${LAYERS}`,
   },
   "nn-losses": { folder: NN, files: "losses/*.ts", tests: `losses/ wrong-arguments ${LAYERS}` },
   "nn-module": {
