@@ -1,7 +1,7 @@
 /** Devices for tests: the js backend with its launches counted, its memory limited, and maps whose names every device can write. */
 import type { Backend } from "../src/backend/backend";
 import type { Memory } from "../src/backend/memory";
-import type { Kind, Launch, Specs } from "../src/backend/spec";
+import type { FusedKind, Kind, Launch, Specs } from "../src/backend/spec";
 import { Device } from "../src/device/device";
 import { OptError } from "../src/errors/errors";
 import { openJsBackend } from "../src/js/backend";
@@ -11,6 +11,8 @@ export interface FakeOptions {
   readonly name?: string;
   /** Without readSync, as on WebGPU. */
   readonly async?: boolean;
+  /** The fused ops it has kernels for: by default all. */
+  readonly fuses?: readonly FusedKind[];
 }
 
 export class FakeDevice extends Device {
@@ -18,7 +20,7 @@ export class FakeDevice extends Device {
   /** Allocations that still succeed. */
   allocationsLeft = Number.POSITIVE_INFINITY;
 
-  constructor({ name = "fake", async = false }: FakeOptions = {}) {
+  constructor({ name = "fake", async = false, fuses }: FakeOptions = {}) {
     const js = openJsBackend();
     const backend: Backend = {
       name,
@@ -26,7 +28,7 @@ export class FakeDevice extends Device {
       exact: true,
       packs: true,
       draws: true,
-      fuses: js.fuses,
+      fuses: fuses ?? js.fuses,
       allocate: (bytes): Memory => {
         if (this.allocationsLeft-- <= 0) throw new OptError("OUT_OF_MEMORY", name, `cannot allocate ${bytes} bytes.`);
         return js.allocate(bytes);
