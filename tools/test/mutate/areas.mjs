@@ -37,11 +37,11 @@ export const areas = {
   },
   scope: {
     files: "device/scope.ts host/synchronous.ts",
-    tests: `autograd grad optimizer/gradients/clip ${PROGRAMS} tensor/memory two-copies`,
+    tests: `autograd grad optimizer/gradients/clip ${PROGRAMS} tensor/memory wrong-arguments two-copies`,
   },
   rule: {
     files: "rule/*.ts",
-    tests: "rule/ emit/ js/compile ops/apply-rule ops/integers optimizer/gradients/regularizer",
+    tests: "rule/ emit/ js/compile ops/apply-rule ops/integers optimizer/gradients/regularizer optimizer/state/",
   },
   "ops-elementwise": {
     files: "ops/elementwise/*.ts ops/{cast,combine,complex,map,promotion}.ts",
@@ -70,7 +70,7 @@ export const areas = {
   "ops-rows": {
     files:
       "ops/{rows,fused}/*.ts ops/{autocast-operands,compute,flat-gradient,needing,overwrite,apply-rule*,with-gradient}.ts",
-    tests: `ops/apply-rule ops/with-gradient ${OPS} ${PROGRAMS} ${LAYERS}`,
+    tests: `ops/apply-rule ops/apply-rule-in-place ops/with-gradient ${OPS} ${PROGRAMS} ${LAYERS}`,
   },
   schedules: { files: "schedules/**/*.ts", tests: "schedules/" },
   "nn-layers": {
