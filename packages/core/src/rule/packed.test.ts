@@ -1,4 +1,5 @@
 // State in 8 bits: the codes are bitsandbytes' values, the nearest one is taken, and packing what was unpacked changes no bit.
+import "@opt/testkit";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { codebookOf, PACKED_BLOCK, type PackedDType, packedBytes } from "./codebook";
@@ -43,6 +44,12 @@ describe.each(FORMATS)("%s", (format) => {
     values.forEach((value, i) => {
       expect(Math.abs(value - expected[i]!)).toBeLessThanOrEqual(1e-6 * Math.abs(expected[i]!));
     });
+    const magnitudes = sorted.filter((x) => x >= 0);
+    const segment = (n: number) => Math.floor(Math.log2(signed ? 2 * n + 1 : n + 1));
+    const middles = magnitudes.flatMap((x, n) =>
+      n > 0 && segment(n) > segment(n - 1) ? [(magnitudes[n - 1]! + x) / 2] : [],
+    );
+    expect(codebookOf(format).edges).toAgreeWith(middles, { absolute: 0, relative: 1e-6 });
   });
 
   it("takes the nearest value, and either of two where the middle is nearer than float32 tells", () => {
