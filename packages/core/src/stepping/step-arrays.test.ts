@@ -104,6 +104,16 @@ it("need not copy in what the program has left alone since the last step", () =>
   expect(w).toEqual(same);
 });
 
+it("takes lists in the order of parameters, whatever these are called", () => {
+  const step = (names: readonly string[]) => {
+    const arrays = [Float32Array.of(1, 2), Float32Array.of(3, 4)];
+    const optimizer = new Momentum(names.map((name, i) => [name, parameter(arrays[i]!)] as const));
+    stepArrays(optimizer, arrays, [grad, null]);
+    return arrays;
+  };
+  expect(step(["w", "b"])).toEqual(step(["0", "1"]));
+});
+
 it("takes other arrays from step to step where tensors have memory of their own", () => {
   const [optimizer, { w }] = one();
   const other = Float32Array.of(5, 6);
