@@ -41,7 +41,8 @@ export const areas = {
   },
   rule: {
     files: "rule/*.ts",
-    tests: "rule/ emit/ js/compile ops/apply-rule ops/integers optimizer/gradients/regularizer optimizer/state/",
+    tests:
+      "rule/ emit/ js/compile ops/apply-rule ops/integers optimizer/gradients/regularizer optimizer/state/packed-state optimizer/state/stochastic-rounding optimizer/state/master",
   },
   "ops-elementwise": {
     files: "ops/elementwise/*.ts ops/{cast,combine,complex,map,promotion}.ts",

@@ -28,6 +28,8 @@ const REFUSED: [string, ErrorCode, (w: FloatArray) => [unknown, unknown]][] = [
   ["a gradient too many", "BAD_ARGUMENT", (w) => [{ w }, { w: grad, b: grad }]],
   ["a list of two for one", "BAD_ARGUMENT", (w) => [[w, w], [grad]]],
   ["an array by itself", "BAD_ARGUMENT", (w) => [w, grad]],
+  ["null for arrays", "BAD_ARGUMENT", () => [null, { w: grad }]],
+  ["a number for gradients", "BAD_ARGUMENT", (w) => [{ w }, 1]],
   ["a Map", "BAD_ARGUMENT", (w) => [new Map([["w", w]]), { w: grad }]],
   ["an undefined gradient", "BAD_ARGUMENT", (w) => [{ w }, { w: undefined }]],
   ["no parameter", "BAD_ARGUMENT", () => [{ w: null }, { w: grad }]],
