@@ -1,7 +1,7 @@
 /** Devices for tests: the js backend with its launches counted, its memory limited, and maps whose names every device can write. */
 import type { Backend } from "../src/backend/backend";
 import type { Memory } from "../src/backend/memory";
-import type { FusedKind, Kind, Launch, Specs } from "../src/backend/spec";
+import { FUSED_KINDS, type FusedKind, type Kind, type Launch, type Specs } from "../src/backend/spec";
 import { Device } from "../src/device/device";
 import { OptError } from "../src/errors/errors";
 import { openJsBackend } from "../src/js/backend";
@@ -44,6 +44,9 @@ export class FakeDevice extends Device {
           const { buffers, scalars } = (spec as unknown as Specs["map"]).program;
           checkNames("a map", [...buffers, ...scalars]);
         }
+        const isFused = (FUSED_KINDS as readonly Kind[]).includes(spec.kind);
+        if (isFused && fuses?.includes(spec.kind as FusedKind) === false)
+          throw new OptError("UNSUPPORTED", name, `has no kernel for ${spec.kind}.`);
         return js.kernel(spec);
       },
       launch: (launch: Launch) => {
