@@ -29,7 +29,7 @@ export const areas = {
   clip: { files: "optimizer/gradients/clip.ts", tests: `optimizer/gradients/clip ${PROGRAMS} tensor/memory` },
   autograd: {
     files: "autograd.ts tensor/tape*.ts",
-    tests: `autograd grad ops/apply-rule ${PROGRAMS} tensor/memory ops/gradients two-copies`,
+    tests: `autograd grad recompute ops/apply-rule ${PROGRAMS} tensor/memory ops/gradients two-copies`,
   },
   compile: {
     files: "compile/**/*.ts device/tracer.ts",
