@@ -1,7 +1,7 @@
 /** Devices for tests: the js backend with its launches counted, its memory limited, and maps whose names every device can write. */
 import type { Backend } from "../src/backend/backend";
 import type { Memory } from "../src/backend/memory";
-import type { Kind, Launch, Specs } from "../src/backend/spec";
+import { FUSED_KINDS, type FusedKind, type Kind, type Launch, type Specs } from "../src/backend/spec";
 import { Device } from "../src/device/device";
 import { OptError } from "../src/errors/errors";
 import { openJsBackend } from "../src/js/backend";
@@ -11,6 +11,8 @@ export interface FakeOptions {
   readonly name?: string;
   /** Without readSync, as on WebGPU. */
   readonly async?: boolean;
+  /** The fused ops it has kernels for: by default all. */
+  readonly fuses?: readonly FusedKind[];
 }
 
 export class FakeDevice extends Device {
@@ -18,7 +20,7 @@ export class FakeDevice extends Device {
   /** Allocations that still succeed. */
   allocationsLeft = Number.POSITIVE_INFINITY;
 
-  constructor({ name = "fake", async = false }: FakeOptions = {}) {
+  constructor({ name = "fake", async = false, fuses }: FakeOptions = {}) {
     const js = openJsBackend();
     const backend: Backend = {
       name,
@@ -26,7 +28,7 @@ export class FakeDevice extends Device {
       exact: true,
       packs: true,
       draws: true,
-      fuses: js.fuses,
+      fuses: fuses ?? js.fuses,
       allocate: (bytes): Memory => {
         if (this.allocationsLeft-- <= 0) throw new OptError("OUT_OF_MEMORY", name, `cannot allocate ${bytes} bytes.`);
         return js.allocate(bytes);
@@ -42,6 +44,9 @@ export class FakeDevice extends Device {
           const { buffers, scalars } = (spec as unknown as Specs["map"]).program;
           checkNames("a map", [...buffers, ...scalars]);
         }
+        const isFused = (FUSED_KINDS as readonly Kind[]).includes(spec.kind);
+        if (isFused && fuses?.includes(spec.kind as FusedKind) === false)
+          throw new OptError("UNSUPPORTED", name, `has no kernel for ${spec.kind}.`);
         return js.kernel(spec);
       },
       launch: (launch: Launch) => {

@@ -1,6 +1,6 @@
 // Every layer, loss and initialiser is called with arguments of the wrong kind: what comes out is an OptError, never a raw TypeError.
-import { Generator, ones, tensor, zeros } from "@opt/core";
-import { rankErrors, rawErrors, storedCodes } from "@opt/testkit";
+import { Generator, ones, Tensor, tensor, zeros } from "@opt/core";
+import { expectCode, rankErrors, rawErrors, storedCodes } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import * as nn from "./index";
 
@@ -156,6 +156,32 @@ describe("layers", () => {
     const codes: string[] = [];
     expect(await rawErrors(method, call, valid, codes)).toEqual([]);
     expectStored(`Module.${method}`, codes);
+  });
+});
+
+describe("in the place of a parameter", () => {
+  it.each(Object.entries(LAYERS))("%s takes no value, and null only where it works without", (name, [made, given]) => {
+    const layer = new (nn as Any)[name](...made()).eval();
+    const results = () => [layer.forward(...given())].flat(2).map((result) => result?.tolist());
+    for (const [own, parameter] of Object.entries(layer)) {
+      if (!(parameter instanceof Tensor && parameter.requiresGrad)) continue;
+      for (const value of [zeros(parameter.shape), [1], undefined]) {
+        expectCode("BAD_ARGUMENT", () => Object.assign(layer, { [own]: value }));
+        expect(layer[own]).toBe(parameter);
+      }
+      try {
+        layer[own] = null;
+      } catch (error) {
+        expect(error).toMatchObject({ code: "BAD_ARGUMENT" });
+        continue;
+      }
+      const without = results();
+      layer[own] = parameter;
+      if (own.includes("bias")) {
+        parameter.set(zeros(parameter.shape));
+        expect(results()).toEqual(without);
+      }
+    }
   });
 });
 

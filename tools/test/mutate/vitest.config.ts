@@ -2,8 +2,9 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
+import type { RunnerTestCase, RunnerTestFile } from "vitest";
 import { mergeConfig } from "vitest/config";
-import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { BaseSequencer, type Reporter, type TestModule, type TestSpecification } from "vitest/node";
 import base from "../vitest.config.ts";
 import { area, patternOf } from "./areas.mjs";
 
@@ -75,10 +76,31 @@ class Listed extends BaseSequencer {
   }
 }
 
+/** A file that fails while it loads has no tests, and Stryker sees only these: it gets one that fails. */
+const loads: Reporter = {
+  onTestModuleEnd(module: TestModule) {
+    const { task: file } = module as unknown as { task: RunnerTestFile };
+    const { errors = [] } = file.result ?? {};
+    if (errors.length === 0 || file.tasks.length > 0) return;
+    file.tasks.push({
+      type: "test",
+      name: "loads",
+      mode: "run",
+      file,
+      result: { state: "fail", errors },
+    } as RunnerTestCase);
+  },
+};
+
 const mutate = mergeConfig(base, {
   root,
   // One registry of modules for all files of a run.
-  test: { isolate: false, setupFiles: ["tools/test/mutate/leave-out.ts"], sequence: { sequencer: Listed } },
+  test: {
+    isolate: false,
+    setupFiles: ["tools/test/mutate/leave-out.ts"],
+    sequence: { sequencer: Listed },
+    reporters: [loads],
+  },
 });
 delete mutate.test.projects;
 mutate.test.include = [`runs/bundled/${area.name}/**/*.test.js`];

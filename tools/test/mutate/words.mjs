@@ -10,8 +10,8 @@ const FROM = [
 
 /** Of other calls, by their places the arguments that only name whose rejection it is, and of what, or an op in a trace. */
 const NAMES = [
-  "extended record whole givenOptions momentumBounds wholeNumber finiteNumber positiveNumber perGroup oneOf trueOrFalse",
-  "wholeNumber finiteNumber positiveNumber perGroup oneOf trueOrFalse",
+  "extended record whole givenOptions momentumBounds wholeNumber finiteNumber positiveNumber perGroup oneOf trueOrFalse pair recordingSetTo",
+  "wholeNumber finiteNumber positiveNumber perGroup oneOf trueOrFalse pair",
   "forGroup",
 ].map((names) => names.split(" "));
 

@@ -1,5 +1,6 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { FakeDevice } from "../../testing/fake-backend";
 import { add, applyRuleInPlace, defineRule, fma, mul, noGrad, parameter, type Tensor, tensor } from "../index";
 
 const axpy = defineRule({
@@ -45,6 +46,11 @@ describe("throws, and changes nothing, for", () => {
     ["a buffer of another size", "BAD_SHAPE", () => applyRuleInPlace(axpy, [{ y, x: tensor([1]) }], scalars)],
     ["a scalar of two elements", "BAD_SHAPE", () => applyRuleInPlace(axpy, [{ y, x }], { a: x, b: 1 })],
     ["another dtype", "BAD_DTYPE", () => applyRuleInPlace(axpy, [{ y, x: x.to("f64") }], scalars)],
+    [
+      "a buffer on another device",
+      "DEVICE_MISMATCH",
+      () => applyRuleInPlace(axpy, [{ y, x: tensor([3, 4], { device: new FakeDevice() }) }], scalars),
+    ],
     ["integers", "BAD_DTYPE", () => applyRuleInPlace(axpy, [{ y: y.to("i32"), x: x.to("i32") }], scalars)],
     [
       "a scalar of another dtype",

@@ -7,6 +7,7 @@ import { Momentum } from "../../testing/momentum";
 import { parameter, tensor, zeros } from "../create";
 import type { ErrorCode } from "../errors/errors";
 import type { Tensor } from "../tensor/tensor";
+import type { BaseOptions } from "./algorithm";
 import { l2 } from "./gradients/regularizer";
 
 const values = (x: Tensor) => [...x.dataSync()];
@@ -183,7 +184,12 @@ describe("step", () => {
     const validate = () => {
       checks++;
     };
-    const optimizer = descentBy({ validate, rule: () => rule }, [w], { clip: { value: 1 } });
+    const pair = [1, 2];
+    const optimizer = descentBy(
+      { validate, rule: () => rule, defaults: { lr: 1, maximize: false, pair } as BaseOptions },
+      [w],
+      { clip: { value: 1 }, pair },
+    );
     const [group] = optimizer.groups;
     give([w], [1]);
     const checksOf = (change: () => void) => {
@@ -202,7 +208,11 @@ describe("step", () => {
     const addLimit = () => {
       group!.clip!.norm = 5;
     };
-    expect([() => {}, () => {}, setLr, setLimit, addLimit, () => {}].map(checksOf)).toEqual([1, 0, 1, 1, 1, 0]);
+    const setPart = () => {
+      (group as unknown as { pair: number[] }).pair[1] = 3;
+    };
+    const changes = [() => {}, () => {}, setLr, setLimit, addLimit, setPart, () => {}];
+    expect(changes.map(checksOf)).toEqual([1, 0, 1, 1, 1, 1, 0]);
     group!.clip!.norm = -1;
     for (let i = 0; i < 2; i++) expectCode("BAD_ARGUMENT", () => optimizer.step());
   });

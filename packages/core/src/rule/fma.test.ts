@@ -61,10 +61,21 @@ const EDGES = {
   ].flat(),
 };
 
+/** Their product is midway between the largest number and the next power of two: 2^25 - 1 = 31 * 1082401 times a power, 2^54 - 1 too. */
+const TIE = {
+  f32: [31 * 2 ** 52, 1082401 * 2 ** 51],
+  f64: [(2 ** 27 - 1) * 2 ** 485, (2 ** 27 + 1) * 2 ** 485],
+} as const;
+
 describe.each([
-  { name: "fma32", fma: fma32, format: F32, edges: EDGES.f32, round: Math.fround, largest: 127 },
-  { name: "fma64", fma: fma64, format: F64, edges: EDGES.f64, round: (x: number) => x, largest: 1023 },
-])("$name", ({ fma, format, edges, round, largest }) => {
+  { name: "fma32", fma: fma32, format: F32, edges: EDGES.f32, tie: TIE.f32, round: Math.fround, largest: 127 },
+  { name: "fma64", fma: fma64, format: F64, edges: EDGES.f64, tie: TIE.f64, round: (x: number) => x, largest: 1023 },
+])("$name", ({ fma, format, edges, tie, round, largest }) => {
+  it("is exact midway between the largest number and infinity", () => {
+    for (const sign of [1, -1])
+      for (const c of [0, 2 ** -100, -(2 ** -100), 1, -1]) expectExact(fma, format, sign * tie[0], tie[1], c);
+  });
+
   it("is exact on every triple of edge values", () => {
     for (const a of edges) for (const b of edges) for (const c of edges) expectExact(fma, format, a, b, c);
   });

@@ -1,8 +1,12 @@
 // State in 8 bits: the codes are bitsandbytes' values, the nearest one is taken, and packing what was unpacked changes no bit.
+import "@opt/testkit";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { codebookOf, PACKED_BLOCK, type PackedDType, packedBytes } from "./codebook";
-import { pack, unpack } from "./packed";
+import { pack, packedUpdate, unpack } from "./packed";
+import { defineRule } from "./rule";
+import { interpreted } from "./stored";
+import { add, fma } from "./symbols";
 
 const FORMATS = ["q8", "uq8"] as const;
 
@@ -43,6 +47,12 @@ describe.each(FORMATS)("%s", (format) => {
     values.forEach((value, i) => {
       expect(Math.abs(value - expected[i]!)).toBeLessThanOrEqual(1e-6 * Math.abs(expected[i]!));
     });
+    const magnitudes = sorted.filter((x) => x >= 0);
+    const segment = (n: number) => Math.floor(Math.log2(signed ? 2 * n + 1 : n + 1));
+    const middles = magnitudes.flatMap((x, n) =>
+      n > 0 && segment(n) > segment(n - 1) ? [(magnitudes[n - 1]! + x) / 2] : [],
+    );
+    expect(codebookOf(format).edges).toAgreeWith(middles, { absolute: 0, relative: 1e-6 });
   });
 
   it("takes the nearest value, and either of two where the middle is nearer than float32 tells", () => {
@@ -126,4 +136,35 @@ it("never makes 0 of what is above it and divided by", () => {
 
 it("takes 8 bits an element and a float32 a block", () => {
   expect([0, 1, 256, 257, 4096].map(packedBytes)).toEqual([0, 8, 260, 268, 4160]);
+});
+
+it("updates a long state as its parts, the last one of any length", () => {
+  const { program } = defineRule({
+    name: "sum",
+    buffers: ["param", "grad", "sum"],
+    scalars: ["decay"],
+    update: ({ param, grad, sum }, { decay }) => ({ param: add(param, sum), sum: fma(decay, sum, grad) }),
+  });
+  const update = packedUpdate(program, ["f32", "f32", "q8"], (formats) => interpreted(program, "f32", formats));
+  const cut = 65 * PACKED_BLOCK;
+  const length = cut + PACKED_BLOCK + 44;
+  const made = () => {
+    const values = (by: number) => Float32Array.from({ length }, (_, i) => Math.sin(i * by));
+    return { param: values(0.1), grad: values(0.3), sum: packed(values(0.7), "q8") };
+  };
+  const [whole, parts] = [made(), made()];
+  update([whole.param, whole.grad, whole.sum], [0.5]);
+  for (const [from, to] of [
+    [0, cut],
+    [cut, cut + PACKED_BLOCK],
+    [cut + PACKED_BLOCK, length],
+  ] as const) {
+    const { param, grad, sum } = parts;
+    const part = [param.subarray(from, to), grad.subarray(from, to), sum.subarray(packedBytes(from), packedBytes(to))];
+    update(part, [0.5]);
+  }
+  const bytes = (arrays: typeof whole) => Object.values(arrays).map((array) => Buffer.from(array.buffer));
+  bytes(whole).forEach((array, i) => {
+    expect(array.equals(bytes(parts)[i]!)).toBe(true);
+  });
 });

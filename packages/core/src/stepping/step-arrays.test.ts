@@ -28,6 +28,8 @@ const REFUSED: [string, ErrorCode, (w: FloatArray) => [unknown, unknown]][] = [
   ["a gradient too many", "BAD_ARGUMENT", (w) => [{ w }, { w: grad, b: grad }]],
   ["a list of two for one", "BAD_ARGUMENT", (w) => [[w, w], [grad]]],
   ["an array by itself", "BAD_ARGUMENT", (w) => [w, grad]],
+  ["null for arrays", "BAD_ARGUMENT", () => [null, { w: grad }]],
+  ["a number for gradients", "BAD_ARGUMENT", (w) => [{ w }, 1]],
   ["a Map", "BAD_ARGUMENT", (w) => [new Map([["w", w]]), { w: grad }]],
   ["an undefined gradient", "BAD_ARGUMENT", (w) => [{ w }, { w: undefined }]],
   ["no parameter", "BAD_ARGUMENT", () => [{ w: null }, { w: grad }]],
@@ -102,6 +104,16 @@ it("need not copy in what the program has left alone since the last step", () =>
   stepArrays(optimizer, [w], [grad], { unchanged: true });
   stepArrays(other, [same], [grad]);
   expect(w).toEqual(same);
+});
+
+it("takes lists in the order of parameters, whatever these are called", () => {
+  const step = (names: readonly string[]) => {
+    const arrays = [Float32Array.of(1, 2), Float32Array.of(3, 4)];
+    const optimizer = new Momentum(names.map((name, i) => [name, parameter(arrays[i]!)] as const));
+    stepArrays(optimizer, arrays, [grad, null]);
+    return arrays;
+  };
+  expect(step(["w", "b"])).toEqual(step(["0", "1"]));
 });
 
 it("takes other arrays from step to step where tensors have memory of their own", () => {

@@ -3,6 +3,7 @@ import { DIFFERENTIABLE_OPS, expectCode, inputsOf } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { FakeDevice } from "../../testing/fake-backend";
 import { Momentum } from "../../testing/momentum";
+import { compile } from "../compile/compile";
 import { parameter, tensor, zeros } from "../create";
 import { keep, tidy } from "../device/scope";
 import { clipGradNorm } from "../optimizer/gradients/clip";
@@ -105,6 +106,33 @@ describe("tidy", () => {
       w.clearGradient();
       expect(device.memory()).toEqual(before);
     }
+  });
+
+  it("leaves alone what was made before, also where it is returned", () => {
+    const outer = tidy(() => {
+      const before = zeros([1]);
+      const same = tidy(() => before);
+      expect(same).toBe(before);
+      return before;
+    });
+    expect([...outer.dataSync()]).toEqual([0]);
+  });
+
+  it("says how to keep what it freed, and what a compiled function did", () => {
+    const freed: Tensor[] = [];
+    const made = () => {
+      freed.push(zeros([1]).add(1));
+      return zeros([1]);
+    };
+    tidy(made);
+    compile(made)();
+    expectCode("DISPOSED", () => freed[0]!.dataSync());
+    expect(() => freed[0]!.dataSync()).toThrow("keep() it");
+    expect(() => freed[1]!.dataSync()).toThrow("Return it from the compiled function");
+  });
+
+  it("keep rejects what is no tensor", () => {
+    for (const value of [1, null, { shape: [1] }]) expectCode("BAD_ARGUMENT", () => keep(value as never));
   });
 
   it("rejects an asynchronous body and frees what it made", async () => {

@@ -26,9 +26,9 @@ export function checkWindow(where: string, kernelSize: Pair, window: WindowOptio
   }
 }
 
-/** What differs from sliding step by step: ", stride=2x1, padding=1". */
+/** What differs from windows side by side: ", stride=2x1, padding=1". */
 export function describeWindow(window: MaxPoolOptions): string {
-  const plain: Readonly<Record<string, string>> = { stride: "1", padding: "0", dilation: "1", ceilMode: "false" };
+  const plain: Readonly<Record<string, string>> = { padding: "0", dilation: "1", ceilMode: "false" };
   return Object.entries(window)
     .map(([name, value]) => [name, [value].flat().join("x")] as const)
     .filter(([name, value]) => value !== "" && value !== plain[name])

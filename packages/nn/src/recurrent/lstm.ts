@@ -39,7 +39,8 @@ export class LSTM extends Recurrent {
 
 const inOneKernel: WholeSequence = (products, { recurrent, biases }, [h, c], reverse, byCell) => {
   const { dtype, device } = products;
-  const bias = biases.length === 2 ? biases[0]!.add(biases[1]!) : zeros([recurrent.shape[0]!], { dtype, device });
+  const none = () => zeros([recurrent.shape[0]!], { dtype, device });
+  const bias = biases.length === 2 ? biases[0]!.add(biases[1]!) : (biases[0] ?? none());
   const { results, cell } =
     fusedLstm(products, recurrent, bias, h!, c!, { reverse }) ?? stepByStep(byCell(), recurrent);
   const last = reverse ? 0 : results.shape[0]! - 1;

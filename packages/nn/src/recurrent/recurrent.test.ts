@@ -1,5 +1,6 @@
 import { compile, Generator, noGrad, randn, type Tensor, tensor, zeros } from "@opt/core";
 import { expectCode } from "@opt/testkit";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { GRU, GRUCell, LSTM, LSTMCell, RNN, RNNCell } from "../index";
 
@@ -85,10 +86,27 @@ describe("RNN, LSTM and GRU", () => {
       for (const same of [tensors, other]) expect(same[i]!.dataSync()).toAgreeWith(result.dataSync());
     }
     expect(plain[0].slice(3, 4).slice(1, 2, 1).tolist()).toEqual([[[0, 0, 0, 0]]]);
-    const [alone, end] = layer.forward(padded.slice(0, 3).slice(1, 2, 1));
+  });
+
+  it("give each sequence of a batch what it gets alone, whatever the lengths", () => {
+    const layers = [new RNN(3, 2, { numLayers: 2 }), new LSTM(3, 2), new GRU(3, 2, { bidirectional: true })];
+    const lengths = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 3 });
     const near = { absolute: 1e-6, relative: 1e-6 };
-    expect(plain[0].slice(0, 3).slice(1, 2, 1).dataSync()).toAgreeWith(alone.dataSync(), near);
-    expect(plain[1].slice(1, 2, 1).dataSync()).toAgreeWith(end.dataSync(), near);
+    fc.assert(
+      fc.property(fc.constantFrom(...layers), lengths, (layer, lengths) => {
+        const batch = randn([4, lengths.length, 3], { generator: new Generator(3) });
+        const [whole, ...states] = layer.forward(batch, undefined, { lengths }).flat() as Tensor[];
+        for (const [i, length] of lengths.entries()) {
+          const own = (x: Tensor) => x.slice(i, i + 1, 1);
+          const [alone, ...ends] = layer.forward(own(batch).slice(0, length)).flat() as Tensor[];
+          expect(own(whole!).slice(0, length).dataSync()).toAgreeWith(alone!.dataSync(), near);
+          ends.forEach((end, k) => {
+            expect(own(states[k]!).dataSync()).toAgreeWith(end.dataSync(), near);
+          });
+        }
+      }),
+      { numRuns: 8 },
+    );
   });
 
   it("follow lengths when compiled", () => {

@@ -7,7 +7,7 @@ import {
   full,
   type OptionKind,
   stack,
-  type Tensor,
+  Tensor,
   tidy,
   where as whereOf,
 } from "@opt/core";
@@ -109,7 +109,8 @@ export abstract class Recurrent extends Module {
       own[`weight_hh_${suffix}`] = drawn([gates * hiddenSize, hiddenSize]);
       if (bias) for (const from of ["ih", "hh"]) own[`bias_${from}_${suffix}`] = drawn([gates * hiddenSize]);
     }
-    holdParameters(this);
+    const weights = this.#suffixes().flatMap(([, suffix]) => [`weight_ih_${suffix}`, `weight_hh_${suffix}`]);
+    holdParameters(this, weights);
   }
 
   /** The layer of each set of weights, and how its names end. */
@@ -196,14 +197,14 @@ export abstract class Recurrent extends Module {
     cell: Cell,
     whole: WholeSequence,
   ): DirectionResult {
-    const own = this as unknown as Record<string, Tensor | undefined>;
+    const own = this as unknown as Record<string, Tensor | null | undefined>;
     const [length, batch, width] = sequence.shape as [number, number, number];
-    const plus = (product: Tensor, bias: Tensor | undefined) => (bias === undefined ? product : product.add(bias));
+    const plus = (product: Tensor, bias: Tensor | null | undefined) => (bias ? product.add(bias) : product);
     const rows = sequence.reshape([length * batch, width]);
     const products = rows.matmul(own[`weight_ih_${suffix}`]!, { transposeB: true });
     const [recurrent, ...biases] = ["weight_hh", "bias_ih", "bias_hh"].map((name) => own[`${name}_${suffix}`]);
     const places = products.reshape([length, batch, products.shape[1]!]);
-    const weights = { recurrent: recurrent!, biases: biases.filter((bias) => bias !== undefined) };
+    const weights = { recurrent: recurrent!, biases: biases.filter((bias) => bias instanceof Tensor) };
     const reverse = suffix.endsWith("_reverse");
     const byCell = (): DirectionResult => {
       const inputs = plus(products, own[`bias_ih_${suffix}`]);

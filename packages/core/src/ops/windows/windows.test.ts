@@ -1,5 +1,6 @@
+import { expectCode } from "@opt/testkit";
 import { describe, expect, test } from "vitest";
-import { arange, ones, tensor } from "../../index";
+import { arange, ones, tensor, zeros } from "../../index";
 import type { Tensor } from "../../tensor/tensor";
 import { adaptiveAvgPool2d, avgPool2d } from "./average-pool";
 import { conv2d, convTranspose2d } from "./convolution";
@@ -156,4 +157,31 @@ describe("windows of integers", () => {
     ],
     ["maxPool2d keeps every digit", () => maxPool2d(i32([16777217, 1, 2, 3], 1, 1, 2, 2), 2), [16777217]],
   ])("%s", (_, run, expected) => expect([...run().dataSync()]).toEqual(expected));
+});
+
+describe("windows reject", () => {
+  const image = (height: number, width: number) => zeros([1, 2, height, width]);
+  const weight = ones([2, 2, 3, 3]);
+  test.each<["BAD_SHAPE" | "BAD_ARGUMENT", string, (image: Tensor) => Tensor]>([
+    ["BAD_SHAPE", "conv2d of a kernel that does not fit", (x) => conv2d(x, ones([1, 2, 3, 3]), null)],
+    ["BAD_SHAPE", "convTranspose2d that leaves nothing", (x) => convTranspose2d(x, weight, null, { padding: 3 })],
+    ["BAD_SHAPE", "maxPool2d of a kernel that does not fit", (x) => maxPool2d(x, 3)],
+    ["BAD_SHAPE", "unfold of a kernel that does not fit", (x) => unfold(x, 3)],
+    ["BAD_SHAPE", "avgPool2d of a kernel that does not fit", (x) => avgPool2d(x, 3)],
+    // Taps are at -1 and 2 of two elements.
+    ["BAD_ARGUMENT", "maxPool2d of padding alone", (x) => maxPool2d(x, 2, { padding: 1, dilation: 3 })],
+  ])("%s for %s, along either axis", (code, _, run) => {
+    for (const [height, width] of [
+      [2, 9],
+      [9, 2],
+    ] as const)
+      expectCode(code, () => run(image(height, width)));
+    expect(run(image(9, 9)).size).toBeGreaterThan(0);
+  });
+
+  test.each([0, 1, 3])("a bias of %d numbers for two channels", (size) => {
+    const bias = ones([size]);
+    expectCode("BAD_SHAPE", () => conv2d(image(4, 4), weight, bias));
+    expectCode("BAD_SHAPE", () => convTranspose2d(image(4, 4), weight, bias));
+  });
 });

@@ -6,6 +6,7 @@ import { viewAsComplex, viewAsReal } from "../../ops/complex";
 import type { Tensor } from "../../tensor/tensor";
 import type { DType } from "../../values/dtype";
 import { clipGradNorm, clipGradNormEach, clipGradValue } from "./clip";
+import { nonFinite, norms } from "./norm";
 
 const GRADIENTS = [
   [3, -4, 0.5],
@@ -252,15 +253,23 @@ describe("clipping rejects", () => {
   });
 
   it("other norms, other things than tensors, and gradients on two devices", () => {
-    for (const normType of [0, -1, Number.NaN])
+    for (const normType of [0, -1, Number.NaN]) {
       expectCode("BAD_ARGUMENT", () => clipGradNorm(params(), 1, { normType }));
+      expect(() => clipGradNorm(params(), 1, { normType })).toThrow("[clipGradNorm] normType");
+    }
+    for (const tensors of [[], "w", zeros([1])] as unknown as Tensor[][]) {
+      expectCode("BAD_ARGUMENT", () => norms(tensors));
+      expectCode("BAD_ARGUMENT", () => nonFinite(tensors));
+    }
     for (const clip of [clipGradNorm, clipGradNormEach, clipGradValue])
       expect(() => clip([[1]] as never, 1)).toThrow(`[${clip.name}] params must be tensors`);
     const device = new FakeDevice();
     const other = parameter([1], { device });
     other.grad = tensor([1], { device });
-    expectCode("DEVICE_MISMATCH", () => clipGradNorm([...params(), other], 1));
-    expectCode("DEVICE_MISMATCH", () => clipGradNormEach([...params(), other], 1));
+    for (const clip of [clipGradNorm, clipGradNormEach]) {
+      expectCode("DEVICE_MISMATCH", () => clip([...params(), other], 1));
+      expect(() => clip([...params(), other], 1)).toThrow(`[${clip.name}] gradients must be on one device`);
+    }
   });
 });
 
@@ -272,13 +281,8 @@ it.each([
   [Number.POSITIVE_INFINITY, 10],
   [0.5, 29.142135620117188],
 ])("takes the magnitudes of complex numbers, p = %s", (normType, expected) => {
-  const w = parameter(viewAsComplex(zeros([2, 2])).clone());
-  w.grad = viewAsComplex(
-    tensor([
-      [3, 4],
-      [6, 8],
-    ]),
-  ).clone();
+  const w = parameter(viewAsComplex(zeros([1, 2, 2])).clone());
+  w.grad = viewAsComplex(tensor([3, 4, 6, 8], { shape: [1, 2, 2] })).clone();
   const norm = clipGradNorm([w], 1, { normType });
   expect(Number(norm)).toBeCloseTo(expected, 4);
   const scaled = [3, 4, 6, 8].map((part) => part / (expected + 1e-6));

@@ -44,12 +44,38 @@ describe("stochasticRounding", () => {
       optimizer.step();
       expect(device.launches).toEqual(["rule"]);
       expect(bits(w)).not.toEqual(bits(b));
-      const other = parts({ stochasticRounding: { seed: 1 } }, dtype);
-      other.train(1);
-      optimizer.step();
-      expect(bits(other.w)).not.toEqual(bits(w));
     },
   );
+
+  it("draws by the seed: 0 by default", () => {
+    const drawn = (stochasticRounding: true | { seed: number }) => {
+      const { w, train } = parts({ stochasticRounding });
+      train(2);
+      return bits(w);
+    };
+    expect(drawn({ seed: 0 })).toEqual(drawn(true));
+    expect(drawn({ seed: 1 })).not.toEqual(drawn(true));
+  });
+
+  it("steps a parameter with a float32 copy beside one without, each as alone", () => {
+    const stepped = (names: readonly ("w" | "b")[]) => {
+      const run = parts({ stochasticRounding: false });
+      const step = (given: readonly ("w" | "b")[]) => {
+        for (const name of ["w", "b"] as const) {
+          const gradient = () => tensor(run[name].to("f32").dataSync(), { dtype: "bf16", device: run.device });
+          run[name].grad = given.includes(name) ? gradient() : null;
+        }
+        run.optimizer.step();
+      };
+      step(names.filter((name) => name === "w")); // its copy is made now
+      run.optimizer.groups[0]!.stochasticRounding = true;
+      for (let i = 0; i < 2; i++) step(names);
+      return run;
+    };
+    const [both, first, second] = [stepped(["w", "b"]), stepped(["w"]), stepped(["b"])];
+    expect(Object.keys(both.optimizer.stateDict().state.b!)).not.toContain("master_param");
+    expect([bits(both.w), bits(both.b)]).toEqual([bits(first.w), bits(second.b)]);
+  });
 
   it("moves by steps that are far below the gap, on average as float32 does", () => {
     const device = new FakeDevice();

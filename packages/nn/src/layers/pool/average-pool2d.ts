@@ -79,6 +79,6 @@ export class AdaptiveAvgPool2d extends Module {
   }
 
   override describe(): string {
-    return `outputSize=${[this.outputSize].flat().join("x")}`;
+    return `outputSize=${[this.outputSize].flat().map(String).join("x")}`;
   }
 }
