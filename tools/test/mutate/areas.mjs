@@ -94,7 +94,7 @@ export const areas = {
     files: "*/src/**/*.ts",
     tests: "*/src/ /packages/testkit/src/golden/ /e2e/goldens/muon /e2e/goldens/lbfgs /e2e/goldens/functional",
   },
-  train: { folder: TRAIN, files: "**/*.ts", tests: "fit/ callbacks/ metrics/ look/ tensor-board/ worker/" },
+  train: { folder: TRAIN, files: "**/*.ts", tests: "fit/ callbacks/ metrics/ look/ tensor-board/ worker/ modes fit" },
   data: { folder: "packages/data/src", files: "**/*.ts", tests: "./" },
   parallel: {
     folder: PARALLEL,
