@@ -149,9 +149,8 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
       await firstLine.waitFor();
     });
     const { bytes, blocking } = await page.evaluate(() => {
-      const loaded = performance
-        .getEntries()
-        .filter((each): each is PerformanceResourceTiming => "encodedBodySize" in each);
+      type Loaded = PerformanceResourceTiming & { readonly renderBlockingStatus: string };
+      const loaded = performance.getEntries().filter((each): each is Loaded => "encodedBodySize" in each);
       const own = loaded.filter(({ name }) => !name.includes("/opt/"));
       return {
         bytes: own.reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0),
@@ -163,6 +162,7 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
     expect(work.painted).toBeLessThan(400);
     expect(work.whole).toBeLessThan(2000);
     // The first paint waits for styles alone.
+    expect(blocking).toContainEqual(expect.stringMatching(/\.css$/));
     expect(blocking.filter((name) => !name.endsWith(".css"))).toEqual([]);
     await expectFree(page, () =>
       page
