@@ -98,9 +98,9 @@ export const areas = {
   data: { folder: "packages/data/src", files: "**/*.ts", tests: "./" },
   parallel: {
     folder: PARALLEL,
-    files: "{communicator,cost,data-parallel,mesh,placement,sampler,sharded}/*.ts",
+    files: "{communicator,cost,data-parallel,mesh,sampler,sharded}/*.ts",
     tests:
-      "sampler/ mesh/ cost/ placement/ communicator/ sharded/ data-parallel/data-parallel data-parallel/bucket data-parallel/buffers connect",
+      "sampler/ mesh/ cost/ communicator/ sharded/ data-parallel/data-parallel data-parallel/bucket data-parallel/buffers connect",
   },
   "checkpoint-save": {
     folder: CHECKPOINT,
