@@ -52,7 +52,8 @@ function functionAround(path) {
 const isText = ({ type }) => type === "StringLiteral" || type === "TemplateLiteral";
 
 /** Texts, and lists of them. @param {any} node @returns {boolean} */
-const isConstant = (node) => isText(node) || (node.type === "ArrayExpression" && node.elements.every((each) => each !== null && isConstant(each)));
+const isConstant = (node) =>
+  isText(node) || (node.type === "ArrayExpression" && node.elements.every((each) => each !== null && isConstant(each)));
 
 /** `() => "text"`: what `check` is given to say. @param {any} node */
 const writesText = (node) => node?.type === "ArrowFunctionExpression" && node.params.length === 0 && isText(node.body);
