@@ -2,7 +2,7 @@
 
 /** The calls that make a rejection, by the argument with which its words begin. */
 const FROM = [
-  "invalid runsOnce checkOptions corrupt damaged unread internalError reject",
+  "died invalid runsOnce checkOptions corrupt damaged unread internalError reject",
   "OptError checkLimit checkBoolean checkNotNegative unsupported missing duplicate badState rejectUnless checkValue checkState",
   "check checkTensor",
   "checkNumber",
