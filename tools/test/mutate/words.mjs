@@ -53,7 +53,9 @@ const isText = ({ type }) => type === "StringLiteral" || type === "TemplateLiter
 
 /** Texts, and lists of them. @param {any} node @returns {boolean} */
 const isConstant = (node) =>
-  isText(node) || (node.type === "ArrayExpression" && node.elements.every((each) => each !== null && isConstant(each)));
+  isText(node) ||
+  (node.type === "ArrayExpression" &&
+    node.elements.every((/** @type {any} */ each) => each !== null && isConstant(each)));
 
 /** `() => "text"`: what `check` is given to say. @param {any} node */
 const writesText = (node) => node?.type === "ArrowFunctionExpression" && node.params.length === 0 && isText(node.body);

@@ -31,6 +31,7 @@ it.each([
   [2, {}],
   [3, { accumulate: 3 }],
   [3, { options: { bucketBytes: 1 } }],
+  [3, { options: { reduction: "engine" } }],
   [3, { options: { bucketBytes: 150 }, compiled: true }],
   [5, { algorithm: "SGD", clip: { norm: 0.5 } }],
 ] as [number, Partial<Run>][])("%d ranks of this process have the bits of one: %j", (ranks, run) =>
