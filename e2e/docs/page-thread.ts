@@ -1,5 +1,5 @@
 /**
- * How long a page's thread is busy at a time, from Chromium's trace. Times are of the processor, not of the clock: a busy machine
+ * How long a page works until it is there, and its thread at a time, from Chromium's trace. Times are of the processor, not of the clock: a busy machine
  * interrupts a page's tasks, and makes each look longer than it is.
  */
 import type { Browser, Page } from "playwright-core";
@@ -24,7 +24,15 @@ interface TraceEvent {
   readonly args: { readonly name?: string };
 }
 
-const CATEGORIES = ["disabled-by-default-devtools.timeline", "toplevel", "blink.user_timing"];
+export interface Opened {
+  /** Milliseconds that all threads of the page worked until its first paint, and until `body` ended. */
+  readonly painted: number;
+  readonly whole: number;
+}
+
+const CATEGORIES = ["disabled-by-default-devtools.timeline", "toplevel", "blink.user_timing", "loading"];
+/** Of threads of their own, and of those that wait for any work. */
+const TASKS = ["RunTask", "ThreadPool_RunTask"];
 const MOVES = 12;
 const MOVE = "pointer move";
 
@@ -35,10 +43,22 @@ export async function watchThread(browser: Browser, page: Page, body: () => Prom
       performance.measure(name, { start: timeStamp, end: performance.now() });
     });
   }, MOVE);
+  return busyIn(await traced(browser, page, () => Promise.all([body(), movePointer(page)])));
+}
+
+/** `body` opens the page, which has no other before. */
+export async function watchOpening(browser: Browser, page: Page, body: () => Promise<void>): Promise<Opened> {
+  const events = await traced(browser, page, body);
+  const paint = events.find(({ name }) => name === "firstContentfulPaint")!;
+  const tasks = events.filter(({ name, ph, pid }) => TASKS.includes(name) && ph === "X" && pid === paint.pid);
+  const workOf = (some: readonly TraceEvent[]) => some.reduce((sum, { tdur }) => sum + tdur!, 0) / 1000;
+  return { painted: workOf(tasks.filter(({ ts }) => ts < paint.ts)), whole: workOf(tasks) };
+}
+
+async function traced(browser: Browser, page: Page, body: () => Promise<unknown>): Promise<readonly TraceEvent[]> {
   await browser.startTracing(page, { categories: CATEGORIES });
-  await Promise.all([body(), movePointer(page)]);
-  const { traceEvents } = JSON.parse((await browser.stopTracing()).toString()) as { traceEvents: TraceEvent[] };
-  return busyIn(traceEvents);
+  await body();
+  return JSON.parse((await browser.stopTracing()).toString()).traceEvents;
 }
 
 async function movePointer(page: Page): Promise<void> {

@@ -2,7 +2,8 @@
 import { createHash } from "node:crypto";
 import { expect } from "vitest";
 import { type JobOptions, runJob } from "./job";
-import { type Run, trainAlone } from "./training";
+import { memoryRanks } from "./memory-ranks";
+import { type Run, trainAlone, trainOnRanks } from "./training";
 
 /** @param options how the job is started; its imports bring `trainOnRanks` */
 export async function checkTraining(ranks: number, runs: readonly Run[], options: JobOptions): Promise<void> {
@@ -23,4 +24,10 @@ export async function checkTraining(ranks: number, runs: readonly Run[], options
     );
   }
   expect(told).toEqual(new Array(ranks).fill(alone));
+}
+
+/** The same among ranks of this process, which share its default device. */
+export async function checkTrainingInMemory(ranks: number, run: Run): Promise<void> {
+  const all = await Promise.all(memoryRanks(ranks).map((communicator) => trainOnRanks(run, communicator)));
+  expect(all).toEqual(new Array(ranks).fill(await trainAlone(run, ranks)));
 }

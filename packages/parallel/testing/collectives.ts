@@ -1,6 +1,7 @@
 /** What every engine's ranks must hold after each collective: a program for `runJob`, and what it must tell. */
 import { expect } from "vitest";
 import { type JobOptions, runJob } from "./job";
+import { runInMemory } from "./memory-job";
 
 const ALL = `
 const { rank, size } = communicator;
@@ -43,6 +44,14 @@ tell(result);
 export async function checkCollectives(size: number, options: JobOptions = {}): Promise<void> {
   const { told, code, error } = await runJob(size, ALL, options);
   expect([code, error]).toEqual([0, ""]);
+  checkCollected(size, told);
+}
+
+/** Among ranks of this process. */
+export const checkCollectivesInMemory = async (size: number): Promise<void> =>
+  checkCollected(size, await runInMemory(size, ALL));
+
+function checkCollected(size: number, told: readonly unknown[]): void {
   const ranks = Array.from({ length: size }, (_, rank) => rank);
   const sum = (of: (rank: number) => number) => ranks.map(of).reduce((a, b) => a + b, 0);
   const mean = (values: number[]) => values.map((value) => Math.fround(value));

@@ -199,11 +199,15 @@ it("warns once of a loss that is NaN, and of a step without gradients", async ()
   ]);
   warn.mockClear();
   const other = plain();
+  const { schedule: _, ...options } = { ...optionsOf(other, {}), epochs: 1 };
   const apart = new Linear(6, 3);
   const elsewhere = ([x, y]: Batch) => crossEntropy(apart.forward(x), y);
-  for (let i = 0; i < 2; i++)
-    await fit(other.model, { ...optionsOf(other, {}), loss: undefined, forward: elsewhere, epochs: 1 });
-  expect(warn.mock.calls.flat()).toEqual([expect.stringMatching(/^\[fit\] a step should leave gradients, got none\./)]);
+  for (const without of [{ optimizer: new AdamW(apart.namedParameters()) }, { loss: undefined, forward: elsewhere }]) {
+    await fit(other.model, { ...options, ...without });
+    expect(warn.mock.calls.flat()).toEqual([
+      expect.stringMatching(/^\[fit\] a step should leave gradients, got none\./),
+    ]);
+  }
   warn.mockRestore();
 });
 
@@ -247,6 +251,15 @@ it.each<[string, object, RegExp]>([
 ])("rejects %s", async (_, wrong, message) => {
   const run = plain();
   await expect(fit(run.model, { ...optionsOf(run, {}), ...wrong } as never)).rejects.toThrow(message);
+});
+
+it.each([
+  ["nothing", null],
+  ["what has no forward", { modules: () => [] }],
+  ["what has no modules", { forward: (x: Tensor) => x }],
+  ["ranks without a model", { sync() {} }],
+])("rejects %s as a model", (_, model) => {
+  expectCode("BAD_ARGUMENT", () => fit(model as never, optionsOf(plain(), {})));
 });
 
 it("compiles by default", async () => {

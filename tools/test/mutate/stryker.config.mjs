@@ -14,7 +14,7 @@ export default {
   checkers: sample === "1" ? [] : ["sample"],
   vitest: { configFile: "tools/test/mutate/vitest.config.ts", related: false },
   mutate: [...area.files, "!**/*.test.ts"],
-  ignorePatterns: ["runs", "native", "dist", "docs/.vitepress", "docs/api", "docs/public"],
+  ignorePatterns: ["runs", "packages/build", "native", "dist", "docs/.vitepress", "docs/api", "docs/public"],
   coverageAnalysis: "perTest",
   concurrency: 1,
   // Loops without end are found by counting; a busy machine may stand still for long, which must not pass for a bug found.

@@ -2,7 +2,7 @@
 
 /** The calls that make a rejection, by the argument with which its words begin. */
 const FROM = [
-  "invalid runsOnce checkOptions corrupt damaged unread internalError reject",
+  "died invalid runsOnce checkOptions corrupt damaged unread internalError reject",
   "OptError checkLimit checkBoolean checkNotNegative unsupported missing duplicate badState rejectUnless checkValue checkState",
   "check checkTensor",
   "checkNumber",
@@ -19,8 +19,8 @@ const WORDS = "the words of a rejection";
 
 /** @param {{ node: any, parentPath: any, listKey?: string, key?: any, getFunctionParent(): any }} path @returns {string | undefined} the reason to plant nothing here */
 function shouldIgnore(path) {
-  // A module is loaded once for all runs: the words of its tables cannot change later.
-  if (isText(path.node) && !path.getFunctionParent()) return "computed at import";
+  // A module is loaded once for all runs: its tables cannot change later.
+  if (isConstant(path.node) && !path.getFunctionParent()) return "computed at import";
   if (writesText(path.node) || writesText(path.parentPath?.node)) return WORDS;
   for (let at = path; at.parentPath; at = at.parentPath) {
     const { node } = at.parentPath;
@@ -50,6 +50,12 @@ function functionAround(path) {
 
 /** @param {{ type: string }} node */
 const isText = ({ type }) => type === "StringLiteral" || type === "TemplateLiteral";
+
+/** Texts, and lists of them. @param {any} node @returns {boolean} */
+const isConstant = (node) =>
+  isText(node) ||
+  (node.type === "ArrayExpression" &&
+    node.elements.every((/** @type {any} */ each) => each !== null && isConstant(each)));
 
 /** `() => "text"`: what `check` is given to say. @param {any} node */
 const writesText = (node) => node?.type === "ArrowFunctionExpression" && node.params.length === 0 && isText(node.body);

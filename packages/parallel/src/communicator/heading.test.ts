@@ -1,9 +1,9 @@
 /** What one rank means and another does not is rejected by name on every rank, before it goes on. */
 import { expect, it } from "vitest";
 import { runJob } from "../../testing/job";
+import { runInMemory } from "../../testing/memory-job";
 import { difference, type Heading, written } from "./heading";
-
-const IMPORTS = `import { allReduceByEngine } from "${new URL("reduce.ts", import.meta.url).href}";`;
+import { allReduceByEngine } from "./reduce";
 
 /** Each is tried by two ranks in one job; what was thrown is told. */
 const FAULTS: readonly (readonly [fault: string, program: string, message: RegExp])[] = [
@@ -59,9 +59,7 @@ it("faults are named on every rank", async () => {
     await communicator.allReduce(x);
     messages.push(x.tolist().join());
     tell(messages);`;
-  const { told, error } = await runJob(2, body, { imports: IMPORTS });
-  expect(error).toBe("");
-  for (const messages of told as string[][]) {
+  for (const messages of (await runInMemory(2, body, { allReduceByEngine })) as string[][]) {
     for (const [i, [fault, , message]] of FAULTS.entries()) expect(messages[i], fault).toMatch(message);
     expect(messages.at(-1)).toBe("2,2,2");
   }

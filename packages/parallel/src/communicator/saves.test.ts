@@ -2,11 +2,13 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { loadCheckpoint, saveCheckpoint } from "@opt/checkpoint";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { runJob } from "../../testing/job";
+import { runInMemory } from "../../testing/memory-job";
 
 const at = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
-const imports = `import { loadCheckpoint, saveCheckpoint } from ${at("../../../checkpoint/src/index.ts")};`;
+const imports = `import { saveCheckpoint } from ${at("../../../checkpoint/src/index.ts")};`;
 
 let folder = "";
 beforeAll(() => {
@@ -42,8 +44,7 @@ it("go on while ranks train, in the order of the calls and into several folders"
     const x5 = (await loadCheckpoint(path)).tensors.x.dataSync()[0];
     const x2 = (await loadCheckpoint(path + "-even", { step: 2 })).tensors.x.dataSync()[0];
     tell([paths, x5, x2, communicator.traffic.messages > 0]);`;
-  const { told, error } = await runJob(3, body, { imports });
-  expect(error).toBe("");
+  const told = await runInMemory(3, body, { loadCheckpoint, saveCheckpoint });
   const paths = [1, 2, 3, 4, 5, 6].map((step) => `step-0000000${step}`);
   expect(told).toEqual(new Array(3).fill([paths, 5, 2, true]));
 });
@@ -71,5 +72,5 @@ it("are rejected when the communicator is closed", async () => {
     await half.close();
     const saving = saveCheckpoint(path, { step: 1, tensors: { x } }, { communicator: half, layout, async: true });
     tell(await saving.then(() => "saved", ({ code }) => code));`;
-  expect((await runJob(2, body, { imports })).told).toEqual(["DISPOSED", "DISPOSED"]);
+  expect(await runInMemory(2, body, { saveCheckpoint })).toEqual(["DISPOSED", "DISPOSED"]);
 });

@@ -1,7 +1,10 @@
 /** The model's figures are those that communicators count, and the guide's. */
 import { readFileSync } from "node:fs";
+import { AdamW } from "@opt/adam-amsgrad";
 import { describe, expect, it } from "vitest";
-import { runJob } from "../../testing/job";
+import { runInMemory } from "../../testing/memory-job";
+import { DataParallel } from "../data-parallel/data-parallel";
+import { ShardedOptimizer } from "../sharded/sharded-optimizer";
 import { trainingCost } from "./training-cost";
 
 /** Together more than what travels whole. */
@@ -28,13 +31,8 @@ await sharded.step();
 counted.push([communicator.traffic.bytes - before.bytes, communicator.traffic.messages - before.messages]);
 tell(counted);`;
 
-const IMPORTS = `import { DataParallel } from "${new URL("../data-parallel/data-parallel.ts", import.meta.url).href}";
-import { ShardedOptimizer } from "${new URL("../sharded/sharded-optimizer.ts", import.meta.url).href}";
-import { AdamW } from "${new URL("../../../optimizers/adam-amsgrad/src/index.ts", import.meta.url).href}";`;
-
 it("3 ranks send what the model says, to the byte", async () => {
-  const { told, error } = await runJob(3, PROGRAM, { imports: IMPORTS });
-  expect(error).toBe("");
+  const told = await runInMemory(3, PROGRAM, { AdamW, DataParallel, ShardedOptimizer });
   expect(told).toHaveLength(3);
   for (const [rank, counted] of told.entries()) {
     const cost = (options: object) => trainingCost({ parameters: SIZES, ranks: 3, rank, ...options });

@@ -2,14 +2,17 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { AdamW } from "@opt/adam-amsgrad";
+import { loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from "@opt/checkpoint";
+import { BatchNorm1d, Linear, mseLoss, ReLU, Sequential } from "@opt/nn";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { runJob } from "../../testing/job";
+import { runInMemory } from "../../testing/memory-job";
+import { DataParallel } from "./data-parallel";
 
-const at = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
-const IMPORTS = `import { DataParallel } from ${at("data-parallel.ts")};
-import { BatchNorm1d, Linear, mseLoss, ReLU, Sequential } from ${at("../../../nn/src/index.ts")};
-import { AdamW } from ${at("../../../optimizers/adam-amsgrad/src/index.ts")};
-import { loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from ${at("../../../checkpoint/src/index.ts")};`;
+const NAMES = {
+  ...{ AdamW, BatchNorm1d, DataParallel, Linear, loadCheckpoint, mseLoss },
+  ...{ optimizerContents, optimizerState, ReLU, saveCheckpoint, Sequential },
+};
 
 let folder = "";
 beforeAll(() => {
@@ -61,8 +64,7 @@ it("two ranks train with BatchNorm, save by the guide's lines and go on", async 
     optimizer.loadStateDict(optimizerState(loaded));
     await resumed.train(5, 8);
     tell([all(through.model), all(resumed.model)]);`;
-  const { told, error } = await runJob(2, body, { imports: IMPORTS });
-  expect(error).toBe("");
+  const told = await runInMemory(2, body, NAMES);
   const [[through, resumed], other] = told as [[[string, number[]][], unknown], unknown];
   expect(resumed).toEqual(through);
   expect(other).toEqual([through, through]);
@@ -80,8 +82,7 @@ it("buffers come from rank 0, or the first rank that had samples; where they sta
     await own.train(0, 1);
     const rejected = await save(own).then(() => "saved", (error) => error.message);
     tell({ late, both: means(first), own: means(own), rejected });`;
-  const { told, error } = await runJob(3, body, { imports: IMPORTS });
-  expect(error).toBe("");
+  const told = await runInMemory(3, body, NAMES);
   const ranks = told as { late: number[]; both: number[]; own: number[]; rejected: string }[];
   const [zero, one, two] = ranks as [(typeof ranks)[0], (typeof ranks)[0], (typeof ranks)[0]];
   expect([zero.late, two.late]).toEqual([one.own, one.own]);

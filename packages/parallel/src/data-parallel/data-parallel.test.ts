@@ -1,19 +1,17 @@
 /** Ranks against one process that takes the same batches: every bit of parameters and state. */
 import { parameter, type Tensor, tensor, viewAsComplex } from "@opt/core";
-import { Linear } from "@opt/nn";
+import { BatchNorm1d, Embedding, Linear, Sequential } from "@opt/nn";
 import { triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { accumulation, checkAccumulation } from "../../testing/accumulation";
-import { checkTraining } from "../../testing/check-training";
-import { jobOf } from "../../testing/job";
+import { checkTraining, checkTrainingInMemory } from "../../testing/check-training";
+import { runInMemory } from "../../testing/memory-job";
 import type { Run } from "../../testing/training";
 import { connect } from "../connect";
 import "../index";
 import { DataParallel } from "./data-parallel";
 
-const IMPORTS = `import { trainOnRanks, makeNet } from "${new URL("../../testing/training.ts", import.meta.url).href}";
-import { DataParallel } from "${new URL("data-parallel.ts", import.meta.url).href}";
-import { BatchNorm1d, Embedding, Linear, Sequential } from "${new URL("../../../nn/src/index.ts", import.meta.url).href}";`;
+const IMPORTS = `import { trainOnRanks } from "${new URL("../../testing/training.ts", import.meta.url).href}";`;
 
 const RUNS: readonly Run[] = [
   { algorithm: "NAdam", device: "cpu", steps: 10 },
@@ -27,6 +25,17 @@ const RUNS: readonly Run[] = [
 
 it.each(triesAll ? [2, 3, 4] : [3])("%d ranks have the bits of one process", (ranks) =>
   checkTraining(ranks, RUNS, { imports: IMPORTS }),
+);
+
+it.each([
+  [2, {}],
+  [3, { accumulate: 3 }],
+  [3, { options: { bucketBytes: 1 } }],
+  [3, { options: { reduction: "engine" } }],
+  [3, { options: { bucketBytes: 150 }, compiled: true }],
+  [5, { algorithm: "SGD", clip: { norm: 0.5 } }],
+] as [number, Partial<Run>][])("%d ranks of this process have the bits of one: %j", (ranks, run) =>
+  checkTrainingInMemory(ranks, { algorithm: "AdamW", device: "js", steps: 4, ...run }),
 );
 
 type Fault = readonly [fault: string, program: string, message: RegExp];
@@ -186,17 +195,15 @@ const FAULTS: readonly Fault[] = [
   ],
 ];
 
-const tried = jobOf(
-  2,
-  {
-    faults: `const { rank } = communicator;
+const BODIES = {
+  faults: `const { rank } = communicator;
       const averaged = (w, forward = () => w.mul(2).sum()) =>
         new DataParallel({ forward, namedParameters: () => [["w", w]] }, communicator);
       const messages = [];
       const attempt = async (body) => messages.push(await body().then(() => "nothing", (error) => error.message));
       ${FAULTS.map(([, program]) => `await attempt(async () => { ${program} });`).join("\n")}
       tell(messages);`,
-    differing: `const { rank } = communicator;
+  differing: `const { rank } = communicator;
       const w = core.parameter([1, 2]);
       const parallel = new DataParallel({ forward: () => w.mul(w).sum(), namedParameters: () => [["w", w]] }, communicator);
       await parallel.ready;
@@ -212,7 +219,7 @@ const tried = jobOf(
         w.grad = null;
       }
       tell(w.tolist());`,
-    compiled: `const { rank } = communicator;
+  compiled: `const { rank } = communicator;
       const train = async (isCompiled) => {
         const model = new Linear(3, 2, { generator: new core.Generator(1) });
         const parallel = new DataParallel(model, communicator, { bucketBytes: 1 });
@@ -233,10 +240,10 @@ const tried = jobOf(
         return model.parameters().map((w) => w.tolist());
       };
       tell([await train(false), await train(true)]);`,
-    accumulating: accumulation("new DataParallel(net, communicator)"),
-  },
-  { imports: IMPORTS },
-);
+  accumulating: accumulation("new DataParallel(net, communicator)"),
+};
+const tried = (name: keyof typeof BODIES) =>
+  runInMemory(2, BODIES[name], { DataParallel, BatchNorm1d, Embedding, Linear, Sequential });
 
 it("faults are named on every rank", async () => {
   for (const messages of (await tried("faults")) as string[][])

@@ -18,6 +18,8 @@ describe("rejected", () => {
     ["no axes", {}],
     ["half a rank", { data: 0.5, model: 2 }],
     ["a list", [1] as never],
+    ["nothing", null as never],
+    ["a text", "data" as never],
   ])("%s", async (_, sizes) => {
     const communicator = await connect();
     expect(() => mesh(communicator, sizes as Record<string, number>)).toThrow(

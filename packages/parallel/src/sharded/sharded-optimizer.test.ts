@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AdamW } from "@opt/adam-amsgrad";
-import { loadCheckpoint, optimizerState } from "@opt/checkpoint";
+import { loadCheckpoint, optimizerState, saveCheckpoint } from "@opt/checkpoint";
 import {
   type BaseOptions,
   compile,
@@ -22,16 +22,16 @@ import {
 import type { Module } from "@opt/nn";
 import { triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { checkTraining } from "../../testing/check-training";
-import { jobOf, runJob } from "../../testing/job";
-import { bitsOf, makeNet, optimizerOf, type Run } from "../../testing/training";
+import { checkTraining, checkTrainingInMemory } from "../../testing/check-training";
+import { runJob } from "../../testing/job";
+import { runInMemory } from "../../testing/memory-job";
+import { bitsOf, makeNet, optimizerOf, type Run, shardedOf } from "../../testing/training";
 import { connect } from "../connect";
 import { ShardedOptimizer } from "./sharded-optimizer";
 import "../index";
 
-const IMPORTS = `import { bitsOf, makeNet, optimizerOf, shardedOf, trainOnRanks } from "${new URL("../../testing/training.ts", import.meta.url).href}";
+const IMPORTS = `import { trainOnRanks } from "${new URL("../../testing/training.ts", import.meta.url).href}";
 import { ShardedOptimizer } from "${new URL("sharded-optimizer.ts", import.meta.url).href}";
-import { loadCheckpoint, optimizerState, saveCheckpoint } from "${new URL("../../../checkpoint/src/index.ts", import.meta.url).href}";
 import { AdamW } from "${new URL("../../../optimizers/adam-amsgrad/src/index.ts", import.meta.url).href}";
 import { NAdam } from "${new URL("../../../optimizers/nadam/src/index.ts", import.meta.url).href}";`;
 
@@ -50,6 +50,16 @@ it.each(triesAll ? [2, 3] : [3])("divided state has the bits of whole state: %d 
   checkTraining(ranks, RUNS, { imports: IMPORTS }),
 );
 
+it.each([
+  [2, { algorithm: "AdamW", clip: { norm: 0.3, value: 0.1 } }],
+  [3, { algorithm: "AMSGrad", accumulate: 2 }],
+  [3, { algorithm: "Muon", clip: { norm: 0.3 } }],
+  [3, { algorithm: "Adafactor" }],
+] as [number, Partial<Run>][])(
+  "%d ranks of this process divide state, with the bits of whole state: %j",
+  (ranks, run) => checkTrainingInMemory(ranks, { algorithm: "AdamW", device: "js", steps: 4, sharded: true, ...run }),
+);
+
 const RUN: Run = { algorithm: "NAdam", device: "js", steps: 1 };
 
 const algorithms = triesAll ? (["NAdam", "Muon", "Lamb", "Adafactor"] as const) : (["NAdam", "Adafactor"] as const);
@@ -57,6 +67,7 @@ const algorithms = triesAll ? (["NAdam", "Muon", "Lamb", "Adafactor"] as const) 
 it.each(algorithms)("%s is saved by its parts on 3 ranks, and goes on on 2 and without division", async (algorithm) => {
   const run: Run = { algorithm, device: "js", steps: 1 };
   const folder = mkdtempSync(join(tmpdir(), "opt-sharded-"));
+  const names = { bitsOf, loadCheckpoint, makeNet, optimizerState, saveCheckpoint, shardedOf };
   // Gradients that are equal on all ranks: what counts here is the state.
   const train = `const train = async (model, optimizer, steps) => {
     for (let step = 0; step < steps; step++) {
@@ -65,7 +76,7 @@ it.each(algorithms)("%s is saved by its parts on 3 ranks, and goes on on 2 and w
     }
   };`;
   try {
-    const save = await runJob(
+    const saved = await runInMemory(
       3,
       `${train}
        const model = makeNet();
@@ -75,10 +86,9 @@ it.each(algorithms)("%s is saved by its parts on 3 ranks, and goes on on 2 and w
        const layout = { mesh: { shape: [3], axes: ["rank"] }, tensors: { "*": "replicate" } };
        await saveCheckpoint(${JSON.stringify(folder)}, { step: 3, tensors: { ...model.stateDict(), ...tensors }, values }, { communicator, layout });
        tell(await bitsOf(model, sharded));`,
-      { imports: IMPORTS },
+      names,
     );
-    expect(save.error).toBe("");
-    const resume = await runJob(
+    const resumed = await runInMemory(
       2,
       `${train}
        const model = makeNet();
@@ -90,9 +100,8 @@ it.each(algorithms)("%s is saved by its parts on 3 ranks, and goes on on 2 and w
        const before = await bitsOf(model, sharded);
        await train(model, sharded, 2);
        tell([before, await bitsOf(model, sharded)]);`,
-      { imports: IMPORTS },
+      names,
     );
-    expect(resume.error).toBe("");
     await init("js");
     const model = makeNet();
     const optimizer = optimizerOf(run, model);
@@ -101,14 +110,14 @@ it.each(algorithms)("%s is saved by its parts on 3 ranks, and goes on on 2 and w
     model.loadStateDict(Object.fromEntries(weights));
     optimizer.loadStateDict(optimizerState(loaded));
     const whole = await bitsOf(model, optimizer);
-    for (const bits of save.told) expect(bits).toEqual(whole);
+    for (const bits of saved) expect(bits).toEqual(whole);
     const { Generator, randn } = await import("@opt/core");
     for (let step = 0; step < 2; step++) {
       for (const x of model.parameters()) x.grad = randn(x.shape, { dtype: x.dtype, generator: new Generator(step) });
       optimizer.step();
     }
     const after = await bitsOf(model, optimizer);
-    for (const bits of resume.told) expect(bits).toEqual([whole, after]);
+    for (const bits of resumed) expect(bits).toEqual([whole, after]);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -126,11 +135,8 @@ const FAULTS: readonly [fault: string, change: string, message: RegExp][] = [
   ["state that was loaded", "sharded.loadStateDict(state)", /options \w+"|has "state from step \d on"/],
 ];
 
-const tried = jobOf(
-  2,
-  {
-    // First, while there is nothing for the garbage collector.
-    part: `const { rank } = communicator;
+/** In processes: each counts its own memory. */
+const PART = `const { rank } = communicator;
       const ones = core.ones([300, 200]);
       const weight = core.parameter(ones);
       ones.dispose();
@@ -144,8 +150,10 @@ const tried = jobOf(
       const attempt = async (body) => messages.push(await body().then(() => "nothing", (error) => error.message));
       await attempt(() => new ShardedOptimizer(AdamW, [["weight", weight]], { lr: 0.1 + rank }, communicator).ready);
       await attempt(() => new ShardedOptimizer(rank ? AdamW : NAdam, [["weight", weight]], {}, communicator).ready);
-      tell([bytes / (2 * 4 * 300 * 200), ...messages]);`,
-    swaps: `const run = ${JSON.stringify({ ...RUN, algorithm: "ScheduleFreeAdamW" })};
+      tell([bytes / (2 * 4 * 300 * 200), ...messages]);`;
+
+const BODIES = {
+  swaps: `const run = ${JSON.stringify({ ...RUN, algorithm: "ScheduleFreeAdamW" })};
       const train = async (make) => {
         const model = makeNet();
         const optimizer = make(model);
@@ -161,7 +169,7 @@ const tried = jobOf(
         return [...bits, await bitsOf(model, optimizer)];
       };
       tell([await train((model) => optimizerOf(run, model)), await train((model) => shardedOf(run, model, communicator))]);`,
-    faults: `const { rank } = communicator;
+  faults: `const { rank } = communicator;
       const attempt = async (isOther, change) => {
         const [a, b] = [core.parameter(core.ones([70])), core.parameter(core.ones([3]))];
         const sharded = new ShardedOptimizer(AdamW, [["a", a], ["b", b]], { lr: 0.01 }, communicator);
@@ -181,13 +189,13 @@ const tried = jobOf(
           `messages.push(await attempt(${fault.includes("as many")}, ({ sharded, a, b, state }) => { ${change}; }));`,
       ).join("\n")}
       tell(messages);`,
-    first: `const w = core.parameter(core.ones([300]));
+  first: `const w = core.parameter(core.ones([300]));
       const sharded = new ShardedOptimizer(AdamW, [["w", w]], {}, communicator);
       w.grad = core.full([300], 1 + communicator.rank);
       await sharded.step().catch((error) => tell([error.code, error.message, w.tolist().every((x) => x === 1)]));`,
-  },
-  { imports: IMPORTS },
-);
+};
+const tried = (name: keyof typeof BODIES) =>
+  runInMemory(2, BODIES[name], { AdamW, bitsOf, makeNet, optimizerOf, shardedOf, ShardedOptimizer });
 
 it("swaps the weights that are trained and those that are evaluated on all ranks", async () => {
   for (const [whole, divided] of (await tried("swaps")) as [unknown[], unknown[]][]) {
@@ -251,7 +259,9 @@ it("packs state in 8 bits range by range, a quarter of the bytes, and goes on fr
 });
 
 it("a rank keeps its part of the state, and names what differs", async () => {
-  for (const [share, options, rules] of (await tried("part")) as [number, string, string][]) {
+  const { told, error } = await runJob(2, PART, { imports: IMPORTS });
+  expect(error).toBe("");
+  for (const [share, options, rules] of told as [number, string, string][]) {
     expect(Math.abs(share * 2 - 1)).toBeLessThan(0.05);
     expect(options).toMatch(/"group 0 AdamW \w+ \{"lr":0.1,.*on rank 0 and "group 0 AdamW \w+ \{"lr":1.1,/);
     expect(rules).toMatch(/"group 0 NAdam \w+ .*on rank 0 and "group 0 AdamW \w+ /);

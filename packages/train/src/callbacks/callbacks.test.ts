@@ -4,6 +4,7 @@ import { ExponentialMovingAverage, Generator, init, type Tensor, tensor } from "
 import { Linear } from "@opt/nn";
 import { expectCode } from "@opt/testkit";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { summariesIn } from "../../testing/event-files";
 import { fit } from "../fit";
 import type { Callback, FitState } from "../fit/events";
 import { checkpoints } from "./checkpoints";
@@ -150,17 +151,40 @@ describe("progress", () => {
     expect(written).toEqual(lines);
   });
 
-  it("shows means, rate and what is left", () => {
+  /** What a terminal shows after two seconds of an epoch. */
+  function drawn(samples: number, stepsPerEpoch: number | undefined, columns?: number) {
     const written: string[] = [];
     const clock = vi.spyOn(performance, "now").mockReturnValue(0);
-    const callback = progress({ stream: { isTTY: true, columns: 200, write: (text) => written.push(text) } });
-    const state = { epoch: 0, epochs: 2, epochStep: 5, stepsPerEpoch: 10, samples: 0, logs: { loss: 0.12345 } };
+    const callback = progress({
+      stream: { isTTY: true, ...(columns && { columns }), write: (text) => written.push(text) },
+    });
+    const state = { epoch: 0, epochs: 2, epochStep: 5, stepsPerEpoch, samples: 0, logs: { loss: 0.12345 } };
     callback.onTrainBegin!(state as unknown as FitState, undefined as never);
     callback.onEpochBegin!(state as unknown as FitState, undefined as never);
     clock.mockReturnValue(2000);
-    callback.onStepEnd!({ ...state, samples: 100 } as unknown as FitState, undefined as never);
-    expect(written[0]).toMatch(/━{12}─{12} epoch 1\/2 {2}5\/10 {2}loss 0\.1235 {2}50.0 \/s {2}2 s left$/);
+    callback.onStepEnd!({ ...state, samples } as unknown as FitState, undefined as never);
     clock.mockRestore();
+    return written.join().replace("\r\u001b[K", "");
+  }
+
+  it("shows means, rate and what is left", () => {
+    expect(drawn(100, 10)).toMatch(/^━{12}─{12} epoch 1\/2 {2}5\/10 {2}loss 0\.1235 {2}50.0 \/s {2}2 s left$/);
+    expect(drawn(100, undefined)).toMatch(/^epoch 1\/2 {2}5 {2}loss 0\.1235 {2}50.0 \/s$/);
+  });
+
+  it("fits any terminal, with its last column left free", () => {
+    const whole = drawn(100, 10, 1000);
+    for (let columns = 1; columns < 130; columns++) expect(drawn(100, 10, columns)).toBe(whole.slice(0, columns - 1));
+  });
+
+  it.each([
+    [1, "0.500 /s"],
+    [1998, "999 /s"],
+    [1999, "1.0 k/s"],
+    [10_000, "5.0 k/s"],
+    [2_469_000, "1234.5 k/s"],
+  ])("%d samples in two seconds are %s", (samples, rate) => {
+    expect(drawn(samples, undefined).split("  ").at(-1)).toBe(rate);
   });
 });
 
@@ -216,9 +240,19 @@ it("checkpoints keeps the best by the number that it monitors", async () => {
   expect(steps).toEqual([4, 8]); // two steps an epoch: the second, and the last
 });
 
-it("tensorBoard writes into the file system that it is given", async () => {
+it("tensorBoard writes each number under its name into the file system that it is given", async () => {
   const fileSystem = memoryFileSystem();
-  await run([2, 1], [tensorBoard("board", { fileSystem })]);
+  await run([2, 1], [tensorBoard("board", { histograms: true, fileSystem })]);
   const [file, ...others] = await fileSystem.list("board");
   expect([file!.name, others]).toEqual([expect.stringMatching(/^events\.out\.tfevents/), []]);
+  const all = await summariesIn("board", fileSystem);
+  const rows = (tag: string) => all.filter((each) => each.tag === tag).map(({ step, value }) => [step, value]);
+  expect([...new Set(all.map(({ tag }) => tag))].map((tag) => [tag, ...rows(tag)])).toEqual([
+    ["train/loss", [1, 2], [2, 2], [3, 1], [4, 1]],
+    ["train/lr", [1, 1], [2, 1], [3, 1], [4, 1]],
+    ["epoch/loss", [2, 2], [4, 1]],
+    ["epoch/lr", [2, 1], [4, 1]],
+    ["epoch/seconds", [2, expect.any(Number)], [4, expect.any(Number)]],
+    ["weights/weight", [2, expect.any(String)], [4, expect.any(String)]],
+  ]);
 });

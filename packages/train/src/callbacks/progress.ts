@@ -71,7 +71,7 @@ export function progress(options: ProgressOptions = {}): Callback {
       const share = stepsPerEpoch === undefined ? undefined : epochStep / stepsPerEpoch;
       const left = share ? `  ${duration((samples / share - samples) / rate)} left` : "";
       const steps = `${epochStep}${stepsPerEpoch === undefined ? "" : `/${stepsPerEpoch}`}`;
-      const speed = rate >= 1e4 ? `${(rate / 1e3).toFixed(1)} k/s` : `${rate.toPrecision(3)} /s`;
+      const speed = rate >= 999.5 ? `${(rate / 1e3).toFixed(1)} k/s` : `${rate.toPrecision(3)} /s`;
       display.draw(`epoch ${epoch + 1}/${epochs}  ${steps}  ${numbers(logs)}  ${speed}${left}`, share);
     },
     onEpochEnd({ epoch, epochs, history }) {

@@ -1,25 +1,102 @@
-/** W ranks are `accumulate: W`, however samples are cut. */
-import { spawnSync } from "node:child_process";
-import { fileURLToPath } from "node:url";
-import { bundled, optRun } from "@opt/testkit/bundled";
-import { expect, it } from "vitest";
+/** W ranks are `accumulate: W`, however samples are cut. Ranks of one process: others are in `ranks.test.ts`. */
+import { AdamW } from "@opt/adam-amsgrad";
+import { Generator, GradScaler, init, type Tensor, where } from "@opt/core";
+import { DataLoader, TensorDataset } from "@opt/data";
+import { crossEntropy, Linear, ReLU, Sequential } from "@opt/nn";
+import { type Communicator, DataParallel } from "@opt/parallel";
+import { describe, expect, it } from "vitest";
+import { memoryRanks } from "../../../parallel/testing/memory-ranks";
+import type { Batch } from "../../testing/runs";
+import { fit } from "../fit";
+import type { FitOptions } from "./options";
 
-it("three ranks have the words of one process that accumulates three batches", async () => {
-  const program = fileURLToPath(new URL("../../testing/window-run.ts", import.meta.url));
-  const [launcher, bundle] = await bundled(optRun, program);
-  const { stdout, stderr } = spawnSync(process.execPath, [launcher, "-n", "3", bundle, "js"], {
-    encoding: "utf8",
-    timeout: 120_000,
+await init("js");
+
+const RANKS = 3;
+const ROWS = 41; // 14 of each rank, in batches of 4: the last one has 2
+const generator = new Generator(2);
+const inputs = Float32Array.from({ length: ROWS * 6 }, () => generator.nextFloat() - 0.5);
+const labels = Int32Array.from({ length: ROWS }, () => Math.floor(generator.nextFloat() * 4) - 1); // -1 is padding
+const dataset = new TensorDataset({ data: inputs, shape: [ROWS, 6] }, { data: labels, shape: [ROWS] });
+const loader = () =>
+  new DataLoader<[Tensor, Tensor], Batch>(dataset as never, {
+    batchSize: 4,
+    shuffle: true,
+    generator: new Generator(4),
   });
-  expect(stderr).toBe("");
-  const ranks = JSON.parse(stdout) as Record<string, { ranks: number[]; alone: number[] }>[];
-  expect(ranks).toHaveLength(3);
-  for (const each of ranks)
-    for (const [name, { ranks: together, alone }] of Object.entries(each)) {
-      expect(together, name).toEqual(ranks[0]![name]!.ranks);
-      // A rank adds up its own batches first: then the order of the sum is another one.
-      const isClose = (value: number, i: number) => Math.abs(value - alone[i]!) < 1e-12;
-      if (name.endsWith("accumulated")) expect(together.every(isClose), name).toBe(true);
-      else expect(together, name).toEqual(alone);
-    }
+
+/** Batches of each rank: of one epoch, or of other sizes on each rank. */
+const ofRanks: Record<"alike" | "own", Batch[][]> = {
+  alike: Array.from({ length: RANKS }, (_, rank) =>
+    Array.from(loader().shard({ rank, size: RANKS }) as Iterable<Batch>, ([x, y]): Batch => [x.clone(), y.clone()]),
+  ),
+  own: Array.from({ length: RANKS }, (_, rank) =>
+    [0, 1, 2, 3].map((i): Batch => {
+      const rows = Int32Array.from({ length: 1 + ((i + 2 * rank) % 5) }, (_, row) => (7 * i + 11 * rank + row) % ROWS);
+      return dataset.batch(rows) as Batch;
+    }),
+  ),
+};
+
+const mean = (output: Tensor, target: Tensor) => crossEntropy(output, target.maximum(0));
+const sum = (output: Tensor, target: Tensor) => {
+  const isThere = target.ge(0);
+  const each = crossEntropy(output, target.maximum(0), { reduction: "none" });
+  return { sum: where(isThere, each, 0).sum(), count: isThere.to("f32").sum() };
+};
+
+type Extras = Partial<FitOptions<Batch>>;
+
+/** Weights, and the epoch's loss. */
+async function train(data: Iterable<Batch>, extras: Extras, dtype: "f64" | undefined, among?: Communicator) {
+  const seeded = { generator: new Generator(1) };
+  const module = new Sequential(new Linear(6, 8, seeded), new ReLU(), new Linear(8, 3, seeded)).to(dtype ?? "f32");
+  const model = among ? new DataParallel(module, among) : module;
+  const optimizer = new AdamW(module.namedParameters(), { lr: 0.02 });
+  const { loss, ...rest } = extras;
+  const forward = ([x, y]: Batch) => loss!(module.forward(x.to(dtype ?? "f32")), y);
+  const { epochs } = await fit(model, { data, forward, optimizer, epochs: 1, callbacks: [], ...rest });
+  if (model instanceof DataParallel) model.dispose();
+  return { weights: module.parameters().flatMap((each) => Array.from(each.dataSync())), loss: epochs[0]!.loss };
+}
+
+/** One process takes the ranks' batches in their order. */
+const inOrder = (batches: readonly Batch[][]) => batches[0]!.flatMap((_, i) => batches.map((ofRank) => ofRank[i]!));
+
+type Case = Omit<Extras, "data"> & { data: "alike" | "own"; parallel?: boolean; dtype?: "f64"; scaled?: boolean };
+
+const wide = { accumulate: 3, dtype: "f64" } as const;
+
+describe("three ranks have the words of one process that accumulates three batches", () => {
+  it.each<[string, Case]>([
+    ["mean", { data: "alike", loss: mean }],
+    ["mean, scaled and clipped", { data: "alike", loss: mean, clip: { norm: 0.1 }, scaled: true }],
+    ["mean, of a DataParallel", { data: "alike", loss: mean, parallel: true }],
+    ["sum", { data: "alike", loss: sum }],
+    ["sum, eager", { data: "alike", loss: sum, compile: false }],
+    ["mean of own batches", { data: "own", loss: mean }],
+    ["sum of own batches", { data: "own", loss: sum }],
+    ["mean, accumulated", { data: "alike", loss: mean, ...wide }],
+    ["sum, accumulated", { data: "alike", loss: sum, ...wide }],
+    ["mean of own batches, accumulated", { data: "own", loss: mean, ...wide }],
+    ["sum of own batches, accumulated", { data: "own", loss: sum, ...wide }],
+  ])("%s", async (_, { data, parallel = false, dtype, scaled = false, accumulate = 1, ...extras }) => {
+    const options = () => ({ ...extras, ...(scaled ? { scaler: new GradScaler({ initScale: 64 }) } : {}) });
+    const ranks = await Promise.all(
+      memoryRanks(RANKS).map((communicator, rank) => {
+        const own = data === "alike" && !parallel ? (loader() as Iterable<Batch>) : ofRanks[data][rank]!;
+        const more = { ...options(), accumulate };
+        return parallel ? train(own, more, dtype, communicator) : train(own, { ...more, communicator }, dtype);
+      }),
+    );
+    for (const rank of ranks) expect(rank).toEqual(ranks[0]);
+    // A step of each rank has its batches one behind the other.
+    const alone = await train(inOrder(ofRanks[data]), { ...options(), accumulate: RANKS * accumulate }, dtype);
+    const { weights, loss } = ranks[0]!;
+    expect(loss).toBeCloseTo(alone.loss, 6);
+    // A rank adds up its own batches first: then the order of the sum is another one.
+    const isClose = (value: number, i: number) => Math.abs(value - alone.weights[i]!) < 1e-12;
+    if (accumulate > 1) expect(weights.every(isClose)).toBe(true);
+    else expect(weights).toEqual(alone.weights);
+  });
 });

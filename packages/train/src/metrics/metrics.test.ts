@@ -1,4 +1,4 @@
-import { init, tensor } from "@opt/core";
+import { type DType, init, tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Metric } from "./metric";
@@ -40,6 +40,26 @@ it.each<[string, Metric, unknown, unknown, number]>([
 ])("%s", (_, metric, output, target, value) => {
   metric.update(tensor(output as number[]), tensor(target as number[], { dtype: "i32" }));
   expect(metric.value()).toBeCloseTo(value, 4);
+});
+
+it("a logit each has targets of its shape or of its rows, in any dtype", () => {
+  const value = (output: number[] | number[][], target: number[] | number[][], dtype: DType) => {
+    const metric = accuracy();
+    metric.update(tensor(output as number[]), tensor(target as number[], { dtype }));
+    return metric.value();
+  };
+  const wide = (row: number[]) => row.map((each) => [each]);
+  const [row, target] = [
+    [2, -1, 3],
+    [1, 1, 1],
+  ] as [number[], number[]];
+  for (const dtype of ["f32", "i32", "u8", "bool"] as const)
+    for (const [output, expected] of [
+      [row, target],
+      [wide(row), target],
+      [wide(row), wide(target)],
+    ] as const)
+      expect(value(output, expected, dtype)).toBeCloseTo(2 / 3, 6);
 });
 
 describe("a metric", () => {

@@ -109,7 +109,8 @@ function byStrategy(name: string, held: readonly HeldPart[], layout: MindsporeLa
   }
   const [first] = held;
   const local = first!.tensor.shape;
-  const whole = mindsporePart(layout, first!.rank % devices, local.length).parts.map((parts, d) => parts * local[d]!);
+  // All ranks have as many parts.
+  const whole = mindsporePart(layout, 0, local.length).parts.map((parts, d) => parts * local[d]!);
   const placed = held.map((part): PlacedPart => {
     const { shape } = part.tensor;
     const { parts, index } = mindsporePart(layout, part.rank % devices, shape.length);

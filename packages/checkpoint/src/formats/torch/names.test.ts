@@ -46,6 +46,21 @@ describe("the parameters of a PyTorch optimizer", () => {
     }
   });
 
+  it("are described by their shapes where there is no model", async () => {
+    const source = await open({
+      optimizer: optimizer(
+        [
+          [3, [2, 2]],
+          [5, [4]],
+        ],
+        [[0, 1]],
+      ),
+    });
+    const message = await expectCode("BAD_STATE", underOurNames(source));
+    const described = { "optimizer.state.0": "a parameter of [2, 2]", "optimizer.state.1": "a parameter of [4]" };
+    for (const [key, meaning] of Object.entries(described)) expect(message).toContain(`"${key}": "${meaning}"`);
+  });
+
   it("are told by shapes that only one has, in whatever order", async () => {
     const states: [number, number[]][] = [
       [5, [4]],

@@ -1,6 +1,7 @@
 /** In which order a step's folder is made, filled, named and cleared: what a crash in between leaves follows from it. */
 import { describe, expect, it } from "vitest";
 import { MemoryFileSystem } from "../../../testing/disks/memory-file-system";
+import { expectCode } from "../../../testing/expect-code";
 import type { Manifest } from "../../format/manifest";
 import type { FileSystem, OpenMode } from "../../stores/file-system";
 import { newAttempt } from "./owner";
@@ -151,6 +152,50 @@ describe("a step's folder", () => {
     expect(await first.folder.isCommitted()).toBe(true);
     const second = await saved(disk, 1, { overwrite: true });
     expect([await first.folder.isCommitted(), await second.folder.isCommitted()]).toEqual([false, true]);
+    disk.replace(`${A}/manifest.json`, new TextEncoder().encode("{"));
+    await expectCode("CORRUPT", second.folder.isCommitted());
+    await disk.remove(`${A}/manifest.json`);
+    expect(await second.folder.isCommitted()).toBe(false);
+  });
+
+  it("is durable once when no older one has to go", async () => {
+    const [plain, keeping] = await Promise.all(
+      [undefined, 5].map(async (keep) => {
+        const disk = new Noting();
+        await saved(disk, 1);
+        return notesOf(disk, () => saved(disk, 2, { ...(keep && { keep }) }));
+      }),
+    );
+    expect(keeping).toEqual(plain);
+  });
+
+  it("begins where a disk's root is not there, as that of a drive without a disk", async () => {
+    const disk = new Noting();
+    disk.kind = async () => undefined;
+    const attempt = newAttempt();
+    await StepFolder.begin(disk, "/runs/a", 1, attempt, { overwrite: true });
+    expect(disk.notes.filter((note) => note.startsWith("make"))).toEqual([
+      "make /runs",
+      "make /runs/a",
+      `make ${A}.tmp-${attempt}`,
+    ]);
+  });
+
+  it("that loses a file while it replaces another is not tried again", async () => {
+    const disk = new Noting();
+    await saved(disk, 1, { overwrite: true });
+    const attempt = newAttempt();
+    const folder = await StepFolder.begin(disk, "/runs/a", 1, attempt, { overwrite: true });
+    for (const name of ["a", "b"]) await disk.open(`${folder.path}/${name}`, "create");
+    const { rename } = disk;
+    disk.rename = async (from, to) => {
+      if (to.endsWith("/b")) await disk.remove(from);
+      await rename.call(disk, from, to);
+    };
+    await expectCode("MISSING", folder.commit(manifest(1, attempt)));
+    expect(disk.notes.filter((note) => note.startsWith("rename")).map((note) => note.split("/").at(-1))).toEqual([
+      ...[A.slice(8), "a", "b"],
+    ]);
   });
 
   it("is there although nothing could be tidied up, which it says", async () => {
