@@ -87,6 +87,7 @@ export interface Run {
   readonly sharded?: boolean;
   /** By FullyShardedDataParallel. */
   readonly fully?: boolean;
+  readonly keepGathered?: boolean;
   readonly compiled?: boolean;
   readonly clip?: ClipOptions;
   readonly stochasticRounding?: boolean;
@@ -182,7 +183,7 @@ export async function trainOnRanks(run: Run, communicator: Communicator): Promis
 /** By FullyShardedDataParallel. */
 async function trainDivided(run: Run, communicator: Communicator): Promise<Record<string, string>> {
   await init(run.device);
-  const parallel = new FullyShardedDataParallel(makeNet(), communicator);
+  const parallel = new FullyShardedDataParallel(makeNet(), communicator, { keepGathered: run.keepGathered ?? false });
   const optimizer = optimizerOf(run, parallel);
   await train(run, parallel, optimizer, communicator.rank);
   const { tensors } = parallel.layout;

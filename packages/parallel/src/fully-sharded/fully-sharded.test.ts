@@ -22,7 +22,7 @@ const IMPORTS = `import { bitsOf, makeNet, optimizerOf, Tied, trainOnRanks } fro
 import { FullyShardedDataParallel } from ${source("fully-sharded.ts")};
 import { ColumnParallelLinear } from ${source("../tensor-parallel/layers.ts")};
 import { layoutOf } from ${source("../layout-of.ts")};
-import { Linear, mseLoss, Sequential } from ${source("../../../nn/src/index.ts")};
+import { Linear, Module, mseLoss, Sequential } from ${source("../../../nn/src/index.ts")};
 import { AdamW } from ${source("../../../optimizers/adam-amsgrad/src/index.ts")};
 import { SGD } from ${source("../../../optimizers/sgd/src/index.ts")};
 import { loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from ${source("../../../checkpoint/src/index.ts")};`;
@@ -31,6 +31,8 @@ const base: Run = { algorithm: "AdamW", device: "cpu", steps: 5, fully: true };
 const runs: Run[] = [
   base,
   { ...base, compiled: true },
+  { ...base, keepGathered: true },
+  { ...base, keepGathered: true, compiled: true },
   { ...base, algorithm: "NAdam", device: "js", clip: { norm: 0.5 } },
   { ...base, algorithm: "NAdam", compiled: true, clip: { norm: 0.5 } },
   { ...base, algorithm: "SGD", device: "wasm", accumulate: 3, steps: 4 },
@@ -55,6 +57,35 @@ const tried = jobOf(
         optimizer.zeroGrad();
       }
       tell(peakOf());`,
+    kept: `const results = [];
+      for (const keepGathered of [false, true]) {
+        const parallel = new FullyShardedDataParallel(new Sequential(new Linear(4, 8), new Linear(8, 4)), communicator, { keepGathered });
+        const { bytes } = communicator.traffic;
+        parallel.forward(core.ones([1, 4])).sum().backward();
+        await parallel.sync();
+        const trained = communicator.traffic.bytes - bytes;
+        core.noGrad(() => parallel.forward(core.ones([1, 4])));
+        const whole = parallel.module.parameters().filter((x) => !core.isEvicted(x)).length;
+        results.push([trained, whole]);
+        parallel.dispose();
+      }
+      tell(results);`,
+    wide: `const sums = [];
+      for (const reduceDType of [undefined, "f32"]) {
+        const w = new Module();
+        w.x = core.parameter([1, 1], { dtype: "bf16" });
+        w.forward = () => w.x;
+        const parallel = new FullyShardedDataParallel(w, communicator, reduceDType && { reduceDType });
+        // bf16 holds 256 and 258, not 257.
+        parallel.noSync(() => parallel.forward().sum().mul(communicator.rank === 0 ? 256 : 1).backward());
+        parallel.forward().sum().mul(communicator.rank === 0 ? 0 : 1).backward();
+        await parallel.sync();
+        sums.push(parallel.parameters()[0].grad.dataSync()[0]);
+        parallel.dispose();
+      }
+      let code;
+      try { new FullyShardedDataParallel(new Linear(2, 2), communicator, { reduceDType: "bf16" }); } catch (error) { code = error.code; }
+      tell([...sums, code]);`,
     skipped: `const parallel = new FullyShardedDataParallel(new Linear(4, 8, { generator: new core.Generator(1) }), communicator);
       const optimizer = new SGD(parallel.namedParameters(), { lr: 0.5 });
       const average = new core.ExponentialMovingAverage(parallel.namedParameters(), { decay: 0.5 });
@@ -85,6 +116,18 @@ it("hold 1 / W of parameters, gradients and state, and two modules at most", asy
   const activations = 64 << 10;
   for (const peak of await tried("memory"))
     expect(peak).toBeLessThan((kinds * 8 * layer) / 2 + 2 * layer + activations);
+});
+
+it("keepGathered sends weights once, and frees them where no backward follows", async () => {
+  for (const [[freed, none], [kept, left]] of (await tried("kept")) as never as [number, number][][]) {
+    expect(kept).toBeLessThan(freed);
+    expect([none, left]).toEqual([0, 0]);
+  }
+});
+
+it("reduceDType adds 16-bit gradients in 32 bits", async () => {
+  for (const found of (await tried("wide")) as never as [number, number, string][])
+    expect(found).toEqual([129, 129, "BAD_ARGUMENT"]);
 });
 
 it("add gradients, by a second backward and sync, and in an async noSync to its end", async () =>
@@ -298,7 +341,7 @@ it("buffers are the first rank's after a sync, unless broadcastBuffers is false"
       return Array.from(model.modules().at(-1).running_mean.dataSync());
     };
     tell([await statistics({}), await statistics({ broadcastBuffers: false })]);`,
-    { imports: IMPORTS.replace("Linear, mseLoss", "BatchNorm1d, Linear, mseLoss") },
+    { imports: IMPORTS.replace("Linear, Module", "BatchNorm1d, Linear, Module") },
   );
   expect(error).toBe("");
   const [[shared, own], [sharedThere, ownThere]] = told as [[number[], number[]], [number[], number[]]];

@@ -25,6 +25,10 @@ export interface FullyShardedDataParallelOptions {
   readonly units?: readonly (Module | (abstract new (...args: never[]) => Module))[];
   /** As `DataParallel`'s. Default true. */
   readonly broadcastBuffers?: boolean;
+  /** Weights stay whole from a forward to its backward: half as much travels, for the memory of the whole model. Default false. */
+  readonly keepGathered?: boolean;
+  /** In which dtype gradients are added; they travel in their own. "f32" for 16-bit ones. Default: their own. */
+  readonly reduceDType?: "f32" | "f64";
 }
 
 /**
@@ -72,11 +76,18 @@ export class FullyShardedDataParallel<Model extends Module> {
 
   /** @throws OptError BAD_ARGUMENT; BAD_STATE if another one averages the model; DEVICE_MISMATCH if parameters lie on several devices; DUPLICATE; UNSUPPORTED for complex ones */
   constructor(module: Model, communicator: Communicator, options: FullyShardedDataParallelOptions = {}) {
-    checkOptions(WHERE, options, { units: "array", broadcastBuffers: "boolean" });
+    checkOptions(WHERE, options, {
+      units: "array",
+      broadcastBuffers: "boolean",
+      keepGathered: "boolean",
+      reduceDType: "string",
+    });
     check(module instanceof Module, "BAD_ARGUMENT", WHERE, () => `needs a module, got ${show(module)}.`);
     const isOurs = communicator instanceof Communicator;
     check(isOurs, "BAD_ARGUMENT", WHERE, () => `needs a communicator, got ${show(communicator)}.`, "await connect()");
-    const { broadcastBuffers = true } = options;
+    const { broadcastBuffers = true, keepGathered = false, reduceDType } = options;
+    const isKnown = reduceDType === undefined || reduceDType === "f32" || reduceDType === "f64";
+    check(isKnown, "BAD_ARGUMENT", WHERE, () => `reduceDType must be "f32" or "f64", got ${show(reduceDType)}.`);
     const units = options.units === undefined ? unitsOf(module) : chosenUnits(WHERE, module, options.units);
     const { trainable, frozen, buffers: all } = tensorsOf(WHERE, module);
     const buffers = broadcastBuffers ? all : [];
@@ -87,7 +98,8 @@ export class FullyShardedDataParallel<Model extends Module> {
     this.#buffers = new Buffers(buffers);
     this.#names = trainable.map(({ name }) => name);
     const isAlone = communicator.size === 1;
-    const lines = isAlone ? [] : linesOf([...trainable, ...frozen, ...buffers], `broadcastBuffers ${broadcastBuffers}`);
+    const settings = `broadcastBuffers ${broadcastBuffers}, keepGathered ${keepGathered}, reduceDType ${reduceDType}`;
+    const lines = isAlone ? [] : linesOf([...trainable, ...frozen, ...buffers], settings);
     const agreed = isAlone ? Promise.resolve() : agree(communicator.group, WHERE, lines, true);
     this.ready = agreed.then(() => {});
     this.ready.catch(() => {}); // sync() throws it
@@ -98,9 +110,15 @@ export class FullyShardedDataParallel<Model extends Module> {
         list,
         (shard) => this.#checkOpen(shard),
         (shards) => void this.#noted?.push({ unit: made, shards }),
+        reduceDType,
       );
       for (const shard of made.shards) this.#take(made, shard);
-      if (!isAlone) this.#removers.push(unit.onForward(() => made.evict()));
+      if (!isAlone)
+        this.#removers.push(
+          unit.onForward(() => {
+            if (!keepGathered || !isTaping()) made.evict();
+          }),
+        );
       return made;
     });
     for (const unit of this.#units) unit.evict();

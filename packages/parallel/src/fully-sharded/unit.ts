@@ -1,5 +1,18 @@
 /** Parameters that are gathered together, and whose gradients are reduced together: those of one module. */
-import { combine, evict, fillAgain, isEvicted, keep, noGrad, span, type Tensor, tidy, versionOf } from "@opt/core";
+import {
+  combine,
+  type DType,
+  empty,
+  evict,
+  fillAgain,
+  isEvicted,
+  keep,
+  noGrad,
+  span,
+  type Tensor,
+  tidy,
+  versionOf,
+} from "@opt/core";
 import { byteSize } from "@opt/core/backend";
 import type { Communicator } from "../communicator/communicator";
 import { others } from "../communicator/group";
@@ -45,6 +58,7 @@ export class Unit {
     parameters: readonly NamedParameter[],
     private readonly mayGather: (shard: Shard) => void,
     private readonly gathers: (shards: readonly Shard[]) => void,
+    private readonly reduceDType: DType | undefined,
   ) {
     this.shards = parameters.map(({ name, tensor }) => shardOf(name, tensor, communicator));
   }
@@ -143,18 +157,22 @@ export class Unit {
     });
     this.#exchange(heading, moves);
     for (const done of ends) done();
-    for (const [i, shard] of shards.entries()) take(shard, all[i]!, divisor);
+    for (const [i, shard] of shards.entries()) take(shard, all[i]!, divisor, this.reduceDType);
   }
 }
 
 /** The part's gradient: the average of contributions, which are freed, and so is the whole gradient. */
-function take({ whole, part }: Shard, contributions: readonly Tensor[], divisor: number): void {
+function take({ whole, part }: Shard, contributions: readonly Tensor[], divisor: number, dtype = part.dtype): void {
   noGrad(() =>
     tidy(() => {
-      const sum = roomLike(part, [part.size]);
-      combine(sum, contributions, "add", divisor);
-      const average = sum.reshape(part.shape);
-      sum.dispose();
+      const sum = empty([part.size], { dtype, device: part.device });
+      combine(
+        sum,
+        contributions.map((each) => each.to(dtype)),
+        "add",
+        divisor,
+      );
+      const average = sum.reshape(part.shape).to(part.dtype);
       for (const each of contributions) each.dispose();
       if (part === whole) {
         part.grad!.set(average);
