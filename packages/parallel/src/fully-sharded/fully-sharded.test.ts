@@ -119,7 +119,10 @@ it("hold 1 / W of parameters, gradients and state, and two modules at most", asy
 });
 
 it("keepGathered sends weights once, and frees them where no backward follows", async () => {
-  for (const [[freed, none], [kept, left]] of (await tried("kept")) as never as [number, number][][]) {
+  for (const [[freed, none], [kept, left]] of (await tried("kept")) as never as [
+    [number, number],
+    [number, number],
+  ][]) {
     expect(kept).toBeLessThan(freed);
     expect([none, left]).toEqual([0, 0]);
   }
