@@ -1,36 +1,22 @@
 /** The manifest: which boxes of which tensors lie where, with every checksum, and its own at the end. */
 import { check, OptError } from "@opt/core";
-import { type Box, elementCount, elementsIn, fits } from "../layout/box";
+import { elementCount, elementsIn, fits } from "../layout/box";
 import { isCount } from "../layout/counts";
 import type { Mesh } from "../layout/layout";
 import type { FileSystem } from "../stores/file-system";
 import { join } from "../stores/path";
 import { crc32, crcText } from "./crc32";
+import { type Division, MOST_BOXES, parseDivision } from "./division";
 import { bytesPerElement, isStoredDType, type StoredDType } from "./dtype";
+import { FileIndex } from "./file-index";
 import { problemOfJson } from "./json/json-text";
 import { jsonText, listText } from "./json/plain";
-import type { FileRecord } from "./shard";
-import { isObject, type Json, type ReadLimits, type Role, readWhole } from "./source";
+import type { FileRecord, ManifestBox, ManifestTensor } from "./shard";
+import { isObject, type Json, type ReadLimits, readWhole } from "./source";
 
 export const MANIFEST_FILE = "manifest.json";
 const FORMAT_NAME = "opt-checkpoint";
 const FORMAT_VERSION = 1;
-
-export interface ManifestBox extends Box {
-  readonly file: number;
-  readonly byteOffset: number;
-  readonly byteLength: number;
-  readonly crc32: number;
-}
-
-export interface ManifestTensor {
-  readonly name: string;
-  readonly dtype: StoredDType;
-  readonly shape: readonly number[];
-  readonly role: Role;
-  readonly follows?: string;
-  readonly boxes: readonly ManifestBox[];
-}
 
 export interface Manifest {
   readonly step: number;
@@ -41,7 +27,14 @@ export interface Manifest {
   readonly files: readonly FileRecord[];
   readonly tensors: readonly ManifestTensor[];
   readonly values: { readonly [key: string]: Json };
+  /** Where the boxes of `tensors` are, if the manifest does not list each. */
+  readonly index?: FileIndex;
+  /** The file that has the checksums of boxes, if the manifest does not list them. */
+  readonly checksums?: string;
 }
+
+/** A manifest lists so many boxes, each on its own, so that people and diff tools can read it. Of more it says how tensors are cut. */
+export const listing = { most: 1 << 17 };
 
 /** The largest manifest: it is read into memory whole. */
 const MAX_MANIFEST_BYTES = 400 << 20;
@@ -55,25 +48,64 @@ function tailOf(crc: number): string {
 
 const TAIL_LENGTH = tailOf(0).length;
 
-/** One tensor, one file a line, so that people and diff tools can read it; the last line holds the CRC-32 of all before it. */
+/** The largest manifest, so that its reader takes it. */
+function checkReadable(byteLength: number, boxes: number): void {
+  check(
+    byteLength <= MAX_MANIFEST_BYTES && boxes <= MOST_BOXES,
+    "BAD_ARGUMENT",
+    "saveCheckpoint",
+    () =>
+      `a manifest must have at most ${MAX_MANIFEST_BYTES} bytes and ${MOST_BOXES} different boxes, got ${byteLength} and ${boxes}.`,
+    "Give a layout that splits tensors along mesh axes, or save with fewer ranks.",
+  );
+}
+
+/**
+ * One tensor, one file a line, so that people and diff tools can read it; the last line holds the CRC-32 of all before it.
+ *
+ * @throws OptError BAD_ARGUMENT for one that is too long for its reader
+ */
 export function encodeManifest(manifest: Manifest): Uint8Array {
   const body = new TextEncoder().encode([...linesOf(manifest)].join(""));
+  checkReadable(body.length + TAIL_LENGTH, manifest.checksums === undefined ? 0 : boxesOf(divisionsOf(manifest)));
   const bytes = new Uint8Array(body.length + TAIL_LENGTH);
   bytes.set(body);
   new TextEncoder().encodeInto(tailOf(crc32(body)), bytes.subarray(body.length));
   return bytes;
 }
 
-function* linesOf({ step, attempt, world, mesh, files, tensors, values }: Manifest): Generator<string> {
+function divisionsOf({ index }: Manifest): Division[] {
+  return [...new Set(index!.tensors.map(({ division }) => division))];
+}
+
+/** How many boxes divisions have together. */
+function boxesOf(divisions: readonly Division[]): number {
+  return divisions.reduce((sum, { files }) => sum + files.length, 0);
+}
+
+function* linesOf(manifest: Manifest): Generator<string> {
+  const { step, attempt, world, mesh, files, tensors, values, index, checksums } = manifest;
   yield `{"format":${JSON.stringify(FORMAT_NAME)},\n"version":${FORMAT_VERSION},\n"step":${step},\n`;
   if (attempt !== undefined) yield `"attempt":${JSON.stringify(attempt)},\n`;
   yield `"world":${world},\n"mesh":${JSON.stringify(mesh)},\n"files":`;
-  yield* listed(files, (file) =>
-    JSON.stringify({ ...file, headerCrc32: crcText(file.headerCrc32), crc32: crcText(file.crc32) }),
-  );
-  yield `,\n"tensors":`;
-  yield* listed(tensors, lineOf);
+  const isDivided = index !== undefined && checksums !== undefined;
+  yield* listed(isDivided ? files.map((_, file) => index.recordOf(file)) : files, fileText);
+  if (isDivided) {
+    const divisions = new Map(divisionsOf(manifest).map((division, i) => [division, i]));
+    yield `,\n"checksums":${JSON.stringify(checksums)},\n"divisions":`;
+    yield* listed([...divisions.keys()], (division) => division.text());
+    yield `,\n"tensors":`;
+    yield* listed(index.tensors, (tensor) => `${titleOf(tensor)},"division":${divisions.get(tensor.division)}}`);
+  } else {
+    yield `,\n"tensors":`;
+    yield* listed(tensors, (tensor) => `${titleOf(tensor)},"boxes":[${boxesText(tensor.boxes)}]}`);
+  }
   yield `,\n"values":${jsonText(values)}`;
+}
+
+function fileText({ boxesCrc32, ...file }: FileRecord): string {
+  const own = boxesCrc32 === undefined ? {} : { boxesCrc32: crcText(boxesCrc32) };
+  return JSON.stringify({ ...file, headerCrc32: crcText(file.headerCrc32), crc32: crcText(file.crc32), ...own });
 }
 
 function* listed<T>(list: readonly T[], text: (item: T) => string): Generator<string> {
@@ -83,12 +115,16 @@ function* listed<T>(list: readonly T[], text: (item: T) => string): Generator<st
   yield "\n]";
 }
 
-function lineOf({ name, dtype, shape, role, follows, boxes }: ManifestTensor): string {
+function titleOf({ name, dtype, shape, role, follows }: ManifestTensor): string {
   const title = `{"name":${JSON.stringify(name)},"dtype":"${dtype}","shape":${listText(shape)},"role":"${role}"`;
-  let line = `${title}${follows === undefined ? "" : `,"follows":${JSON.stringify(follows)}`},"boxes":[`;
+  return `${title}${follows === undefined ? "" : `,"follows":${JSON.stringify(follows)}`}`;
+}
+
+function boxesText(boxes: readonly ManifestBox[]): string {
+  let text = "";
   for (const [i, { offset, size, file, byteOffset, byteLength, crc32 }] of boxes.entries())
-    line += `${i > 0 ? "," : ""}{"offset":${listText(offset)},"size":${listText(size)},"file":${file},"byteOffset":${byteOffset},"byteLength":${byteLength},"crc32":"${crcText(crc32)}"}`;
-  return `${line}]}`;
+    text += `${i > 0 ? "," : ""}{"offset":${listText(offset)},"size":${listText(size)},"file":${file},"byteOffset":${byteOffset},"byteLength":${byteLength},"crc32":"${crcText(crc32)}"}`;
+  return text;
 }
 
 /** The manifest of a step. @throws OptError MISSING, CORRUPT, UNSUPPORTED, IO, REFUSED for one that is too long */
@@ -146,7 +182,8 @@ class ManifestChecker {
     private readonly fail: (problem: string) => never,
   ) {}
 
-  check({ step, attempt, world, mesh, files, tensors, values }: Record<string, unknown>): Manifest {
+  check(raw: Record<string, unknown>): Manifest {
+    const { step, attempt, world, mesh, files, tensors, values, checksums, divisions } = raw;
     if (!isCount(step)) this.fail(`step must be a whole number, got ${JSON.stringify(step)}.`);
     if (attempt !== undefined && typeof attempt !== "string") this.fail("attempt must be a name.");
     if (!isCount(world) || world < 1) this.fail(`world must be positive, got ${JSON.stringify(world)}.`);
@@ -155,11 +192,12 @@ class ManifestChecker {
     if (!Array.isArray(files)) this.fail("files must be a list.");
     if (!Array.isArray(tensors)) this.fail("tensors must be a list.");
     if (!isObject(values)) this.fail("values must be an object.");
-    const checkedFiles = (files as unknown[]).map((file) => this.#file(file));
+    const isDivided = checksums !== undefined;
+    if (isDivided) this.#name(checksums);
+    const checkedFiles = (files as unknown[]).map((file) => this.#file(file, isDivided));
     if (new Set(checkedFiles.map(({ name }) => name)).size < checkedFiles.length) this.fail("a file occurs twice.");
-    const checkedTensors: ManifestTensor[] = [];
-    for (const tensor of tensors as unknown[])
-      checkedTensors.push(this.#tensor(tensor, checkedFiles, checkedTensors.at(-1)));
+    const index = isDivided ? this.#index(tensors as unknown[], divisions, checkedFiles) : undefined;
+    const checkedTensors = index?.tensors ?? this.#listed(tensors as unknown[], checkedFiles);
     if (new Set(checkedTensors.map(({ name }) => name)).size < checkedTensors.length)
       this.fail("a tensor occurs twice.");
     return {
@@ -170,7 +208,39 @@ class ManifestChecker {
       files: checkedFiles,
       tensors: checkedTensors,
       values: values as Manifest["values"],
+      ...(index ? { index, checksums: checksums as string } : {}),
     };
+  }
+
+  #listed(tensors: readonly unknown[], files: readonly FileRecord[]): ManifestTensor[] {
+    const checked: ManifestTensor[] = [];
+    for (const raw of tensors) {
+      const described = this.#described(raw);
+      checked.push({ ...described, ...this.#boxes(raw as Record<string, unknown>, described, files, checked.at(-1)) });
+    }
+    return checked;
+  }
+
+  #index(tensors: readonly unknown[], divisions: unknown, files: readonly FileRecord[]): FileIndex {
+    if (!Array.isArray(divisions)) this.fail("divisions must be a list.");
+    let boxes = 0;
+    const checked = (divisions as unknown[]).map((raw) => {
+      const division = parseDivision(raw, files.length, this.fail);
+      boxes += division.files.length;
+      if (boxes > MOST_BOXES) this.fail(`divisions may have ${MOST_BOXES} boxes.`);
+      return division;
+    });
+    const shapes = new Map<Division, string>();
+    const located = tensors.map((raw) => {
+      const described = this.#described(raw);
+      const division = checked[(raw as { division: number }).division];
+      if (!division) return this.fail(`tensor ${JSON.stringify(described.name)}: unknown division.`);
+      const shape = shapes.get(division) ?? `${described.shape}`;
+      if (shape !== `${described.shape}`) this.fail("tensors of one division must have one shape.");
+      shapes.set(division, shape);
+      return { ...described, division };
+    });
+    return new FileIndex(files, located);
   }
 
   #crc(value: unknown, what: string): number {
@@ -179,40 +249,51 @@ class ManifestChecker {
     return Number.parseInt(value as string, 16);
   }
 
-  #file(raw: unknown): FileRecord {
+  #name(name: unknown): void {
+    if (typeof name === "string" && /^[A-Za-z0-9_][A-Za-z0-9._-]*$/.test(name)) return;
+    const advice = "Somebody may have tampered with it.";
+    throw new OptError("REFUSED", this.where, `file name ${JSON.stringify(name)} could leave the folder.`, advice);
+  }
+
+  /** `hasBoxes`: it says how many boxes it has. */
+  #file(raw: unknown, hasBoxes: boolean): FileRecord {
     if (!isObject(raw) || typeof raw.name !== "string") return this.fail("a file has no name.");
-    const { name, byteLength, headerLength, sha256 } = raw;
-    if (!/^[A-Za-z0-9_][A-Za-z0-9._-]*$/.test(name as string)) {
-      const advice = "Somebody may have tampered with it.";
-      throw new OptError("REFUSED", this.where, `file name ${JSON.stringify(name)} could leave the folder.`, advice);
-    }
+    const { name, byteLength, headerLength, sha256, boxes } = raw;
+    this.#name(name);
     if (!isCount(byteLength) || !isCount(headerLength) || headerLength > byteLength)
       this.fail(`file ${name}: bad lengths.`);
     if (sha256 !== undefined && (typeof sha256 !== "string" || !/^[0-9a-f]{64}$/.test(sha256)))
       this.fail(`file ${name}: bad sha256.`);
-    const headerCrc32 = this.#crc(raw.headerCrc32, `file ${name}`);
-    return { ...(raw as unknown as FileRecord), headerCrc32, crc32: this.#crc(raw.crc32, `file ${name}`) };
+    if (hasBoxes && !isCount(boxes)) this.fail(`file ${name}: bad number of boxes.`);
+    const title = `file ${name}`;
+    const [headerCrc32, crc32] = [this.#crc(raw.headerCrc32, title), this.#crc(raw.crc32, title)];
+    const own = hasBoxes ? { boxesCrc32: this.#crc(raw.boxesCrc32, title) } : {};
+    return { ...(raw as unknown as FileRecord), headerCrc32, crc32, ...own };
   }
 
-  /** `before`: most tensors lie as the one before them does, and share its lists of numbers. */
-  #tensor(raw: unknown, files: readonly FileRecord[], before: ManifestTensor | undefined): ManifestTensor {
+  /** What is said of a tensor but its boxes. */
+  #described(raw: unknown): Omit<ManifestTensor, "boxes"> {
     if (!isObject(raw) || typeof raw.name !== "string") return this.fail("a tensor has no name.");
-    const { name, dtype, shape, role, follows, boxes } = raw;
+    const { name, dtype, shape, role, follows } = raw;
     const title = `tensor ${JSON.stringify(name)}`;
     if (!isStoredDType(dtype)) return this.fail(`${title}: unknown dtype ${JSON.stringify(dtype)}.`);
     if (!isCounts(shape) || elementCount(shape) === undefined) return this.fail(`${title}: bad shape.`);
     if (role !== "param" && role !== "state" && role !== "scalar") return this.fail(`${title}: bad role.`);
     if (follows !== undefined && typeof follows !== "string") return this.fail(`${title}: bad follows.`);
+    return { name: name as string, dtype, shape, role, ...(follows === undefined ? {} : { follows }) };
+  }
+
+  /** `before`: most tensors lie as the one before them does, and share its lists of numbers. */
+  #boxes(
+    { boxes }: Record<string, unknown>,
+    { name, dtype, shape }: Omit<ManifestTensor, "boxes">,
+    files: readonly FileRecord[],
+    before: ManifestTensor | undefined,
+  ): Pick<ManifestTensor, "shape" | "boxes"> {
+    const title = `tensor ${JSON.stringify(name)}`;
     if (!Array.isArray(boxes)) return this.fail(`${title}: boxes must be a list.`);
     const checked = boxes.map((box, i) => this.#box(box, title, dtype, shape, files, before?.boxes[i]));
-    return {
-      name: name as string,
-      dtype,
-      shape: alike(shape, before?.shape),
-      role,
-      ...(follows === undefined ? {} : { follows }),
-      boxes: checked,
-    };
+    return { shape: alike(shape, before?.shape), boxes: checked };
   }
 
   #box(

@@ -1,16 +1,22 @@
 /** The file of a rank: its name, its header, and what a manifest says about it. */
 
 import { platform } from "#platform";
-import { type Box, elementsIn } from "../layout/box";
+import { type Box, byPlace, elementsIn } from "../layout/box";
 import { PAGE } from "../stores/scratch";
 import { joinCrc32 } from "./crc32";
 import { bytesPerElement, type StoredDType } from "./dtype";
 import { listText } from "./json/plain";
 import { encodeSafetensorsHeader, type HeaderEntry } from "./safetensors-writer";
+import type { Role } from "./source";
 
 /** The file of a rank. A save that may replace another gives its files a `tag`, so that no reader of the old ones reads the new. */
 export function shardName(rank: number, tag?: string): string {
   return `rank-${String(rank).padStart(5, "0")}${tag === undefined ? "" : `-${tag}`}.safetensors`;
+}
+
+/** The checksums of all boxes of a step, where its manifest does not list them. */
+export function checksumsName(tag?: string): string {
+  return `checksums${tag === undefined ? "" : `-${tag}`}.bin`;
 }
 
 /** A box of a tensor. */
@@ -23,6 +29,18 @@ export function byteLengthOf({ tensor, box }: ShardBox): number {
   return elementsIn(box) * bytesPerElement(tensor.dtype);
 }
 
+/** The order of tensors inside a file: wide elements first, so that every one is aligned; then by name. */
+export function tensorOrder(a: ShardBox["tensor"], b: ShardBox["tensor"]): number {
+  const width = bytesPerElement(b.dtype) - bytesPerElement(a.dtype);
+  if (width !== 0 || a.name === b.name) return width;
+  return a.name < b.name ? -1 : 1;
+}
+
+/** The order of boxes inside a file. */
+export function fileOrder(a: { tensor: ShardBox["tensor"]; box: Box }, b: typeof a): number {
+  return tensorOrder(a.tensor, b.tensor) || byPlace(a.box, b.box);
+}
+
 /** What a manifest says about a file as a whole. */
 export interface FileRecord {
   readonly name: string;
@@ -32,6 +50,25 @@ export interface FileRecord {
   readonly headerCrc32: number;
   readonly crc32: number;
   readonly sha256?: string;
+  /** Where the checksums of boxes are in a file of their own: how many boxes this one has, and the CRC-32 of their checksums. */
+  readonly boxes?: number;
+  readonly boxesCrc32?: number;
+}
+
+export interface ManifestBox extends Box {
+  readonly file: number;
+  readonly byteOffset: number;
+  readonly byteLength: number;
+  readonly crc32: number;
+}
+
+export interface ManifestTensor {
+  readonly name: string;
+  readonly dtype: StoredDType;
+  readonly shape: readonly number[];
+  readonly role: Role;
+  readonly follows?: string;
+  readonly boxes: readonly ManifestBox[];
 }
 
 /** A file, and the checksums of its boxes. */

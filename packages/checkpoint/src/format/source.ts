@@ -1,5 +1,6 @@
 /** Every checkpoint format once it is open: named tensors made of boxes, whose bytes are read when asked for. */
 import { check } from "@opt/core";
+import type { Box } from "../layout/box";
 import type { Layout } from "../layout/layout";
 import type { FilePool } from "../stores/file-pool";
 import { type Checksum, diskError, type FileSystem, type FolderEntry, type StoredFile } from "../stores/file-system";
@@ -23,6 +24,8 @@ export interface SourceBox {
   readonly file: string;
   readonly byteOffset?: number;
   readonly crc32?: number | undefined;
+  /** `crc32` is known once something of its file was read. */
+  readonly isSummedLater?: boolean;
   /** `read` compares what holds its bytes with a checksum before it gives any out. */
   readonly isChecked?: boolean;
   /** Fills all of `target` with the box's bytes from `start` on. @throws OptError CORRUPT if the file is shorter than it says */
@@ -65,6 +68,15 @@ export interface SourceTensor {
   /** The parameter whose state this is. */
   readonly follows?: string;
   readonly boxes: readonly SourceBox[];
+  /** Finds boxes without making all of `boxes`. */
+  readonly finder?: BoxFinder | undefined;
+}
+
+/** The boxes of a tensor by their index. */
+export interface BoxFinder {
+  /** Those that together fill a region. @throws OptError CORRUPT for boxes that overlap, MISSING for a gap */
+  sourcesOf(region: Box): readonly number[];
+  box(index: number): SourceBox;
 }
 
 /** A tensor, and how it is read. */
@@ -105,15 +117,17 @@ export class LazyTensor implements SelectedTensor {
   declare readonly follows?: string;
   readonly verification: Verifier | undefined;
   readonly conversion: Conversion | undefined;
+  readonly finder: BoxFinder | undefined;
   readonly #boxes: () => readonly SourceBox[];
 
   constructor(described: Description, boxes: () => readonly SourceBox[]) {
-    const { name, dtype, shape, role, follows, verification, conversion } = described;
+    const { name, dtype, shape, role, follows, verification, conversion, finder } = described;
     this.name = name;
     this.dtype = dtype;
     this.shape = shape;
     this.verification = verification;
     this.conversion = conversion;
+    this.finder = finder;
     if (role !== undefined) this.role = role;
     if (follows !== undefined) this.follows = follows;
     this.#boxes = boxes;

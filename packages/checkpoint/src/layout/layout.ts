@@ -139,8 +139,29 @@ export function matchesPattern(pattern: string, name: string): boolean {
   return true;
 }
 
-function firstMatch(layout: Layout, name: string): [pattern: string, entry: TensorLayout] | undefined {
-  return Object.entries(layout.tensors).find(([pattern]) => matchesPattern(pattern, name));
+/** The patterns of a layout: whole names by their place, and those with `*`. A layout of a model names each of its tensors. */
+interface Patterns {
+  readonly names: ReadonlyMap<string, number>;
+  readonly wild: readonly (readonly [place: number, pattern: string])[];
+}
+
+const patternsOf = new WeakMap<Layout["tensors"], Patterns>();
+
+function firstMatch({ tensors }: Layout, name: string): [pattern: string, entry: TensorLayout] | undefined {
+  const patterns = patternsOf.get(tensors) ?? sorted(tensors);
+  patternsOf.set(tensors, patterns);
+  const place = patterns.names.get(name) ?? Number.POSITIVE_INFINITY;
+  const earlier = patterns.wild.find(([at, pattern]) => at < place && matchesPattern(pattern, name))?.[1];
+  const found = earlier ?? (patterns.names.has(name) ? name : undefined);
+  return found === undefined ? undefined : [found, tensors[found]!];
+}
+
+function sorted(tensors: Layout["tensors"]): Patterns {
+  const entries = [...Object.keys(tensors).entries()];
+  return {
+    names: new Map(entries.filter(([, pattern]) => !pattern.includes("*")).map(([place, name]) => [name, place])),
+    wild: entries.filter(([, pattern]) => pattern.includes("*")),
+  };
 }
 
 /**

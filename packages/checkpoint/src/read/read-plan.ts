@@ -1,5 +1,5 @@
 /** From regions that are wanted to reads: which bytes of which file, and where they go. Nothing here reads. */
-import { type SelectedTensor, type SourceBox, storedWidth } from "../format/source";
+import { type BoxFinder, type SelectedTensor, type SourceBox, storedWidth } from "../format/source";
 import { type Box, elementsIn, intersect, sameBox } from "../layout/box";
 import { chunksOf, nearPieces } from "../plan/chunks";
 import { SourcePlan } from "../plan/plan";
@@ -15,17 +15,39 @@ const PIECE = 4 << 20;
 
 /** A tensor whose boxes are checked and indexed once, however often it is read from. */
 export class PlannedSource {
-  readonly #boxes: readonly SourceBox[];
-  readonly #plan: SourcePlan;
+  readonly #finder: BoxFinder;
+  /** One box is one object: its checksum is taken over all requests. */
+  readonly #boxes = new Map<number, SourceBox>();
 
   constructor(readonly tensor: SelectedTensor) {
-    this.#boxes = tensor.boxes;
-    this.#plan = new SourcePlan(tensor, this.#boxes);
+    this.#finder = tensor.finder ?? new ListedBoxes(tensor);
   }
 
   /** The boxes that together hold `region`. @throws OptError MISSING if none does */
   boxesOf(region: Box): SourceBox[] {
-    return this.#plan.sourcesOf(region).map((index) => this.#boxes[index]!);
+    return this.#finder.sourcesOf(region).map((index) => {
+      const box = this.#boxes.get(index) ?? this.#finder.box(index);
+      this.#boxes.set(index, box);
+      return box;
+    });
+  }
+}
+
+class ListedBoxes implements BoxFinder {
+  readonly #boxes: readonly SourceBox[];
+  readonly #plan: SourcePlan;
+
+  constructor(tensor: SelectedTensor) {
+    this.#boxes = tensor.boxes;
+    this.#plan = new SourcePlan(tensor, this.#boxes);
+  }
+
+  sourcesOf(region: Box): number[] {
+    return this.#plan.sourcesOf(region);
+  }
+
+  box(index: number): SourceBox {
+    return this.#boxes[index]!;
   }
 }
 
@@ -124,7 +146,8 @@ export class FileRead {
   get isSummed(): boolean {
     const [{ box, isSummed, request }] = this.parts as readonly [Part];
     const isVerified = request.source.tensor.verification !== undefined;
-    return this.parts.length === 1 && isSummed && isVerified && box.crc32 !== undefined;
+    const hasSum = box.isSummedLater === true || box.crc32 !== undefined;
+    return this.parts.length === 1 && isSummed && isVerified && hasSum;
   }
 
   /** What to read in its place, so that it shows which part it was; throws the error where nobody wants to know. */

@@ -3,6 +3,7 @@
 import { checkOptions, OptError } from "@opt/core";
 import { crc32, crcText, joinCrc32 } from "../format/crc32";
 import { bytesOf } from "../format/dtype";
+import { LocatedTensor } from "../format/file-index";
 import { MANIFEST_FILE, type Manifest } from "../format/manifest";
 import { type FileRecord, sha256Of } from "../format/shard";
 import {
@@ -99,9 +100,11 @@ class Findings {
 
 async function verifyStep({ path, manifest }: NativeSource, options: VerifyOptions): Promise<VerifyResult> {
   const found = new Findings(path);
-  for (const { name, shape, boxes } of manifest.tensors) {
+  for (const tensor of manifest.tensors) {
+    const { name, shape } = tensor;
     try {
-      new SourcePlan({ name, shape }, boxes).sourcesOf(wholeOf(shape));
+      const plan = tensor instanceof LocatedTensor ? tensor : new SourcePlan(tensor, tensor.boxes);
+      plan.sourcesOf(wholeOf(shape));
     } catch (error) {
       found.note(name, MANIFEST_FILE, 0, 0, error);
     }
@@ -128,10 +131,17 @@ async function verifyFiles(manifest: Manifest, handles: FilePool, found: Finding
   const failed = (error: unknown, segment: SourceBox) => {
     (segment as Segment).error ??= error;
   };
-  const files: { readonly record: FileRecord; readonly path: string; readonly segments: Segment[] }[] = [];
-  for (const [index, marks] of marksOf(manifest).entries()) {
-    const record = manifest.files[index]!;
+  const marksOf = manifest.index ? locatedMarks(manifest, handles, found) : listedMarks(manifest);
+  let files: VerifiedFile[] = [];
+  const readAll = async () => {
+    await readSegments(files, verification, failed);
+    for (const file of files) await judgeFile(file, handles, found);
+    files = [];
+  };
+  let held = 0;
+  for (const [index, record] of manifest.files.entries()) {
     const path = join(found.path, record.name);
+    const marks = complete(await marksOf(index), record);
     const file = pooled(handles, path);
     const segments = marks.map(({ subject, begin, end, crc32 }) => new Segment(subject, begin, end, crc32, file));
     try {
@@ -141,11 +151,33 @@ async function verifyFiles(manifest: Manifest, handles: FilePool, found: Finding
         found.note("file", record.name, begin, end, `must have ${record.byteLength} bytes, has ${length}.`);
       }
       files.push({ record, path, segments });
+      held += segments.length;
+      if (held > MOST_SEGMENTS) {
+        await readAll();
+        held = 0;
+      }
     } catch (error) {
       const problem = diskError(error, path, "opening");
       for (const { subject, byteOffset, end } of segments) found.note(subject, record.name, byteOffset, end, problem);
     }
   }
+  await readAll();
+}
+
+/** Segments of files that are read together: of tens of millions the memory holds few. */
+const MOST_SEGMENTS = 1 << 18;
+
+interface VerifiedFile {
+  readonly record: FileRecord;
+  readonly path: string;
+  readonly segments: readonly Segment[];
+}
+
+async function readSegments(
+  files: readonly VerifiedFile[],
+  verification: Verifier,
+  failed: (error: unknown, segment: SourceBox) => void,
+): Promise<void> {
   await new ReadPool().run(function* (room) {
     for (const { record, segments } of files) {
       const [header, ...others] = segments;
@@ -159,15 +191,16 @@ async function verifyFiles(manifest: Manifest, handles: FilePool, found: Finding
       }
     }
   });
-  for (const { record, path, segments } of files) {
-    const { name, byteLength, crc32, sha256 } = record;
-    const whole = judge(segments, name, found);
-    if (found.problems.some(({ file }) => file === name)) continue;
-    const isWhole =
-      whole === crc32 &&
-      (sha256 === undefined || (await handles.use(path, (file) => sha256Of(file, byteLength))) === sha256);
-    if (!isWhole) found.note("file", name, 0, byteLength, "the checksum of the whole file does not match.");
-  }
+}
+
+async function judgeFile({ record, path, segments }: VerifiedFile, handles: FilePool, found: Findings): Promise<void> {
+  const { name, byteLength, crc32, sha256 } = record;
+  const whole = judge(segments, name, found);
+  if (found.problems.some(({ file }) => file === name)) return;
+  const isWhole =
+    whole === crc32 &&
+    (sha256 === undefined || (await handles.use(path, (file) => sha256Of(file, byteLength))) === sha256);
+  if (!isWhole) found.note("file", name, 0, byteLength, "the checksum of the whole file does not match.");
 }
 
 /** Compares what was read of a file with what the manifest says; returns the checksum of all of it. */
@@ -206,29 +239,63 @@ interface Mark {
   readonly crc32?: number;
 }
 
-function marksOf({ files, tensors }: Manifest): Mark[][] {
-  const known = files.map(({ headerLength: end, headerCrc32: crc32 }): Mark[] => [
-    { subject: "header", begin: 0, end, crc32 },
-  ]);
+/** By file, what its header and the boxes that a manifest lists are. */
+function listedMarks({ files, tensors }: Manifest): (file: number) => Mark[] {
+  const known = files.map((record) => [headerOf(record)]);
   for (const { name, boxes } of tensors) {
     for (const { file, byteOffset: begin, byteLength, crc32 } of boxes)
-      if (byteLength > 0) known[file]!.push({ subject: name, begin, end: begin + byteLength, crc32 });
+      known[file]!.push({ subject: name, begin, end: begin + byteLength, crc32 });
   }
-  return known.map((marks, file) => {
-    marks.sort((a, b) => a.begin - b.begin || a.end - b.end);
-    const complete: Mark[] = [];
-    let position = 0;
-    const gap = (end: number) => {
-      if (end > position) complete.push({ subject: "file", begin: position, end });
-    };
-    for (const mark of marks) {
-      gap(mark.begin);
-      complete.push(mark);
-      position = mark.end;
+  return (file) => known[file]!;
+}
+
+/** The same where the checksums are in a file of their own. */
+function locatedMarks(
+  { files, index, checksums }: Manifest,
+  handles: FilePool,
+  found: Findings,
+): (file: number) => Promise<Mark[]> {
+  const where = join(found.path, checksums!);
+  const { read } = pooled(handles, where);
+  return async (file) => {
+    const header = headerOf(files[file]!);
+    await index!.readChecksums(file, where, read);
+    try {
+      const sums = index!.checksumsOf(file);
+      found.bytes += sums.byteLength;
+      const boxes = index!.boxesIn(file);
+      return [
+        header,
+        ...boxes.map(({ tensor: { name: subject }, box: { byteOffset: begin, byteLength } }, i) => {
+          return { subject, begin, end: begin + byteLength, crc32: sums[i]! };
+        }),
+      ];
+    } catch (error) {
+      const { begin, end } = index!.rangeOf(file);
+      found.note("checksums", checksums!, begin, end, error);
+      return [header];
     }
-    gap(files[file]!.byteLength);
-    return complete;
-  });
+  };
+}
+
+function headerOf({ headerLength: end, headerCrc32: crc32 }: FileRecord): Mark {
+  return { subject: "header", begin: 0, end, crc32 };
+}
+
+/** The marks of a file in order, and what lies between them. */
+function complete(marks: readonly Mark[], { byteLength }: FileRecord): Mark[] {
+  const all: Mark[] = [];
+  let position = 0;
+  const gap = (end: number) => {
+    if (end > position) all.push({ subject: "file", begin: position, end });
+  };
+  for (const mark of marks.filter(({ begin, end }) => end > begin).sort((a, b) => a.begin - b.begin || a.end - b.end)) {
+    gap(mark.begin);
+    all.push(mark);
+    position = mark.end;
+  }
+  gap(byteLength);
+  return all;
 }
 
 /** Other formats are read whole: their readers throw at what is wrong. */

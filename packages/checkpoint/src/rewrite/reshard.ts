@@ -67,13 +67,15 @@ export async function reshardSource(
   const folder = await StepFolder.begin(fileSystem, destination, step, newAttempt(), { overwrite });
   try {
     const { path, fileTag } = folder;
-    const reports = plan.map((): RankReport => ({ checksums: [], replicas: [] }));
-    const ranked = [...plan.entries()].filter(([, boxes]) => boxes.length > 0);
+    const ranked = Array.from({ length: ranks }, (_, rank) => [rank, plan.boxesOf(rank)] as const).filter(
+      ([, boxes]) => boxes.length > 0,
+    );
+    const reports = Array.from({ length: ranks }, (): RankReport => ({ checksums: [], replicas: [] }));
     const files = ranked.map(([rank, boxes]) => ({ folder: path, name: shardName(rank, fileTag), boxes }));
     const written = await streamFiles(fileSystem, files, options);
     for (const [i, [rank]] of ranked.entries()) reports[rank] = { ...written[i]!, replicas: [] };
     const whole = { step, attempt: folder.attempt, mesh: layout.mesh, values: source.values };
-    await folder.commit(assembleManifest(tensors, plan, reports, whole));
+    await folder.commit(assembleManifest(plan, reports, whole));
   } catch (error) {
     await folder.abandon();
     throw diskError(error, folder.finalPath, "re-slicing");

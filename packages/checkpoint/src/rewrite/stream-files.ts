@@ -1,5 +1,5 @@
 /** Writes safetensors files of tensors that stream past: one of whole tensors, or those of all ranks. */
-import { byteLengthOf, type WrittenShard } from "../format/shard";
+import { byteLengthOf, tensorOrder, type WrittenShard } from "../format/shard";
 import type { SourceTensor } from "../format/source";
 import type { Box } from "../layout/box";
 import {
@@ -9,7 +9,6 @@ import {
   type StreamTarget,
   streamTensors,
 } from "../read/stream";
-import { tensorOrder } from "../save/shards/plan";
 import { ShardWriter } from "../save/shards/shard-writer";
 import { FilePool } from "../stores/file-pool";
 import type { FileSystem } from "../stores/file-system";

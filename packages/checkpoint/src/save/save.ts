@@ -176,7 +176,7 @@ class Save {
       const conclude = async () => {
         const all = await communicator.gather(written);
         mayWrite = false;
-        const commit = () => this.#commit(step, agreed.tensors, plan, all!.flatMap(unwrap));
+        const commit = () => this.#commit(step, plan, all!.flatMap(unwrap));
         return communicator.broadcast(all && (await outcomeOf(commit)));
       };
       const concluded = conclude().catch(async (error): Promise<Outcome<SaveResult>> => {
@@ -217,17 +217,17 @@ class Save {
   #write(step: StepFolder, tensors: readonly RecordedTensor[], plan: SavePlan): Promise<RankReport[]> {
     const { communicator, sha256 = false, checkReplicas = false, progress } = this.#options;
     if (!this.#isWhole) checkSlices(this.#layout, tensors, this.holdings.tensors, communicator!.rank);
-    const ranks = communicator ? [communicator.rank] : [...plan.keys()];
+    const ranks = communicator ? [communicator.rank] : Array.from({ length: plan.ranks }, (_, rank) => rank);
     const { path: folder, fileTag } = step;
     const fileSystem = this.#fileSystem;
     return executeSave(this.holdings, plan, { ranks, fileSystem, folder, fileTag, sha256, checkReplicas, progress });
   }
 
-  async #commit(step: StepFolder, tensors: readonly RecordedTensor[], plan: SavePlan, reports: readonly RankReport[]) {
+  async #commit(step: StepFolder, plan: SavePlan<RecordedTensor>, reports: readonly RankReport[]) {
     if (this.#options.checkReplicas) compareReplicas(plan, reports);
     if (this.#options.layout === undefined && !this.#isWhole) checkNotCopies(plan, reports);
     const whole = { step: this.#step, attempt: step.attempt, mesh: this.#layout.mesh, values: this.#values };
-    const manifest = assembleManifest(tensors, plan, reports, whole);
+    const manifest = assembleManifest(plan, reports, whole);
     const untidied = await step.commit(manifest);
     return this.#result(step, untidied);
   }

@@ -2,13 +2,13 @@
 
 import { bytesOf } from "../../format/dtype";
 import { encodeMerged } from "../../format/merged";
+import { fileOrder } from "../../format/shard";
 import type { SourceTensor, TensorSource } from "../../format/source";
 import { Verification } from "../../format/verification";
 import { wholeOf } from "../../layout/box";
 import { selectTensors } from "../../read/select";
 import type { MergeOptions } from "../../rewrite/merge";
 import { streamFiles } from "../../rewrite/stream-files";
-import { fileOrder } from "../../save/shards/plan";
 import { writeBytes } from "../../stores/file-system";
 import { join } from "../../stores/path";
 import { writeFolder } from "../files/write-whole";

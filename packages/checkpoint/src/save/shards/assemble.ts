@@ -1,13 +1,15 @@
 /** How a plan, and what all ranks report after writing, become one manifest. */
 import { check, OptError } from "@opt/core";
 import { crcText } from "../../format/crc32";
-import type { Manifest, ManifestBox, ManifestTensor } from "../../format/manifest";
-import { byteLengthOf, type FileRecord } from "../../format/shard";
+import { Division } from "../../format/division";
+import { FileIndex } from "../../format/file-index";
+import type { Manifest } from "../../format/manifest";
+import type { FileRecord, ShardBox } from "../../format/shard";
 import type { Json, Role } from "../../format/source";
-import { byPlace, describeBox, wholeOf } from "../../layout/box";
+import { byPlace, describeBox } from "../../layout/box";
 import type { Mesh } from "../../layout/layout";
-import { SourcePlan } from "../../plan/plan";
-import { heldBy, type SavePlan, type ShardableTensor } from "./plan";
+import type { Placement } from "../../layout/placements";
+import type { SavePlan, ShardableTensor } from "./plan";
 
 /** A whole tensor that is saved. */
 export interface RecordedTensor extends ShardableTensor {
@@ -30,60 +32,91 @@ export interface RankReport {
  * @throws OptError BAD_STATE
  */
 export function checkNotCopies(plan: SavePlan, reports: readonly RankReport[]): void {
-  const byTensor = new Map<string, number[]>();
-  for (const [rank, boxes] of plan.entries())
-    for (const [i, { tensor }] of boxes.entries())
-      byTensor.set(tensor.name, [...(byTensor.get(tensor.name) ?? []), reports[rank]!.checksums[i]!]);
-  const divided = [...byTensor.values()].filter(({ length }) => length > 1);
-  const areCopies = divided.length > 0 && divided.every(([first, ...others]) => others.every((each) => each === first));
+  const byTensor = new Map<string, { first: number; count: number; isCopied: boolean }>();
+  for (let rank = 0; rank < plan.ranks; rank++) {
+    for (const [i, { tensor }] of plan.boxesOf(rank).entries()) {
+      const sum = reports[rank]!.checksums[i]!;
+      const known = byTensor.get(tensor.name);
+      if (!known) byTensor.set(tensor.name, { first: sum, count: 1, isCopied: true });
+      else {
+        known.count++;
+        known.isCopied &&= sum === known.first;
+      }
+    }
+  }
+  const divided = [...byTensor.values()].filter(({ count }) => count > 1);
+  const areCopies = divided.length > 0 && divided.every(({ isCopied }) => isCopied);
   check(
     !areCopies,
     "BAD_STATE",
     "saveCheckpoint",
     () =>
-      `slices of ${plan.length} ranks must differ, got the same bytes from all ranks in each of ${divided.length} tensors.`,
-    `Where each rank has the whole tensors, say so: layout: { mesh: { shape: [${plan.length}], axes: ["rank"] }, tensors: { "*": "replicate" } }. Otherwise give the layout of the slices.`,
+      `slices of ${plan.ranks} ranks must differ, got the same bytes from all ranks in each of ${divided.length} tensors.`,
+    `Where each rank has the whole tensors, say so: layout: { mesh: { shape: [${plan.ranks}], axes: ["rank"] }, tensors: { "*": "replicate" } }. Otherwise give the layout.`,
   );
 }
 
-/** `plan`: by rank, the boxes of its file. @throws OptError MISSING, naming the tensor, where boxes leave a gap */
+/** `plan`: who has written which boxes. @throws OptError MISSING, naming the tensor, where boxes leave a gap */
 export function assembleManifest(
-  recorded: readonly RecordedTensor[],
-  plan: SavePlan,
+  plan: SavePlan<RecordedTensor>,
   reports: readonly RankReport[],
   whole: { step: number; attempt: string; mesh: Mesh; values: { readonly [key: string]: Json } },
 ): Manifest {
-  const files: FileRecord[] = [];
-  const boxesOf = new Map<string, ManifestBox[]>(recorded.map(({ name }) => [name, []]));
-  for (const [rank, { file, checksums }] of reports.entries()) {
-    if (!file) continue;
-    let byteOffset = file.headerLength;
-    for (const [i, one] of plan[rank]!.entries()) {
-      const { offset, size } = one.box;
-      const byteLength = byteLengthOf(one);
-      const crc32 = checksums[i]!;
-      boxesOf.get(one.tensor.name)!.push({ offset, size, file: files.length, byteOffset, byteLength, crc32 });
-      byteOffset += byteLength;
-    }
-    files.push(file);
-  }
-  const tensors = recorded.map(({ name, dtype, shape, role, follows }): ManifestTensor => {
-    const boxes = boxesOf.get(name)!.sort(byPlace);
-    new SourcePlan({ name, shape }, boxes).sourcesOf(wholeOf(shape));
-    return { name, dtype, shape, role, ...(follows === undefined ? {} : { follows }), boxes };
+  const ranks = reports.flatMap(({ file }, rank) => (file ? [rank] : []));
+  const fileOf = new Map(ranks.map((rank, file) => [rank, file]));
+  const divided = new Dividing(fileOf);
+  const tensors = plan.tensors.map(({ tensor: { name, dtype, shape, role, follows }, placements, writers }) => {
+    const division = divided.alike(placements, writers);
+    return { name, dtype, shape, role, ...(follows === undefined ? {} : { follows }), division };
   });
-  return { ...whole, world: plan.length, files, tensors: tensors.sort((a, b) => (a.name < b.name ? -1 : 1)) };
+  tensors.sort((a, b) => (a.name < b.name ? -1 : 1));
+  const files = ranks.map((rank) => reports[rank]!.file!);
+  const index = new FileIndex(files, tensors);
+  const complete = new Set<Division>();
+  for (const tensor of index.tensors) {
+    if (!complete.has(tensor.division)) tensor.checkWhole();
+    complete.add(tensor.division);
+  }
+  for (const [rank, file] of fileOf) index.know(file, Uint32Array.from(reports[rank]!.checksums));
+  return { ...whole, world: plan.ranks, files, tensors: index.tensors, index };
+}
+
+/** Makes one division of all tensors that lie alike. */
+class Dividing {
+  readonly #known = new Map<readonly Placement[], Map<readonly number[] | string, Division>>();
+
+  constructor(private readonly fileOf: ReadonlyMap<number, number>) {}
+
+  alike(placements: readonly Placement[], writers: readonly number[]): Division {
+    const known = this.#known.get(placements) ?? new Map<readonly number[] | string, Division>();
+    this.#known.set(placements, known);
+    const found = known.get(writers);
+    if (found) return found;
+    const text = writers.join();
+    const division = known.get(text) ?? this.#make(placements, writers);
+    known.set(writers, division).set(text, division);
+    return division;
+  }
+
+  #make(placements: readonly Placement[], writers: readonly number[]): Division {
+    const held = placements.flatMap(({ box }, i) =>
+      writers[i]! < 0 ? [] : [{ box, file: this.fileOf.get(writers[i]!)! }],
+    );
+    held.sort((a, b) => byPlace(a.box, b.box));
+    const [boxes, files] = [held.map(({ box }) => box), held.map(({ file }) => file)];
+    return new Division(() => boxes, files);
+  }
 }
 
 /** Replicas must be equal, by their checksums. @throws OptError BAD_STATE */
 export function compareReplicas(plan: SavePlan, reports: readonly RankReport[]): void {
-  const written = new Map<SavePlan[number][number], { rank: number; crc32: number }>();
-  for (const [rank, boxes] of plan.entries())
-    for (const [i, one] of boxes.entries()) written.set(one, { rank, crc32: reports[rank]!.checksums[i]! });
+  const key = ({ tensor, box }: ShardBox) => `${tensor.name} ${describeBox(box)}`;
+  const written = new Map<string, number>();
+  for (const [rank, { checksums }] of reports.entries())
+    for (const [i, one] of plan.boxesOf(rank).entries()) written.set(key(one), checksums[i]!);
   for (const [rank, { replicas }] of reports.entries()) {
-    const held = replicas.length > 0 ? heldBy(plan, rank) : [];
-    for (const [i, one] of held.entries()) {
-      const first = written.get(one)!;
+    for (const [i, one] of replicas.length > 0 ? plan.heldBy(rank).entries() : []) {
+      const first = { rank: one.writer, crc32: written.get(key(one))! };
       if (first.crc32 === replicas[i]) continue;
       const [a, b] = [first, { rank, crc32: replicas[i]! }].map((it) => `rank ${it.rank} has ${crcText(it.crc32)}`);
       const problem = `replicas of ${describeBox(one.box)} must be equal, but ${a} and ${b} as checksum.`;

@@ -10,7 +10,7 @@ import { type ProgressCallback, reporter } from "../../stores/progress";
 import { Scratch } from "../../stores/scratch";
 import type { RankReport } from "./assemble";
 import type { Holdings } from "./holdings";
-import { type Assignment, heldBy, type SavePlan } from "./plan";
+import type { Assignment, SavePlan } from "./plan";
 import type { ShardJob } from "./shard-thread";
 import { ShardWriter } from "./shard-writer";
 
@@ -30,16 +30,17 @@ export interface Execution {
 /** What was written, in the order of `ranks`. @throws OptError CHANGED, IO */
 export async function executeSave(holdings: Holdings, plan: SavePlan, execution: Execution): Promise<RankReport[]> {
   const { ranks, checkReplicas, progress } = execution;
+  const boxes = ranks.map((rank) => plan.boxesOf(rank));
   const report = reporter(
     progress,
-    ranks.reduce((sum, rank) => sum + plan[rank]!.reduce((bytes, one) => bytes + byteLengthOf(one), 0), 0),
+    boxes.flat().reduce((sum, one) => sum + byteLengthOf(one), 0),
   );
   const reports: RankReport[] = [];
   const queue = ranks.entries(); // of all lanes
   const lane = async () => {
     for (const [i, rank] of queue) {
-      const held = checkReplicas ? heldBy(plan, rank) : [];
-      reports[i] = await writeOne(holdings, plan[rank]!, held, rank, execution, report);
+      const held = checkReplicas ? plan.heldBy(rank) : [];
+      reports[i] = await writeOne(holdings, boxes[i]!, held, rank, execution, report);
     }
   };
   await allOf(Array.from({ length: LANES }, lane));

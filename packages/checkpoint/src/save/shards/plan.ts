@@ -1,9 +1,10 @@
 /** Who writes what: a pure function of the layout and the tensors, so every rank computes the same plan on its own. */
 
+import { indicesByValue } from "../../format/division";
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
-import type { ShardBox } from "../../format/shard";
-import { type Box, byPlace, elementsIn } from "../../layout/box";
-import { entryFor, type LaidOutTensor, type Layout, ranksOf, type TensorLayout } from "../../layout/layout";
+import { fileOrder, tensorOrder } from "../../format/shard";
+import { elementsIn } from "../../layout/box";
+import { entryFor, type LaidOutTensor, type Layout, ranksOf } from "../../layout/layout";
 import { type Placement, placementsOf } from "../../layout/placements";
 
 export interface ShardableTensor extends LaidOutTensor {
@@ -18,67 +19,99 @@ export interface Assignment<T extends ShardableTensor = ShardableTensor> extends
   readonly tensor: T;
 }
 
-/** By rank, the boxes of its file, in the order of the file. */
-export type SavePlan<T extends ShardableTensor = ShardableTensor> = readonly (readonly Assignment<T>[])[];
+/** A tensor's boxes, and the rank that writes each. Tensors that lie alike share both lists. */
+export interface Planned<T extends ShardableTensor = ShardableTensor> {
+  readonly tensor: T;
+  readonly placements: readonly Placement[];
+  /** -1 for a box that nobody holds. */
+  readonly writers: readonly number[];
+}
 
-/** Each distinct box goes to one of its holders, to the one that has least to write so far. Boxes that nobody holds are left out. */
+/** Which rank writes which boxes. It has no entry per box and rank: 4,096 ranks have tens of millions. */
+export class SavePlan<T extends ShardableTensor = ShardableTensor> {
+  /** Where each rank's boxes are among `writers`. */
+  readonly #indices = new Map<readonly number[], Map<number, number[]>>();
+
+  constructor(
+    readonly ranks: number,
+    /** In the order of files. */
+    readonly tensors: readonly Planned<T>[],
+  ) {}
+
+  /** The boxes of a rank's file, in its order. */
+  boxesOf(rank: number): Assignment<T>[] {
+    const boxes: Assignment<T>[] = [];
+    for (const { tensor, placements, writers } of this.tensors)
+      for (const i of this.#indicesOf(writers).get(rank) ?? []) boxes.push({ tensor, ...placements[i]! });
+    return boxes.sort(fileOrder);
+  }
+
+  /** What a rank holds and another writes. */
+  heldBy(rank: number): (Assignment<T> & { readonly writer: number })[] {
+    return this.tensors.flatMap(({ tensor, placements, writers }) =>
+      placements.flatMap((placement, i) => {
+        const writer = writers[i]!;
+        return writer !== rank && placement.ranks.includes(rank) ? [{ tensor, ...placement, writer }] : [];
+      }),
+    );
+  }
+
+  #indicesOf(writers: readonly number[]): Map<number, number[]> {
+    const known = this.#indices.get(writers) ?? indicesByValue(writers);
+    this.#indices.set(writers, known);
+    return known;
+  }
+}
+
+/**
+ * Each distinct box goes to one of its holders, to the one that has least to write so far; a single number goes to the first, so that
+ * readers find all of them in one file. Boxes that nobody holds are left out.
+ */
 export function planSave<T extends ShardableTensor>(layout: Layout, tensors: readonly T[]): SavePlan<T> {
-  const files: Assignment<T>[][] = Array.from({ length: ranksOf(layout) }, () => []);
-  const load = files.map(() => 0);
+  const ranks = ranksOf(layout);
+  const load = new Float64Array(ranks);
   const laidOut = placementsIn(layout);
-  const shared: { one: Assignment<T>; bytes: number }[] = [];
+  const alike = new Map<readonly Placement[], readonly number[]>();
+  const planned: Planned<T>[] = [];
+  const shared: { readonly one: Planned<T>; readonly index: number; readonly bytes: number }[] = [];
   for (const tensor of [...tensors].sort(tensorOrder)) {
     const holders = tensor.holders && new Set(tensor.holders);
-    for (const { box, ranks: all } of tensor.placements ?? laidOut(tensor)) {
-      const ranks = holders ? all.filter((rank) => holders.has(rank)) : all;
-      const bytes = elementsIn(box) * bytesPerElement(tensor.dtype);
-      const [writer] = ranks;
-      if (ranks.length > 1) shared.push({ one: { tensor, box, ranks }, bytes });
-      else if (writer !== undefined) {
-        files[writer]!.push({ tensor, box, ranks });
-        load[writer]! += bytes;
-      }
+    const all = tensor.placements ?? laidOut(tensor);
+    const placements = holders ? all.map((one) => ({ ...one, ranks: one.ranks.filter((r) => holders.has(r)) })) : all;
+    const isMoved = ({ box, ranks }: Placement) => ranks.length > 1 && elementsIn(box) > 1;
+    const first = () => placements.map(({ ranks }) => ranks[0] ?? -1);
+    const isSettled = !placements.some(isMoved);
+    const writers = (isSettled ? alike.get(placements) : undefined) ?? first();
+    if (isSettled) alike.set(placements, writers);
+    const one = { tensor, placements, writers };
+    planned.push(one);
+    for (const [index, placement] of placements.entries()) {
+      const bytes = elementsIn(placement.box) * bytesPerElement(tensor.dtype);
+      if (isMoved(placement)) shared.push({ one, index, bytes });
+      else if (writers[index]! >= 0) load[writers[index]!]! += bytes;
     }
   }
   // What only one rank holds is settled by now; the rest goes, largest first, to who has least.
   shared.sort((a, b) => b.bytes - a.bytes || (a.one.tensor.name < b.one.tensor.name ? -1 : 1));
-  for (const { one, bytes } of shared) {
-    let writer = one.ranks[0]!;
-    for (const rank of one.ranks) if (load[rank]! < load[writer]!) writer = rank;
+  for (const { one, index, bytes } of shared) {
+    const { ranks } = one.placements[index]!;
+    let writer = ranks[0]!;
+    for (const rank of ranks) if (load[rank]! < load[writer]!) writer = rank;
     load[writer]! += bytes;
-    files[writer]!.push(one);
+    (one.writers as number[])[index] = writer;
   }
-  for (const boxes of files) boxes.sort(fileOrder);
-  return files;
+  return new SavePlan(ranks, planned);
 }
 
-/** What a rank holds and another writes, in the order of the plan. */
-export function heldBy<T extends ShardableTensor>(plan: SavePlan<T>, rank: number): Assignment<T>[] {
-  return plan.flatMap((boxes, writer) => (writer === rank ? [] : boxes.filter(({ ranks }) => ranks.includes(rank))));
-}
-
-/** Tensors of one shape that one entry governs lie alike: a hundred thousand of them share their boxes. */
+/** Tensors of one shape that equal entries cut lie alike: a hundred thousand of them share their boxes. */
 function placementsIn(layout: Layout): (tensor: LaidOutTensor) => readonly Placement[] {
-  const known = new Map<TensorLayout, Map<string, readonly Placement[]>>();
+  const known = new Map<string, readonly Placement[]>();
   return (tensor) => {
     const entry = entryFor(layout, tensor);
-    const byShape = known.get(entry) ?? new Map<string, readonly Placement[]>();
-    known.set(entry, byShape);
-    const shape = `${tensor.shape}`;
-    const placements = byShape.get(shape) ?? placementsOf(layout, tensor);
-    byShape.set(shape, placements);
+    if (typeof entry === "object" && "boxes" in entry) return placementsOf(layout, tensor);
+    const key = JSON.stringify([entry, tensor.shape]);
+    const placements = known.get(key) ?? placementsOf(layout, tensor);
+    known.set(key, placements);
     return placements;
   };
-}
-
-/** The order of tensors inside a file: wide elements first, so that every one is aligned; then by name. */
-export function tensorOrder(a: ShardBox["tensor"], b: ShardBox["tensor"]): number {
-  const width = bytesPerElement(b.dtype) - bytesPerElement(a.dtype);
-  if (width !== 0 || a.name === b.name) return width;
-  return a.name < b.name ? -1 : 1;
-}
-
-/** The order of boxes inside a file. */
-export function fileOrder(a: { tensor: ShardBox["tensor"]; box: Box }, b: typeof a): number {
-  return tensorOrder(a.tensor, b.tensor) || byPlace(a.box, b.box);
 }

@@ -65,16 +65,17 @@ async function removeUnclaimed(fileSystem: FileSystem, step: string, sign: strin
   const { unfinished } = fileSystem;
   // In this order: a save shows its sign before its first file, and takes it away after its manifest is there.
   const listed = [...(await fileSystem.list(step)).map(({ name }) => name), ...((await unfinished?.list(step)) ?? [])];
-  const files = listed.filter((name) => /^rank-\d+(-[0-9a-f]{12})?\.safetensors$/.test(name));
+  const files = listed.filter((name) => /^(rank-\d+|checksums)(-[0-9a-f]{12})?\.(safetensors|bin)$/.test(name));
   if (files.length === 0) return fileSystem.syncFolder(step);
   const claimed = new Set<string>();
   for (const { path, owner } of await leftoversOf(fileSystem, dirname(step))) {
     if (path !== sign && owner !== "dead" && path.startsWith(`${step}.tmp-`)) claimed.add(fileTagOf(path));
   }
   if (await exists(fileSystem, step)) {
-    for (const { name } of (await readManifest(fileSystem, step)).files) claimed.add(name);
+    const { files, checksums } = await readManifest(fileSystem, step);
+    for (const name of [...files.map((file) => file.name), checksums ?? MANIFEST_FILE]) claimed.add(name);
   }
-  const tagOf = (name: string) => fileTagOf(name.slice(0, -".safetensors".length));
+  const tagOf = (name: string) => fileTagOf(name.slice(0, name.lastIndexOf(".")));
   const unclaimed = new Set(files.filter((name) => !claimed.has(name) && !claimed.has(tagOf(name))));
   // A power cut must not bring back the manifest that names them, nor, when the sign has gone, them.
   await fileSystem.syncFolder(step);

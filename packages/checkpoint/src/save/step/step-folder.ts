@@ -1,7 +1,8 @@
 /** The life of a step's folder: written under a temporary name, made durable, put in its place; only then may older steps go. */
 
 import { check, type OptError } from "@opt/core";
-import { encodeManifest, MANIFEST_FILE, type Manifest, readManifest } from "../../format/manifest";
+import { encodeManifest, listing, MANIFEST_FILE, type Manifest, readManifest } from "../../format/manifest";
+import { checksumsName } from "../../format/shard";
 import { listSteps, stepName } from "../../format/steps";
 import { diskError, type FileSystem, isMissing, writeBytes } from "../../stores/file-system";
 import { basename, dirname, join } from "../../stores/path";
@@ -124,8 +125,12 @@ export class StepFolder {
   /** Makes the step exist. Returns what could not be tidied up afterwards, which does not harm the step. */
   async commit(manifest: Manifest): Promise<string[]> {
     const fs = this.#fileSystem;
-    const bytes = encodeManifest(manifest);
+    const { index } = manifest;
+    const isListed = !index || index.boxes <= listing.most;
+    const checksums = isListed ? undefined : checksumsName(this.fileTag);
+    const bytes = encodeManifest(checksums === undefined ? manifest : { ...manifest, checksums });
     try {
+      if (checksums !== undefined) await writeBytes(fs, join(this.path, checksums), index!.checksums);
       if (fs.unfinished) await this.#putManifest(bytes);
       else {
         await writeBytes(fs, join(this.path, MANIFEST_FILE), bytes);
