@@ -33,11 +33,12 @@ export interface Manifest {
   readonly checksums?: string;
 }
 
-/** A manifest lists so many boxes, each on its own, so that people and diff tools can read it. Of more it says how tensors are cut. */
-export const listing = { most: 1 << 17 };
-
-/** The largest manifest: it is read into memory whole. */
-const MAX_MANIFEST_BYTES = 400 << 20;
+export const manifestLimits = {
+  /** So many boxes are listed, each on its own, so that people and diff tools can read them. Of more it says how tensors are cut. */
+  listed: 1 << 17,
+  /** It is read into memory whole. */
+  bytes: 400 << 20,
+};
 
 /** Values may be nested to 100. */
 const DEEPEST = 110;
@@ -51,11 +52,11 @@ const TAIL_LENGTH = tailOf(0).length;
 /** The largest manifest, so that its reader takes it. */
 function checkReadable(byteLength: number, boxes: number): void {
   check(
-    byteLength <= MAX_MANIFEST_BYTES && boxes <= MOST_BOXES,
+    byteLength <= manifestLimits.bytes && boxes <= MOST_BOXES,
     "BAD_ARGUMENT",
     "saveCheckpoint",
     () =>
-      `a manifest must have at most ${MAX_MANIFEST_BYTES} bytes and ${MOST_BOXES} different boxes, got ${byteLength} and ${boxes}.`,
+      `a manifest must have at most ${manifestLimits.bytes} bytes and ${MOST_BOXES} different boxes, got ${byteLength} and ${boxes}.`,
     "Give a layout that splits tensors along mesh axes, or save with fewer ranks.",
   );
 }
@@ -130,7 +131,7 @@ function boxesText(boxes: readonly ManifestBox[]): string {
 /** The manifest of a step. @throws OptError MISSING, CORRUPT, UNSUPPORTED, IO, REFUSED for one that is too long */
 export async function readManifest(fileSystem: FileSystem, step: string, limits: ReadLimits = {}): Promise<Manifest> {
   const path = join(step, MANIFEST_FILE);
-  return parseManifest(await readWhole(fileSystem, path, limits.maxHeaderBytes ?? MAX_MANIFEST_BYTES), path);
+  return parseManifest(await readWhole(fileSystem, path, limits.maxHeaderBytes ?? manifestLimits.bytes), path);
 }
 
 /**

@@ -131,6 +131,7 @@ async function verifyFiles(manifest: Manifest, handles: FilePool, found: Finding
   const failed = (error: unknown, segment: SourceBox) => {
     (segment as Segment).error ??= error;
   };
+  await verifyChecksums(manifest, handles, found);
   const marksOf = manifest.index ? locatedMarks(manifest, handles, found) : listedMarks(manifest);
   let files: VerifiedFile[] = [];
   const readAll = async () => {
@@ -247,6 +248,14 @@ function listedMarks({ files, tensors }: Manifest): (file: number) => Mark[] {
       known[file]!.push({ subject: name, begin, end: begin + byteLength, crc32 });
   }
   return (file) => known[file]!;
+}
+
+/** The file of all checksums ends where the manifest says; its contents are verified with the files that they are of. */
+async function verifyChecksums({ index, checksums, files }: Manifest, handles: FilePool, found: Findings) {
+  if (!index || files.length === 0) return;
+  const { end } = index.rangeOf(files.length - 1);
+  const length = await handles.use(join(found.path, checksums!), (file) => file.size()).catch(() => end);
+  if (length > end) found.note("checksums", checksums!, end, length, `must have ${end} bytes, has ${length}.`);
 }
 
 /** The same where the checksums are in a file of their own. */

@@ -1,9 +1,10 @@
 /** A disk that rejects a call: the save says so, the latest step is whole, and older ones are as they were. */
 import { triesAll } from "@opt/testkit";
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FaultyFileSystem } from "../../testing/disks/faulty-file-system";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { sampleTensors } from "../../testing/fixtures";
+import { manifestLimits } from "../format/manifest";
 import { loadCheckpoint } from "../operations";
 import { verifyCheckpoint } from "../read/verify";
 import { mergeCheckpoint } from "../rewrite/merge";
@@ -39,7 +40,15 @@ async function callsOfOneSave(...steps: number[]): Promise<number> {
   return counting.calls;
 }
 
-describe("a disk that rejects one call", () => {
+describe.each(["lists boxes", "says cuts"])("a disk that rejects one call of a save whose manifest %s", (way) => {
+  const { listed } = manifestLimits;
+  beforeAll(() => {
+    if (way === "says cuts") manifestLimits.listed = -1;
+  });
+  afterAll(() => {
+    manifestLimits.listed = listed;
+  });
+
   it.each([
     ["ENOSPC", "IO", /space/, 0],
     ["EACCES", "IO", /permissions/, 1],

@@ -1,7 +1,7 @@
 /** The life of a step's folder: written under a temporary name, made durable, put in its place; only then may older steps go. */
 
 import { check, type OptError } from "@opt/core";
-import { encodeManifest, listing, MANIFEST_FILE, type Manifest, readManifest } from "../../format/manifest";
+import { encodeManifest, MANIFEST_FILE, type Manifest, manifestLimits, readManifest } from "../../format/manifest";
 import { checksumsName } from "../../format/shard";
 import { listSteps, stepName } from "../../format/steps";
 import { diskError, type FileSystem, isMissing, writeBytes } from "../../stores/file-system";
@@ -126,7 +126,7 @@ export class StepFolder {
   async commit(manifest: Manifest): Promise<string[]> {
     const fs = this.#fileSystem;
     const { index } = manifest;
-    const isListed = !index || index.boxes <= listing.most;
+    const isListed = !index || index.boxes <= manifestLimits.listed;
     const checksums = isListed ? undefined : checksumsName(this.fileTag);
     const bytes = encodeManifest(checksums === undefined ? manifest : { ...manifest, checksums });
     try {
