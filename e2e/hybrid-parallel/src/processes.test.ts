@@ -15,7 +15,7 @@ const [launcher, program] = await bundled(optRun, fileURLToPath(new URL("phase.t
 
 /** The losses of a phase. */
 async function phase(ranks: number, ...args: string[]): Promise<number[]> {
-  const child = spawn(process.execPath, [launcher, "-n", String(ranks), program, ...args]);
+  const child = spawn(process.execPath, [launcher, "--no-prefix", "-n", String(ranks), program, ...args]);
   const texts: [string, string] = ["", ""];
   for (const [i, stream] of [child.stdout, child.stderr].entries())
     stream.setEncoding("utf8").on("data", (text: string) => {

@@ -121,7 +121,14 @@ export function argumentsOf(device: string, { optimizer, steps, batchSize, seed 
 export function commandOf(ranks: number, device: string, options: RanksOptions): string[] {
   const launcher = new URL("src/local/cli.ts", import.meta.resolve("@opt/parallel/package.json"));
   return [
-    ...[...process.execArgv, fileURLToPath(launcher), "-n", String(ranks), fileURLToPath(import.meta.url)],
+    ...[
+      ...process.execArgv,
+      fileURLToPath(launcher),
+      "--no-prefix",
+      "-n",
+      String(ranks),
+      fileURLToPath(import.meta.url),
+    ],
     ...argumentsOf(device, options),
   ];
 }

@@ -19,7 +19,7 @@ const [launcher, main] = await bundled(optRun, fileURLToPath(new URL("main.ts", 
 async function spawned(options: RunOptions, device: string, env: Record<string, string>, ranks = 1) {
   const { model, optimizer, steps } = options;
   const flags = ["--device", device, "--model", model, "--optimizer", optimizer, "--steps", `${steps}`, "--compiled"];
-  const program = ranks > 1 ? [launcher, "-n", `${ranks}`, main] : [main];
+  const program = ranks > 1 ? [launcher, "--no-prefix", "-n", `${ranks}`, main] : [main];
   const { stdout } = await promisify(execFile)(process.execPath, [...program, ...flags], {
     env: { ...process.env, ...env },
     maxBuffer: 1 << 28,

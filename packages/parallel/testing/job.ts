@@ -92,7 +92,7 @@ function childrenOf(pid: number): number[] {
 /** opt-run, which lies beside what it starts. */
 export const localLauncher: Launcher = (size, program) => ({
   command: process.execPath,
-  args: [join(dirname(program), "cli.mjs"), "-n", String(size), "--grace", "2s", program],
+  args: [join(dirname(program), "cli.mjs"), "--no-prefix", "-n", String(size), "--grace", "2s", program],
 });
 
 /**

@@ -3,15 +3,27 @@
 import { spawnSync } from "node:child_process";
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
+import { launchHosts } from "../hosts/launch-hosts";
+import { findLauncher, type Host, ranksOf } from "../hosts/mpi-launcher";
 import { GRACE, type Launch, launch, tooMany } from "./launcher";
 
-const USAGE = `Usage: opt-run -n <ranks> [--restarts <times>] [--grace <seconds>s] [options of node] <program> [arguments]
+const USAGE = `Usage: opt-run -n <ranks> [options] [options of node] <program> [arguments]
+       opt-run --hosts <host>:<ranks>,... [options] [options of node] <program> [arguments]
 
-Starts the program once for each rank, as processes of this machine; connect() of @opt/parallel
-tells them apart. When one fails, all end, and the exit code is its own (128 + its number for a
-signal). With --restarts the job then begins again: the program loads its newest checkpoint.
-Ranks that are asked to end have 30 s for it, or what --grace says. A second SIGTERM ends them at once.
+Starts the program once for each rank; connect() of @opt/parallel tells them apart. With -n they
+are processes of this machine, with --hosts those of several: srun, mpirun or mpiexec starts them,
+and @opt/collectives-mpi connects them. When one fails, all end, and the exit code is its own (128
++ its number for a signal). Each line that a rank writes begins with its number.
+
+  --restarts <times>    begin again after a failure: the program loads its newest checkpoint
+  --min-ranks <ranks>   begin again on the hosts that are left, with so many ranks at least
+  --grace <seconds>s    ranks that are asked to end have 30 s for it, or so many. A second SIGTERM
+                        ends them at once
+  --no-prefix           lines as the ranks write them
 `;
+
+const NO_LAUNCHER =
+  "--hosts needs a launcher of MPI, and there is no srun, mpirun or mpiexec. Install one on each host: apt install openmpi-bin, dnf install openmpi or brew install open-mpi";
 
 /** Each has a socket to every other one. */
 const MOST_RANKS = 256;
@@ -46,45 +58,87 @@ interface Count {
 const COUNTS: Readonly<Record<string, Count>> = {
   "-n": { least: 1, most: MOST_RANKS },
   "--restarts": { least: 0, most: MOST_RESTARTS },
+  "--min-ranks": { least: 1, most: MOST_RESTARTS },
   "--grace": { least: 0, most: MOST_SECONDS, unit: "s" },
 };
 
+function countOf(name: string, text: string): number | string {
+  const { least, most, unit = "" } = COUNTS[name]!;
+  const digits = unit !== "" && text.endsWith(unit) ? text.slice(0, -unit.length) : text;
+  const isCount = /^\d+$/.test(digits) && Number(digits) >= least && Number(digits) <= most;
+  return isCount ? Number(digits) : `${name} must be a whole number, ${least} to ${most}, got ${text || "nothing"}`;
+}
+
+/** Of `a:4,b`. */
+function hostsOf(text: string): readonly Host[] | string {
+  const hosts = text.split(",").map((each): Host => {
+    const [, name = "", slots = "1"] = /^([\w.-]+)(?::(\d+))?$/.exec(each) ?? [];
+    return { name, slots: Number(slots) };
+  });
+  const isRight = hosts.every(({ name, slots }) => /^\w/.test(name) && slots > 0);
+  return isRight ? hosts : `--hosts must be like a:4,b:4, got ${text || "nothing"}`;
+}
+
+type Job = Omit<Required<Launch>, "error" | "size"> &
+  ({ readonly size: number } | { readonly hosts: readonly Host[]; readonly minRanks: number });
+
 /** Options in front of the program, or what is wrong with them. */
-function parse(args: readonly string[]): Omit<Launch, "error"> | string {
+function parse(args: readonly string[]): Job | string {
   const counts = new Map([
     ["--restarts", 0],
     ["--grace", GRACE],
   ]);
+  let hosts: readonly Host[] | undefined;
+  let isPlain = false;
   let at = 0;
-  for (; args[at]! in COUNTS; at += 2) {
-    const [name, text = ""] = args.slice(at, at + 2) as [string, string?];
-    const { least, most, unit = "" } = COUNTS[name]!;
-    const digits = unit !== "" && text.endsWith(unit) ? text.slice(0, -unit.length) : text;
-    const isCount = /^\d+$/.test(digits) && Number(digits) >= least && Number(digits) <= most;
-    if (!isCount) return `${name} must be a whole number, ${least} to ${most}, got ${text || "nothing"}`;
-    counts.set(name, Number(digits));
+  for (let name = args[at]!; name in COUNTS || name === "--hosts" || name === "--no-prefix"; name = args[at]!) {
+    const text = args[at + 1] ?? "";
+    at += name === "--no-prefix" ? 1 : 2;
+    if (name === "--no-prefix") isPlain = true;
+    else {
+      const value = name === "--hosts" ? hostsOf(text) : countOf(name, text);
+      if (typeof value === "string") return value;
+      if (typeof value === "number") counts.set(name, value);
+      else hosts = value;
+    }
   }
-  const size = counts.get("-n");
+  const [size, minRanks] = [counts.get("-n"), counts.get("--min-ranks")];
   const [program] = args.slice(at);
-  if (size === undefined) return `the first argument must be -n, got ${program ?? "nothing"}`;
+  if ((size === undefined) === (hosts === undefined))
+    return size === undefined
+      ? `the first argument must be -n or --hosts, got ${program ?? "nothing"}`
+      : "-n goes without --hosts";
+  if (minRanks !== undefined && hosts === undefined) return "--min-ranks goes with --hosts";
   if (program === undefined) return "there is no program";
   if (!isThere(program)) return `there is no file ${program}`;
-  const limit = tooMany(size);
-  if (limit !== undefined) return limit;
-  return { size, restarts: counts.get("--restarts")!, grace: counts.get("--grace")!, args: args.slice(at) };
+  const job = { restarts: counts.get("--restarts")!, grace: counts.get("--grace")!, args: args.slice(at), isPlain };
+  if (hosts) return { ...job, hosts, minRanks: minRanks ?? ranksOf(hosts) };
+  return tooMany(size!) ?? { ...job, size: size! };
+}
+
+/** Runs a job that was read. */
+function run(job: Job): Promise<number> | string {
+  const error = (text: string) => void process.stderr.write(text);
+  if ("size" in job) {
+    const windows = "ranks need memory that outlives its name, which Windows does not have; MPI serves there";
+    return process.platform === "win32" ? windows : launch({ ...job, error });
+  }
+  const launcher = findLauncher();
+  return launcher ? launchHosts({ ...job, launcher, error }) : NO_LAUNCHER;
 }
 
 const given = process.argv.slice(2);
 if (given[0] === "--help" || given[0] === "-h") process.stdout.write(USAGE);
 else {
-  const windows = "ranks need memory that outlives its name, which Windows does not have; MPI serves there";
-  const job = process.platform === "win32" ? windows : parse(given);
+  const job = parse(given);
   const syntaxError = typeof job === "string" ? undefined : syntaxErrorOf(job.args[0]!);
-  if (typeof job === "string") {
-    process.stderr.write(`opt-run: ${job}.\n\n${USAGE}`);
-    process.exitCode = 2;
-  } else if (syntaxError !== undefined) {
+  const running = typeof job === "string" || syntaxError !== undefined ? undefined : run(job);
+  const problem = typeof job === "string" ? job : running;
+  if (syntaxError !== undefined) {
     process.stderr.write(syntaxError);
     process.exitCode = 1;
-  } else process.exitCode = await launch({ ...job, error: (text) => process.stderr.write(text) });
+  } else if (typeof problem === "string") {
+    process.stderr.write(`opt-run: ${problem}.\n\n${USAGE}`);
+    process.exitCode = 2;
+  } else process.exitCode = await problem!;
 }

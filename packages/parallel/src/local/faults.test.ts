@@ -9,7 +9,7 @@ import { bundled, optRun } from "@opt/testkit/bundled";
 import { describe, expect, it } from "vitest";
 import { type Launcher, localLauncher, runJob } from "../../testing/job";
 import { tooMany } from "./launcher";
-import { prefixLines } from "./lines";
+import { RankLines } from "./lines";
 
 const imports = `import { DataParallel } from ${JSON.stringify(new URL("../data-parallel/data-parallel.ts", import.meta.url).href)};
 import { loadCheckpoint, saveCheckpoint } from ${JSON.stringify(new URL("../../../checkpoint/src/index.ts", import.meta.url).href)};`;
@@ -82,14 +82,41 @@ it("prints a syntax error once", async () => {
   rmSync(folder, { recursive: true });
 });
 
-it("gives each line in a terminal the number of its rank", async () => {
-  const stream = new PassThrough();
-  const lines: string[] = [];
-  prefixLines(stream, "[3] ", (text) => lines.push(text));
-  for (const text of ["a\nb", "c\n", "\nend"]) stream.write(text);
-  stream.end();
-  await once(stream, "end");
-  expect(lines).toEqual(["[3] a\n", "[3] bc\n", "[3] \n", "[3] end\n"]);
+it("gives each line the number of its rank, and a stack that ranks share once", async () => {
+  const written: string[] = [];
+  const lines = new RankLines((text) => written.push(text));
+  const streams = [3, 0].map((rank) => {
+    const stream = new PassThrough();
+    lines.follow(stream, rank);
+    return stream;
+  });
+  const texts = ["a\nb", "c\n", "\nError: of this rank\n    at one (x.js:1)\n", "    at two (x.js:2)\nend"];
+  for (const stream of streams) {
+    for (const text of texts) stream.write(text);
+    stream.end();
+    await once(stream, "end");
+  }
+  const before = ["a", "bc", "", "Error: of this rank"];
+  expect(written).toEqual([
+    ...[...before, "    at one (x.js:1)", "    at two (x.js:2)", "end"].map((line) => `[3] ${line}\n`),
+    ...[...before, "    at the same lines as rank 3", "end"].map((line) => `[0] ${line}\n`),
+  ]);
+});
+
+it("prefixes lines in pipes, whole, unless it is told not to", async () => {
+  const launcher: Launcher = (size, program) => ({
+    command: process.execPath,
+    args: [cli, "-n", String(size), program],
+  });
+  const body = `process.on("SIGTERM", () => {}); // the one that fails first does not end the other
+    process.stdout.write("one\\ntwo " + communicator.rank);
+    await communicator.barrier();
+    throw new Error("both");`;
+  const { out, error, code } = await runJob(2, body, { launcher });
+  expect([code, out.trim().split("\n").sort()]).toEqual([1, ["[0] one", "[0] two 0", "[1] one", "[1] two 1"]]);
+  expect(error.match(/^\[\d\] Error: both$/gm)).toHaveLength(2);
+  expect(error.match(/^\[\d\] {5}at .*program-\d+\.mjs:\d+:\d+\)?$/gm)).toHaveLength(1);
+  expect(error.match(/^\[\d\] {5}at the same lines as rank \d$/gm)).toHaveLength(1);
 });
 
 it("a job ends where a rank does not come", async () => {
@@ -198,7 +225,7 @@ it.runIf(process.platform === "linux")("a job ends well though a stranger connec
 });
 
 it.each<[string, string[], string]>([
-  ["no count", ["program.js"], "the first argument must be -n, got program.js"],
+  ["no count", ["program.js"], "the first argument must be -n or --hosts, got program.js"],
   ["a number in another form", ["-n", "1e1", "program.js"], "-n must be a whole number, 1 to 256, got 1e1"],
   ["no program", ["-n", "2"], "there is no program"],
   ["a program that is not there", ["-n", "2", "missing.js"], "there is no file missing.js"],

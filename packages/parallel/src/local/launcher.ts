@@ -7,7 +7,7 @@ import { availableParallelism, constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { coreBinders } from "./cores";
 import { filesOf, KEY, LAUNCHER, memoryOf, NAME, RANK, SIZE, TAKEN } from "./job";
-import { prefixLines } from "./lines";
+import { RankLines } from "./lines";
 import { BEGIN, CONNECT, CONNECTED, GONE, LISTENING } from "./rendezvous";
 
 /** Seconds that a rank has to end after it was asked to, as torchrun's. */
@@ -26,14 +26,18 @@ export interface Launch {
   readonly restarts?: number;
   /** Seconds that ranks have to end after SIGTERM. Default 30. */
   readonly grace?: number;
+  /** Ranks write to the launcher's own streams. Without it each line gets the number of its rank. */
+  readonly isPlain?: boolean;
 }
 
 /** Why a life of the job ended. */
-interface End {
+export interface End {
   /** As a shell has it: 128 + its number for a signal. */
   readonly code: number;
   /** A rank failed: the job may begin again. */
   readonly failure?: string;
+  /** It may not. */
+  readonly isFinal?: boolean;
 }
 
 /** How many open files a process may have; undefined where the system does not say. */
@@ -51,25 +55,35 @@ export function tooMany(size: number, limit = fileLimit()): string | undefined {
 }
 
 /** Runs the job, once more after each failure as long as restarts are left. Resolves with its exit code: 0 when all ranks ended so. */
-export async function launch({ restarts = 0, ...job }: Launch): Promise<number> {
+export function launch({ restarts = 0, ...job }: Launch): Promise<number> {
+  return restarted(restarts, job.error, () => live(job));
+}
+
+/** Lives until one ends without a failure, or with one that is final, or restarts are used up. */
+export async function restarted(
+  restarts: number,
+  error: (text: string) => void,
+  live: () => Promise<End>,
+): Promise<number> {
   for (let life = 1; ; life++) {
-    const { code, failure } = await live(job);
+    const { code, failure, isFinal = false } = await live();
     if (failure === undefined) return code;
-    const isLast = life > restarts;
-    job.error(`opt-run: ${failure}; ${isLast ? "the job is over" : `restart ${life} of ${restarts}`}\n`);
+    const isLast = isFinal || life > restarts;
+    error(`opt-run: ${failure}; ${isLast ? "the job is over" : `restart ${life} of ${restarts}`}\n`);
     if (isLast) return code;
   }
 }
 
-async function live({ size, args, error, grace = GRACE }: Omit<Launch, "restarts">): Promise<End> {
+async function live({ size, args, error, grace = GRACE, isPlain = false }: Omit<Launch, "restarts">): Promise<End> {
   const files = memoryFiles(size);
   const secrets = { [NAME]: randomBytes(8).toString("hex"), [KEY]: randomBytes(16).toString("hex") };
   const binders = process.env[THREADS] === undefined ? coreBinders(size) : undefined;
   const command = [process.execPath, ...process.execArgv, ...args];
   const children: ChildProcess[] = [];
+  const lines = isPlain ? undefined : linesToStreams();
   try {
     for (let rank = 0; rank < size; rank++)
-      children.push(start(rank, size, [...(binders?.[rank] ?? []), ...command], files, secrets));
+      children.push(start(rank, size, [...(binders?.[rank] ?? []), ...command], files, secrets, lines));
   } finally {
     for (const file of files) closeSync(file); // the ranks have them now
   }
@@ -121,10 +135,10 @@ function start(
   [command, ...args]: readonly string[],
   files: readonly number[],
   secrets: Readonly<Record<string, string>>,
+  lines: RankStreams | undefined,
 ): ChildProcess {
-  const isTerminal = [process.stdout.isTTY, process.stderr.isTTY];
-  const [out, err] = isTerminal.map((is) => (is ? "pipe" : "inherit")) as ("pipe" | "inherit")[];
-  const stdio: (number | "inherit" | "pipe")[] = ["inherit", out!, err!];
+  const way = lines ? "pipe" : "inherit";
+  const stdio: (number | "inherit" | "pipe")[] = ["inherit", way, way];
   stdio[LAUNCHER] = "pipe";
   for (const [owner, file] of files.entries()) stdio[memoryOf(owner)] = file;
   // More threads than cores would wait for each other.
@@ -133,10 +147,27 @@ function start(
   const place = { [TAKEN]: undefined, [RANK]: String(rank), [SIZE]: String(size), ...secrets };
   const env = { [THREADS]: threads, ...process.env, ...place };
   const child = spawn(command!, args, { stdio, env });
-  const write = (to: NodeJS.WriteStream) => (text: string) => void to.write(text);
-  if (child.stdout) prefixLines(child.stdout, `[${rank}] `, write(process.stdout));
-  if (child.stderr) prefixLines(child.stderr, `[${rank}] `, write(process.stderr));
+  for (const name of ["stdout", "stderr"] as const) {
+    const stream = child[name] as Socket | null;
+    if (!stream) continue;
+    lines?.[name].follow(stream, rank);
+    // What the rank has started may keep its end open: the job does not wait for it.
+    child.on("exit", () => setTimeout(() => stream.destroy(), DRAIN).unref());
+  }
   return child;
+}
+
+/** Milliseconds that what a rank has written takes at most to come, once it has ended. */
+const DRAIN = 1000;
+
+export interface RankStreams {
+  readonly stdout: RankLines;
+  readonly stderr: RankLines;
+}
+
+export function linesToStreams(): RankStreams {
+  const to = (stream: NodeJS.WriteStream) => new RankLines((text) => void stream.write(text));
+  return { stdout: to(process.stdout), stderr: to(process.stderr) };
 }
 
 function watch(children: readonly ChildProcess[], error: (text: string) => void, grace: number): Promise<End> {

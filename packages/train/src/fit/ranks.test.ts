@@ -47,7 +47,7 @@ it("two ranks have the words of the loop by hand, and end together", async () =>
     optRun,
     fileURLToPath(new URL("../../testing/ranks-run.ts", import.meta.url)),
   );
-  const run = [launcher, "-n", String(RANKS), program, folder, "cpu"];
+  const run = [launcher, "--no-prefix", "-n", String(RANKS), program, folder, "cpu"];
   const { stdout, stderr } = spawnSync(process.execPath, run, { encoding: "utf8", timeout: 120_000 });
   expect(stderr).toMatch(/^\[earlyStopping\] stopped after epoch \d: loss was best in epoch \d, .*\n$/);
   const all = JSON.parse(stdout) as Results[];
@@ -81,7 +81,7 @@ interface Resumed {
 async function resumedRun(folder: string, ranks: number, batchSize: number, last: number, kind: string) {
   const path = fileURLToPath(new URL("../../testing/resumed-run.ts", import.meta.url));
   const [launcher, program] = await bundled(optRun, path);
-  const run = [launcher, "-n", String(ranks), program, folder, String(batchSize), String(last), kind];
+  const run = [launcher, "--no-prefix", "-n", String(ranks), program, folder, String(batchSize), String(last), kind];
   const { stdout, stderr } = spawnSync(process.execPath, run, { encoding: "utf8", timeout: 120_000 });
   expect(stderr).toBe("");
   const all = JSON.parse(stdout) as Resumed[];
