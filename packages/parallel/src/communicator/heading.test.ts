@@ -92,3 +92,21 @@ it("a size that comes from a rank whose heading goes to another one is named wit
   for (const rank of [1, 2])
     expect(told[rank]).toEqual(["BAD_SHAPE", expect.stringMatching(/in allReduce "sum" rank \d has "f32/)]);
 });
+
+it.each([
+  [
+    "sync of step 3, bucket 1 of 1",
+    "gather",
+    "rank 1 has no more batches, or calls gather alone: rank 1 calls gather where",
+  ],
+  [
+    "gather",
+    "sync of step 3, bucket 1 of 1",
+    "this rank has no more batches, or calls gather alone: rank 1 calls sync of step 3",
+  ],
+  ["gathering of parameters of block", "barrier", "rank 1 has no more batches, or calls barrier alone"],
+])("%s where another rank calls %s: says that batches are uneven", (ours, theirs, problem) => {
+  const error = difference("here", { what: ours }, written({ what: ours }), written({ what: theirs }), 1)!;
+  expect(error).toMatchObject({ code: "BAD_STATE", message: expect.stringContaining(problem) });
+  expect(error.message).toContain("call sync() without a backward");
+});

@@ -17,6 +17,11 @@ export interface Heading {
 export const HEADING_BYTES = 256;
 const DIGEST = 16;
 export const ADVICE = "All ranks call the same collectives in the same order, with tensors of one dtype and shape.";
+/** What ranks call in each step of training: who calls something else there has left the loop. */
+const OF_A_STEP = /^(sync of step|gradients of|gathering of) /;
+type Call = { readonly what: string; readonly isStep: boolean };
+const UNEVEN =
+  "Give all ranks as many batches, or call sync() without a backward on those that have fewer; all ranks save.";
 /** Of what a group noted. */
 const NOTED =
   "All ranks make the same meshes, layers, optimizers and async saves, from one seed, and give them the same inputs.";
@@ -50,8 +55,12 @@ export function difference(
   const [own, other] = [lines(ours), lines(theirs)];
   const at = Array.from({ length: Math.max(own.length, other.length) }, (_, i) => i).find((i) => own[i] !== other[i])!;
   if (at === 0) {
-    const problem = `rank ${rank} calls ${other[0]} where this rank calls ${own[0]}.`;
-    return new OptError("BAD_STATE", where, problem, ADVICE);
+    const [mine, its] = [own, other].map(([what]) => ({ what, isStep: OF_A_STEP.test(what!) })) as [Call, Call];
+    const calls = `rank ${rank} calls ${its.what} where this rank calls ${mine.what}.`;
+    if (mine.isStep === its.isStep) return new OptError("BAD_STATE", where, calls, ADVICE);
+    const who = mine.isStep ? `rank ${rank}` : "this rank";
+    const alone = mine.isStep ? its.what : mine.what;
+    return new OptError("BAD_STATE", where, `${who} has no more batches, or calls ${alone} alone: ${calls}`, UNEVEN);
   }
   const shown = (line: string | undefined) => (line ? `"${line}"` : "nothing");
   const [mine, its] = at < 3 ? [own, other].map((each) => each.slice(1, 3).join(" ")) : [own[at], other[at]];
