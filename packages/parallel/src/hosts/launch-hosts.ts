@@ -11,7 +11,7 @@ import { eachLine, type RankLines } from "../local/lines";
 import { type Host, type MpiLauncher, ranksOf } from "./mpi-launcher";
 
 /** Milliseconds after which a host that does not answer is lost. */
-const ANSWER = 20_000;
+const ANSWER = 10_000;
 
 export interface HostsLaunch extends Omit<Required<Launch>, "size"> {
   readonly hosts: readonly Host[];
@@ -20,19 +20,32 @@ export interface HostsLaunch extends Omit<Required<Launch>, "size"> {
   readonly launcher: MpiLauncher;
 }
 
-/** Runs the job. After a failure it begins again on the hosts that answer, as long as restarts are left. Resolves with its exit code. */
-export function launchHosts(job: HostsLaunch): Promise<number> {
-  let left = job.hosts;
+/** Runs the job on the hosts that answer, and after a failure again, as long as restarts are left. Resolves with its exit code. */
+export async function launchHosts(job: HostsLaunch): Promise<number> {
+  let now = await answering(job);
+  // The launcher itself says why it reaches no host.
+  if (now.left.length === 0) now = { left: job.hosts, named: "", isFinal: false };
+  if (now.named !== "") job.error(`opt-run: ${now.named}${now.isFinal ? "; the job is over" : ""}\n`);
+  if (now.isFinal) return 1;
   return restarted(job.restarts, job.error, async () => {
-    const { code, failure } = await live(job, left);
+    const { code, failure } = await live(job, now.left);
     if (failure === undefined) return { code };
-    const answers = await Promise.all(job.hosts.map((host) => doesAnswer(job, host)));
-    const lost = job.hosts.filter((_, i) => !answers[i]).map(({ name }) => name);
-    left = job.hosts.filter((_, i) => answers[i]);
-    const isFinal = ranksOf(left) < job.minRanks;
-    const named = lost.length > 0 ? `; no answer from ${lost.join(", ")}: ${ranksOf(left)} ranks are left` : "";
-    return { code, failure: `${failure}${named}${isFinal ? `, --min-ranks is ${job.minRanks}` : ""}`, isFinal };
+    now = await answering(job);
+    return { code, failure: now.named === "" ? failure : `${failure}; ${now.named}`, isFinal: now.isFinal };
   });
+}
+
+/** The hosts that answer, in words which do not, and whether too few ranks are left. Launchers may wait forever for such a host. */
+async function answering(job: HostsLaunch): Promise<{ left: readonly Host[]; named: string; isFinal: boolean }> {
+  const answers: boolean[] = [];
+  // One at a time: launchers of one machine share a folder.
+  for (const host of job.hosts) answers.push(await doesAnswer(job, host));
+  const left = job.hosts.filter((_, i) => answers[i]);
+  const lost = job.hosts.filter((_, i) => !answers[i]).map(({ name }) => name);
+  const isFinal = ranksOf(left) < job.minRanks;
+  const least = isFinal ? `, --min-ranks is ${job.minRanks}` : "";
+  const named = lost.length > 0 ? `no answer from ${lost.join(", ")}: ${ranksOf(left)} ranks are left${least}` : "";
+  return { left, named, isFinal };
 }
 
 /** The engine of MPI, where the program can import it: what runs under `-n` need not import it for hosts. */
@@ -84,6 +97,7 @@ function live(job: HostsLaunch, hosts: readonly Host[]): Promise<End> {
   const stop = (signal: NodeJS.Signals) => {
     child.kill(stopped ? "SIGKILL" : signal);
     stopped ??= signal;
+    setTimeout(() => child.kill("SIGKILL"), 1000 * job.grace + ANSWER).unref();
   };
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   for (const signal of signals) process.on(signal, stop);

@@ -1,6 +1,7 @@
 /** The launchers of MPI: which is there, and how each starts ranks on hosts. */
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
+import { GRACE } from "../local/launcher";
 
 export interface Host {
   readonly name: string;
@@ -31,7 +32,8 @@ const openMpi = (command: string): MpiLauncher => ({
     const names = Object.keys(process.env).filter((name) => /^\w+$/.test(name) && !OWN.test(name));
     return [
       ...["--host", listOf(hosts), "-n", String(ranksOf(hosts)), "--bind-to", "none"],
-      ...["--mca", "odls_base_sigkill_timeout", String(grace)],
+      // It waits so long whenever a rank fails, also for ranks that have ended.
+      ...(grace === GRACE ? [] : ["--mca", "odls_base_sigkill_timeout", String(grace)]),
       ...(isPlain ? [] : ["--tag-output"]),
       ...names.flatMap((name) => ["-x", name]),
     ];
@@ -64,7 +66,7 @@ const slurm: MpiLauncher = {
 
 /** `srun` within an allocation of Slurm, else the first of `mpirun` and `mpiexec`; undefined where there is none. */
 export function findLauncher(): MpiLauncher | undefined {
-  const version = (command: string) => spawnSync(command, ["--version"], { encoding: "utf8" }).stdout ?? "";
+  const version = (command: string) => spawnSync(command, ["--version"], { encoding: "utf8", timeout: 10_000 }).stdout ?? "";
   if (process.env.SLURM_JOB_ID !== undefined && /slurm/i.test(version("srun"))) return slurm;
   for (const command of ["mpirun", "mpiexec"]) {
     const said = version(command);

@@ -227,9 +227,18 @@ it.runIf(process.platform === "linux")("a job ends well though a stranger connec
 it.each<[string, string[], string]>([
   ["no count", ["program.js"], "the first argument must be -n or --hosts, got program.js"],
   ["a number in another form", ["-n", "1e1", "program.js"], "-n must be a whole number, 1 to 256, got 1e1"],
+  ["ranks and hosts", ["-n", "2", "--hosts", "a:2", "x.js"], "-n goes without --hosts"],
+  ["hosts in another form", ["--hosts", "a:0,b", "x.js"], "--hosts must be like a:4,b:4, got a:0,b"],
+  ["a limit for one machine", ["-n", "2", "--min-ranks", "1", "x.js"], "--min-ranks goes with --hosts"],
   ["no program", ["-n", "2"], "there is no program"],
   ["a program that is not there", ["-n", "2", "missing.js"], "there is no file missing.js"],
 ])("opt-run rejects %s", (_, args, problem) => {
   const { status, stderr } = runCli(...args);
   expect([status, stderr]).toEqual([2, expect.stringMatching(`^opt-run: ${problem}\\.\n\nUsage: opt-run`)]);
+});
+
+it("without a launcher of MPI, --hosts says what to install", () => {
+  const env = { ...process.env, PATH: mkdtempSync(join(tmpdir(), "opt-path-")) };
+  const { status, stderr } = spawnSync(process.execPath, [cli, "--hosts", "a:2", cli], { encoding: "utf8", env });
+  expect([status, stderr]).toEqual([2, expect.stringMatching(/no srun, mpirun or mpiexec.*apt install openmpi-bin/)]);
 });
