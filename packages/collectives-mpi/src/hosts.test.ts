@@ -40,7 +40,9 @@ function overHosts({ name, launcher }: NamedLauncher, hosts: string, ...options:
   const path = mkdtempSync(join(folder, "path-"));
   script(join(path, "mpirun"), `exec ${real} ${args.slice(0, -4).join(" ")} "$@"`);
   const agents: Record<string, string> =
-    name === "MPICH" ? { HYDRA_LAUNCHER_EXEC: agent } : { OMPI_MCA_plm_rsh_agent: agent, OMPI_MCA_btl: "tcp,self", OMPI_MCA_btl_tcp_if_include: "lo" };
+    name === "MPICH"
+      ? { HYDRA_LAUNCHER_EXEC: agent }
+      : { OMPI_MCA_plm_rsh_agent: agent, OMPI_MCA_btl: "tcp,self", OMPI_MCA_btl_tcp_if_include: "lo" };
   return (_, program) => ({
     command: process.execPath,
     args: [join(dirname(program), "cli.mjs"), "--hosts", hosts, ...options, program],

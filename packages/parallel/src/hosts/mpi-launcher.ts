@@ -66,7 +66,8 @@ const slurm: MpiLauncher = {
 
 /** `srun` within an allocation of Slurm, else the first of `mpirun` and `mpiexec`; undefined where there is none. */
 export function findLauncher(): MpiLauncher | undefined {
-  const version = (command: string) => spawnSync(command, ["--version"], { encoding: "utf8", timeout: 10_000 }).stdout ?? "";
+  const version = (command: string) =>
+    spawnSync(command, ["--version"], { encoding: "utf8", timeout: 10_000 }).stdout ?? "";
   if (process.env.SLURM_JOB_ID !== undefined && /slurm/i.test(version("srun"))) return slurm;
   for (const command of ["mpirun", "mpiexec"]) {
     const said = version(command);
