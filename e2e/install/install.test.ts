@@ -152,7 +152,10 @@ it("opt-run's ranks train together, with the packed packages alone", () => {
     await communicator.close();`;
   writeFileSync(join(folder, "train.js"), program);
   const optRun = join("node_modules", ".bin", "opt-run");
-  const { stdout, stderr } = run(process.execPath, [optRun, "--no-prefix", "-n", "3", "train.js"], { cwd: folder, quiet: true });
+  const { stdout, stderr } = run(process.execPath, [optRun, "--no-prefix", "-n", "3", "train.js"], {
+    cwd: folder,
+    quiet: true,
+  });
   expect([stdout, stderr]).toEqual(["3 1\n", ""]);
 });
 

@@ -28,7 +28,17 @@ afterAll(() => rm(folder, { recursive: true }));
 async function run(place: string, ranks: number, kind: string, last: number, device: string): Promise<Told[]> {
   const path = fileURLToPath(new URL("../../testing/divided-run.ts", import.meta.url));
   const [launcher, program] = await bundled(optRun, path);
-  const command = [launcher, "-n", String(ranks), program, join(folder, place), kind, String(last), device];
+  const command = [
+    launcher,
+    "-n",
+    String(ranks),
+    "--no-prefix",
+    program,
+    join(folder, place),
+    kind,
+    String(last),
+    device,
+  ];
   const { stdout, stderr } = spawnSync(process.execPath, command, { encoding: "utf8", timeout: 120_000 });
   expect(stderr).toBe("");
   return JSON.parse(stdout) as Told[];
