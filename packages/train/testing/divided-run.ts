@@ -45,10 +45,10 @@ const optimizer = isSharded
   ? new ShardedOptimizer(AdamW, net.namedParameters(), { lr: 0.05 }, samples)
   : new AdamW(weights.namedParameters(), { lr: 0.05 });
 const ema = new ExponentialMovingAverage(weights.namedParameters(), { decay: 0.8 });
-/** Sizes of the batches of each rank: the second has fewer. */
+/** Sizes of the batches of each rank: the first has fewer. */
 const SIZES = [
-  [4, 4, 2, 3, 4],
   [4, 3, 4],
+  [4, 4, 2, 3, 4],
 ];
 const batches = SIZES[samples.rank % 2]!.map((size, i): [Tensor, Tensor] => {
   const generator = new Generator(10 * samples.rank + i);
@@ -66,6 +66,7 @@ for (const communicator of kind === "tensor" && model > 1 ? [layers, undefined] 
   }
 }
 const interruption = new AbortController();
+let failed: string | undefined;
 const history = await fit(parallel ?? net, {
   data: batches,
   communicator: samples,
@@ -88,6 +89,9 @@ const history = await fit(parallel ?? net, {
       },
     },
   ],
+}).catch((error: Error) => {
+  failed = error.message;
+  return { epochs: [], losses: [] };
 });
 const evaluated = await evaluate(parallel ?? net, {
   data: batches.slice(0, 2 + samples.rank),
@@ -99,6 +103,7 @@ const { tensors } = await loadCheckpoint(folder);
 const names = Object.keys(tensors).filter((name) => name !== "fit.losses");
 const told = {
   refused,
+  failed,
   epochs: history.epochs.map(({ seconds: _, ...rest }) => rest),
   losses: history.losses,
   evaluated,

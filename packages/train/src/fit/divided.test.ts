@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 interface Told {
   refused: string[];
+  failed?: string;
   epochs: Record<string, number>[];
   losses: number[];
   evaluated: Record<string, number>;
@@ -59,7 +60,7 @@ describe.each(triesAll ? ["js", "cpu", "wasm"] : ["cpu"])("on %s", (device) => {
   });
 
   it("a model in parts has the words of whole ones, and so has one with a divided optimizer", async () => {
-    expect(whole[0]!.losses).toHaveLength(9);
+    expect(whole[0]!.losses).toHaveLength(9); // three steps of each epoch
     expect(whole[0]!.epochs).toEqual(whole[1]!.epochs);
     for (const kind of ["fully", "zero"]) expect(await run(`${kind}-${device}`, 2, kind, -1, device)).toEqual(whole);
   });
@@ -96,5 +97,16 @@ describe.each(triesAll ? ["js", "cpu", "wasm"] : ["cpu"])("on %s", (device) => {
       else expect(rest.map(since)).toEqual(whole.map(since));
       expect(rest[0]!.losses.slice(0, 4)).toEqual(whole[0]!.losses.slice(0, 4));
     }
+  });
+
+  it("a rank that has no batch left to go on with is named", async () => {
+    await run(`late-${device}`, 2, "fully", 5, device);
+    const told = await run(`late-${device}`, 2, "fully", -1, device);
+    expect(told.map(({ failed }) => failed)).toEqual([
+      expect.stringMatching(
+        /each rank needs a batch after those that are skipped, got none here\. Resume where an epoch/,
+      ),
+      expect.stringMatching(/got none on another rank/),
+    ]);
   });
 });

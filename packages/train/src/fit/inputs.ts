@@ -103,32 +103,28 @@ export const IDLE = Symbol("idle");
 /**
  * This rank's batches, and `IDLE` until those of all ranks are over.
  *
- * @param where of a loop in which each rank must have a batch: it throws on all ranks
+ * @param begin of a loop whose first batch, after those that are skipped, must be one of each rank: else it throws on all ranks
  * @throws OptError BAD_ARGUMENT
  */
 export async function* together<Batch>(
   batches: Iterable<Batch> | AsyncIterable<Batch>,
   ranks: FitCommunicator,
-  where?: string,
+  begin?: { readonly where: string; readonly skipped: number },
 ): AsyncGenerator<Batch | typeof IDLE, void, undefined> {
   const iterator = Symbol.asyncIterator in batches ? batches[Symbol.asyncIterator]() : batches[Symbol.iterator]();
   let isOver = false;
   try {
-    for (let isFirst = true; ; isFirst = false) {
+    for (let seen = 0; ; seen++) {
       const next: IteratorResult<Batch> | undefined = isOver ? undefined : await iterator.next();
       isOver = next === undefined || next.done === true;
       const isAny = await ranks.any(!isOver);
-      if (isFirst && isAny && where !== undefined) {
+      if (isAny && seen === begin?.skipped) {
         const isOneEmpty = await ranks.any(isOver);
-        const problem = () =>
-          `each rank needs a batch in each epoch, got ${isOver ? "none here" : "none on another rank"}.`;
-        check(
-          !isOneEmpty,
-          "BAD_ARGUMENT",
-          where,
-          problem,
-          "Use fewer ranks, smaller batches, or a DataLoader and communicator.",
-        );
+        const which = begin.skipped === 0 ? "in each epoch" : "after those that are skipped";
+        const whose = isOver ? "none here" : "none on another rank";
+        const problem = () => `each rank needs a batch ${which}, got ${whose}.`;
+        const cure = begin.skipped === 0 ? "Use fewer ranks, or smaller batches." : "Resume where an epoch ends.";
+        check(!isOneEmpty, "BAD_ARGUMENT", begin.where, problem, cure);
       }
       if (!isAny) return;
       yield isOver ? IDLE : (next!.value as Batch);

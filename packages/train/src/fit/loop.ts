@@ -154,7 +154,7 @@ export class Loop<Batch> implements FitControl {
       state.seconds = (performance.now() - begun) / 1000;
       return this.#endStep();
     };
-    for await (const batch of this.#batches()) {
+    for await (const batch of this.#batches(skipped)) {
       if (seen++ < skipped) continue;
       if (waiting === 0) {
         if (isStopped) {
@@ -174,6 +174,7 @@ export class Loop<Batch> implements FitControl {
           mean = totals.last; // no batch of the step is this rank's
         }
         await this.#step.idle(isLast);
+        state.batches++; // as on the others: a resumed run skips as many
         if (isLast) this.#noteLoss(mean);
       } else {
         const samples = samplesOf(batch);
@@ -212,11 +213,13 @@ export class Loop<Batch> implements FitControl {
   }
 
   /** Of this epoch. */
-  #batches(): Iterable<Batch> | AsyncIterable<Batch | typeof IDLE> {
+  #batches(skipped: number): Iterable<Batch> | AsyncIterable<Batch | typeof IDLE> {
     const { state } = this;
     if (state.isEpochDone) return [];
     const batches = batchesOf(WHERE, state.options.data);
-    return this.#together === undefined ? (batches as Iterable<Batch>) : together(batches, this.#together, WHERE);
+    return this.#together === undefined
+      ? (batches as Iterable<Batch>)
+      : together(batches, this.#together, { where: WHERE, skipped });
   }
 
   #run(batch: Batch, samples: number, isLast: boolean): Tensor | Promise<Tensor> {

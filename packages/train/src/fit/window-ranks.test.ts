@@ -1,6 +1,6 @@
 /** W ranks are `accumulate: W`, however samples are cut. Ranks of one process: others are in `ranks.test.ts`. */
 import { AdamW } from "@opt/adam-amsgrad";
-import { Generator, GradScaler, init, type Tensor, where } from "@opt/core";
+import { concat, Generator, GradScaler, init, type Tensor, where } from "@opt/core";
 import { DataLoader, TensorDataset } from "@opt/data";
 import { crossEntropy, Linear, ReLU, Sequential } from "@opt/nn";
 import { type Communicator, DataParallel } from "@opt/parallel";
@@ -98,5 +98,46 @@ describe("three ranks have the words of one process that accumulates three batch
     const isClose = (value: number, i: number) => Math.abs(value - alone.weights[i]!) < 1e-12;
     if (accumulate > 1) expect(weights.every(isClose)).toBe(true);
     else expect(weights).toEqual(alone.weights);
+  });
+});
+
+/** Batches one behind the other as one. */
+const joined = (batches: readonly Batch[]): Batch => [
+  concat(batches.map(([x]) => x)),
+  concat(batches.map(([, y]) => y)),
+];
+
+describe("ranks whose batches are over wait with weight 0", () => {
+  const short = ofRanks.own.map((batches, rank) => batches.slice(0, [4, 1, 3][rank]));
+  it.each<[string, Extras]>([
+    ["mean", { loss: mean }],
+    ["sum", { loss: sum }],
+    ["mean, accumulated", { loss: mean, accumulate: 2 }],
+    ["sum, accumulated", { loss: sum, accumulate: 2 }],
+  ])("%s", async (_, { accumulate = 1, ...extras }) => {
+    const ranks = await Promise.all(
+      memoryRanks(RANKS).map((communicator, rank) =>
+        train(short[rank]!, { ...extras, accumulate, communicator }, "f64"),
+      ),
+    );
+    for (const rank of ranks) expect(rank).toEqual(ranks[0]);
+    const steps = Array.from({ length: 4 / accumulate }, (_, i) =>
+      joined(short.flatMap((batches) => batches.slice(i * accumulate, (i + 1) * accumulate))),
+    );
+    const alone = await train(steps, extras, "f64");
+    const { weights, loss } = ranks[0]!;
+    expect(loss).toBeCloseTo(alone.loss, 6);
+    for (const [i, weight] of weights.entries()) expect(weight).toBeCloseTo(alone.weights[i]!, 12);
+  });
+
+  it("rejects a rank without a batch, on all ranks", async () => {
+    const runs = memoryRanks(2).map((communicator, rank) =>
+      train(rank === 0 ? short[0]! : [], { loss: mean, communicator }, "f64"),
+    );
+    const told = await Promise.allSettled(runs);
+    expect(told.map((each) => each.status === "rejected" && each.reason.message)).toEqual([
+      expect.stringMatching(/^\[fit\] each rank needs a batch in each epoch, got none on another rank/),
+      expect.stringMatching(/^\[fit\] each rank needs a batch in each epoch, got none here/),
+    ]);
   });
 });
