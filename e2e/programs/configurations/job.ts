@@ -1,0 +1,68 @@
+/** One job of ranks runs many configurations, and says of each what came out. */
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { bundled, optRun } from "@opt/testkit/bundled";
+import type { Configuration } from "@opt/testkit/configurations";
+
+export const RANKS = 4;
+/** A configuration takes a tenth of a second; ranks that wait for one another give up after 30 s. */
+const PATIENCE = 120_000;
+
+/** What was wrong, or null; or the errors that ranks threw in a phase. */
+export interface Told {
+  readonly seed: number;
+  readonly difference?: string | null;
+  readonly phase?: number;
+  readonly errors?: readonly { readonly code: string | null; readonly message: string; readonly stack: string }[];
+  readonly ms?: number;
+  readonly oracle?: number;
+}
+
+let programs: Promise<readonly [string, string]> | undefined;
+
+/** Hands each to `tell` when it is done. A job that ends early, or stands still, is begun anew behind the one that it was at. */
+export async function runAll(configurations: readonly Configuration[], tell: (told: Told) => void): Promise<void> {
+  programs ??= bundled(optRun, join(import.meta.dirname, "ranks.ts"));
+  const [launcher, program] = await programs;
+  const folder = mkdtempSync(join(tmpdir(), "opt-configurations-"));
+  try {
+    let left = configurations;
+    while (left.length > 0) {
+      const file = join(folder, "list.json");
+      writeFileSync(file, JSON.stringify(left));
+      const args = [launcher, "-n", String(RANKS), "--grace", "1s", program, folder, file];
+      const { done, error } = await job(args, tell);
+      if (done === left.length) break;
+      const failed = left[done]!;
+      tell({ seed: failed.seed, errors: [{ code: null, message: "the job ended, or stood still", stack: error }] });
+      left = left.slice(done + 1);
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** How many were told, and what was written besides. */
+async function job(args: readonly string[], tell: (told: Told) => void): Promise<{ done: number; error: string }> {
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+  let [line, error, done] = ["", "", 0];
+  let timer = setTimeout(() => child.kill("SIGTERM"), PATIENCE);
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    error += text;
+  });
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    const lines = (line + text).split("\n");
+    line = lines.pop()!;
+    for (const each of lines.filter((one) => one.startsWith("@"))) {
+      clearTimeout(timer);
+      timer = setTimeout(() => child.kill("SIGTERM"), PATIENCE);
+      done++;
+      tell(JSON.parse(each.slice(1)));
+    }
+  });
+  await new Promise((resolve) => child.on("close", resolve));
+  clearTimeout(timer);
+  return { done, error };
+}

@@ -1,0 +1,101 @@
+/** The same run on one process, eager, never broken: it takes the batches of all ranks one by one. */
+import { init, manualSeed, noGrad, RowSparse, type Tensor, tidy } from "@opt/core";
+import { type Configuration, type Outcome, type Phase, stepsOf } from "@opt/testkit/configurations";
+import { type Batch, batchesOf, ordersOf } from "./batches";
+import { ByHand, forward, seedOf } from "./by-hand";
+import { type Optimizers, type Parts, partsOf } from "./parts";
+import { contentsOf, load, remove, save } from "./saves";
+
+/** Their bytes and numbers. */
+export async function observed(tensors: Readonly<Record<string, unknown>>): Promise<Outcome["tensors"]> {
+  const entries = Object.entries(tensors).map(async ([name, saved]) => {
+    const tensor = "tensor" in (saved as object) ? (saved as { tensor: Tensor }).tensor : (saved as Tensor);
+    return [name, { bytes: (await tensor.bytes()).slice(), numbers: Array.from(await tensor.data(), Number) }] as const;
+  });
+  return Object.fromEntries(await Promise.all(entries));
+}
+
+const alone = (phase: Phase): Phase => ({ ...phase, way: "eager", over: "alone", data: 1, model: 1 });
+
+export async function oracle(one: Configuration, optimizers: Optimizers, folder: string): Promise<Outcome> {
+  const orders = ordersOf(one);
+  const total = stepsOf(one);
+  const losses: string[][][] = [];
+  let parts: Parts | undefined;
+  let step = 0;
+  for (const [i, phase] of one.phases.entries()) {
+    if (parts === undefined || phase.device !== one.phases[i - 1]!.device) {
+      // What another device goes on from is copied: a checkpoint keeps every bit.
+      if (parts) await save(folder, parts, { step, loader: null, through: undefined }, undefined);
+      await init(phase.device);
+      const next = partsOf(one, alone(phase), undefined, optimizers);
+      if (parts) await load(folder, next, undefined, undefined);
+      parts = next;
+    }
+    const end = i < one.phases.length - 1 ? one.break! : total;
+    for (; step < end; step++) {
+      const epoch = Math.floor((step * orders.length) / total);
+      const inEpoch = step - (epoch * total) / orders.length;
+      losses.push(await stepOf(one, parts, phase, step, batchesOf(one, orders[epoch]!, inEpoch, phase.data, phase.accumulate)));
+    }
+  }
+  const { tensors } = await contentsOf(parts!, step, null);
+  const outcome = { losses, tensors: await observed(tensors) };
+  remove(folder);
+  return outcome;
+}
+
+/** Gradients of each rank add up, then those of the ranks in their order; one division follows. */
+async function stepOf(one: Configuration, parts: Parts, phase: Phase, step: number, batches: readonly (readonly Batch[])[]) {
+  const isFit = phase.way === "fit" || phase.way === "worker";
+  const hand = new ByHand(one, parts, false, isFit ? 1 : phase.accumulate);
+  const parameters = parts.module.parameters();
+  const buffers = parts.module.namedBuffers().map(([, buffer]) => [buffer, buffer.clone()] as const);
+  let after: Tensor[] = [];
+  const sums = new Map<Tensor, Tensor>();
+  const losses: string[][] = [];
+  let count = 0;
+  let weight = 0;
+  const unit = batches[0]![0]![2].size;
+  for (const [rank, own] of batches.entries()) {
+    if (rank > 0) for (const [buffer, first] of buffers) buffer.set(first);
+    manualSeed(seedOf(one, step, rank));
+    const mine: string[] = [];
+    for (const batch of own) {
+      const share = batch[2].size / unit;
+      weight += share;
+      if (one.counted) {
+        const [sum, its] = tidy(() => {
+          const { sum, count } = forward(one, parts, batch) as { sum: Tensor; count: Tensor };
+          (parts.scaler ? parts.scaler.scale(sum) : sum).backward();
+          return [sum.detach(), count.detach()] as [Tensor, Tensor];
+        });
+        const n = (await its.data())[0] as number;
+        count += n;
+        mine.push(String(Number((await sum.data())[0]) / (n || 1)));
+      } else mine.push(await hand.backward(batch, share));
+    }
+    losses.push(mine);
+    if (rank === 0) after = buffers.map(([buffer]) => buffer.clone());
+    if (batches.length === 1) continue;
+    for (const parameter of parameters) {
+      const { grad } = parameter;
+      if (grad === null) continue;
+      const sum = sums.get(parameter);
+      sums.set(parameter, noGrad(() => (sum === undefined ? dense(grad).clone() : sum.add(dense(grad)))));
+      parameter.grad = null;
+    }
+  }
+  buffers.forEach(([buffer], i) => void buffer.set(after[i]!));
+  for (const [parameter, sum] of sums) parameter.grad = sum;
+  const divisor = one.counted ? count || 1 : isFit ? weight : batches.length;
+  if (divisor !== 1)
+    for (const parameter of parameters) {
+      const { grad } = parameter;
+      if (grad !== null) parameter.grad = noGrad(() => dense(grad).div(divisor));
+    }
+  await hand.update();
+  return losses;
+}
+
+const dense = (grad: Tensor | RowSparse): Tensor => (grad instanceof RowSparse ? grad.toDense() : grad);

@@ -1,0 +1,98 @@
+/** What a run is made of in one phase: model, optimizer, averages, scaler, schedule, on the ranks of this phase. */
+import {
+  type BaseOptions,
+  type ClipOptions,
+  ExponentialMovingAverage,
+  GradScaler,
+  type Optimizer,
+  type OptimizerClass,
+  type Tensor,
+} from "@opt/core";
+import {
+  CosineAnnealingLR,
+  ExponentialLR,
+  LinearLR,
+  type LRScheduler,
+  OneCycleLR,
+  StepLR,
+} from "@opt/core/schedules";
+import type { Module } from "@opt/nn";
+import { type Communicator, DataParallel, FullyShardedDataParallel, type ProcessMesh, ShardedOptimizer } from "@opt/parallel";
+import type { Configuration, Phase } from "@opt/testkit/configurations";
+import { modelOf } from "./models";
+
+/** The ranks of a phase, as this process sees them. */
+export interface Place {
+  readonly communicator: Communicator;
+  /** Where layers are divided. */
+  readonly grid: ProcessMesh | undefined;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: each class has options of its own
+export type AnyOptimizer = Optimizer<any> | ShardedOptimizer<any>;
+export type Optimizers = Readonly<Record<string, OptimizerClass<BaseOptions>>>;
+
+export interface Parts {
+  readonly module: Module;
+  readonly parallel: DataParallel<Module> | FullyShardedDataParallel<Module> | undefined;
+  readonly named: readonly (readonly [string, Tensor])[];
+  readonly optimizer: AnyOptimizer;
+  readonly ema: ExponentialMovingAverage | undefined;
+  readonly scaler: GradScaler | undefined;
+  readonly schedule: LRScheduler | undefined;
+}
+
+/** Those that the optimizer takes: Muon matrices, SparseAdam the table. */
+function trained(one: Configuration, named: readonly (readonly [string, Tensor])[]) {
+  if (one.optimizer === "Muon") return named.filter(([, { shape }]) => shape.length === 2);
+  if (one.optimizer === "SparseAdam") return named.filter(([name]) => name.startsWith("stem"));
+  return named;
+}
+
+/** All in one group, or vectors at another rate without decay. */
+function groupsOf(one: Configuration, named: readonly (readonly [string, Tensor])[]) {
+  const params = trained(one, named);
+  if (!one.groups) return params;
+  const isMatrix = ([, { shape }]: readonly [string, Tensor]) => shape.length > 1;
+  const { lr = 0.01, weightDecay } = one.options as { lr?: number; weightDecay?: number };
+  const other = { lr: lr / 2, ...(weightDecay === undefined ? {} : { weightDecay: 0 }) };
+  const groups = [
+    { params: params.filter(isMatrix) },
+    { params: params.filter((each) => !isMatrix(each)), ...other },
+  ];
+  return groups.filter((group) => group.params.length > 0);
+}
+
+const SCHEDULES = {
+  StepLR: (optimizer: AnyOptimizer) => new StepLR(optimizer, { stepSize: 2, gamma: 0.5 }),
+  CosineAnnealingLR: (optimizer: AnyOptimizer) => new CosineAnnealingLR(optimizer, { tMax: 5 }),
+  LinearLR: (optimizer: AnyOptimizer) => new LinearLR(optimizer, { startFactor: 0.25, totalIters: 4 }),
+  OneCycleLR: (optimizer: AnyOptimizer) => new OneCycleLR(optimizer, { maxLr: 0.02, totalSteps: 20 }),
+  ExponentialLR: (optimizer: AnyOptimizer) => new ExponentialLR(optimizer, { gamma: 0.75 }),
+};
+
+export function partsOf(one: Configuration, phase: Phase, place: Place | undefined, optimizers: Optimizers): Parts {
+  const data = place?.grid?.axis("data") ?? place?.communicator;
+  const module = modelOf(one, place?.grid?.axis("model"));
+  const parallel =
+    data === undefined || phase.over === "alone"
+      ? undefined
+      : phase.over === "FullyShardedDataParallel"
+        ? new FullyShardedDataParallel(module, data)
+        : new DataParallel(module, data);
+  const named = parallel instanceof FullyShardedDataParallel ? parallel.namedParameters() : module.namedParameters();
+  const Class = optimizers[one.optimizer]!;
+  const groups = groupsOf(one, named) as never;
+  const options = one.options as BaseOptions & { clip?: ClipOptions };
+  const optimizer =
+    phase.over === "ShardedOptimizer" ? new ShardedOptimizer(Class, groups, options, data!) : new Class(groups, options);
+  return {
+    module,
+    parallel,
+    named,
+    optimizer,
+    ema: one.ema ? new ExponentialMovingAverage(named, { decay: 0.75 }) : undefined,
+    scaler: one.overflows ? new GradScaler({ initScale: 1024, growthInterval: 2 }) : undefined,
+    schedule: one.schedule && SCHEDULES[one.schedule](optimizer),
+  };
+}

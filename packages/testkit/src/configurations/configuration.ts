@@ -1,0 +1,87 @@
+/** A training run as plain JSON: what is trained, how, where, and where it stops and goes on. */
+
+export const MODELS = ["mlp", "cnn", "gpt", "embedding", "lstm", "scale"] as const;
+export const WAYS = ["eager", "compiled", "fit", "worker"] as const;
+export const OVER = ["alone", "DataParallel", "ShardedOptimizer", "FullyShardedDataParallel"] as const;
+export const FORMATS = ["checkpoint", "safetensors", "pt", "dcp"] as const;
+export const SCHEDULES = ["StepLR", "CosineAnnealingLR", "LinearLR", "OneCycleLR", "ExponentialLR"] as const;
+
+/** A part of a run: between its start, its break and its end. */
+export interface Phase {
+  readonly way: (typeof WAYS)[number];
+  readonly device: string;
+  readonly over: (typeof OVER)[number];
+  /** Ranks that have samples of their own. */
+  readonly data: number;
+  /** Ranks that divide layers. */
+  readonly model: number;
+  /** Batches of each rank and step. */
+  readonly accumulate: number;
+}
+
+export interface Configuration {
+  readonly seed: number;
+  readonly model: (typeof MODELS)[number];
+  /** Of parameters. */
+  readonly dtype: "f64" | "f32" | "bf16" | "f16";
+  /** Features between layers: 64 where state in 8 bits is to have whole blocks. */
+  readonly width: number;
+  readonly optimizer: string;
+  /** Of the optimizer. Plain JSON. */
+  readonly options: Readonly<Record<string, unknown>>;
+  /** Matrices and vectors have a group each, with other rates and decays. */
+  readonly groups?: boolean;
+  readonly frozen?: boolean;
+  /** The head is another one than the model was made with. */
+  readonly replaced?: boolean;
+  readonly dropout?: boolean;
+  readonly recompute?: boolean;
+  readonly sparse?: boolean;
+  /** The loss is `{ sum, count }`, of targets that are no padding. */
+  readonly counted?: boolean;
+  readonly autocast?: "bf16" | "f16";
+  /** By `clipGradNorm`, `clipGradValue`. */
+  readonly clipNorm?: number;
+  readonly clipValue?: number;
+  readonly ema?: boolean;
+  /** Steps whose gradients overflow on the last rank. */
+  readonly overflows?: readonly number[];
+  readonly schedule?: (typeof SCHEDULES)[number];
+  readonly stepsPerEpoch: number;
+  /** Samples of an epoch behind its last whole step. */
+  readonly rest?: number;
+  readonly phases: readonly [Phase] | readonly [Phase, Phase];
+  /** Steps before the break. */
+  readonly break?: number;
+  readonly through?: (typeof FORMATS)[number];
+}
+
+/** Samples of a step, of all ranks. */
+export const STEP_SAMPLES = 12;
+export const EPOCHS = 2;
+
+/** Steps of the whole run. */
+export const stepsOf = ({ stepsPerEpoch, rest }: Configuration): number => EPOCHS * (stepsPerEpoch + (rest ? 1 : 0));
+
+export const samplesOf = ({ stepsPerEpoch, rest = 0 }: Configuration): number => stepsPerEpoch * STEP_SAMPLES + rest;
+
+/** Ranks that a phase needs. */
+export const ranksOf = ({ data, model }: Phase): number => data * model;
+
+const phaseText = ({ way, device, over, data, model, accumulate }: Phase): string =>
+  [
+    `${way} on ${device}`,
+    over === "alone" && data * model === 1 ? "1 process" : `${over} on ${data} x ${model} ranks`,
+    ...(accumulate > 1 ? [`${accumulate} batches a step`] : []),
+  ].join(", ");
+
+/** What a person reads. */
+export function textOf(one: Configuration): string {
+  const { seed: _, phases, optimizer, options, model, dtype, width, stepsPerEpoch, through, ...rest } = one;
+  const features = Object.entries(rest).map(([name, value]) => (value === true ? name : `${name} ${value}`));
+  return [
+    `${model} of ${dtype}, width ${width}, ${optimizer} ${JSON.stringify(options)}`,
+    `${EPOCHS} x ${stepsPerEpoch} steps${features.length > 0 ? `: ${features.join(", ")}` : ""}`,
+    ...phases.map((phase, i) => `${i > 0 ? `then through ${through}: ` : ""}${phaseText(phase)}`),
+  ].join("\n");
+}

@@ -1,0 +1,13 @@
+/** Training runs that are drawn from seeds, and what must hold of them. Nothing here needs a test runner: ranks import it. */
+export { Random } from "../numbers/random";
+export {
+  type Configuration,
+  EPOCHS,
+  type Phase,
+  ranksOf,
+  STEP_SAMPLES,
+  samplesOf,
+  stepsOf,
+  textOf,
+} from "./configuration";
+export { difference, type Outcome, promiseOf } from "./promise";

@@ -1,0 +1,51 @@
+/** What the docs promise of a run beside one process, and how what it left differs from that. */
+import type { Configuration } from "./configuration";
+
+/** Equal words, or numbers within so much of the largest of their tensor. */
+export type Promised = "words" | number;
+
+export interface Outcome {
+  readonly losses: readonly (readonly (readonly string[])[])[];
+  readonly tensors: Readonly<Record<string, { readonly bytes: Uint8Array; readonly numbers: readonly number[] }>>;
+}
+
+const CLOSE = 1e-10;
+
+export function promiseOf({ phases }: Configuration): Promised {
+  // Rows are added over the ranks, within rounding.
+  return phases.some(({ model }) => model > 1) ? CLOSE : "words";
+}
+
+/** The first thing that is not as promised, or null. */
+export function difference(given: Outcome, right: Outcome, promised: Promised): string | null {
+  for (const [step, ranks] of right.losses.entries())
+    for (const [rank, batches] of ranks.entries()) {
+      const own = given.losses[step]?.[rank] ?? [];
+      const far = batches.findIndex((loss, i) => !agree([Number(own[i])], [Number(loss)], promised));
+      if (far >= 0 || own.length !== batches.length)
+        return `step ${step}, rank ${rank}: losses [${own}] must be [${batches}]`;
+    }
+  const names = [Object.keys(given.tensors), Object.keys(right.tensors)].map((list) => list.sort().join());
+  if (names[0] !== names[1]) return `tensors [${names[0]}] must be [${names[1]}]`;
+  for (const [name, { bytes, numbers }] of Object.entries(right.tensors)) {
+    const own = given.tensors[name]!;
+    const isRight =
+      promised === "words"
+        ? own.bytes.length === bytes.length && own.bytes.every((byte, i) => byte === bytes[i])
+        : agree(own.numbers, numbers, promised);
+    const isNaNAlone = promised === "words" && agree(own.numbers, numbers, "words");
+    if (!isRight && !isNaNAlone) {
+      const at = numbers.findIndex((number, i) => !agree([own.numbers[i]!], [number], promised));
+      return `${name}[${at}] of ${numbers.length} is ${own.numbers[at]}, must be ${numbers[at]}`;
+    }
+  }
+  return null;
+}
+
+/** Every NaN counts as equal. */
+function agree(own: readonly number[], right: readonly number[], promised: Promised): boolean {
+  if (own.length !== right.length) return false;
+  if (promised === "words") return own.every((number, i) => Object.is(number, right[i]));
+  const scale = Math.max(1e-3, ...right.map(Math.abs).filter(Number.isFinite));
+  return own.every((number, i) => Object.is(number, right[i]) || Math.abs(number - right[i]!) <= promised * scale);
+}
