@@ -1,6 +1,6 @@
 /** Steps as a program writes them, eager or compiled, and on ranks. */
 import { autocast, clipGradNorm, clipGradValue, compile, manualSeed, type Tensor, tidy } from "@opt/core";
-import { FullyShardedDataParallel, ShardedOptimizer } from "@opt/parallel";
+import { ShardedOptimizer } from "@opt/parallel";
 import type { Configuration } from "@opt/testkit/configurations";
 import { type Batch, lossOf } from "./batches";
 import type { Parts } from "./parts";
@@ -22,6 +22,8 @@ export class ByHand {
   readonly #backward: (batch: Batch, share: number) => Tensor;
   readonly #update: () => unknown;
   readonly #average: () => void;
+  /** All of a step in one function, where nobody waits in it. */
+  readonly #whole: ((batch: Batch) => Tensor) | undefined;
 
   constructor(
     readonly one: Configuration,
@@ -36,48 +38,52 @@ export class ByHand {
       (scaler ? scaler.scale(part) : part).backward();
       return loss.detach();
     };
-    const step = () => (scaler ? scaler.step(optimizer as never) : optimizer.step());
     const clip = () => {
       const clips = one.clipNorm !== undefined || one.clipValue !== undefined;
-      const parameters = parallel instanceof FullyShardedDataParallel ? parallel.parameters() : parts.module.parameters();
+      const parameters = parts.named.map(([, parameter]) => parameter);
       if (clips && scaler) scaler.unscale(optimizer as never);
       if (one.clipNorm !== undefined) clipGradNorm(parameters, one.clipNorm);
       if (one.clipValue !== undefined) clipGradValue(parameters, one.clipValue);
     };
-    const isWaiting = optimizer instanceof ShardedOptimizer;
+    /** A promise with a divided optimizer, and where a scaler waits for its device. */
     const update = () => {
       clip();
-      step();
-      scaler?.update();
-      optimizer.zeroGrad();
+      const stepped = scaler ? scaler.step(optimizer as never) : optimizer.step();
+      const end = () => optimizer.zeroGrad();
+      const updated = () => {
+        const after = scaler?.update();
+        return after ? after.then(end) : end();
+      };
+      return stepped ? stepped.then(updated) : updated();
     };
-    const average = () => ema?.update();
     const wrap = <Args extends unknown[], Result>(f: (...args: Args) => Result) =>
       isCompiled ? compile(f) : (...args: Args) => tidy(() => f(...args));
+    const waits = optimizer instanceof ShardedOptimizer;
     this.#backward = wrap(backward);
-    this.#average = ema ? wrap(average) : average;
-    this.#update = isWaiting
-      ? async () => {
-          clip();
-          await step();
-          await scaler?.update();
-          optimizer.zeroGrad();
-        }
-      : wrap(update);
+    this.#average = ema ? wrap(() => ema.update()) : () => {};
+    this.#update = waits ? update : wrap(() => void update());
+    if (isCompiled && parallel === undefined && divisor === 1)
+      this.#whole = compile((batch: Batch) => {
+        const loss = backward(batch, 1);
+        void update();
+        return loss;
+      });
   }
 
   /** Forward and backward of one batch, whose loss counts by its share. */
   async backward(batch: Batch, share = 1): Promise<string> {
-    const loss = this.#backward(batch, share);
-    const value = String((await loss.data())[0]);
-    loss.dispose();
-    return value;
+    return valueOf(this.#backward(batch, share));
   }
 
   /** The step of what was accumulated. */
   async update(): Promise<void> {
-    const { scaler, schedule } = this.parts;
     await this.#update();
+    this.#end();
+  }
+
+  /** A skipped step moves neither averages nor rates. */
+  #end(): void {
+    const { scaler, schedule } = this.parts;
     if (scaler?.stepWasSkipped) return;
     this.#average();
     schedule?.step();
@@ -87,6 +93,11 @@ export class ByHand {
   async step(batches: readonly Batch[], step: number, rank: number): Promise<string[]> {
     const { parallel } = this.parts;
     manualSeed(seedOf(this.one, step, rank));
+    if (this.#whole) {
+      const loss = await valueOf(this.#whole(batches[0]!));
+      this.#end();
+      return [loss];
+    }
     const losses: string[] = [];
     const before = async () => {
       for (const batch of batches.slice(0, -1)) losses.push(await this.backward(batch));
@@ -97,4 +108,10 @@ export class ByHand {
     await this.update();
     return losses;
   }
+}
+
+async function valueOf(loss: Tensor): Promise<string> {
+  const value = String((await loss.data())[0]);
+  loss.dispose();
+  return value;
 }

@@ -1,5 +1,5 @@
 /** The models of configurations: whole, or with layers that the ranks of an axis divide. */
-import { Generator, parameter, randn, recompute, type Tensor } from "@opt/core";
+import { manualSeed, parameter, randn, recompute, type Tensor } from "@opt/core";
 import {
   BatchNorm2d,
   Conv2d,
@@ -24,7 +24,7 @@ class Layers {
     readonly one: Configuration,
     readonly axis: Communicator | undefined,
   ) {
-    this.options = { dtype: one.dtype, generator: new Generator(one.seed) };
+    this.options = { dtype: one.dtype };
   }
 
   get ranks(): number {
@@ -155,7 +155,7 @@ class Gpt extends Classifier {
     const { width, dtype } = layers.one;
     super(layers, width);
     this.stem = layers.table(VOCABULARY, width);
-    this.places = parameter(randn([PLACES, width], { generator: layers.options.generator!, dtype }));
+    this.places = parameter(randn([PLACES, width], { dtype }));
     this.norm = new LayerNorm(width, { dtype });
     this.query = layers.columns(width, width);
     this.key = layers.columns(width, width);
@@ -252,6 +252,7 @@ export const SAMPLES = {
 
 /** The model as a program has it before the optimizer is made. */
 export function modelOf(one: Configuration, axis?: Communicator): Classifier {
+  manualSeed(one.seed);
   const model = new CLASSES_OF[one.model](new Layers(one, axis));
   if (one.replaced) model.replaceHead();
   if (one.frozen) model.stem.freeze();

@@ -1,9 +1,9 @@
 /** What a run is made of in one phase: model, optimizer, averages, scaler, schedule, on the ranks of this phase. */
 import {
   type BaseOptions,
-  type ClipOptions,
   ExponentialMovingAverage,
   GradScaler,
+  l2,
   type Optimizer,
   type OptimizerClass,
   type Tensor,
@@ -67,7 +67,7 @@ const SCHEDULES = {
   StepLR: (optimizer: AnyOptimizer) => new StepLR(optimizer, { stepSize: 2, gamma: 0.5 }),
   CosineAnnealingLR: (optimizer: AnyOptimizer) => new CosineAnnealingLR(optimizer, { tMax: 5 }),
   LinearLR: (optimizer: AnyOptimizer) => new LinearLR(optimizer, { startFactor: 0.25, totalIters: 4 }),
-  OneCycleLR: (optimizer: AnyOptimizer) => new OneCycleLR(optimizer, { maxLr: 0.02, totalSteps: 20 }),
+  OneCycleLR: (optimizer: AnyOptimizer) => new OneCycleLR(optimizer, { maxLr: 0.02, totalSteps: 20, cycleMomentum: false }),
   ExponentialLR: (optimizer: AnyOptimizer) => new ExponentialLR(optimizer, { gamma: 0.75 }),
 };
 
@@ -83,7 +83,8 @@ export function partsOf(one: Configuration, phase: Phase, place: Place | undefin
   const named = parallel instanceof FullyShardedDataParallel ? parallel.namedParameters() : module.namedParameters();
   const Class = optimizers[one.optimizer]!;
   const groups = groupsOf(one, named) as never;
-  const options = one.options as BaseOptions & { clip?: ClipOptions };
+  const { penalty } = one;
+  const options = { ...(one.options as object as BaseOptions), ...(penalty && { regularizer: l2(penalty) }) };
   const optimizer =
     phase.over === "ShardedOptimizer" ? new ShardedOptimizer(Class, groups, options, data!) : new Class(groups, options);
   return {

@@ -55,7 +55,10 @@ export async function save(
   const ranks = place && { communicator: place.communicator, layout: layoutFor(parts, place), checkReplicas: true };
   await saveCheckpoint(`${folder}/run`, await contentsOf(parts, step, loader), { ...ranks, overwrite: true });
   if (through === undefined || through === "checkpoint" || (place?.communicator.rank ?? 0) > 0) return;
-  await convertCheckpoint(`${folder}/run`, `${folder}/other.${through}`, { to: through, overwrite: true });
+  // There and back. Averages are no part of what other systems load.
+  const exclude = parts.ema ? ["ema.*"] : [];
+  await convertCheckpoint(`${folder}/run`, `${folder}/other.${through}`, { to: through, overwrite: true, exclude });
+  await convertCheckpoint(`${folder}/other.${through}`, `${folder}/back`, { to: "checkpoint", overwrite: true });
 }
 
 /** Goes on from it. Returns where the loader stood. */
@@ -68,23 +71,21 @@ export async function load(
   const { module, parallel, optimizer, ema, scaler, schedule } = parts;
   const layout = place && layoutFor(parts, place);
   const own = layout && { layout, rank: place.communicator.rank };
-  const path = through === undefined || through === "checkpoint" ? `${folder}/run` : `${folder}/other.${through}`;
-  const loaded = await loadCheckpoint(path, own);
-  const { tensors } = loaded;
-  // Other formats keep what is ours in their own way, or not.
-  const { values } = path.endsWith("run") ? loaded : await loadCheckpoint(`${folder}/run`, own);
-  const extras = values.extras as unknown as Extras;
+  const run = await loadCheckpoint(`${folder}/run`, own);
+  const isBack = through !== undefined && through !== "checkpoint";
+  const { tensors, values } = isBack ? await loadCheckpoint(`${folder}/back`, own) : run;
+  const extras = run.values.extras as unknown as Extras;
   if (parallel instanceof FullyShardedDataParallel) parallel.loadStateDict(tensors);
   else module.loadStateDict(Object.fromEntries(Object.keys(module.stateDict()).map((name) => [name, tensors[name]!])));
-  optimizer.loadStateDict(optimizerState({ ...loaded, values }));
-  const averages = Object.entries(tensors).filter(([name]) => name.startsWith("ema."));
+  optimizer.loadStateDict(optimizerState({ tensors, values }));
+  const averages = Object.entries(run.tensors).filter(([name]) => name.startsWith("ema."));
   ema?.loadStateDict({
     n_averaged: extras.averages,
     ...Object.fromEntries(averages.map(([name, tensor]) => [name.slice("ema.".length), tensor])),
   });
   if (extras.scaler) scaler?.loadStateDict(extras.scaler);
   if (extras.schedule) schedule?.loadStateDict(extras.schedule);
-  for (const each of Object.values(tensors)) each.dispose();
+  for (const each of [tensors, run.tensors].flatMap((all) => Object.values(all))) each.dispose();
   return extras.loader;
 }
 

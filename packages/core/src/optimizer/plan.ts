@@ -9,6 +9,7 @@ import { NUMBERS } from "../rule/interpret";
 import { rewritten } from "../rule/rewrite";
 import type { Rewrite, Rule } from "../rule/rule";
 import type { Storage } from "../tensor/storage";
+import { elementsBefore } from "../tensor/placement";
 import type { Tensor } from "../tensor/tensor";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { advanced } from "./check-rule";
@@ -242,7 +243,10 @@ function buffersOf(
     slices.push(param.memorySlice());
     written.push(master);
   }
-  // Elements are numbered in the memory that views share, so that parts of a parameter draw as the whole does.
-  if (isStochastic) slices[0] = { ...slices[0]!, place: number * 2 ** 32 + slices[0]!.byteOffset / 2 };
+  // Elements are numbered in the memory that views share, or in the whole, so that parts of a parameter draw as the whole does.
+  if (isStochastic) {
+    const before = param.placement ? elementsBefore(param.placement) : 0;
+    slices[0] = { ...slices[0]!, place: number * 2 ** 32 + before + slices[0]!.byteOffset / 2 };
+  }
   return slices;
 }

@@ -1,7 +1,7 @@
 /** What a tensor knows of the ranks that have its other parts, without knowing tensors. Core has the interface, `@opt/parallel` the ranks. */
 
 import { partOf } from "../values/part-of";
-import type { Shape } from "../values/shape";
+import { type Shape, sizeOf } from "../values/shape";
 
 /** One axis of a mesh of ranks, as this rank sees it. All its ranks make the same calls in the same order; a compiled function makes them in each run. */
 export interface MeshAxis<Tensor> {
@@ -54,4 +54,16 @@ export function shapeAfter({ shape, cuts }: Placement<unknown>, count: number): 
     left[dim] = end - begin;
   }
   return left;
+}
+
+/** How many elements of the whole come before a part of its rows. Parts that are cut along other dimensions have gaps: 0. */
+export function elementsBefore({ shape, cuts }: Placement<unknown>): number {
+  if (cuts.some(({ dim }) => dim !== 0)) return 0;
+  let [first, rows] = [0, shape[0] ?? 0];
+  for (const { axis } of cuts) {
+    const [begin, end] = partOf(rows, axis.size, axis.index);
+    first += begin;
+    rows = end - begin;
+  }
+  return first * sizeOf(shape.slice(1));
 }

@@ -43,8 +43,10 @@ export interface Configuration {
   /** By `clipGradNorm`, `clipGradValue`. */
   readonly clipNorm?: number;
   readonly clipValue?: number;
+  /** Of an l2 regularizer. */
+  readonly penalty?: number;
   readonly ema?: boolean;
-  /** Steps whose gradients overflow on the last rank. */
+  /** Samples whose gradients overflow. */
   readonly overflows?: readonly number[];
   readonly schedule?: (typeof SCHEDULES)[number];
   readonly stepsPerEpoch: number;

@@ -10,4 +10,6 @@ export {
   stepsOf,
   textOf,
 } from "./configuration";
+export { REASONS, type Reason, reasonsOf } from "./combines";
+export { type Drawn, draw, type OptimizerOptions } from "./draw";
 export { difference, type Outcome, promiseOf } from "./promise";

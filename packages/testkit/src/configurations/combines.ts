@@ -1,0 +1,40 @@
+/** What does not combine: each pair throws an OptError before the first step. `what-combines.md` is written from it. */
+import type { Configuration, Phase } from "./configuration";
+
+export interface Reason {
+  readonly code: string;
+  /** For readers of the page. */
+  readonly says: string;
+  applies(one: Configuration, phase: Phase): boolean;
+}
+
+export const REASONS: readonly Reason[] = [
+  {
+    code: "UNSUPPORTED",
+    says: "Row-sparse gradients are not exchanged. Make the layer with `sparse: false`.",
+    applies: (one, { over, data }) => isSparse(one) && over !== "alone" && data > 1,
+  },
+  {
+    code: "UNSUPPORTED",
+    says: "A compiled function can't leave row-sparse gradients to the next one. Step inside.",
+    applies: (one, { way, over, accumulate }) =>
+      isSparse(one) && way === "compiled" && (over !== "alone" || accumulate > 1),
+  },
+  {
+    code: "BAD_ARGUMENT",
+    says: "A `ShardedOptimizer` can't skip a step. Train in bf16, without a scaler.",
+    applies: ({ overflows }, { over }) => overflows !== undefined && over === "ShardedOptimizer",
+  },
+  {
+    code: "UNSUPPORTED",
+    says: "Adafactor's state has less than a number for each element. Leave `stateDType` out.",
+    applies: ({ optimizer, options: { stateDType } }) =>
+      optimizer === "Adafactor" && stateDType !== undefined && stateDType !== "f32",
+  },
+];
+
+const isSparse = ({ sparse, frozen }: Configuration) => sparse === true && !frozen;
+
+/** The reasons for which a configuration throws. */
+export const reasonsOf = (one: Configuration): readonly Reason[] =>
+  REASONS.filter((reason) => one.phases.some((phase) => reason.applies(one, phase)));

@@ -1,0 +1,111 @@
+/** Draws a configuration from a seed: what the docs say combines, and now and then what they say does not. */
+import { Random } from "../numbers/random";
+import { reasonsOf } from "./combines";
+import { type Configuration, FORMATS, MODELS, type Phase, SCHEDULES, samplesOf, stepsOf } from "./configuration";
+
+/** Options by the names of optimizers, as their packages list them. */
+export type OptimizerOptions = Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>>;
+
+export interface Drawn {
+  readonly optimizers: OptimizerOptions;
+  readonly devices: readonly string[];
+}
+
+/** Ranks that have samples, and those that divide layers, of four. */
+const GRIDS = [
+  [2, 2],
+  [1, 4],
+  [1, 2],
+] as const;
+/** Divisors of a step's samples: batches of a rank. */
+const ACCUMULATE = { 1: [1, 1, 2, 3], 2: [1, 1, 2, 3], 3: [1, 2], 4: [1, 3] } as const;
+
+type Model = Configuration["model"];
+
+const divides = (model: Model) => model === "mlp" || model === "gpt";
+
+function phaseOf(random: Random, devices: readonly string[], model: Model, dtype: Configuration["dtype"]): Phase {
+  const device = random.pick(devices);
+  const way = random.pick(["eager", "compiled", "compiled"] as const);
+  const isDivided = divides(model) && dtype === "f64" && random.below(3) === 0;
+  const over = random.pick(
+    isDivided
+      ? (["DataParallel", "FullyShardedDataParallel"] as const)
+      : ([
+          "alone",
+          "DataParallel",
+          "ShardedOptimizer",
+          "ShardedOptimizer",
+          "FullyShardedDataParallel",
+          "FullyShardedDataParallel",
+        ] as const),
+  );
+  const [data, parts] = isDivided
+    ? random.pick(GRIDS)
+    : [over === "alone" ? (1 as const) : random.pick([2, 3, 4] as const), 1];
+  return { way, device, over, data, model: parts, accumulate: random.pick(ACCUMULATE[data]) };
+}
+
+function optionsOf(random: Random, optimizer: string, dtype: Configuration["dtype"], runs: OptimizerOptions) {
+  const options: Record<string, unknown> = { lr: 0.01, ...random.pick(runs[optimizer]!) };
+  if (random.below(6) === 0) options.maximize = true;
+  if (random.below(6) === 0) options.clip = random.pick([{ norm: 0.25 }, { value: 0.01 }, { norm: 0.25, value: 0.02 }]);
+  if (dtype === "f32") {
+    const kept = random.below(6);
+    if (kept === 0) options.stateDType = "bf16";
+    if (kept === 1) options.stateDType = "q8";
+  }
+  if ((dtype === "bf16" || dtype === "f16") && random.below(2) === 0) options.stochasticRounding = true;
+  return options;
+}
+
+/** What a configuration has besides, each now and then. */
+function featuresOf(random: Random, model: Model, dtype: Configuration["dtype"]): Partial<Configuration> {
+  const now = (one: number) => random.below(one) === 0;
+  return {
+    ...(now(3) && { groups: true }),
+    ...(now(4) && { frozen: true }),
+    ...(now(5) && { replaced: true }),
+    ...(now(3) && { dropout: true }),
+    ...(now(3) && { recompute: true }),
+    ...(model === "embedding" && now(2) && { sparse: true }),
+    ...(dtype === "f32" && now(3) && { autocast: random.pick(["bf16", "f16"] as const) }),
+    ...(now(4) && { clipNorm: random.pick([0.05, 0.5]) }),
+    ...(now(8) && { clipValue: 0.01 }),
+    ...(now(5) && { penalty: 0.01 }),
+    ...(now(3) && { ema: true }),
+    ...(now(3) && { schedule: random.pick(SCHEDULES) }),
+  };
+}
+
+export function draw(seed: number, { optimizers, devices }: Drawn): Configuration {
+  const random = new Random(seed);
+  for (;;) {
+    const model = random.pick(MODELS);
+    const dtype = random.pick(["f64", "f64", "f64", "f32", "f32", "bf16", "f16"] as const);
+    const optimizer = random.pick(Object.keys(optimizers));
+    const options = optionsOf(random, optimizer, dtype, optimizers);
+    const features = featuresOf(random, model, dtype);
+    const phases = [phaseOf(random, devices, model, dtype), phaseOf(random, devices, model, dtype)] as const;
+    const isBroken = random.below(5) < 3;
+    const whole: Configuration = {
+      seed,
+      model,
+      dtype,
+      width: options.stateDType === "q8" && model === "mlp" ? 64 : 8,
+      optimizer,
+      options,
+      ...features,
+      stepsPerEpoch: 2 + random.below(2),
+      phases: isBroken ? phases : [phases[0]],
+    };
+    const through = random.pick([...FORMATS, "checkpoint", "checkpoint"] as const);
+    const one: Configuration = {
+      ...whole,
+      ...(isBroken && { break: 1 + random.below(stepsOf(whole) - 1), through }),
+      ...(random.below(4) === 0 && { overflows: [random.below(samplesOf(whole))] }),
+    };
+    // Of what does not combine, one of twenty is tried.
+    if (reasonsOf(one).length === 0 || random.below(20) === 0) return one;
+  }
+}
