@@ -158,7 +158,7 @@ class Gpt extends Classifier {
     this.places = parameter(randn([PLACES, width], { dtype }));
     this.norm = new LayerNorm(width, { dtype });
     this.query = layers.columns(width, width);
-    this.key = layers.columns(width, width);
+    this.key = layers.columns(width, width, { bias: false }); // softmax is the same with one: its gradient is rounding alone
     this.value = layers.columns(width, width);
     this.out = layers.rows(width, width);
     this.block = new Block(layers, width);
@@ -250,11 +250,16 @@ export const SAMPLES = {
   scale: { x: [6], words: 0, y: [], classes: CLASSES },
 } as const;
 
+/** Muon trains matrices, SparseAdam a table. */
+const takes = ({ optimizer }: Configuration, name: string, { shape }: Tensor) =>
+  (optimizer !== "Muon" || shape.length === 2) && (optimizer !== "SparseAdam" || name.startsWith("stem"));
+
 /** The model as a program has it before the optimizer is made. */
 export function modelOf(one: Configuration, axis?: Communicator): Classifier {
   manualSeed(one.seed);
   const model = new CLASSES_OF[one.model](new Layers(one, axis));
   if (one.replaced) model.replaceHead();
   if (one.frozen) model.stem.freeze();
+  for (const [name, parameter] of model.namedParameters()) if (!takes(one, name, parameter)) parameter.requiresGrad = false;
   return model;
 }

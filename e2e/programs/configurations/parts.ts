@@ -42,16 +42,9 @@ export interface Parts {
   readonly schedule: LRScheduler | undefined;
 }
 
-/** Those that the optimizer takes: Muon matrices, SparseAdam the table. */
-function trained(one: Configuration, named: readonly (readonly [string, Tensor])[]) {
-  if (one.optimizer === "Muon") return named.filter(([, { shape }]) => shape.length === 2);
-  if (one.optimizer === "SparseAdam") return named.filter(([name]) => name.startsWith("stem"));
-  return named;
-}
-
 /** All in one group, or vectors at another rate without decay. */
 function groupsOf(one: Configuration, named: readonly (readonly [string, Tensor])[]) {
-  const params = trained(one, named);
+  const params = named.filter(([, { requiresGrad }]) => requiresGrad);
   if (!one.groups) return params;
   const isMatrix = ([, { shape }]: readonly [string, Tensor]) => shape.length > 1;
   const { lr = 0.01, weightDecay } = one.options as { lr?: number; weightDecay?: number };

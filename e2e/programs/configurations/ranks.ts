@@ -2,8 +2,8 @@
 import "@opt/kernels-cpu";
 import { readFileSync } from "node:fs";
 import { loadCheckpoint } from "@opt/checkpoint";
-import { enableQ8, init, OptError } from "@opt/core";
-import { enableStochasticRounding } from "@opt/kernels-wasm";
+import { init, OptError } from "@opt/core";
+import { enableQ8, enableStochasticRounding } from "@opt/kernels-wasm";
 import * as optim from "@opt/optim";
 import { connect, mesh } from "@opt/parallel";
 import { type Configuration, difference, type Outcome, type Phase, promiseOf, stepsOf } from "@opt/testkit/configurations";

@@ -21,6 +21,12 @@ export const REASONS: readonly Reason[] = [
       isSparse(one) && way === "compiled" && (over !== "alone" || accumulate > 1),
   },
   {
+    code: "UNSUPPORTED",
+    says: "Unscaled gradients of f16 lose what the factor saved. Let the optimizer clip: `clip: { norm: 1 }`.",
+    applies: ({ overflows, dtype, clipNorm, clipValue }) =>
+      overflows !== undefined && dtype === "f16" && (clipNorm ?? clipValue) !== undefined,
+  },
+  {
     code: "BAD_ARGUMENT",
     says: "A `ShardedOptimizer` can't skip a step. Train in bf16, without a scaler.",
     applies: ({ overflows }, { over }) => overflows !== undefined && over === "ShardedOptimizer",
