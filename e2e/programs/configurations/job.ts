@@ -1,12 +1,14 @@
 /** One job of ranks runs many configurations, and says of each what came out. */
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bundled, optRun } from "@opt/testkit/bundled";
 import type { Configuration } from "@opt/testkit/configurations";
 
 export const RANKS = 4;
+/** Where checkpoints touch no disk. */
+const MEMORY = "/dev/shm";
 /** A configuration takes a tenth of a second; ranks that wait for one another give up after 30 s. */
 const PATIENCE = 120_000;
 
@@ -16,8 +18,6 @@ export interface Told {
   readonly difference?: string | null;
   readonly phase?: number;
   readonly errors?: readonly { readonly code: string | null; readonly message: string; readonly stack: string }[];
-  readonly ms?: number;
-  readonly oracle?: number;
 }
 
 let programs: Promise<readonly [string, string]> | undefined;
@@ -26,28 +26,37 @@ let programs: Promise<readonly [string, string]> | undefined;
 export async function runAll(configurations: readonly Configuration[], tell: (told: Told) => void): Promise<void> {
   programs ??= bundled(optRun, join(import.meta.dirname, "ranks.ts"));
   const [launcher, program] = await programs;
-  const folder = mkdtempSync(join(tmpdir(), "opt-configurations-"));
+  const folder = mkdtempSync(join(existsSync(MEMORY) ? MEMORY : tmpdir(), "opt-configurations-"));
+  const run = async (list: readonly Configuration[]) => {
+    const file = join(folder, "list.json");
+    writeFileSync(file, JSON.stringify(list));
+    const untold = new Set(list.map(({ seed }) => seed));
+    const error = await job([launcher, "-n", String(RANKS), "--grace", "1s", program, folder, file], (told) => {
+      untold.delete(told.seed);
+      tell(told);
+    });
+    return { left: list.filter(({ seed }) => untold.has(seed)), error };
+  };
   try {
-    let left = configurations;
+    let { left } = await run(configurations);
     while (left.length > 0) {
-      const file = join(folder, "list.json");
-      writeFileSync(file, JSON.stringify(left));
-      const args = [launcher, "-n", String(RANKS), "--grace", "1s", program, folder, file];
-      const { done, error } = await job(args, tell);
-      if (done === left.length) break;
-      const failed = left[done]!;
-      tell({ seed: failed.seed, errors: [{ code: null, message: "the job ended, or stood still", stack: error }] });
-      left = left.slice(done + 1);
+      // One of those that the ranks were at.
+      for (const one of left.slice(0, RANKS)) {
+        const { left, error } = await run([one]);
+        const message = "the job ended, or stood still";
+        if (left.length > 0) tell({ seed: one.seed, errors: [{ code: null, message, stack: error }] });
+      }
+      left = left.length > RANKS ? (await run(left.slice(RANKS))).left : [];
     }
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** How many were told, and what was written besides. */
-async function job(args: readonly string[], tell: (told: Told) => void): Promise<{ done: number; error: string }> {
+/** Returns what was written besides. */
+async function job(args: readonly string[], tell: (told: Told) => void): Promise<string> {
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
-  let [line, error, done] = ["", "", 0];
+  let [line, error] = ["", ""];
   let timer = setTimeout(() => child.kill("SIGTERM"), PATIENCE);
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     error += text;
@@ -58,11 +67,10 @@ async function job(args: readonly string[], tell: (told: Told) => void): Promise
     for (const each of lines.filter((one) => one.startsWith("@"))) {
       clearTimeout(timer);
       timer = setTimeout(() => child.kill("SIGTERM"), PATIENCE);
-      done++;
       tell(JSON.parse(each.slice(1)));
     }
   });
   await new Promise((resolve) => child.on("close", resolve));
   clearTimeout(timer);
-  return { done, error };
+  return error;
 }

@@ -54,6 +54,8 @@ async function stepOf(one: Configuration, parts: Parts, phase: Phase, step: numb
   let after: Tensor[] = [];
   const sums = new Map<Tensor, Tensor>();
   const losses: string[][] = [];
+  // A loss of one batch alone is divided before its backward.
+  const isCut = phase.data * phase.accumulate > 1;
   let count = 0;
   let weight = 0;
   const unit = batches[0]![0]![2].size;
@@ -67,7 +69,8 @@ async function stepOf(one: Configuration, parts: Parts, phase: Phase, step: numb
       if (one.counted) {
         const [sum, its] = tidy(() => {
           const { sum, count } = forward(one, parts, batch) as { sum: Tensor; count: Tensor };
-          (parts.scaler ? parts.scaler.scale(sum) : sum).backward();
+          const part = isCut ? sum : sum.div(count.maximum(1));
+          (parts.scaler ? parts.scaler.scale(part) : part).backward();
           return [sum.detach(), count.detach()] as [Tensor, Tensor];
         });
         const n = (await its.data())[0] as number;
@@ -88,7 +91,7 @@ async function stepOf(one: Configuration, parts: Parts, phase: Phase, step: numb
   }
   buffers.forEach(([buffer], i) => void buffer.set(after[i]!));
   for (const [parameter, sum] of sums) parameter.grad = sum;
-  const divisor = one.counted ? count || 1 : isFit ? weight : batches.length;
+  const divisor = one.counted ? (isCut && count) || 1 : isFit ? weight : batches.length;
   if (divisor !== 1)
     for (const parameter of parameters) {
       const { grad } = parameter;

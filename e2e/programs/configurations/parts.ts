@@ -64,7 +64,14 @@ const SCHEDULES = {
   ExponentialLR: (optimizer: AnyOptimizer) => new ExponentialLR(optimizer, { gamma: 0.75 }),
 };
 
-export function partsOf(one: Configuration, phase: Phase, place: Place | undefined, optimizers: Optimizers): Parts {
+/** @param isDivided whether the model is one of ranks by now: `fit` can make it one */
+export function partsOf(
+  one: Configuration,
+  phase: Phase,
+  place: Place | undefined,
+  optimizers: Optimizers,
+  isDivided = true,
+): Parts {
   const data = place?.grid?.axis("data") ?? place?.communicator;
   const module = modelOf(one, place?.grid?.axis("model"));
   const parallel =
@@ -72,7 +79,9 @@ export function partsOf(one: Configuration, phase: Phase, place: Place | undefin
       ? undefined
       : phase.over === "FullyShardedDataParallel"
         ? new FullyShardedDataParallel(module, data)
-        : new DataParallel(module, data);
+        : isDivided
+          ? new DataParallel(module, data)
+          : undefined;
   const named = parallel instanceof FullyShardedDataParallel ? parallel.namedParameters() : module.namedParameters();
   const Class = optimizers[one.optimizer]!;
   const groups = groupsOf(one, named) as never;

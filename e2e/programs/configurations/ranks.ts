@@ -7,10 +7,11 @@ import { enableQ8, enableStochasticRounding } from "@opt/kernels-wasm";
 import * as optim from "@opt/optim";
 import { connect, mesh } from "@opt/parallel";
 import { type Configuration, difference, type Outcome, type Phase, promiseOf, stepsOf } from "@opt/testkit/configurations";
-import { batchSizeOf, loaderOf } from "./batches";
+import { type Batch, batchSizeOf, loaderOf } from "./batches";
+import { trainByFit } from "./by-fit";
 import { ByHand } from "./by-hand";
 import { observed, oracle } from "./oracle";
-import { type Optimizers, type Place, partsOf } from "./parts";
+import { type Optimizers, type Parts, type Place, partsOf } from "./parts";
 import { load, remove, save } from "./saves";
 
 enableStochasticRounding();
@@ -30,77 +31,114 @@ async function placeOf({ data, model, over }: Phase): Promise<Place | undefined>
   return world.rank < ranks ? { communicator, grid: undefined } : undefined;
 }
 
-/** A phase by hand. Returns the losses of this rank. */
-async function trainByHand(one: Configuration, i: number, place: Place, where: string): Promise<string[][]> {
+const isFit = ({ way }: Phase) => way === "fit";
+
+/** A phase. Returns the losses of this rank. */
+async function train(one: Configuration, i: number, place: Place): Promise<string[][]> {
   const phase = one.phases[i]!;
   await init(phase.device);
-  const parts = partsOf(one, phase, phase.over === "alone" ? undefined : place, optimizers);
-  const { rank, size } = place.grid?.axis("data") ?? place.communicator;
-  const loader = loaderOf(one, batchSizeOf(phase)).shard({ rank, size });
-  const from = phase.over === "alone" ? undefined : place;
-  if (i > 0) loader.loadStateDict((await load(where, parts, one.through, from))!);
-  const hand = new ByHand(one, parts, phase.way === "compiled", phase.accumulate);
+  const own = phase.over === "alone" ? undefined : place;
+  const data = own && (own.grid?.axis("data") ?? own.communicator);
+  const where = folderOf(one);
+  const resumes = i > 0 && isFit(phase) && isFit(one.phases[0]) && (one.through ?? "checkpoint") === "checkpoint";
+  // `fit` divides a loader that stands at its start, and makes a replica of its own.
+  const isDivided = !isFit(phase) || (i > 0 && !resumes) || one.seed % 2 === 0;
+  const parts = partsOf(one, phase, own, optimizers, isDivided);
+  const whole = loaderOf(one, batchSizeOf(phase));
+  const loader = data && isDivided ? whole.shard(data) : whole;
+  if (i > 0 && !resumes) loader.loadStateDict((await load(where, parts, one.through, own))!);
+  const trained = isFit(phase)
+    ? await trainByFit({ one, index: i, parts, loader, communicator: data, folder: `${where}/fit`, resumes })
+    : await trainByHand(one, i, parts, loader, data?.rank ?? 0);
+  const isLast = i === one.phases.length - 1;
+  const at = { step: isLast ? stepsOf(one) : one.break!, loader: trained.state, through: isLast ? undefined : one.through };
+  await save(where, parts, at, own);
+  parts.parallel?.dispose();
+  return trained.losses;
+}
+
+async function trainByHand(one: Configuration, i: number, parts: Parts, loader: Iterable<Batch> & Stateful, rank: number) {
+  const { way, accumulate } = one.phases[i]!;
+  const hand = new ByHand(one, parts, way === "compiled", accumulate);
   const begin = i > 0 ? one.break! : 0;
   const end = i < one.phases.length - 1 ? one.break! : stepsOf(one);
   const losses: string[][] = [];
-  let state: object = loader.stateDict();
+  let state = loader.stateDict();
   while (begin + losses.length < end) {
-    const window: unknown[] = [];
+    const window: Batch[] = [];
+    let isInEpoch = false;
     for (const batch of loader) {
-      window.push(batch.map((each) => each.clone()));
-      if (window.length < phase.accumulate) continue;
-      losses.push(await hand.step(window.splice(0) as never, begin + losses.length, rank));
+      isInEpoch = begin + losses.length === end;
+      if (isInEpoch) break;
+      window.push(batch.map((each) => each.clone()) as unknown as Batch);
+      if (window.length < accumulate) continue;
+      losses.push(await hand.step(window.splice(0), begin + losses.length, rank));
       state = loader.stateDict();
-      if (begin + losses.length === end) break;
     }
+    if (!isInEpoch) state = loader.stateDict();
   }
-  const through = i < one.phases.length - 1 ? one.through : undefined;
-  await save(where, parts, { step: end, loader: state, through }, from);
-  if (parts.parallel) parts.parallel.dispose();
-  return losses;
+  return { losses, state };
 }
 
-async function run(one: Configuration): Promise<object> {
-  const where = `${folder}/${one.seed}`;
-  const begun = performance.now();
+interface Stateful {
+  stateDict(): object;
+}
+
+/** What the ranks of a configuration left: errors of a phase, or losses by step. The rest is in its folder. */
+type Left = { phase: number; errors: readonly object[] } | { losses: Outcome["losses"] };
+
+async function run(one: Configuration): Promise<Left> {
   const losses: (readonly (readonly string[])[])[] = [];
   for (const [i, phase] of one.phases.entries()) {
     const place = await placeOf(phase);
     let told: { losses?: string[][]; error?: object } = {};
     try {
-      if (place) told = { losses: await trainByHand(one, i, place, where) };
+      if (place) told = { losses: await train(one, i, place) };
     } catch (error) {
-      const { code, message, stack } = error as { code?: string; message: string; stack: string };
-      told = { error: { code: error instanceof OptError ? code! : null, message, stack } };
+      told = { error: errorOf(error) };
     }
     const all = await world.broadcast(await world.gather(told));
-    const failed = all.map(({ error }) => error).filter((error) => error !== undefined);
-    if (failed.length > 0) {
-      if (world.rank === 0) remove(where);
-      return { phase: i, errors: failed };
-    }
-    const first = all.filter(({ losses }, rank) => losses && (place?.grid === undefined || rank % phase.model === 0));
-    const size = stepsOf(one);
-    for (let step = 0; step < size; step++) {
-      const ofStep = first.slice(0, phase.data).map(({ losses }) => losses![step]!);
-      if (ofStep[0] !== undefined) losses.push(ofStep);
-    }
+    const errors = all.map(({ error }) => error).filter((error) => error !== undefined);
+    if (errors.length > 0) return { phase: i, errors };
+    const ofRanks = all.filter((_, rank) => rank % phase.model === 0).slice(0, phase.data);
+    for (const step of ofRanks[0]!.losses!.keys()) losses.push(ofRanks.map((rank) => rank.losses![step]!));
   }
-  if (world.rank > 0) return {};
-  await init("js");
-  const { tensors } = await loadCheckpoint(`${where}/run`);
-  const outcome: Outcome = { losses, tensors: await observed(tensors) };
-  remove(where);
-  const between = performance.now();
-  const right = await oracle(one, optimizers, where);
-  const times = { ms: Math.round(between - begun), oracle: Math.round(performance.now() - between) };
-  return { difference: difference(outcome, right, promiseOf(one)), ...times };
+  return { losses };
 }
 
+/** What is not as one process has it. */
+async function examine(one: Configuration, losses: Outcome["losses"]): Promise<object> {
+  try {
+    await init("js");
+    const { tensors } = await loadCheckpoint(`${folderOf(one)}/run`);
+    const outcome: Outcome = { losses, tensors: await observed(tensors) };
+    const right = await oracle(one, optimizers, `${folderOf(one)}-alone`);
+    return { difference: difference(outcome, right, promiseOf(one)) };
+  } catch (error) {
+    return { errors: [errorOf(error)] };
+  }
+}
+
+const folderOf = ({ seed }: Configuration) => `${folder}/${seed}`;
+
+function errorOf(error: unknown): object {
+  const { code, message, stack } = error as { code?: string; message: string; stack: string };
+  return { code: error instanceof OptError ? code! : null, message, stack };
+}
+
+const tell = (value: object) => process.stdout.write(`\n@${JSON.stringify(value)}\n`);
+
 const configurations: Configuration[] = JSON.parse(readFileSync(file, "utf8"));
-for (const one of configurations) {
-  const told = await run(one);
-  if (world.rank === 0) process.stdout.write(`\n@${JSON.stringify({ seed: one.seed, ...told })}\n`);
+// So many of them that each rank examines one, while the others examine theirs.
+for (let i = 0; i < configurations.length; i += world.size) {
+  const some = configurations.slice(i, i + world.size);
+  const left: Left[] = [];
+  for (const one of some) left.push(await run(one));
+  const [own, its] = [some[world.rank], left[world.rank]];
+  if (own && its) {
+    tell({ seed: own.seed, ...("losses" in its ? await examine(own, its.losses) : its) });
+    for (const path of [folderOf(own), `${folderOf(own)}-alone`]) remove(path);
+  }
   await init("js");
 }
 await world.close();

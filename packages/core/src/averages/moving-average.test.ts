@@ -242,3 +242,11 @@ it("averaged() awaits whatever can be awaited", async () => {
   const other = { then: (resolve: (value: number) => void) => queueMicrotask(() => resolve(w.dataSync()[0]!)) };
   expect([await ema.averaged(() => other), w.dataSync()[0]]).toEqual([1, 5]);
 });
+
+it("averages of parts are parts of the same whole, as checkpoints must know", () => {
+  const part = parameter([1, 2]);
+  part.placement = { shape: [4], cuts: [{ axis: { name: "data", size: 2, index: 1 } as never, dim: 0 }] };
+  const averages = new ExponentialMovingAverage([part, parameter([3])]).stateDict();
+  expect((averages["module.0"] as Tensor).placement).toBe(part.placement);
+  expect((averages["module.1"] as Tensor).placement).toBeNull();
+});

@@ -35,6 +35,7 @@ const runs: Run[] = [
   { ...base, keepGathered: true, compiled: true },
   { ...base, algorithm: "NAdam", device: "js", clip: { norm: 0.5 } },
   { ...base, algorithm: "NAdam", compiled: true, clip: { norm: 0.5 } },
+  { ...base, stochasticRounding: true },
   { ...base, algorithm: "SGD", device: "wasm", accumulate: 3, steps: 4 },
 ];
 

@@ -26,8 +26,8 @@ const divides = (model: Model) => model === "mlp" || model === "gpt";
 
 function phaseOf(random: Random, devices: readonly string[], model: Model, dtype: Configuration["dtype"]): Phase {
   const device = random.pick(devices);
-  const way = random.pick(["eager", "compiled", "compiled"] as const);
-  const isDivided = divides(model) && dtype === "f64" && random.below(3) === 0;
+  const way = random.pick(["eager", "compiled", "compiled", "fit", "fit"] as const);
+  const isDivided = divides(model) && dtype === "f64" && random.below(way === "fit" ? 6 : 2) === 0;
   const over = random.pick(
     isDivided
       ? (["DataParallel", "FullyShardedDataParallel"] as const)
@@ -78,6 +78,16 @@ function featuresOf(random: Random, model: Model, dtype: Configuration["dtype"])
   };
 }
 
+/** What only `fit` takes: losses of sums, and a last step of fewer samples, as many on each rank. */
+function restOf(random: Random, { model, phases }: Configuration): Partial<Configuration> {
+  if (phases.some(({ way }) => way !== "fit")) return {};
+  const fits = [3, 4, 6, 8].filter((rest) => phases.every(({ data }) => rest % data === 0));
+  return {
+    ...(random.below(3) === 0 && fits.length > 0 && { rest: random.pick(fits) }),
+    ...(model === "gpt" && random.below(2) === 0 && { counted: true }),
+  };
+}
+
 export function draw(seed: number, { optimizers, devices }: Drawn): Configuration {
   const random = new Random(seed);
   for (;;) {
@@ -102,6 +112,7 @@ export function draw(seed: number, { optimizers, devices }: Drawn): Configuratio
     const through = random.pick([...FORMATS, "checkpoint", "checkpoint"] as const);
     const one: Configuration = {
       ...whole,
+      ...restOf(random, whole),
       ...(isBroken && { break: 1 + random.below(stepsOf(whole) - 1), through }),
       ...(random.below(4) === 0 && { overflows: [random.below(samplesOf(whole))] }),
     };

@@ -10,6 +10,7 @@ import { openForeign } from "../../formats/registry";
 import { localFileSystem } from "../../platform/local";
 import { openSource } from "../../read/open";
 import { reshardCheckpoint } from "../../rewrite/reshard";
+import { loadCheckpoint, optimizerState, saveCheckpoint } from "../../index";
 import { convertCheckpoint } from "../convert";
 import { writeTorch } from "./write";
 
@@ -165,4 +166,17 @@ describe("state of PyTorch optimizers of any kind comes back where it was", () =
     const before = write("a.pt", object);
     expect(await all(await thereAndBack(before, { map }))).toEqual(await all(before));
   });
+});
+
+it("counters that float32 would round come back as they are", async () => {
+  const counters = { w: { step: 3, weight_sum: 1 / 3 } };
+  const values = { optimizer: { groups: [{ params: ["w"], lr: 0.5 }], counters } };
+  const w = { dtype: "F32", shape: [1], data: Float32Array.of(1) } as const;
+  await saveCheckpoint(at("counted"), { step: 3, tensors: { w, "w.z": { ...w, role: "state", follows: "w" } }, values });
+  for (const to of ["pt", "dcp"] as const) {
+    await convertCheckpoint(at("counted"), at(`counted.${to}`), { to });
+    await convertCheckpoint(at(`counted.${to}`), at(`counted-${to}`), { to: "checkpoint" });
+    const { state } = optimizerState(await loadCheckpoint(at(`counted-${to}`)));
+    expect(state.w).toMatchObject(counters.w);
+  }
 });

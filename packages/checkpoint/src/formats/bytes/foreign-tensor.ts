@@ -74,8 +74,10 @@ export function renamed(
   return map;
 }
 
-/** A number as a tensor of one float32 without dimensions, as PyTorch counts steps. */
+/** A number as a tensor of one float32 without dimensions, as PyTorch counts steps, or of one float64 where that would round it. */
 export function scalarTensor(name: string, value: number, path: string): SourceTensor {
-  const bytes = memorySource(path, new Uint8Array(Float32Array.of(value).buffer));
-  return wholeTensor(name, { dtype: "F32", shape: [], bytes }, path);
+  const isFloat32 = Object.is(Math.fround(value), value);
+  const data = isFloat32 ? Float32Array.of(value) : Float64Array.of(value);
+  const bytes = memorySource(path, new Uint8Array(data.buffer));
+  return wholeTensor(name, { dtype: isFloat32 ? "F32" : "F64", shape: [], bytes }, path);
 }

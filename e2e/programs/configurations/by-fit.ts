@@ -1,0 +1,67 @@
+/** A phase by `fit`: its own checkpoints where the phase before was one of `fit`, too. */
+import { manualSeed } from "@opt/core";
+import type { DataLoader } from "@opt/data";
+import type { Module } from "@opt/nn";
+import { type Communicator, DataParallel } from "@opt/parallel";
+import { type Configuration, EPOCHS, stepsOf } from "@opt/testkit/configurations";
+import { checkpoints, fit } from "@opt/train";
+import type { Batch } from "./batches";
+import { forward, seedOf } from "./by-hand";
+import type { Parts } from "./parts";
+
+export interface FitPhase {
+  readonly one: Configuration;
+  readonly index: number;
+  readonly parts: Parts;
+  /** Of all ranks, or with a `DataParallel` of this one. */
+  readonly loader: DataLoader<unknown, Batch>;
+  readonly communicator: Communicator | undefined;
+  /** For checkpoints of `fit`. */
+  readonly folder: string;
+  /** Where the run goes on from those. */
+  readonly resumes: boolean;
+}
+
+/** Returns the mean losses of steps, as float32, and where the loader stood. */
+export async function trainByFit({ one, index, parts, loader, communicator, folder, resumes }: FitPhase) {
+  const { module, parallel, optimizer, ema, scaler, schedule } = parts;
+  const begin = index > 0 ? one.break! : 0;
+  const end = index < one.phases.length - 1 ? one.break! : stepsOf(one);
+  const rank = communicator?.rank ?? 0;
+  const offset = resumes ? 0 : begin;
+  const interruption = new AbortController();
+  let state: object = loader.stateDict();
+  const seeding = { onStepBegin: ({ step }: { step: number }) => void manualSeed(seedOf(one, step + offset, rank)) };
+  type At = { step: number; contents(): Promise<{ values?: { readonly [key: string]: unknown } }> };
+  const stop = async (at: At) => {
+    if (at.step + offset !== end || end === stepsOf(one)) return;
+    const { values } = await at.contents();
+    const { ranks } = values!.fit as { ranks: { loader: object }[] };
+    state = ranks[0]?.loader ?? state;
+    interruption.abort();
+  };
+  // After the last step of an epoch, that is over.
+  const stopping = { onStepEnd: stop, onEpochEnd: stop };
+  const clip = {
+    ...(one.clipNorm !== undefined && { norm: one.clipNorm }),
+    ...(one.clipValue !== undefined && { value: one.clipValue }),
+  };
+  const saving = resumes || (index === 0 && one.break) ? [checkpoints(folder, { every: one.break! })] : [];
+  const { losses } = await fit<Batch>(parallel instanceof DataParallel ? parallel : (module as Module), {
+    data: loader as Iterable<Batch>,
+    forward: (batch) => forward(one, parts, batch),
+    optimizer,
+    epochs: EPOCHS - (resumes ? 0 : Math.floor((begin * EPOCHS) / stepsOf(one))),
+    accumulate: one.phases[index]!.accumulate,
+    compile: one.seed % 4 > 0,
+    callbacks: [seeding, stopping, ...saving],
+    signal: interruption.signal,
+    ...(resumes && { resume: true }),
+    ...(Object.keys(clip).length > 0 && { clip }),
+    ...(ema && { ema }),
+    ...(scaler && { scaler }),
+    ...(schedule && { schedule }),
+    ...(communicator && !parallel && { communicator }),
+  });
+  return { losses: losses.slice(resumes ? begin : 0).map((loss) => [`~${loss}`]), state };
+}
