@@ -2,7 +2,7 @@
 import { manualSeed } from "@opt/core";
 import type { DataLoader } from "@opt/data";
 import type { Module } from "@opt/nn";
-import { type Communicator, DataParallel } from "@opt/parallel";
+import type { Communicator, DataParallel } from "@opt/parallel";
 import { type Configuration, EPOCHS, stepsOf } from "@opt/testkit/configurations";
 import { checkpoints, fit } from "@opt/train";
 import type { Batch } from "./batches";
@@ -47,7 +47,7 @@ export async function trainByFit({ one, index, parts, loader, communicator, fold
     ...(one.clipValue !== undefined && { value: one.clipValue }),
   };
   const saving = resumes || (index === 0 && one.break) ? [checkpoints(folder, { every: one.break! })] : [];
-  const { losses } = await fit<Batch>(parallel instanceof DataParallel ? parallel : (module as Module), {
+  const { losses } = await fit<Batch>((parallel as DataParallel<Module> | undefined) ?? module, {
     data: loader as Iterable<Batch>,
     forward: (batch) => forward(one, parts, batch),
     optimizer,

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bundled, optRun } from "@opt/testkit/bundled";
-import type { Configuration } from "@opt/testkit/configurations";
+import type { Configuration, Told } from "@opt/testkit/configurations";
 
 export const RANKS = 4;
 /** Where checkpoints touch no disk. */
@@ -12,39 +12,36 @@ const MEMORY = "/dev/shm";
 /** A configuration takes a tenth of a second; ranks that wait for one another give up after 30 s. */
 const PATIENCE = 120_000;
 
-/** What was wrong, or null; or the errors that ranks threw in a phase. */
-export interface Told {
-  readonly seed: number;
-  readonly difference?: string | null;
-  readonly phase?: number;
-  readonly errors?: readonly { readonly code: string | null; readonly message: string; readonly stack: string }[];
+/** Of the configuration at this place of the list. */
+export interface ToldOf extends Told {
+  readonly index: number;
 }
 
 let programs: Promise<readonly [string, string]> | undefined;
 
-/** Hands each to `tell` when it is done. A job that ends early, or stands still, is begun anew behind the one that it was at. */
-export async function runAll(configurations: readonly Configuration[], tell: (told: Told) => void): Promise<void> {
+/** Hands each to `tell` when it is done. A job that ends early, or stands still, is begun anew behind those that it was at. */
+export async function runAll(list: readonly Configuration[], tell: (told: ToldOf) => void): Promise<void> {
   programs ??= bundled(optRun, join(import.meta.dirname, "ranks.ts"));
   const [launcher, program] = await programs;
   const folder = mkdtempSync(join(existsSync(MEMORY) ? MEMORY : tmpdir(), "opt-configurations-"));
-  const run = async (list: readonly Configuration[]) => {
+  /** Returns those that were not told, and what was written besides. */
+  const run = async (indices: readonly number[]) => {
     const file = join(folder, "list.json");
-    writeFileSync(file, JSON.stringify(list));
-    const untold = new Set(list.map(({ seed }) => seed));
+    writeFileSync(file, JSON.stringify(indices.map((index) => ({ index, one: list[index] }))));
+    const untold = new Set(indices);
     const error = await job([launcher, "-n", String(RANKS), "--grace", "1s", program, folder, file], (told) => {
-      untold.delete(told.seed);
+      untold.delete(told.index);
       tell(told);
     });
-    return { left: list.filter(({ seed }) => untold.has(seed)), error };
+    return { left: [...untold], error };
   };
   try {
-    let { left } = await run(configurations);
+    let { left } = await run(list.map((_, index) => index));
     while (left.length > 0) {
-      // One of those that the ranks were at.
-      for (const one of left.slice(0, RANKS)) {
-        const { left, error } = await run([one]);
+      for (const index of left.slice(0, RANKS)) {
+        const { left, error } = await run([index]);
         const message = "the job ended, or stood still";
-        if (left.length > 0) tell({ seed: one.seed, errors: [{ code: null, message, stack: error }] });
+        if (left.length > 0) tell({ index, errors: [{ code: null, message, stack: error }] });
       }
       left = left.length > RANKS ? (await run(left.slice(RANKS))).left : [];
     }
@@ -54,7 +51,7 @@ export async function runAll(configurations: readonly Configuration[], tell: (to
 }
 
 /** Returns what was written besides. */
-async function job(args: readonly string[], tell: (told: Told) => void): Promise<string> {
+async function job(args: readonly string[], tell: (told: ToldOf) => void): Promise<string> {
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
   let [line, error] = ["", ""];
   let timer = setTimeout(() => child.kill("SIGTERM"), PATIENCE);

@@ -6,7 +6,7 @@ import { init, OptError } from "@opt/core";
 import { enableQ8, enableStochasticRounding } from "@opt/kernels-wasm";
 import * as optim from "@opt/optim";
 import { connect, mesh } from "@opt/parallel";
-import { type Configuration, difference, type Outcome, type Phase, promiseOf, stepsOf } from "@opt/testkit/configurations";
+import { type Configuration, difference, type Outcome, type Phase, promiseOf, type RankError, stepsOf, type Told } from "@opt/testkit/configurations";
 import { type Batch, batchSizeOf, loaderOf } from "./batches";
 import { trainByFit } from "./by-fit";
 import { ByHand } from "./by-hand";
@@ -34,12 +34,11 @@ async function placeOf({ data, model, over }: Phase): Promise<Place | undefined>
 const isFit = ({ way }: Phase) => way === "fit";
 
 /** A phase. Returns the losses of this rank. */
-async function train(one: Configuration, i: number, place: Place): Promise<string[][]> {
+async function train(one: Configuration, i: number, place: Place, where: string): Promise<string[][]> {
   const phase = one.phases[i]!;
   await init(phase.device);
   const own = phase.over === "alone" ? undefined : place;
   const data = own && (own.grid?.axis("data") ?? own.communicator);
-  const where = folderOf(one);
   const resumes = i > 0 && isFit(phase) && isFit(one.phases[0]) && (one.through ?? "checkpoint") === "checkpoint";
   // `fit` divides a loader that stands at its start, and makes a replica of its own.
   const isDivided = !isFit(phase) || (i > 0 && !resumes) || one.seed % 2 === 0;
@@ -85,21 +84,21 @@ interface Stateful {
 }
 
 /** What the ranks of a configuration left: errors of a phase, or losses by step. The rest is in its folder. */
-type Left = { phase: number; errors: readonly object[] } | { losses: Outcome["losses"] };
+type Left = { steps: number; errors: readonly RankError[] } | { losses: Outcome["losses"] };
 
-async function run(one: Configuration): Promise<Left> {
+async function run(one: Configuration, where: string): Promise<Left> {
   const losses: (readonly (readonly string[])[])[] = [];
   for (const [i, phase] of one.phases.entries()) {
     const place = await placeOf(phase);
-    let told: { losses?: string[][]; error?: object } = {};
+    let told: { losses?: string[][]; error?: RankError } = {};
     try {
-      if (place) told = { losses: await train(one, i, place) };
+      if (place) told = { losses: await train(one, i, place, where) };
     } catch (error) {
       told = { error: errorOf(error) };
     }
     const all = await world.broadcast(await world.gather(told));
     const errors = all.map(({ error }) => error).filter((error) => error !== undefined);
-    if (errors.length > 0) return { phase: i, errors };
+    if (errors.length > 0) return { steps: losses.length, errors };
     const ofRanks = all.filter((_, rank) => rank % phase.model === 0).slice(0, phase.data);
     for (const step of ofRanks[0]!.losses!.keys()) losses.push(ofRanks.map((rank) => rank.losses![step]!));
   }
@@ -107,37 +106,35 @@ async function run(one: Configuration): Promise<Left> {
 }
 
 /** What is not as one process has it. */
-async function examine(one: Configuration, losses: Outcome["losses"]): Promise<object> {
+async function examine(one: Configuration, losses: Outcome["losses"], where: string): Promise<Told> {
   try {
     await init("js");
-    const { tensors } = await loadCheckpoint(`${folderOf(one)}/run`);
+    const { tensors } = await loadCheckpoint(`${where}/run`);
     const outcome: Outcome = { losses, tensors: await observed(tensors) };
-    const right = await oracle(one, optimizers, `${folderOf(one)}-alone`);
+    const right = await oracle(one, optimizers, `${where}/alone`);
     return { difference: difference(outcome, right, promiseOf(one)) };
   } catch (error) {
     return { errors: [errorOf(error)] };
   }
 }
 
-const folderOf = ({ seed }: Configuration) => `${folder}/${seed}`;
-
-function errorOf(error: unknown): object {
+function errorOf(error: unknown): RankError {
   const { code, message, stack } = error as { code?: string; message: string; stack: string };
   return { code: error instanceof OptError ? code! : null, message, stack };
 }
 
-const tell = (value: object) => process.stdout.write(`\n@${JSON.stringify(value)}\n`);
-
-const configurations: Configuration[] = JSON.parse(readFileSync(file, "utf8"));
+const list: { index: number; one: Configuration }[] = JSON.parse(readFileSync(file, "utf8"));
+const folderOf = ({ index }: { index: number }) => `${folder}/${index}`;
 // So many of them that each rank examines one, while the others examine theirs.
-for (let i = 0; i < configurations.length; i += world.size) {
-  const some = configurations.slice(i, i + world.size);
+for (let i = 0; i < list.length; i += world.size) {
+  const some = list.slice(i, i + world.size);
   const left: Left[] = [];
-  for (const one of some) left.push(await run(one));
+  for (const each of some) left.push(await run(each.one, folderOf(each)));
   const [own, its] = [some[world.rank], left[world.rank]];
   if (own && its) {
-    tell({ seed: own.seed, ...("losses" in its ? await examine(own, its.losses) : its) });
-    for (const path of [folderOf(own), `${folderOf(own)}-alone`]) remove(path);
+    const told: Told = "losses" in its ? await examine(own.one, its.losses, folderOf(own)) : its;
+    process.stdout.write(`\n@${JSON.stringify({ index: own.index, ...told })}\n`);
+    remove(folderOf(own));
   }
   await init("js");
 }

@@ -38,6 +38,12 @@ export const REASONS: readonly Reason[] = [
   },
   {
     code: "UNSUPPORTED",
+    says: "The variance of rounded averages may be negative. Leave out `stateDType`, or `centered`.",
+    applies: ({ optimizer, options: { centered, stateDType } }) =>
+      optimizer === "RMSprop" && centered === true && stateDType === "q8",
+  },
+  {
+    code: "UNSUPPORTED",
     says: "Adafactor's state has less than a number for each element. Leave `stateDType` out.",
     applies: ({ optimizer, options: { stateDType } }) =>
       optimizer === "Adafactor" && stateDType !== undefined && stateDType !== "f32",

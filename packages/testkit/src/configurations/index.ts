@@ -12,4 +12,6 @@ export {
 } from "./configuration";
 export { REASONS, type Reason, reasonsOf } from "./combines";
 export { type Drawn, draw, type OptimizerOptions } from "./draw";
+export { faultOf, type RankError, type Told } from "./fault";
 export { difference, type Outcome, promiseOf } from "./promise";
+export { smaller, smallest } from "./shrink";

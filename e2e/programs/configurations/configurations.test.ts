@@ -1,0 +1,20 @@
+/** Random training runs on ranks beside the same run on one process. `OPT_CONFIGURATION='{...}'` runs the one that a failure has printed. */
+import { type Configuration, textOf } from "@opt/testkit/configurations";
+import { expect, it } from "vitest";
+import { campaign, drawnOn, faultsOf } from "./campaign";
+
+const given = process.env.OPT_CONFIGURATION;
+const seedsFrom = (first: number, count: number) => Array.from({ length: count }, (_, i) => first + i);
+
+it.runIf(given === undefined)("200 configurations do what one process does", async () => {
+  // Some are new in each run: a failure prints the configuration, and its seed.
+  const seeds = [...seedsFrom(1, 150), ...seedsFrom(Date.now() % 2 ** 31, 50)];
+  const faults = await campaign(seeds, await drawnOn(["js", "wasm", "cpu"]));
+  expect(faults.join("\n\n")).toBe("");
+});
+
+it.runIf(given !== undefined)("the given configuration", async () => {
+  const one = JSON.parse(given!) as Configuration;
+  console.log(textOf(one));
+  expect((await faultsOf([one])).map(([, fault]) => fault).join("\n")).toBe("");
+});

@@ -1,0 +1,60 @@
+/** The smallest configuration that still fails, found by taking features away. */
+import type { Configuration, Phase } from "./configuration";
+
+/** Its simplest forms first: without a feature, or with the plainest one in its place. */
+export function smaller(one: Configuration): Configuration[] {
+  const { phases, break: _, through: __, ...rest } = one;
+  const features = [
+    "groups",
+    "frozen",
+    "replaced",
+    "dropout",
+    "recompute",
+    "sparse",
+    "counted",
+    "autocast",
+    "clipNorm",
+    "clipValue",
+    "penalty",
+    "ema",
+    "overflows",
+    "schedule",
+    "rest",
+  ] as const;
+  const withPhase = (i: number, change: Partial<Phase>): Configuration =>
+    ({ ...one, phases: phases.map((phase, k) => (k === i ? { ...phase, ...change } : phase)) }) as never;
+  const candidates: Configuration[] = [
+    ...(phases.length > 1 ? phases.map((phase) => ({ ...rest, phases: [phase] }) as Configuration) : []),
+    ...features.filter((name) => one[name] !== undefined).map((name) => ({ ...one, [name]: undefined })),
+    ...Object.keys(one.options)
+      .filter((name) => name !== "lr")
+      .map((name) => ({ ...one, options: { ...one.options, [name]: undefined } })),
+    ...(one.optimizer === "SGD" ? [] : [{ ...one, optimizer: "SGD", options: { lr: 0.01 } }]),
+    ...(phases.length > 1 && one.through !== "checkpoint" ? [{ ...one, through: "checkpoint" as const }] : []),
+    ...(one.stepsPerEpoch > 2 && (one.break ?? 0) < 4 ? [{ ...one, stepsPerEpoch: 2 }] : []),
+    ...(one.model === "mlp" ? [] : [{ ...one, model: "mlp" as const, counted: undefined, sparse: undefined }]),
+    ...phases.flatMap((phase, i) => [
+      ...(phase.over === "alone" ? [] : [withPhase(i, { over: "alone", data: 1, model: 1 })]),
+      ...(phase.model > 1 ? [withPhase(i, { model: 1 })] : []),
+      ...(phase.data > 2 ? [withPhase(i, { data: 2, accumulate: 1 })] : []),
+      ...(phase.accumulate > 1 ? [withPhase(i, { accumulate: 1 })] : []),
+      ...(phase.way === "eager" ? [] : [withPhase(i, { way: "eager" })]),
+      ...(phase.device === "js" ? [] : [withPhase(i, { device: "js" })]),
+    ]),
+  ];
+  return candidates.map((each) => JSON.parse(JSON.stringify(each)));
+}
+
+/**
+ * @param firstThatFails of a list, or undefined
+ */
+export async function smallest(
+  one: Configuration,
+  firstThatFails: (list: readonly Configuration[]) => Promise<Configuration | undefined>,
+): Promise<Configuration> {
+  for (let least = one; ; ) {
+    const next = await firstThatFails(smaller(least));
+    if (next === undefined) return least;
+    least = next;
+  }
+}
