@@ -15,3 +15,4 @@ export { type Drawn, draw, type OptimizerOptions } from "./draw";
 export { faultOf, type RankError, type Told } from "./fault";
 export { difference, type Outcome, promiseOf } from "./promise";
 export { smaller, smallest } from "./shrink";
+export { cellsOf, pageOf } from "./table";
