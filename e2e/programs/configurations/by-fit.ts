@@ -20,10 +20,12 @@ export interface FitPhase {
   readonly folder: string;
   /** Where the run goes on from those. */
   readonly resumes: boolean;
+  /** Called after each step. */
+  readonly stepped: () => void;
 }
 
 /** Returns the mean losses of steps, as float32, and where the loader stood. */
-export async function trainByFit({ one, index, parts, loader, communicator, folder, resumes }: FitPhase) {
+export async function trainByFit({ one, index, parts, loader, communicator, folder, resumes, stepped }: FitPhase) {
   const { module, parallel, optimizer, ema, scaler, schedule } = parts;
   const begin = index > 0 ? one.break! : 0;
   const end = index < one.phases.length - 1 ? one.break! : stepsOf(one);
@@ -41,7 +43,7 @@ export async function trainByFit({ one, index, parts, loader, communicator, fold
     interruption.abort();
   };
   // After the last step of an epoch, that is over.
-  const stopping = { onStepEnd: stop, onEpochEnd: stop };
+  const stopping = { onStepEnd: (at: At) => (stepped(), stop(at)), onEpochEnd: stop };
   const clip = {
     ...(one.clipNorm !== undefined && { norm: one.clipNorm }),
     ...(one.clipValue !== undefined && { value: one.clipValue }),

@@ -106,18 +106,20 @@ abstract class Classifier extends Module {
 
 class Mlp extends Classifier {
   readonly stem;
-  readonly blocks: ModuleList<Block>;
+  /** Stages of blocks. */
+  readonly blocks: ModuleList<ModuleList<Block>>;
 
   constructor(layers: Layers) {
     const { width } = layers.one;
     super(layers, width);
     this.stem = new Linear(6, width, layers.options);
-    this.blocks = new ModuleList([new Block(layers, width), new Block(layers, width)]);
+    const stage = (count: number) => new ModuleList(Array.from({ length: count }, () => new Block(layers, width)));
+    this.blocks = new ModuleList([stage(2), stage(1)]);
   }
 
   forward(x: Tensor): Tensor {
     let hidden = this.stem.forward(x);
-    for (const block of this.blocks) hidden = this.layers.again((h: Tensor) => block.forward(h), hidden);
+    for (const block of [...this.blocks].flatMap((stage) => [...stage])) hidden = this.layers.again((h: Tensor) => block.forward(h), hidden);
     return this.head.forward(hidden);
   }
 }

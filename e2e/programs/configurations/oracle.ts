@@ -17,7 +17,11 @@ export async function observed(tensors: Readonly<Record<string, unknown>>): Prom
 
 const alone = (phase: Phase): Phase => ({ ...phase, way: "eager", over: "alone", data: 1, model: 1 });
 
-export async function oracle(one: Configuration, optimizers: Optimizers, folder: string): Promise<Outcome> {
+/** What changes memory and time alone is left out: row-sparse gradients and recomputation. */
+const plain = (one: Configuration): Configuration => ({ ...one, sparse: false, recompute: false });
+
+export async function oracle(given: Configuration, optimizers: Optimizers, folder: string): Promise<Outcome> {
+  const one = plain(given);
   const orders = ordersOf(one);
   const total = stepsOf(one);
   const losses: string[][][] = [];

@@ -44,7 +44,9 @@ export interface Parts {
 
 /** All in one group, or vectors at another rate without decay. */
 function groupsOf(one: Configuration, named: readonly (readonly [string, Tensor])[]) {
-  const params = named.filter(([, { requiresGrad }]) => requiresGrad);
+  // Frozen ones are left out, but where a program passes all that a model has.
+  const params = one.unnamed ? named : named.filter(([, { requiresGrad }]) => requiresGrad);
+  if (one.unnamed) return params.map(([, parameter]) => parameter);
   if (!one.groups) return params;
   const isMatrix = ([, { shape }]: readonly [string, Tensor]) => shape.length > 1;
   const { lr = 0.01, weightDecay } = one.options as { lr?: number; weightDecay?: number };

@@ -34,12 +34,13 @@ async function placeOf({ data, model, over }: Phase): Promise<Place | undefined>
 const isFit = ({ way }: Phase) => way === "fit";
 
 /** A phase. Returns the losses of this rank. */
-async function train(one: Configuration, i: number, place: Place, where: string): Promise<string[][]> {
+async function train(one: Configuration, i: number, place: Place, where: string, stepped: () => void): Promise<string[][]> {
   const phase = one.phases[i]!;
   await init(phase.device);
   const own = phase.over === "alone" ? undefined : place;
   const data = own && (own.grid?.axis("data") ?? own.communicator);
-  const resumes = i > 0 && isFit(phase) && isFit(one.phases[0]) && (one.through ?? "checkpoint") === "checkpoint";
+  const isWhole = one.phases.every(({ model }) => model === 1);
+  const resumes = i > 0 && isWhole && one.phases.every(isFit) && (one.through ?? "checkpoint") === "checkpoint";
   // `fit` divides a loader that stands at its start, and makes a replica of its own.
   const isDivided = !isFit(phase) || (i > 0 && !resumes) || one.seed % 2 === 0;
   const parts = partsOf(one, phase, own, optimizers, isDivided);
@@ -47,8 +48,8 @@ async function train(one: Configuration, i: number, place: Place, where: string)
   const loader = data && isDivided ? whole.shard(data) : whole;
   if (i > 0 && !resumes) loader.loadStateDict((await load(where, parts, one.through, own))!);
   const trained = isFit(phase)
-    ? await trainByFit({ one, index: i, parts, loader, communicator: data, folder: `${where}/fit`, resumes })
-    : await trainByHand(one, i, parts, loader, data?.rank ?? 0);
+    ? await trainByFit({ one, index: i, parts, loader, communicator: data, folder: `${where}/fit`, resumes, stepped })
+    : await trainByHand(one, i, parts, loader, data?.rank ?? 0, stepped);
   const isLast = i === one.phases.length - 1;
   const at = { step: isLast ? stepsOf(one) : one.break!, loader: trained.state, through: isLast ? undefined : one.through };
   await save(where, parts, at, own);
@@ -56,7 +57,14 @@ async function train(one: Configuration, i: number, place: Place, where: string)
   return trained.losses;
 }
 
-async function trainByHand(one: Configuration, i: number, parts: Parts, loader: Iterable<Batch> & Stateful, rank: number) {
+async function trainByHand(
+  one: Configuration,
+  i: number,
+  parts: Parts,
+  loader: Iterable<Batch> & Stateful,
+  rank: number,
+  stepped: () => void,
+) {
   const { way, accumulate } = one.phases[i]!;
   const hand = new ByHand(one, parts, way === "compiled", accumulate);
   const begin = i > 0 ? one.break! : 0;
@@ -72,6 +80,7 @@ async function trainByHand(one: Configuration, i: number, parts: Parts, loader: 
       window.push(batch.map((each) => each.clone()) as unknown as Batch);
       if (window.length < accumulate) continue;
       losses.push(await hand.step(window.splice(0), begin + losses.length, rank));
+      stepped();
       state = loader.stateDict();
     }
     if (!isInEpoch) state = loader.stateDict();
@@ -90,15 +99,16 @@ async function run(one: Configuration, where: string): Promise<Left> {
   const losses: (readonly (readonly string[])[])[] = [];
   for (const [i, phase] of one.phases.entries()) {
     const place = await placeOf(phase);
+    let steps = 0;
     let told: { losses?: string[][]; error?: RankError } = {};
     try {
-      if (place) told = { losses: await train(one, i, place, where) };
+      if (place) told = { losses: await train(one, i, place, where, () => steps++) };
     } catch (error) {
       told = { error: errorOf(error) };
     }
     const all = await world.broadcast(await world.gather(told));
     const errors = all.map(({ error }) => error).filter((error) => error !== undefined);
-    if (errors.length > 0) return { steps: losses.length, errors };
+    if (errors.length > 0) return { steps, errors };
     const ofRanks = all.filter((_, rank) => rank % phase.model === 0).slice(0, phase.data);
     for (const step of ofRanks[0]!.losses!.keys()) losses.push(ofRanks.map((rank) => rank.losses![step]!));
   }

@@ -17,7 +17,7 @@ export const REASONS: readonly Reason[] = [
   {
     code: "UNSUPPORTED",
     says: "`fit` needs a whole model on each rank.",
-    applies: (_, { way, over, model }) => way === "fit" && (over === "FullyShardedDataParallel" || model > 1),
+    applies: (_, { way, over }) => way === "fit" && over === "FullyShardedDataParallel",
   },
   {
     code: "UNSUPPORTED",

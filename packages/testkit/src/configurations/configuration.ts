@@ -31,6 +31,8 @@ export interface Configuration {
   readonly options: Readonly<Record<string, unknown>>;
   /** Matrices and vectors have a group each, with other rates and decays. */
   readonly groups?: boolean;
+  /** The optimizer gets parameters without names. */
+  readonly unnamed?: boolean;
   readonly frozen?: boolean;
   /** The head is another one than the model was made with. */
   readonly replaced?: boolean;

@@ -88,13 +88,21 @@ function restOf(random: Random, { model, phases }: Configuration): Partial<Confi
   };
 }
 
+/** Parameters by their numbers: checkpoints of parts, and of others, need names. */
+function unnamedOf(random: Random, { optimizer, phases }: Configuration): Partial<Configuration> {
+  const areWhole = phases.every(({ over, model }) => model === 1 && (over === "alone" || over === "DataParallel"));
+  return areWhole && optimizer !== "Muon" && random.below(2) === 0 ? { unnamed: true } : {};
+}
+
 export function draw(seed: number, { optimizers, devices }: Drawn): Configuration {
   const random = new Random(seed);
   for (;;) {
-    const model = random.pick(MODELS);
+    const drawn = random.pick(MODELS);
     const dtype = random.pick(["f64", "f64", "f64", "f32", "f32", "bf16", "f16"] as const);
     const optimizer = random.pick(Object.keys(optimizers));
     const options = optionsOf(random, optimizer, dtype, optimizers);
+    const isPacked = options.stateDType === "q8";
+    const model = isPacked ? "mlp" : drawn;
     const features = featuresOf(random, model, dtype);
     const phases = [phaseOf(random, devices, model, dtype), phaseOf(random, devices, model, dtype)] as const;
     const isBroken = random.below(5) < 3;
@@ -102,17 +110,19 @@ export function draw(seed: number, { optimizers, devices }: Drawn): Configuratio
       seed,
       model,
       dtype,
-      width: options.stateDType === "q8" && model === "mlp" ? 64 : 8,
+      width: isPacked ? 64 : 8,
       optimizer,
       options,
       ...features,
       stepsPerEpoch: 2 + random.below(2),
       phases: isBroken ? phases : [phases[0]],
     };
-    const through = random.pick([...FORMATS, "checkpoint", "checkpoint"] as const);
+    const unnamed = unnamedOf(random, whole);
+    const through = unnamed.unnamed ? "checkpoint" : random.pick([...FORMATS, "checkpoint", "checkpoint"] as const);
     const one: Configuration = {
       ...whole,
       ...restOf(random, whole),
+      ...unnamed,
       ...(isBroken && { break: 1 + random.below(stepsOf(whole) - 1), through }),
       ...(random.below(4) === 0 && { overflows: [random.below(samplesOf(whole))] }),
     };

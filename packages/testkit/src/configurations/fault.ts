@@ -12,7 +12,7 @@ export interface RankError {
 /** How it differs from one process, null if it does not; or what ranks threw. */
 export interface Told {
   readonly difference?: string | null;
-  /** Steps that the phase had done. */
+  /** Steps that the phase had done before. */
   readonly steps?: number;
   readonly errors?: readonly RankError[];
 }

@@ -6,6 +6,7 @@ export function smaller(one: Configuration): Configuration[] {
   const { phases, break: _, through: __, ...rest } = one;
   const features = [
     "groups",
+    "unnamed",
     "frozen",
     "replaced",
     "dropout",
