@@ -5,8 +5,8 @@ import { DataLoader, TensorDataset } from "@opt/data";
 import { type Configuration, EPOCHS, Random, STEP_SAMPLES, samplesOf } from "@opt/testkit/configurations";
 import { SAMPLES } from "./models";
 
-/** Inputs, targets, and what the loss is multiplied by: infinity where a gradient is to overflow. */
-export type Batch = readonly [x: Tensor, y: Tensor, boost: Tensor];
+/** Inputs, targets, and 1 for samples by which a gradient is to overflow. */
+export type Batch = readonly [x: Tensor, y: Tensor, overflows: Tensor];
 
 const product = (extents: readonly number[]) => extents.reduce((a, b) => a * b, 1);
 
@@ -23,7 +23,7 @@ function datasetOf(one: Configuration) {
     { data: (words > 0 ? Int32Array : Float32Array).from(input), shape: [count, ...x] },
     { data: Int32Array.from({ length: targets }, () => (isPadding() ? -1 : random.below(classes))), shape: [count, ...y] },
     {
-      data: Float32Array.from({ length: count }, (_, i) => (one.overflows?.includes(i) ? Number.POSITIVE_INFINITY : 1)),
+      data: Float32Array.from({ length: count }, (_, i) => (one.overflows?.includes(i) ? 1 : 0)),
       shape: [count],
     },
   );
@@ -61,12 +61,11 @@ export function batchesOf(one: Configuration, order: readonly number[], step: nu
 }
 
 /** Of a batch: a mean, or a sum and how many targets it is of. */
-export function lossOf(one: Configuration, output: Tensor, [, y, boost]: Batch): { sum: Tensor; count: Tensor } | Tensor {
+export function lossOf(one: Configuration, output: Tensor, [, y]: Batch): { sum: Tensor; count: Tensor } | Tensor {
   const classes = output.shape.at(-1)!;
   const [flat, labels] = [output.reshape([output.size / classes, classes]), y.reshape([y.size])];
-  const factor = boost.max().to(output.dtype === "f64" ? "f64" : "f32");
-  if (!one.counted) return crossEntropy(flat, labels).mul(factor);
+  if (!one.counted) return crossEntropy(flat, labels);
   const isThere = labels.ge(0);
   const each = crossEntropy(flat, labels.maximum(0), { reduction: "none" });
-  return { sum: where(isThere, each, 0).sum().mul(factor), count: isThere.to("f32").sum() };
+  return { sum: where(isThere, each, 0).sum(), count: isThere.to("f32").sum() };
 }

@@ -1,6 +1,6 @@
 /** Steps as a program writes them, eager or compiled, and on ranks. */
-import { autocast, clipGradNorm, clipGradValue, compile, manualSeed, type Tensor, tidy } from "@opt/core";
-import { ShardedOptimizer } from "@opt/parallel";
+import { autocast, clipGradNorm, clipGradValue, compile, isEvicted, manualSeed, type Tensor, tidy } from "@opt/core";
+import { FullyShardedDataParallel, ShardedOptimizer } from "@opt/parallel";
 import type { Configuration } from "@opt/testkit/configurations";
 import { type Batch, lossOf } from "./batches";
 import type { Parts } from "./parts";
@@ -8,12 +8,16 @@ import type { Parts } from "./parts";
 /** What each rank draws from in a step. */
 export const seedOf = ({ seed }: Configuration, step: number, rank: number): number => seed * 64 + step * 8 + rank;
 
+const LARGE = { f64: 1e308, f32: 1e38, bf16: 1e38, f16: 6e4 } as const;
+
 /** The mean loss of a batch, or its sum and count. */
 export function forward(one: Configuration, { parallel, module }: Parts, batch: Batch) {
-  const [x] = batch;
+  const [x, , overflows] = batch;
   const run = () => {
     const input = x.dtype === "i32" ? x : x.to(one.dtype);
-    return lossOf(one, (parallel ?? module).forward(input) as Tensor, batch);
+    // In the type of the parameters, whose largest number it is near.
+    const burst = one.overflows && overflows.max().to(one.dtype).mul(LARGE[one.dtype]);
+    return lossOf(one, (parallel ?? module).forward(input, burst) as Tensor, batch);
   };
   return one.autocast ? autocast(one.autocast, run) : run();
 }
@@ -34,6 +38,7 @@ export class ByHand {
     const { optimizer, scaler, ema, parallel } = parts;
     const backward = (batch: Batch, share: number) => {
       const loss = forward(one, parts, batch) as Tensor;
+      if (!isCompiled) checkEvicted(parts);
       const part = divisor > 1 ? loss.div(divisor) : share === 1 ? loss : loss.mul(share);
       (scaler ? scaler.scale(part) : part).backward();
       return loss.detach();
@@ -114,4 +119,12 @@ async function valueOf(loss: Tensor): Promise<string> {
   const value = String((await loss.data())[0]);
   loss.dispose();
   return value;
+}
+
+/** Blocks of a divided model are whole while they compute. */
+function checkEvicted({ module, named, parallel }: Parts): void {
+  if (!(parallel instanceof FullyShardedDataParallel)) return;
+  const whole = module.namedParameters();
+  const kept = named.findIndex(([name, part], i) => /block/.test(name) && part !== whole[i]![1] && !isEvicted(whole[i]![1]));
+  if (kept >= 0) throw new Error(`${whole[kept]![0]} stays whole after its forward`);
 }

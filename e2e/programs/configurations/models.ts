@@ -1,5 +1,5 @@
 /** The models of configurations: whole, or with layers that the ranks of an axis divide. */
-import { manualSeed, parameter, randn, recompute, type Tensor } from "@opt/core";
+import { manualSeed, oneHot, parameter, randn, recompute, type Tensor, tensor } from "@opt/core";
 import {
   BatchNorm2d,
   Conv2d,
@@ -94,7 +94,24 @@ abstract class Classifier extends Module {
     return this.#layers;
   }
 
-  abstract forward(x: Tensor): Tensor;
+  abstract outputs(x: Tensor): Tensor;
+
+  /** @param burst what the gradient of one element is raised by: the outputs stay as they are. Of no samples where none overflows */
+  forward(x: Tensor, burst?: Tensor): Tensor {
+    const outputs = this.outputs(x);
+    if (burst === undefined) return outputs;
+    const { placement, dtype } = this.probe;
+    const isHere = (placement?.cuts ?? []).every(({ axis }) => axis.index === 0);
+    if (!isHere) return outputs;
+    const element = this.probe.reshape([this.probe.size]).slice(0, 1);
+    const first = oneHot(tensor([0], { dtype: "i32" }), outputs.shape.at(-1)!).to(dtype).reshape([outputs.shape.at(-1)!]);
+    return outputs.add(first.mul(element.sub(element.detach()).mul(burst.to(dtype))));
+  }
+
+  /** A parameter of which a rank has the first element. */
+  get probe(): Tensor {
+    return this.head.weight;
+  }
 
   /** What `frozen` freezes. */
   abstract get stem(): Module;
@@ -117,7 +134,11 @@ class Mlp extends Classifier {
     this.blocks = new ModuleList([stage(2), stage(1)]);
   }
 
-  forward(x: Tensor): Tensor {
+  override get probe(): Tensor {
+    return [...[...this.blocks][0]!][0]!.up.weight;
+  }
+
+  outputs(x: Tensor): Tensor {
     let hidden = this.stem.forward(x);
     for (const block of [...this.blocks].flatMap((stage) => [...stage])) hidden = this.layers.again((h: Tensor) => block.forward(h), hidden);
     return this.head.forward(hidden);
@@ -136,7 +157,7 @@ class Cnn extends Classifier {
     this.drop = new Dropout(layers.one.dropout ? 0.25 : 0);
   }
 
-  forward(x: Tensor): Tensor {
+  outputs(x: Tensor): Tensor {
     const seen = this.layers.again((h: Tensor) => this.norm.forward(this.stem.forward(h)).relu(), x);
     return this.head.forward(this.drop.forward(seen.reshape([x.shape[0]!, this.features])));
   }
@@ -169,10 +190,14 @@ class Gpt extends Classifier {
     (this.head as { weight: Tensor }).weight = this.stem.weight;
   }
 
-  forward(x: Tensor): Tensor {
+  outputs(x: Tensor): Tensor {
     const begun = this.stem.forward(x).add(this.places);
     const seen = this.layers.again((h: Tensor) => h.add(this.attention(this.norm.forward(h))), begun);
     return this.head.forward(this.last.forward(this.layers.again((h: Tensor) => this.block.forward(h), seen)));
+  }
+
+  override get probe(): Tensor {
+    return this.query.weight;
   }
 
   attention(x: Tensor): Tensor {
@@ -201,7 +226,7 @@ class Bag extends Classifier {
     this.stem = new Embedding(VOCABULARY, width, { sparse, paddingIdx: 0, ...layers.options });
   }
 
-  forward(x: Tensor): Tensor {
+  outputs(x: Tensor): Tensor {
     return this.head.forward(this.stem.forward(x).mean(1).tanh());
   }
 }
@@ -215,7 +240,7 @@ class Recurrent extends Classifier {
     this.stem = new LSTM(3, 4, { batchFirst: true, numLayers: 2, dropout: dropout ? 0.25 : 0, ...layers.options });
   }
 
-  forward(x: Tensor): Tensor {
+  outputs(x: Tensor): Tensor {
     const [output] = this.stem.forward(x);
     return this.head.forward(output.slice(PLACES - 1, PLACES, 1).reshape([x.shape[0]!, 4]));
   }
@@ -235,7 +260,7 @@ class Scale extends Classifier {
     this.idle = parameter([1, 2], { dtype });
   }
 
-  forward(x: Tensor): Tensor {
+  outputs(x: Tensor): Tensor {
     return this.head.forward(this.stem.forward(x).mul(this.scale).tanh());
   }
 }
