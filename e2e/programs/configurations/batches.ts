@@ -1,7 +1,8 @@
 /** Samples of a configuration, in the order of each epoch: of the loader that ranks divide, and by arithmetic. */
-import { crossEntropy } from "@opt/nn";
+
 import { Generator, type Tensor, where } from "@opt/core";
 import { DataLoader, TensorDataset } from "@opt/data";
+import { crossEntropy } from "@opt/nn";
 import { type Configuration, EPOCHS, Random, STEP_SAMPLES, samplesOf } from "@opt/testkit/configurations";
 import { SAMPLES } from "./models";
 
@@ -21,7 +22,10 @@ function datasetOf(one: Configuration) {
   const isPadding = () => one.counted === true && random.below(3) === 0;
   return new TensorDataset(
     { data: (words > 0 ? Int32Array : Float32Array).from(input), shape: [count, ...x] },
-    { data: Int32Array.from({ length: targets }, () => (isPadding() ? -1 : random.below(classes))), shape: [count, ...y] },
+    {
+      data: Int32Array.from({ length: targets }, () => (isPadding() ? -1 : random.below(classes))),
+      shape: [count, ...y],
+    },
     {
       data: Float32Array.from({ length: count }, (_, i) => (one.overflows?.includes(i) ? 1 : 0)),
       shape: [count],
@@ -46,7 +50,13 @@ export function ordersOf(one: Configuration): number[][] {
 }
 
 /** The batches of a step by their ranks: each rank has every `data`-th sample of the order. */
-export function batchesOf(one: Configuration, order: readonly number[], step: number, data: number, accumulate: number) {
+export function batchesOf(
+  one: Configuration,
+  order: readonly number[],
+  step: number,
+  data: number,
+  accumulate: number,
+) {
   const dataset = datasetOf(one);
   const size = batchSizeOf({ data, accumulate });
   const own = order.slice(step * STEP_SAMPLES, (step + 1) * STEP_SAMPLES);

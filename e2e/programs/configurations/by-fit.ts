@@ -43,7 +43,11 @@ export async function trainByFit({ one, index, parts, loader, communicator, fold
     interruption.abort();
   };
   // After the last step of an epoch, that is over.
-  const stopping = { onStepEnd: (at: At) => (stepped(), stop(at)), onEpochEnd: stop };
+  const ended = (at: At) => {
+    stepped();
+    return stop(at);
+  };
+  const stopping = { onStepEnd: ended, onEpochEnd: stop };
   const clip = {
     ...(one.clipNorm !== undefined && { norm: one.clipNorm }),
     ...(one.clipValue !== undefined && { value: one.clipValue }),

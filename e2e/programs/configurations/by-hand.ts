@@ -17,7 +17,8 @@ export function forward(one: Configuration, { parallel, module }: Parts, batch: 
     const input = x.dtype === "i32" ? x : x.to(one.dtype);
     // In the type of the parameters, whose largest number it is near.
     const burst = one.overflows && overflows.max().to(one.dtype).mul(LARGE[one.dtype]);
-    return lossOf(one, (parallel ?? module).forward(input, burst) as Tensor, batch);
+    const model = (parallel ?? module) as { forward(x: Tensor, burst?: Tensor): Tensor };
+    return lossOf(one, model.forward(input, burst), batch);
   };
   return one.autocast ? autocast(one.autocast, run) : run();
 }
@@ -77,7 +78,7 @@ export class ByHand {
 
   /** Forward and backward of one batch, whose loss counts by its share. */
   async backward(batch: Batch, share = 1): Promise<string> {
-    return valueOf(this.#backward(batch, share));
+    return lossText(this.#backward(batch, share));
   }
 
   /** The step of what was accumulated. */
@@ -99,7 +100,7 @@ export class ByHand {
     const { parallel } = this.parts;
     manualSeed(seedOf(this.one, step, rank));
     if (this.#whole) {
-      const loss = await valueOf(this.#whole(batches[0]!));
+      const loss = await lossText(this.#whole(batches[0]!));
       this.#end();
       return [loss];
     }
@@ -115,7 +116,7 @@ export class ByHand {
   }
 }
 
-async function valueOf(loss: Tensor): Promise<string> {
+async function lossText(loss: Tensor): Promise<string> {
   const value = String((await loss.data())[0]);
   loss.dispose();
   return value;
@@ -125,6 +126,8 @@ async function valueOf(loss: Tensor): Promise<string> {
 function checkEvicted({ module, named, parallel }: Parts): void {
   if (!(parallel instanceof FullyShardedDataParallel)) return;
   const whole = module.namedParameters();
-  const kept = named.findIndex(([name, part], i) => /block/.test(name) && part !== whole[i]![1] && !isEvicted(whole[i]![1]));
+  const kept = named.findIndex(
+    ([name, part], i) => /block/.test(name) && part !== whole[i]![1] && !isEvicted(whole[i]![1]),
+  );
   if (kept >= 0) throw new Error(`${whole[kept]![0]} stays whole after its forward`);
 }

@@ -14,7 +14,9 @@ export async function drawnOn(devices: readonly string[]): Promise<Drawn> {
 export async function campaign(seeds: readonly number[], drawn: Drawn, shown = 2): Promise<string[]> {
   const list = seeds.map((seed) => draw(seed, drawn));
   const found = await faultsOf(list);
-  return Promise.all(found.map(async ([one, fault], i) => (i < shown ? described(one, fault) : `seed ${one.seed}: ${fault}`)));
+  return Promise.all(
+    found.map(async ([one, fault], i) => (i < shown ? described(one, fault) : `seed ${one.seed}: ${fault}`)),
+  );
 }
 
 export async function faultsOf(list: readonly Configuration[]): Promise<[Configuration, string][]> {

@@ -16,7 +16,9 @@ it(`${count} configurations on ${OPT_CONFIGURATIONS_DEVICES}, from seed ${first}
     const found = await campaign(seeds, drawn);
     for (const fault of found) console.log(fault);
     faults.push(...found);
-    console.log(`${done + seeds.length} configurations, ${faults.length} faults, ${Math.round((performance.now() - begun) / 1000)} s`);
+    console.log(
+      `${done + seeds.length} configurations, ${faults.length} faults, ${Math.round((performance.now() - begun) / 1000)} s`,
+    );
   }
   expect(faults).toEqual([]);
 });

@@ -31,7 +31,11 @@ class Layers {
     return this.axis?.size ?? 1;
   }
 
-  columns(from: number, to: number, more: { bias?: boolean; gatherOutput?: boolean } = {}): Linear | ColumnParallelLinear {
+  columns(
+    from: number,
+    to: number,
+    more: { bias?: boolean; gatherOutput?: boolean } = {},
+  ): Linear | ColumnParallelLinear {
     const { gatherOutput, ...own } = more;
     return this.axis === undefined
       ? new Linear(from, to, { ...this.options, ...own })
@@ -104,7 +108,9 @@ abstract class Classifier extends Module {
     const isHere = (placement?.cuts ?? []).every(({ axis }) => axis.index === 0);
     if (!isHere) return outputs;
     const element = this.probe.reshape([this.probe.size]).slice(0, 1);
-    const first = oneHot(tensor([0], { dtype: "i32" }), outputs.shape.at(-1)!).to(dtype).reshape([outputs.shape.at(-1)!]);
+    const first = oneHot(tensor([0], { dtype: "i32" }), outputs.shape.at(-1)!)
+      .to(dtype)
+      .reshape([outputs.shape.at(-1)!]);
     return outputs.add(first.mul(element.sub(element.detach()).mul(burst.to(dtype))));
   }
 
@@ -140,7 +146,8 @@ class Mlp extends Classifier {
 
   outputs(x: Tensor): Tensor {
     let hidden = this.stem.forward(x);
-    for (const block of [...this.blocks].flatMap((stage) => [...stage])) hidden = this.layers.again((h: Tensor) => block.forward(h), hidden);
+    for (const block of [...this.blocks].flatMap((stage) => [...stage]))
+      hidden = this.layers.again((h: Tensor) => block.forward(h), hidden);
     return this.head.forward(hidden);
   }
 }
@@ -204,7 +211,10 @@ class Gpt extends Classifier {
     const [batch, places] = x.shape as [number, number, number];
     const heads = 4 / this.layers.ranks;
     const [q, k, v] = [this.query, this.key, this.value].map((layer) =>
-      layer.forward(x).reshape([batch, places, heads, this.features / 4]).transpose(1, 2),
+      layer
+        .forward(x)
+        .reshape([batch, places, heads, this.features / 4])
+        .transpose(1, 2),
     ) as [Tensor, Tensor, Tensor];
     const seen = scaledDotProductAttention(q, k, v, { isCausal: true }).transpose(1, 2);
     return this.out.forward(seen.reshape([batch, places, heads * (this.features / 4)]));
@@ -287,6 +297,7 @@ export function modelOf(one: Configuration, axis?: Communicator): Classifier {
   const model = new CLASSES_OF[one.model](new Layers(one, axis));
   if (one.replaced) model.replaceHead();
   if (one.frozen) model.stem.freeze();
-  for (const [name, parameter] of model.namedParameters()) if (!takes(one, name, parameter)) parameter.requiresGrad = false;
+  for (const [name, parameter] of model.namedParameters())
+    if (!takes(one, name, parameter)) parameter.requiresGrad = false;
   return model;
 }

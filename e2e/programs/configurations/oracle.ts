@@ -40,7 +40,9 @@ export async function oracle(given: Configuration, optimizers: Optimizers, folde
     for (; step < end; step++) {
       const epoch = Math.floor((step * orders.length) / total);
       const inEpoch = step - (epoch * total) / orders.length;
-      losses.push(await stepOf(one, parts, phase, step, batchesOf(one, orders[epoch]!, inEpoch, phase.data, phase.accumulate)));
+      losses.push(
+        await stepOf(one, parts, phase, step, batchesOf(one, orders[epoch]!, inEpoch, phase.data, phase.accumulate)),
+      );
     }
   }
   const { tensors } = await contentsOf(parts!, step, null);
@@ -50,7 +52,13 @@ export async function oracle(given: Configuration, optimizers: Optimizers, folde
 }
 
 /** Gradients of each rank add up, then those of the ranks in their order; one division follows. */
-async function stepOf(one: Configuration, parts: Parts, phase: Phase, step: number, batches: readonly (readonly Batch[])[]) {
+async function stepOf(
+  one: Configuration,
+  parts: Parts,
+  phase: Phase,
+  step: number,
+  batches: readonly (readonly Batch[])[],
+) {
   const isFit = phase.way === "fit" || phase.way === "worker";
   const hand = new ByHand(one, parts, false, isFit ? 1 : phase.accumulate);
   const parameters = parts.module.parameters();
@@ -89,7 +97,10 @@ async function stepOf(one: Configuration, parts: Parts, phase: Phase, step: numb
       const { grad } = parameter;
       if (grad === null) continue;
       const sum = sums.get(parameter);
-      sums.set(parameter, noGrad(() => (sum === undefined ? dense(grad).clone() : sum.add(dense(grad)))));
+      sums.set(
+        parameter,
+        noGrad(() => (sum === undefined ? dense(grad).clone() : sum.add(dense(grad)))),
+      );
       parameter.grad = null;
     }
   }

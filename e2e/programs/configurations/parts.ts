@@ -8,16 +8,15 @@ import {
   type OptimizerClass,
   type Tensor,
 } from "@opt/core";
-import {
-  CosineAnnealingLR,
-  ExponentialLR,
-  LinearLR,
-  type LRScheduler,
-  OneCycleLR,
-  StepLR,
-} from "@opt/core/schedules";
+import { CosineAnnealingLR, ExponentialLR, LinearLR, type LRScheduler, OneCycleLR, StepLR } from "@opt/core/schedules";
 import type { Module } from "@opt/nn";
-import { type Communicator, DataParallel, FullyShardedDataParallel, type ProcessMesh, ShardedOptimizer } from "@opt/parallel";
+import {
+  type Communicator,
+  DataParallel,
+  FullyShardedDataParallel,
+  type ProcessMesh,
+  ShardedOptimizer,
+} from "@opt/parallel";
 import type { Configuration, Phase } from "@opt/testkit/configurations";
 import { modelOf } from "./models";
 
@@ -51,10 +50,7 @@ function groupsOf(one: Configuration, named: readonly (readonly [string, Tensor]
   const isMatrix = ([, { shape }]: readonly [string, Tensor]) => shape.length > 1;
   const { lr = 0.01, weightDecay } = one.options as { lr?: number; weightDecay?: number };
   const other = { lr: lr / 2, ...(weightDecay === undefined ? {} : { weightDecay: 0 }) };
-  const groups = [
-    { params: params.filter(isMatrix) },
-    { params: params.filter((each) => !isMatrix(each)), ...other },
-  ];
+  const groups = [{ params: params.filter(isMatrix) }, { params: params.filter((each) => !isMatrix(each)), ...other }];
   return groups.filter((group) => group.params.length > 0);
 }
 
@@ -62,7 +58,8 @@ const SCHEDULES = {
   StepLR: (optimizer: AnyOptimizer) => new StepLR(optimizer, { stepSize: 2, gamma: 0.5 }),
   CosineAnnealingLR: (optimizer: AnyOptimizer) => new CosineAnnealingLR(optimizer, { tMax: 5 }),
   LinearLR: (optimizer: AnyOptimizer) => new LinearLR(optimizer, { startFactor: 0.25, totalIters: 4 }),
-  OneCycleLR: (optimizer: AnyOptimizer) => new OneCycleLR(optimizer, { maxLr: 0.02, totalSteps: 20, cycleMomentum: false }),
+  OneCycleLR: (optimizer: AnyOptimizer) =>
+    new OneCycleLR(optimizer, { maxLr: 0.02, totalSteps: 20, cycleMomentum: false }),
   ExponentialLR: (optimizer: AnyOptimizer) => new ExponentialLR(optimizer, { gamma: 0.75 }),
 };
 
@@ -90,7 +87,9 @@ export function partsOf(
   const { penalty } = one;
   const options = { ...(one.options as object as BaseOptions), ...(penalty && { regularizer: l2(penalty) }) };
   const optimizer =
-    phase.over === "ShardedOptimizer" ? new ShardedOptimizer(Class, groups, options, data!) : new Class(groups, options);
+    phase.over === "ShardedOptimizer"
+      ? new ShardedOptimizer(Class, groups, options, data!)
+      : new Class(groups, options);
   return {
     module,
     parallel,

@@ -6,7 +6,16 @@ import { init, OptError } from "@opt/core";
 import { enableQ8, enableStochasticRounding } from "@opt/kernels-wasm";
 import * as optim from "@opt/optim";
 import { connect, mesh } from "@opt/parallel";
-import { type Configuration, difference, type Outcome, type Phase, promiseOf, type RankError, stepsOf, type Told } from "@opt/testkit/configurations";
+import {
+  type Configuration,
+  difference,
+  type Outcome,
+  type Phase,
+  promiseOf,
+  type RankError,
+  stepsOf,
+  type Told,
+} from "@opt/testkit/configurations";
 import { type Batch, batchSizeOf, loaderOf } from "./batches";
 import { trainByFit } from "./by-fit";
 import { ByHand } from "./by-hand";
@@ -34,7 +43,13 @@ async function placeOf({ data, model, over }: Phase): Promise<Place | undefined>
 const isFit = ({ way }: Phase) => way === "fit";
 
 /** A phase. Returns the losses of this rank. */
-async function train(one: Configuration, i: number, place: Place, where: string, stepped: () => void): Promise<string[][]> {
+async function train(
+  one: Configuration,
+  i: number,
+  place: Place,
+  where: string,
+  stepped: () => void,
+): Promise<string[][]> {
   const phase = one.phases[i]!;
   await init(phase.device);
   const own = phase.over === "alone" ? undefined : place;
@@ -51,7 +66,11 @@ async function train(one: Configuration, i: number, place: Place, where: string,
     ? await trainByFit({ one, index: i, parts, loader, communicator: data, folder: `${where}/fit`, resumes, stepped })
     : await trainByHand(one, i, parts, loader, data?.rank ?? 0, stepped);
   const isLast = i === one.phases.length - 1;
-  const at = { step: isLast ? stepsOf(one) : one.break!, loader: trained.state, through: isLast ? undefined : one.through };
+  const at = {
+    step: isLast ? stepsOf(one) : one.break!,
+    loader: trained.state,
+    through: isLast ? undefined : one.through,
+  };
   await save(where, parts, at, own);
   parts.parallel?.dispose();
   return trained.losses;

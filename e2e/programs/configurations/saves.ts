@@ -1,7 +1,7 @@
 /** Checkpoints of a run by hand, on any ranks and in other formats. */
 import { rmSync } from "node:fs";
 import { convertCheckpoint, loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from "@opt/checkpoint";
-import type { Optimizer, Tensor } from "@opt/core";
+import type { OptimizerState, Tensor } from "@opt/core";
 import { FullyShardedDataParallel, layoutOf, ShardedOptimizer } from "@opt/parallel";
 import type { Configuration } from "@opt/testkit/configurations";
 import type { Parts, Place } from "./parts";
@@ -20,7 +20,7 @@ export async function contentsOf(parts: Parts, step: number, loader: object | nu
   const state =
     optimizer instanceof ShardedOptimizer
       ? await optimizer.contents()
-      : optimizerContents((optimizer as Optimizer<never>).stateDict());
+      : optimizerContents(optimizer.stateDict() as OptimizerState);
   const { n_averaged = null, ...averages } = ema?.stateDict() ?? {};
   const averaged = Object.entries(averages).map(([name, tensor]) => [
     `ema.${name}`,

@@ -247,6 +247,6 @@ it("averages of parts are parts of the same whole, as checkpoints must know", ()
   const part = parameter([1, 2]);
   part.placement = { shape: [4], cuts: [{ axis: { name: "data", size: 2, index: 1 } as never, dim: 0 }] };
   const averages = new ExponentialMovingAverage([part, parameter([3])]).stateDict();
-  expect((averages["module.0"] as Tensor).placement).toBe(part.placement);
-  expect((averages["module.1"] as Tensor).placement).toBeNull();
+  expect((averages["module.0"] as ReturnType<typeof tensor>).placement).toBe(part.placement);
+  expect((averages["module.1"] as ReturnType<typeof tensor>).placement).toBeNull();
 });

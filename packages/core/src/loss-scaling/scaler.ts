@@ -43,11 +43,13 @@ export interface GradScalerState {
 /** An optimizer, as far as a scaler uses it. */
 export interface Scalable {
   readonly groups: readonly { readonly params: readonly Tensor[]; readonly clip?: ClipOptions | null }[];
+  /** @internal Of a divided optimizer, whose groups have parts: the parameters that have gradients. Its steps are awaited. */
+  readonly wholes?: readonly Tensor[];
   /** @internal */
   readonly looksBefore: boolean;
-  step(): void;
+  step(): void | Promise<void>;
   /** @internal */
-  apply(around: Around): void;
+  apply(around: Around): void | Promise<void>;
 }
 
 /** An optimizer between `unscale` or `step`, and `update`. */
@@ -67,8 +69,8 @@ const where = "GradScaler";
  * Scales losses up before backward, and skips steps whose gradients are not finite. Numbers and errors are those of torch.amp.GradScaler.
  * A skipped step runs no hooks and counts nowhere, bias corrections included. `stepWasSkipped` tells schedules and averages of it.
  *
- * js, wasm and cpu never wait. cuda waits in `step` for the gradients, as PyTorch does. On webgpu the host cannot wait: `step` and `update`
- * return a promise. Await it before you change gradients, scale a loss or save. In a compiled function unscale, step and update go together.
+ * js, wasm and cpu never wait. cuda waits in `step` for the gradients, as PyTorch does. On webgpu the host cannot wait, and a divided optimizer
+ * steps later: `step` and `update` return a promise. Await it before you change gradients, scale a loss or save. In a compiled function unscale, step and update go together.
  *
  * @throws OptError BAD_ARGUMENT for options out of range; BAD_STATE for calls out of order; DEVICE_MISMATCH for losses of several devices
  * @example
@@ -169,8 +171,8 @@ export class GradScaler {
   step(optimizer: Scalable, closure?: () => unknown): Promise<void> | undefined {
     const before = this.#examinedBefore("step", optimizer);
     if (!this.#enabled) {
-      if (closure === undefined) optimizer.step();
-      else (optimizer.step as (closure: () => unknown) => unknown)(closure);
+      if (closure === undefined) return optimizer.step() ?? undefined;
+      (optimizer.step as (closure: () => unknown) => unknown)(closure);
       return undefined;
     }
     check(
@@ -190,7 +192,8 @@ export class GradScaler {
     const unscaled = this.#examined.get(optimizer);
     const found = unscaled?.found ?? noGrad(() => this.#examine(optimizer, gradientsIn(optimizer)));
     try {
-      if (found.device.backend.readSync === undefined) return this.#stepLater(optimizer, found, unscaled !== undefined);
+      const isLater = found.device.backend.readSync === undefined || optimizer.wholes !== undefined;
+      if (isLater) return this.#stepLater(optimizer, found, unscaled !== undefined);
       this.#stepNow(optimizer, found, unscaled !== undefined);
     } catch (error) {
       if (unscaled === undefined) found.dispose();
@@ -220,7 +223,7 @@ export class GradScaler {
     const advice = "Compile forward and backward, and await scaler.step(optimizer) outside.";
     runsOnce(`${where}.step`, `wait for gradients on ${found.device.name}`, advice);
     const unscale = isUnscaled ? undefined : keep(noGrad(() => this.#inverse()));
-    const gradients = () => optimizer.groups.flatMap(({ params }) => params.map(({ grad }) => grad));
+    const gradients = () => parametersOf(optimizer).map(({ grad }) => grad);
     const versions = () => gradients().map((grad) => grad?.storage.version);
     const [examined, seen] = [gradients(), versions()];
     const known = this.#note("stepped", optimizer, found);
@@ -237,7 +240,7 @@ export class GradScaler {
           () => "gradients were changed before step() was awaited.",
           "Await step(optimizer).",
         );
-        optimizer.apply({ unscale });
+        return optimizer.apply({ unscale });
       })
       .catch((error) => {
         this.#forget(optimizer, found, isUnscaled); // the step can be tried again
@@ -413,10 +416,10 @@ export class GradScaler {
   }
 
   /** 1 if a gradient is not finite, on this rank or one that has other parts of the parameters; else 0. */
-  #examine({ groups }: Scalable, grads: readonly Tensor[]): Tensor {
+  #examine(optimizer: Scalable, grads: readonly Tensor[]): Tensor {
     const { factor } = this.#known("step");
     checkOneDevice(where, [factor, ...grads]);
-    const axes = axesOf(groups.flatMap(({ params }) => params));
+    const axes = axesOf(parametersOf(optimizer));
     return keep(
       tidy(() => {
         const sum = cast(sumsOf(grads, true), "f32").sum();
@@ -430,13 +433,12 @@ export class GradScaler {
   #examinedBefore(method: string, optimizer: Scalable): ScaledOptimizer | undefined {
     const { groups, apply } = Object(optimizer) as Partial<Scalable>;
     const isOptimizer = Array.isArray(groups) && typeof apply === "function";
-    // Divided ones step on several processes.
     check(
       isOptimizer,
       "BAD_ARGUMENT",
       `${where}.${method}`,
       () => `needs an optimizer, got ${show(optimizer)}.`,
-      "Pass what new Adam(...) made; one whose steps are awaited cannot skip them: train in bf16, without a scaler.",
+      "Pass what new Adam(...) made.",
     );
     const present = () => {
       this.#dropThrown();
@@ -482,8 +484,11 @@ function checkOneCall(method: string, call: object | null): void {
 
 const isHalf = ({ dtype }: Tensor) => dtype === "f16";
 
+const parametersOf = ({ groups, wholes }: Scalable): readonly Tensor[] =>
+  wholes ?? groups.flatMap(({ params }) => params);
+
 function gradientsIn(optimizer: Scalable): Tensor[] {
-  const grads = optimizer.groups.flatMap(({ params }) => gradientsOf(params));
+  const grads = gradientsOf(parametersOf(optimizer));
   checkOrder(grads.length > 0, () => "the optimizer has no gradients.");
   return grads;
 }

@@ -1,6 +1,7 @@
 /** ZeRO-1: each rank keeps the state of its range of the parameters, steps it, and the ranks gather what they stepped. */
 import type { PartialTensor } from "@opt/checkpoint";
 import {
+  type Around,
   algorithmOf,
   type BaseOptions,
   check,
@@ -141,17 +142,32 @@ export class ShardedOptimizer<Options extends BaseOptions> {
    * gradients that were changed
    * meanwhile; UNSUPPORTED for row-sparse gradients and in compiled functions; IO, MISSING, DISPOSED
    */
-  async step(): Promise<void> {
+  step(): Promise<void> {
+    return this.apply();
+  }
+
+  /** @internal A step around which a scaler divides gradients. */
+  async apply(around?: Around): Promise<void> {
     this.#checkIdle("step");
     this.#isStepping = true;
     try {
-      await this.#step();
+      await this.#step(around);
     } finally {
       this.#isStepping = false;
     }
   }
 
-  async #step(): Promise<void> {
+  /** @internal What a scaler looks at. */
+  get wholes(): readonly Tensor[] {
+    return this.#tensors();
+  }
+
+  /** @internal It has no hooks. */
+  get looksBefore(): boolean {
+    return false;
+  }
+
+  async #step(around?: Around): Promise<void> {
     const { group } = this.communicator;
     const operation = group.begin(WHERE, this.#heading());
     const areAveraged = this.#steps === 0 && group.size > 1 ? this.#agreeOnGradients() : undefined;
@@ -186,7 +202,8 @@ export class ShardedOptimizer<Options extends BaseOptions> {
         const isOwn = tensor.grad !== null && (this.#division === byElements || lengthOf(range) > 0);
         piece.grad = isOwn ? this.#division.part(tensor.grad!, range) : null;
       }
-      this.#own.step();
+      if (around === undefined) this.#own.step();
+      else this.#own.apply(around);
     } finally {
       for (const { piece } of this.#parameters) piece.grad = null;
     }

@@ -32,11 +32,6 @@ export const REASONS: readonly Reason[] = [
       overflows !== undefined && dtype === "f16" && (clipNorm ?? clipValue) !== undefined,
   },
   {
-    code: "BAD_ARGUMENT",
-    says: "A `ShardedOptimizer` can't skip a step. Train in bf16, without a scaler.",
-    applies: ({ overflows }, { over }) => overflows !== undefined && over === "ShardedOptimizer",
-  },
-  {
     code: "UNSUPPORTED",
     says: "The variance of rounded averages may be negative. Leave out `stateDType`, or `centered`.",
     applies: ({ optimizer, options: { centered, stateDType } }) =>

@@ -24,21 +24,31 @@ type Model = Configuration["model"];
 
 const divides = (model: Model) => model === "mlp" || model === "gpt";
 
-function phaseOf(random: Random, devices: readonly string[], model: Model, dtype: Configuration["dtype"]): Phase {
+/** @param whole parameters, gradients and state are whole on each rank; "alone": there is one process */
+function phaseOf(
+  random: Random,
+  devices: readonly string[],
+  { model, dtype }: Pick<Configuration, "model" | "dtype">,
+  whole: boolean | "alone",
+): Phase {
   const device = random.pick(devices);
   const way = random.pick(["eager", "compiled", "compiled", "fit", "fit"] as const);
-  const isDivided = divides(model) && dtype === "f64" && random.below(way === "fit" ? 6 : 2) === 0;
+  const isDivided = !whole && divides(model) && dtype === "f64" && random.below(way === "fit" ? 6 : 2) === 0;
   const over = random.pick(
-    isDivided
-      ? (["DataParallel", "FullyShardedDataParallel"] as const)
-      : ([
-          "alone",
-          "DataParallel",
-          "ShardedOptimizer",
-          "ShardedOptimizer",
-          "FullyShardedDataParallel",
-          "FullyShardedDataParallel",
-        ] as const),
+    whole
+      ? whole === "alone"
+        ? (["alone"] as const)
+        : (["alone", "DataParallel"] as const)
+      : isDivided
+        ? (["DataParallel", "FullyShardedDataParallel"] as const)
+        : ([
+            "alone",
+            "DataParallel",
+            "ShardedOptimizer",
+            "ShardedOptimizer",
+            "FullyShardedDataParallel",
+            "FullyShardedDataParallel",
+          ] as const),
   );
   const [data, parts] = isDivided
     ? random.pick(GRIDS)
@@ -51,9 +61,8 @@ function optionsOf(random: Random, optimizer: string, dtype: Configuration["dtyp
   if (random.below(6) === 0) options.maximize = true;
   if (random.below(6) === 0) options.clip = random.pick([{ norm: 0.25 }, { value: 0.01 }, { norm: 0.25, value: 0.02 }]);
   if (dtype === "f32") {
-    const kept = random.below(6);
-    if (kept === 0) options.stateDType = "bf16";
-    if (kept === 1) options.stateDType = "q8";
+    const kept = random.below(8);
+    if (kept < 3) options.stateDType = kept === 0 ? "bf16" : "q8";
   }
   if ((dtype === "bf16" || dtype === "f16") && random.below(2) === 0) options.stochasticRounding = true;
   return options;
@@ -68,13 +77,13 @@ function featuresOf(random: Random, model: Model, dtype: Configuration["dtype"])
     ...(now(5) && { replaced: true }),
     ...(now(3) && { dropout: true }),
     ...(now(3) && { recompute: true }),
-    ...(model === "embedding" && now(2) && { sparse: true }),
+    ...(model === "embedding" && !now(3) && { sparse: true }),
     ...(dtype === "f32" && now(3) && { autocast: random.pick(["bf16", "f16"] as const) }),
-    ...(now(4) && { clipNorm: random.pick([0.05, 0.5]) }),
+    ...(now(3) && { clipNorm: random.pick([0.05, 0.5]) }),
     ...(now(8) && { clipValue: 0.01 }),
     ...(now(5) && { penalty: 0.01 }),
-    ...(now(3) && { ema: true }),
-    ...(now(3) && { schedule: random.pick(SCHEDULES) }),
+    ...(!now(3) && { ema: true }),
+    ...(!now(3) && { schedule: random.pick(SCHEDULES) }),
   };
 }
 
@@ -104,9 +113,12 @@ export function draw(seed: number, { optimizers, devices }: Drawn): Configuratio
     const isPacked = options.stateDType === "q8";
     const model = isPacked ? "mlp" : drawn;
     const features = featuresOf(random, model, dtype);
-    const phases = [phaseOf(random, devices, model, dtype), phaseOf(random, devices, model, dtype)] as const;
+    // Row-sparse gradients are not exchanged, and parts are packed in blocks of their own.
+    const whole = features.sparse ? "alone" : isPacked && random.below(3) > 0;
+    const phase = () => phaseOf(random, devices, { model, dtype }, random.below(10) > 0 && whole);
+    const phases = [phase(), phase()] as const;
     const isBroken = random.below(5) < 3;
-    const whole: Configuration = {
+    const plain: Configuration = {
       seed,
       model,
       dtype,
@@ -117,14 +129,14 @@ export function draw(seed: number, { optimizers, devices }: Drawn): Configuratio
       stepsPerEpoch: 2 + random.below(2),
       phases: isBroken ? phases : [phases[0]],
     };
-    const unnamed = unnamedOf(random, whole);
+    const unnamed = unnamedOf(random, plain);
     const through = unnamed.unnamed ? "checkpoint" : random.pick([...FORMATS, "checkpoint", "checkpoint"] as const);
     const one: Configuration = {
-      ...whole,
-      ...restOf(random, whole),
+      ...plain,
+      ...restOf(random, plain),
       ...unnamed,
-      ...(isBroken && { break: 1 + random.below(stepsOf(whole) - 1), through }),
-      ...(random.below(4) === 0 && { overflows: [random.below(samplesOf(whole))] }),
+      ...(isBroken && { break: 1 + random.below(stepsOf(plain) - 1), through }),
+      ...(random.below(3) === 0 && { overflows: [random.below(samplesOf(plain))] }),
     };
     // Of what does not combine, one of twenty is tried.
     if (reasonsOf(one).length === 0 || random.below(20) === 0) return one;

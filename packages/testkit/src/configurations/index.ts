@@ -1,5 +1,6 @@
 /** Training runs that are drawn from seeds, and what must hold of them. Nothing here needs a test runner: ranks import it. */
 export { Random } from "../numbers/random";
+export { REASONS, type Reason, reasonsOf } from "./combines";
 export {
   type Configuration,
   EPOCHS,
@@ -10,7 +11,6 @@ export {
   stepsOf,
   textOf,
 } from "./configuration";
-export { REASONS, type Reason, reasonsOf } from "./combines";
 export { type Drawn, draw, type OptimizerOptions } from "./draw";
 export { faultOf, type RankError, type Told } from "./fault";
 export { difference, type Outcome, promiseOf } from "./promise";

@@ -31,10 +31,10 @@ const FEATURES: Readonly<Record<string, Change>> = {
   "`regularizer`": { penalty: 0.01 },
   "`ExponentialMovingAverage`": { ema: true },
   "`GradScaler`": { overflows: [3] },
-  "schedules": { schedule: SCHEDULES[0] },
+  schedules: { schedule: SCHEDULES[0] },
   "bf16 parameters": { dtype: "bf16" },
   "`stochasticRounding`": { dtype: "bf16", options: { lr: 0.01, stochasticRounding: true } },
-  "`stateDType: \"bf16\"`": { dtype: "f32", options: { lr: 0.01, stateDType: "bf16" } },
+  '`stateDType: "bf16"`': { dtype: "f32", options: { lr: 0.01, stateDType: "bf16" } },
   "`autocast`": { dtype: "f32", autocast: "bf16" },
 };
 
