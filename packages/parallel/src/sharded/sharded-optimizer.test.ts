@@ -20,6 +20,7 @@ import {
   tensor,
 } from "@opt/core";
 import type { Module } from "@opt/nn";
+import { SGD } from "@opt/sgd";
 import { triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { checkTraining, checkTrainingInMemory } from "../../testing/check-training";
