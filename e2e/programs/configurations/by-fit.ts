@@ -13,8 +13,9 @@ export interface FitPhase {
   readonly one: Configuration;
   readonly index: number;
   readonly parts: Parts;
-  /** Of all ranks, or with a `DataParallel` of this one. */
   readonly loader: DataLoader<unknown, Batch>;
+  /** The loader is that of all ranks. */
+  readonly isWhole: boolean;
   readonly communicator: Communicator | undefined;
   /** For checkpoints of `fit`. */
   readonly folder: string;
@@ -25,7 +26,17 @@ export interface FitPhase {
 }
 
 /** Returns the mean losses of steps, as float32, and where the loader stood. */
-export async function trainByFit({ one, index, parts, loader, communicator, folder, resumes, stepped }: FitPhase) {
+export async function trainByFit({
+  one,
+  index,
+  parts,
+  loader,
+  isWhole,
+  communicator,
+  folder,
+  resumes,
+  stepped,
+}: FitPhase) {
   const { module, parallel, optimizer, ema, scaler, schedule } = parts;
   const begin = index > 0 ? one.break! : 0;
   const end = index < one.phases.length - 1 ? one.break! : stepsOf(one);
@@ -67,7 +78,7 @@ export async function trainByFit({ one, index, parts, loader, communicator, fold
     ...(ema && { ema }),
     ...(scaler && { scaler }),
     ...(schedule && { schedule }),
-    ...(communicator && !parallel && { communicator }),
+    ...(communicator && isWhole && { communicator }),
   });
   return { losses: losses.slice(resumes ? begin : 0).map((loss) => [`~${loss}`]), state };
 }

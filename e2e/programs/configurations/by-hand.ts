@@ -39,7 +39,7 @@ export class ByHand {
     const { optimizer, scaler, ema, parallel } = parts;
     const backward = (batch: Batch, share: number) => {
       const loss = forward(one, parts, batch) as Tensor;
-      if (!isCompiled) checkEvicted(parts);
+      if (!isCompiled && !one.overflows) checkEvicted(parts);
       const part = divisor > 1 ? loss.div(divisor) : share === 1 ? loss : loss.mul(share);
       (scaler ? scaler.scale(part) : part).backward();
       return loss.detach();

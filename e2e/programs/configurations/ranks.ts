@@ -54,8 +54,7 @@ async function train(
   await init(phase.device);
   const own = phase.over === "alone" ? undefined : place;
   const data = own && (own.grid?.axis("data") ?? own.communicator);
-  const isWhole = one.phases.every(({ model }) => model === 1);
-  const resumes = i > 0 && isWhole && one.phases.every(isFit) && (one.through ?? "checkpoint") === "checkpoint";
+  const resumes = i > 0 && one.phases.every(isFit) && (one.through ?? "checkpoint") === "checkpoint";
   // `fit` divides a loader that stands at its start, and makes a replica of its own.
   const isDivided = !isFit(phase) || (i > 0 && !resumes) || one.seed % 2 === 0;
   const parts = partsOf(one, phase, own, optimizers, isDivided);
@@ -63,7 +62,17 @@ async function train(
   const loader = data && isDivided ? whole.shard(data) : whole;
   if (i > 0 && !resumes) loader.loadStateDict((await load(where, parts, one.through, own))!);
   const trained = isFit(phase)
-    ? await trainByFit({ one, index: i, parts, loader, communicator: data, folder: `${where}/fit`, resumes, stepped })
+    ? await trainByFit({
+        one,
+        index: i,
+        parts,
+        loader,
+        communicator: data,
+        folder: `${where}/fit`,
+        resumes,
+        stepped,
+        isWhole: !isDivided,
+      })
     : await trainByHand(one, i, parts, loader, data?.rank ?? 0, stepped);
   const isLast = i === one.phases.length - 1;
   const at = {

@@ -16,11 +16,6 @@ export const REASONS: readonly Reason[] = [
   },
   {
     code: "UNSUPPORTED",
-    says: "`fit` needs a whole model on each rank.",
-    applies: (_, { way, over }) => way === "fit" && over === "FullyShardedDataParallel",
-  },
-  {
-    code: "UNSUPPORTED",
     says: "A compiled function can't leave row-sparse gradients to the next one. Step inside.",
     applies: (one, { way, over, accumulate }) =>
       isSparse(one) && way === "compiled" && (over !== "alone" || accumulate > 1),

@@ -33,7 +33,7 @@ function phaseOf(
 ): Phase {
   const device = random.pick(devices);
   const way = random.pick(["eager", "compiled", "compiled", "fit", "fit"] as const);
-  const isDivided = !whole && divides(model) && dtype === "f64" && random.below(way === "fit" ? 6 : 2) === 0;
+  const isDivided = !whole && divides(model) && dtype === "f64" && random.below(2) === 0;
   const over = random.pick(
     whole
       ? whole === "alone"
