@@ -29,7 +29,7 @@ export async function runAll(list: readonly Configuration[], tell: (told: ToldOf
     const file = join(folder, "list.json");
     writeFileSync(file, JSON.stringify(indices.map((index) => ({ index, one: list[index] }))));
     const untold = new Set(indices);
-    const error = await job([launcher, "-n", String(RANKS), "--grace", "1s", program, folder, file], (told) => {
+    const error = await job([launcher, "-n", String(RANKS), "--grace", "1s", "--no-prefix", program, folder, file], (told) => {
       untold.delete(told.index);
       tell(told);
     });

@@ -103,8 +103,7 @@ export async function contentsOf<Batch>(run: Resumable<Batch>): Promise<Checkpoi
   };
   const tensors: Record<string, SavedTensor> = { ...weights.stateDict(), ...optimizing.tensors };
   const isFirst = (run.placed.placing?.communicator.rank ?? 0) === 0;
-  // Averages and copies of a part are divided as it is: they share its placement.
-  const partNames = new Map(weights.namedTensors().map(([name, { placement }]) => [placement, name]));
+  const shapes = new Map(weights.namedTensors().map(([name, { shape }]) => [name, String(shape)]));
   // As JSON: tensors leave null in their places. By their role they are not the model's, as a converted checkpoint tells them apart.
   const tree = mapTree(
     saved,
@@ -113,13 +112,22 @@ export async function contentsOf<Batch>(run: Resumable<Batch>): Promise<Checkpoi
       const isList = leaf instanceof Float32Array;
       if (!isList && !(leaf instanceof Tensor)) return leaf;
       const tensor = isList ? recorded(leaf, isFirst) : { tensor: leaf };
-      const follows = isList || leaf.placement === null ? undefined : partNames.get(leaf.placement);
+      const follows = isList ? undefined : copiedName(path, leaf, shapes);
       tensors[path] = { ...tensor, role: "state", ...(follows !== undefined && { follows }) };
       return null;
     },
     ROOT,
   );
   return { step, tensors, values: { ...optimizing.values, fit: tree as never } };
+}
+
+/** The weight that a tensor is an average or a copy of, which ranks divide as it is: that of its shape, by whose name its path ends. */
+function copiedName(path: string, { shape }: Tensor, shapes: ReadonlyMap<string, string>): string | undefined {
+  for (let at = path.indexOf("."); at >= 0; at = path.indexOf(".", at + 1)) {
+    const name = path.slice(at + 1);
+    if (shapes.get(name) === String(shape)) return name;
+  }
+  return undefined;
 }
 
 /** A list in the record of the run, which the first rank writes. */

@@ -65,6 +65,8 @@ export function trainingStep<Batch>({ model, ranks, forward, options }: Parts<Ba
   /** Whose gradients there are. */
   const withGradients = () =>
     new Set([...module.parameters(), ...parameters(), ...(isSharded(optimizer) ? [] : trained)]);
+  /** The same once ranks have exchanged them: those of a model in parts are parts. */
+  const withExchanged = () => new Set([...parameters(), ...(isSharded(optimizer) ? [] : trained)]);
 
   /** The loss as its part of the step's. */
   const partOf = ({ loss, count }: Computed): Tensor => {
@@ -86,7 +88,7 @@ export function trainingStep<Batch>({ model, ranks, forward, options }: Parts<Ba
 
   const beforeStep = () => {
     const isCounted = readings.isCounted === true;
-    if (isCut && (isCounted || ranks === undefined)) window.divide(withGradients(), isCounted);
+    if (isCut && (isCounted || ranks === undefined)) window.divide(withExchanged(), isCounted);
     window.clear(isCut && isCounted);
     if (clip && scaler) scaler.unscale(optimizer as never);
     if (clip?.norm !== undefined) clipGradNorm(parameters(), clip.norm);
