@@ -29,10 +29,13 @@ export async function runAll(list: readonly Configuration[], tell: (told: ToldOf
     const file = join(folder, "list.json");
     writeFileSync(file, JSON.stringify(indices.map((index) => ({ index, one: list[index] }))));
     const untold = new Set(indices);
-    const error = await job([launcher, "-n", String(RANKS), "--grace", "1s", "--no-prefix", program, folder, file], (told) => {
-      untold.delete(told.index);
-      tell(told);
-    });
+    const error = await job(
+      [launcher, "-n", String(RANKS), "--grace", "1s", "--no-prefix", program, folder, file],
+      (told) => {
+        untold.delete(told.index);
+        tell(told);
+      },
+    );
     return { left: [...untold], error };
   };
   try {

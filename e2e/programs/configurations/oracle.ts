@@ -28,7 +28,7 @@ export async function oracle(given: Configuration, optimizers: Optimizers, folde
   let parts: Parts | undefined;
   let step = 0;
   for (const [i, phase] of one.phases.entries()) {
-    if (parts === undefined || phase.device !== one.phases[i - 1]!.device) {
+    if (parts === undefined || !(await areAlike(one, phase.device, one.phases[i - 1]!.device))) {
       // What another device goes on from is copied: a checkpoint keeps every bit.
       if (parts) await save(folder, parts, { step, loader: null, through: undefined }, undefined);
       await init(phase.device);
@@ -36,6 +36,7 @@ export async function oracle(given: Configuration, optimizers: Optimizers, folde
       if (parts) await load(folder, next, undefined, undefined);
       parts = next;
     }
+    await init(parts.module.parameters()[0]!.device.name); // where batches are made
     const end = i < one.phases.length - 1 ? one.break! : total;
     for (; step < end; step++) {
       const epoch = Math.floor((step * orders.length) / total);
@@ -49,6 +50,13 @@ export async function oracle(given: Configuration, optimizers: Optimizers, folde
   const outcome = { losses, tensors: await observed(tensors) };
   remove(folder);
   return outcome;
+}
+
+/** Devices that say `portable` have the same bits, but for functions of float64: the run stays where it is. */
+async function areAlike({ dtype }: Configuration, a: string, b: string): Promise<boolean> {
+  if (a === b || dtype === "f64") return a === b;
+  const isPortable = (await init(a)).portable;
+  return (await init(b)).portable && isPortable;
 }
 
 /** Gradients of each rank add up, then those of the ranks in their order; one division follows. */

@@ -53,7 +53,14 @@ function phaseOf(
   const [data, parts] = isDivided
     ? random.pick(GRIDS)
     : [over === "alone" ? (1 as const) : random.pick([2, 3, 4] as const), 1];
-  return { way, device, over, data, model: parts, accumulate: random.pick(ACCUMULATE[data]) };
+  return {
+    way,
+    device,
+    over,
+    data,
+    model: parts,
+    accumulate: random.pick(way === "fit" && data === 1 ? [2, 3] : ACCUMULATE[data]),
+  };
 }
 
 function optionsOf(random: Random, optimizer: string, dtype: Configuration["dtype"], runs: OptimizerOptions) {
@@ -92,7 +99,7 @@ function restOf(random: Random, { model, phases }: Configuration): Partial<Confi
   if (phases.some(({ way }) => way !== "fit")) return {};
   const fits = [3, 4, 6, 8].filter((rest) => phases.every(({ data }) => rest % data === 0));
   return {
-    ...(random.below(3) === 0 && fits.length > 0 && { rest: random.pick(fits) }),
+    ...(random.below(3) > 0 && fits.length > 0 && { rest: random.pick(fits) }),
     ...(model === "gpt" && random.below(2) === 0 && { counted: true }),
   };
 }
@@ -116,7 +123,11 @@ export function draw(seed: number, { optimizers, devices }: Drawn): Configuratio
     // Row-sparse gradients are not exchanged, and parts are packed in blocks of their own.
     const whole = features.sparse ? "alone" : isPacked && random.below(3) > 0;
     const phase = () => phaseOf(random, devices, { model, dtype }, random.below(10) > 0 && whole);
-    const phases = [phase(), phase()] as const;
+    const [first, second] = [phase(), phase()];
+    // Half of the runs stay on their device, and half stay with `fit`.
+    const device = random.pick([first.device, second.device]);
+    const way = random.below(2) === 0 && first.way === "fit" ? "fit" : second.way;
+    const phases = [first, { ...second, device, way }] as const;
     const isBroken = random.below(5) < 3;
     const plain: Configuration = {
       seed,

@@ -29,7 +29,11 @@ export function difference(given: Outcome, right: Outcome, promised: Promised): 
     for (const [rank, batches] of ranks.entries()) {
       const own = given.losses[step]?.[rank] ?? [];
       if (own[0]?.startsWith("~")) {
-        const isClose = agree([Number(own[0].slice(1))], [Number(batches[0])], promised === "words" ? AS_FLOAT32 : Math.max(promised, AS_FLOAT32));
+        const isClose = agree(
+          [Number(own[0].slice(1))],
+          [Number(batches[0])],
+          promised === "words" ? AS_FLOAT32 : Math.max(promised, AS_FLOAT32),
+        );
         if (batches.length > 1 || isClose) continue;
       }
       const far = batches.findIndex((loss, i) => !agree([Number(own[i])], [Number(loss)], promised));
