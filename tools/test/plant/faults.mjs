@@ -7,6 +7,8 @@
  */
 
 const PROGRAMS = "e2e/programs/small-programs";
+/** These are between two features each. */
+const CONFIGURATIONS = "e2e/programs/configurations/";
 
 /** @public Loaded by its path, as files of --faults are. @type {readonly Fault[]} */
 export const faults = [
@@ -511,5 +513,137 @@ export const faults = [
       },
     ],
     tests: ["packages/checkpoint/src/formats/safetensors/read"],
+  },
+  {
+    name: "clip x placement",
+    says: "clipping takes a rank's part for the whole",
+    edits: [
+      {
+        file: "packages/core/src/optimizer/gradients/norm.ts",
+        find: "const placements = grads.map(({ placement }) => placement);",
+        by: "const placements = grads.map(() => null);",
+      },
+    ],
+    tests: [CONFIGURATIONS],
+  },
+  {
+    name: "scaler x placement",
+    says: "each rank skips the steps of its own part",
+    edits: [
+      {
+        file: "packages/core/src/loss-scaling/scaler.ts",
+        find: "return axes.length === 0 ? found : largestOf(found, axes);",
+        by: "return found;",
+      },
+    ],
+    tests: [CONFIGURATIONS],
+  },
+  {
+    name: "sampler x world",
+    says: "a loader counts the samples of one rank alone",
+    edits: [
+      {
+        file: "packages/data/src/data-loader.ts",
+        find: "epoch.begun + epoch.served * this.batchSize * this.#share.ranks)",
+        by: "epoch.begun + epoch.served * this.batchSize)",
+      },
+    ],
+    tests: [CONFIGURATIONS],
+  },
+  {
+    name: "EMA x skip",
+    says: "skipped steps move averages",
+    edits: [
+      {
+        file: "packages/train/src/fit/step.ts",
+        find: "if (average && !scaler!.stepWasSkipped) average();",
+        by: "if (average) average();",
+      },
+    ],
+    tests: [CONFIGURATIONS],
+  },
+  {
+    name: "accumulate x last window",
+    says: "a short last window is divided as a whole one",
+    edits: [
+      {
+        file: "packages/train/src/fit/window.ts",
+        find: "    this.#write(this.#divisor, this.#weight);",
+        by: "    this.#write(this.#divisor, Math.max(this.#weight, this.#written.get(this.#divisor) ?? 1));",
+      },
+    ],
+    tests: [CONFIGURATIONS],
+  },
+  {
+    name: "frozen x unnamed state",
+    says: "state without names goes to other parameters where some are frozen",
+    edits: [
+      {
+        file: "packages/core/src/optimizer/state/state-dict.ts",
+        find: "byPosition ? savedNames[i]! : slot.name",
+        by: "byPosition ? (Object.keys(saved.state)[i] ?? savedNames[i]!) : slot.name",
+      },
+    ],
+    tests: [CONFIGURATIONS],
+  },
+  {
+    name: "tie x FSDP",
+    says: "a divided model saves the second name of a tied weight whole",
+    edits: [
+      {
+        file: "packages/parallel/src/fully-sharded/fully-sharded.ts",
+        find: "return Object.fromEntries(this.module.namedTensors().map(([name, x]) => [name, (parts.get(x) ?? x).detach()]));",
+        by: "return Object.fromEntries(this.module.namedTensors().map(([name, x], i, all) => [name, ((all.findIndex(([, y]) => y === x) < i ? undefined : parts.get(x)) ?? x).detach()]));",
+      },
+    ],
+    tests: [CONFIGURATIONS],
+  },
+  {
+    name: "recompute x dropout x ranks",
+    says: "recomputation draws other numbers",
+    edits: [
+      {
+        file: "packages/core/src/recompute.ts",
+        find: "        generator.loadStateDict(cell.state);\n",
+        by: "",
+      },
+    ],
+    tests: [CONFIGURATIONS],
+  },
+  {
+    name: "q8 x resume",
+    says: "resumed state in 8 bits has signs that it had not",
+    edits: [
+      {
+        file: "packages/core/src/optimizer/state/packed-state.ts",
+        find: "this.zeros([[values.shape]], format, values.device)",
+        by: 'this.zeros([[values.shape]], isPacked(format) ? "q8" : format, values.device)',
+      },
+    ],
+    tests: [CONFIGURATIONS],
+  },
+  {
+    name: "schedule x skip",
+    says: "skipped steps move the schedule",
+    edits: [
+      {
+        file: "packages/train/src/fit/loop.ts",
+        find: '    else if (schedule && scheduleEvery === "step"',
+        by: '    if (schedule && scheduleEvery === "step"',
+      },
+    ],
+    tests: [CONFIGURATIONS],
+  },
+  {
+    name: "units x nested list",
+    says: "lists of lists are units, which nothing frees",
+    edits: [
+      {
+        file: "packages/parallel/src/fully-sharded/units.ts",
+        find: "(isContainer(child) ? unitsOf(child) : [child])",
+        by: "(isContainer(child) ? [...child.namedChildren()].map(([, inner]) => inner) : [child])",
+      },
+    ],
+    tests: [CONFIGURATIONS],
   },
 ];

@@ -7,10 +7,10 @@ import { scratchFolder } from "../../../testing/fixtures";
 import { readFloats } from "../../../testing/read-tensor";
 import type { TensorSource } from "../../format/source";
 import { openForeign } from "../../formats/registry";
+import { loadCheckpoint, optimizerState, saveCheckpoint } from "../../index";
 import { localFileSystem } from "../../platform/local";
 import { openSource } from "../../read/open";
 import { reshardCheckpoint } from "../../rewrite/reshard";
-import { loadCheckpoint, optimizerState, saveCheckpoint } from "../../index";
 import { convertCheckpoint } from "../convert";
 import { writeTorch } from "./write";
 
@@ -172,7 +172,11 @@ it("counters that float32 would round come back as they are", async () => {
   const counters = { w: { step: 3, weight_sum: 1 / 3 } };
   const values = { optimizer: { groups: [{ params: ["w"], lr: 0.5 }], counters } };
   const w = { dtype: "F32", shape: [1], data: Float32Array.of(1) } as const;
-  await saveCheckpoint(at("counted"), { step: 3, tensors: { w, "w.z": { ...w, role: "state", follows: "w" } }, values });
+  await saveCheckpoint(at("counted"), {
+    step: 3,
+    tensors: { w, "w.z": { ...w, role: "state", follows: "w" } },
+    values,
+  });
   for (const to of ["pt", "dcp"] as const) {
     await convertCheckpoint(at("counted"), at(`counted.${to}`), { to });
     await convertCheckpoint(at(`counted.${to}`), at(`counted-${to}`), { to: "checkpoint" });
