@@ -49,7 +49,9 @@ export { functionOf } from "./js/generated";
 export { interpretRows, type RowArrays } from "./js/interpret-rows";
 export { LONGEST_CHAIN } from "./js/matmul";
 export { launchRows, type RowsLaunch } from "./ops/rows/launch-rows";
+export { axesOf, largestOf } from "./placement/across";
 export { ownersOf } from "./placement/owners";
+export { inWholes, partsOfWholes, wholesOf } from "./placement/wholes";
 export {
   type Codebook,
   codebookOf,
@@ -114,6 +116,7 @@ export {
 export type { Rewrite, Rule } from "./rule/rule";
 export { interpretRule, type RandomDType, type StoredDType, type StoredFormats, withMirror } from "./rule/stored";
 export { type RuleStep, type RuleSteps, ruleSteps } from "./stepping/rule-steps";
+export { boxAfter } from "./tensor/placement";
 export { isTaping } from "./tensor/tape";
 export type { ComputeDType, MapDType, NumberDType as DType, TypedArray } from "./values/dtype";
 export { byteSize, viewElements } from "./values/dtype";

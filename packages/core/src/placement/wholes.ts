@@ -1,6 +1,6 @@
 /** Whole tensors from the parts of all ranks, for computations that look across a tensor. */
 
-import { type MeshAxis, type Placement, shapeAfter } from "../tensor/placement";
+import { boxAfter, type MeshAxis, type Placement } from "../tensor/placement";
 import type { Tensor } from "../tensor/tensor";
 import { byteSize } from "../values/dtype";
 import { partOf } from "../values/part-of";
@@ -69,7 +69,13 @@ export function atOwners(
       const wholes = new Array<Tensor | null>(list.length).fill(null);
       for (const { k, result } of mine as (Owned & { k: number })[]) wholes[k] = result!;
       const scattered = axis.scatter(
-        parts.map(({ tensor, dim, owner }, k) => ({ tensor: wholes[k]!, dim, owner, like: tensor })),
+        parts.map(({ tensor, dim, multiple, owner }, k) => ({
+          tensor: wholes[k]!,
+          dim,
+          multiple,
+          owner,
+          like: tensor,
+        })),
       );
       for (const { tensor, result } of mine) {
         tensor.dispose();
@@ -108,8 +114,8 @@ export function partsOfWholes(wholes: readonly Tensor[], placements: readonly Pl
   return wholes.map((whole, i) => {
     const placement = placements[i]!;
     if (placement === null) return whole;
-    return placement.cuts.reduce((rest, { axis, dim }) => {
-      const [begin, end] = partOf(rest.shape[dim]!, axis.size, axis.index);
+    return placement.cuts.reduce((rest, { axis, dim, multiple }) => {
+      const [begin, end] = partOf(rest.shape[dim]!, axis.size, axis.index, multiple);
       const part = rest.slice(begin, end, dim);
       if (rest !== whole) rest.dispose();
       return part;
@@ -159,8 +165,8 @@ export function wholesOf(tensors: readonly Tensor[], placements: readonly Placed
 
 /** The part that a cut left, for an axis to join. */
 function partIn(placement: Placement<Tensor>, level: number, tensor: Tensor) {
-  const dim = placement.cuts[level]!.dim;
-  return { tensor, dim, length: shapeAfter(placement, level)[dim]! };
+  const { dim, multiple } = placement.cuts[level]!;
+  return { tensor, dim, multiple, length: boxAfter(placement, level).size[dim]! };
 }
 
 /** By the axis of their innermost cut, in the order of the list. */

@@ -21,6 +21,8 @@ export interface AxisPart<Tensor> {
   readonly dim: number;
   /** The extent of all parts together. */
   readonly length: number;
+  /** As a cut's. */
+  readonly multiple?: number;
   readonly owner?: number;
 }
 
@@ -28,6 +30,8 @@ export interface AxisPart<Tensor> {
 export interface AxisWhole<Tensor> {
   readonly tensor: Tensor | null;
   readonly dim: number;
+  /** As a cut's. */
+  readonly multiple?: number;
   readonly owner: number;
   /** What each rank gets has this shape, but for the extent of `dim`. */
   readonly like: Tensor;
@@ -37,6 +41,8 @@ export interface AxisWhole<Tensor> {
 export interface PlacementCut<Tensor> {
   readonly axis: MeshAxis<Tensor>;
   readonly dim: number;
+  /** Parts begin at multiples of so many rows. Default 1. */
+  readonly multiple?: number;
 }
 
 /** Which part of a whole tensor a rank has: nested cuts, outermost first, uneven parts as `split` gives them. */
@@ -46,14 +52,18 @@ export interface Placement<Tensor> {
   readonly cuts: readonly PlacementCut<Tensor>[];
 }
 
-/** The shape that is left after the first `count` cuts. */
-export function shapeAfter({ shape, cuts }: Placement<unknown>, count: number): number[] {
-  const left = [...shape];
-  for (const { axis, dim } of cuts.slice(0, count)) {
-    const [begin, end] = partOf(left[dim]!, axis.size, axis.index);
-    left[dim] = end - begin;
+/** What the first `count` cuts leave of the whole. */
+export function boxAfter(
+  { shape, cuts }: Placement<unknown>,
+  count = cuts.length,
+): { readonly offset: number[]; readonly size: number[] } {
+  const [offset, size] = [shape.map(() => 0), [...shape]];
+  for (const { axis, dim, multiple } of cuts.slice(0, count)) {
+    const [begin, end] = partOf(size[dim]!, axis.size, axis.index, multiple);
+    offset[dim]! += begin;
+    size[dim] = end - begin;
   }
-  return left;
+  return { offset, size };
 }
 
 /** How many elements of the whole come before a part of its rows. Parts that are cut along other dimensions have gaps: 0. */

@@ -1,6 +1,8 @@
-/** The half-open interval of part `part` of `parts` of an extent: the first `length mod parts` parts have one more. */
-export function partOf(length: number, parts: number, part: number): [begin: number, end: number] {
-  const each = Math.floor(length / parts);
-  const larger = length % parts;
-  return [part * each + Math.min(part, larger), (part + 1) * each + Math.min(part + 1, larger)];
+/** The half-open interval of part `part` of `parts` of an extent, in whole multiples but at the end: the first parts have one more. */
+export function partOf(length: number, parts: number, part: number, multiple = 1): [begin: number, end: number] {
+  const count = Math.ceil(length / multiple);
+  const each = Math.floor(count / parts);
+  const larger = count % parts;
+  const at = (cut: number) => Math.min(length, (cut * each + Math.min(cut, larger)) * multiple);
+  return [at(part), at(part + 1)];
 }

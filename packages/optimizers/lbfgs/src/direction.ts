@@ -1,5 +1,6 @@
 /** The direction of a step: the two loops over the last changes of gradients, on flat vectors that stay on their device. */
-import { applyRuleInPlace, defineRule, empty, fma, mul, type Rule, sub, type Tensor } from "@opt/core";
+import { applyRuleInPlace, defineRule, fma, mul, type Rule, sub, type Tensor } from "@opt/core";
+import type { Vectors } from "./vectors";
 
 /** One factor of a dot product for each element. */
 const productRule = /* @__PURE__ */ defineRule({
@@ -39,13 +40,11 @@ export interface Change {
 }
 
 /** The sum of a b, on the device. */
-export function dot(a: Tensor, b: Tensor): Tensor {
-  const product = scratchOf(a);
-  applyRuleInPlace(productRule, [{ product, a, b }], {});
-  return product.sum();
+export function dot(vectors: Vectors, a: Tensor, b: Tensor): Tensor {
+  const products = vectors.products();
+  applyRuleInPlace(productRule, [{ product: products.own, a, b }], {});
+  return vectors.sum(products);
 }
-
-const scratchOf = ({ size, dtype, device }: Tensor) => empty([size], { dtype: dtype as "f32" | "f64", device });
 
 /**
  * -H gradient, and its product with the gradient. H approximates the inverse of the Hessian by the changes, the oldest first, from
@@ -54,6 +53,7 @@ const scratchOf = ({ size, dtype, device }: Tensor) => empty([size], { dtype: dt
  * @source Nocedal & Wright, "Numerical Optimization", algorithm 7.4
  */
 export function directionOf(
+  vectors: Vectors,
   gradient: Tensor,
   changes: readonly Change[],
   scale: number,
@@ -62,9 +62,10 @@ export function directionOf(
   const last = changes.at(-1);
   if (last === undefined) {
     const scaled = direction.mul(scale);
-    return { direction: scaled, slope: dot(gradient, scaled) };
+    return { direction: scaled, slope: dot(vectors, gradient, scaled) };
   }
-  const product = scratchOf(direction);
+  const products = vectors.products();
+  const { own: product } = products;
   /** direction = (direction + (plus - minus) ro along) scale, product = next direction. */
   const add = (
     along: Tensor,
@@ -77,12 +78,12 @@ export function directionOf(
   for (let i = changes.length - 1; i >= 0; i--) {
     const { difference, ro } = changes[i]!;
     const next = i > 0 ? changes[i - 1]!.step : difference;
-    alphas[i] = product.sum();
+    alphas[i] = vectors.sum(products);
     add(difference, next, { plus: 0, minus: alphas[i]!, ro, scale: i > 0 ? 1 : scale });
   }
   for (const [i, { step, ro }] of changes.entries()) {
     const next = changes[i + 1]?.difference ?? gradient;
-    add(step, next, { plus: alphas[i]!, minus: product.sum(), ro, scale: 1 });
+    add(step, next, { plus: alphas[i]!, minus: vectors.sum(products), ro, scale: 1 });
   }
-  return { direction, slope: product.sum() };
+  return { direction, slope: vectors.sum(products) };
 }

@@ -1,8 +1,9 @@
 /** What LBFGS keeps from one iteration to the next: vectors on their device, and a few numbers. */
 import { check, concat, keep, noGrad, show, Tensor, tidy } from "@opt/core";
 import { type Change, directionOf, dot } from "./direction";
+import type { Vectors } from "./vectors";
 
-/** PyTorch's keys. Vectors have the elements of all parameters. */
+/** PyTorch's keys. Vectors have the elements of all parameters, or this rank's part of them: their `placement` says which. */
 export interface LBFGSMemory {
   func_evals: number;
   n_iter: number;
@@ -45,18 +46,25 @@ export class History {
   #gradient: Tensor | null = null;
   #loss = 0;
 
+  constructor(private readonly vectors: Vectors) {}
+
   /** What is to be known of a place, in one read. */
   async arrive(gradient: Tensor, loss: number | Promise<number>): Promise<Place> {
-    const { direction, t } = this;
-    const vectors = quietly(() => {
-      if (direction === null) return { numbers: packed(largestOf(gradient), gradient.abs().sum()) };
+    const { direction, t, vectors } = this;
+    const found = quietly(() => {
+      const largest = vectors.largest(gradient);
+      if (direction === null) {
+        const magnitudes = vectors.products();
+        magnitudes.own.set(gradient.abs());
+        return { numbers: packed(largest, vectors.sum(magnitudes)) };
+      }
       const difference = gradient.sub(this.#gradient!);
       const step = direction.mul(t);
-      const numbers = packed(largestOf(gradient), dot(difference, step), dot(difference, difference));
+      const numbers = packed(largest, dot(vectors, difference, step), dot(vectors, difference, difference));
       return { numbers, change: { difference, step } };
     });
-    const [value, [largest, second, third]] = await Promise.all([loss, read(vectors.numbers)]);
-    const change = vectors.change === undefined ? null : { ...vectors.change, ys: second!, yy: third! };
+    const [value, [largest, second, third]] = await Promise.all([loss, read(found.numbers)]);
+    const change = found.change === undefined ? null : { ...found.change, ys: second!, yy: third! };
     return { loss: value, gradient, largest: largest!, change, sum: second! };
   }
 
@@ -66,8 +74,8 @@ export class History {
     place.change = null;
     const { gradient } = place;
     const { direction, numbers } = quietly(() => {
-      const { direction, slope } = directionOf(gradient, this.#changes, this.#scale);
-      return { direction, numbers: packed(slope, largestOf(direction)) };
+      const { direction, slope } = directionOf(this.vectors, gradient, this.#changes, this.#scale);
+      return { direction, numbers: packed(slope, this.vectors.largest(direction)) };
     });
     this.direction?.dispose();
     this.direction = keep(direction);
@@ -88,6 +96,12 @@ export class History {
     } else disposeAll(change);
   }
 
+  /** The product of a gradient and the direction. */
+  async slope(gradient: Tensor): Promise<number> {
+    const [slope] = await read(quietly(() => packed(dot(this.vectors, gradient, this.direction!))));
+    return slope!;
+  }
+
   /** Frees a place that no iteration began from. */
   leave({ gradient, change }: Place): void {
     if (gradient !== this.#gradient) gradient.dispose();
@@ -99,27 +113,32 @@ export class History {
     if (this.funcEvals === 0) return null;
     const counts = { func_evals: this.funcEvals, n_iter: this.nIter };
     if (this.direction === null) return counts;
+    const placed = (vector: Tensor) => {
+      vector.placement = this.vectors.placement;
+      return vector;
+    };
     return {
       ...counts,
-      d: this.direction,
+      d: placed(this.direction),
       t: this.t,
-      old_dirs: this.#changes.map(({ difference }) => difference),
-      old_stps: this.#changes.map(({ step }) => step),
+      old_dirs: this.#changes.map(({ difference }) => placed(difference)),
+      old_stps: this.#changes.map(({ step }) => placed(step)),
       ro: this.#changes.map(({ ro }) => ro),
       H_diag: this.#scale,
-      prev_flat_grad: this.#gradient!,
+      prev_flat_grad: placed(this.#gradient!),
       prev_loss: this.#loss,
     };
   }
 
   /** Looks through a saved state. Returns what takes over copies, on the device and in the dtype of `like`. @throws OptError BAD_STATE */
-  checked(where: string, saved: LBFGSMemory | undefined, like: Tensor, length: number): () => void {
+  checked(where: string, saved: LBFGSMemory | undefined, like: Tensor): () => void {
+    const { length, ownLength } = this.vectors;
     const { func_evals = 0, n_iter = 0, d, t = 0, H_diag = 1, prev_loss = 0, ...rest } = checkedMemory(where, saved);
     const { old_dirs = [], old_stps = [], ro = [], prev_flat_grad } = rest;
     const vectors = { d, prev_flat_grad, ...named("old_dirs", old_dirs), ...named("old_stps", old_stps) };
     const present = Object.entries(vectors).filter(([, value]) => d !== undefined || value !== undefined);
     for (const [name, value] of present) {
-      const fits = value instanceof Tensor && value.size === length;
+      const fits = value instanceof Tensor && [length, ownLength].includes(value.size);
       check(
         fits,
         "BAD_STATE",
@@ -147,8 +166,7 @@ export class History {
       "The state is damaged.",
     );
     return () => {
-      const copy = (x: Tensor) =>
-        keep(quietly(() => x.detach().reshape([length]).to(like.device).to(like.dtype).clone()));
+      const copy = (x: Tensor) => keep(quietly(() => this.vectors.own(x).to(like.device).to(like.dtype).clone()));
       const changes = ro.map((ro, i) => ({ difference: copy(old_dirs[i]!), step: copy(old_stps[i]!), ro }));
       const [direction, gradient] = [d, prev_flat_grad].map((x) => (d === undefined ? null : copy(x!)));
       this.dispose();
@@ -193,8 +211,6 @@ function quietly<Result>(body: () => Result): Result {
   return noGrad(() => tidy(body));
 }
 
-const largestOf = (x: Tensor) => x.norm(Number.POSITIVE_INFINITY);
-
 /** Tensors of one element as one, for one read. */
 const packed = (...numbers: Tensor[]) => concat(numbers.map((x) => x.reshape([1])));
 
@@ -204,9 +220,4 @@ async function read(numbers: Tensor): Promise<number[]> {
   } finally {
     numbers.dispose();
   }
-}
-
-/** The product of a gradient and the direction. */
-export function slopeOf(gradient: Tensor, direction: Tensor): Promise<number> {
-  return read(quietly(() => packed(dot(gradient, direction)))).then(([slope]) => slope!);
 }

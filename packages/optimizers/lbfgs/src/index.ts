@@ -3,25 +3,22 @@ import {
   applyRuleInPlace,
   type BaseOptions,
   check,
-  concat,
   type Group,
   keep,
   noGrad,
   OptError,
   type OptimizerInput,
   type OptimizerState,
-  type RowSparse,
   runsOnce,
   show,
-  span,
   Tensor,
   tidy,
-  zeros,
 } from "@opt/core";
 import { moveRule } from "./direction";
-import { History, type LBFGSMemory, slopeOf } from "./history";
+import { History, type LBFGSMemory } from "./history";
 import { type SearchLimits, strongWolfe, type Trial } from "./line-search";
 import { type LBFGSOptions, lbfgs, Parameters, WHERE } from "./options";
+import { Vectors } from "./vectors";
 
 export { lbfgsRules } from "./direction";
 export type { LBFGSMemory } from "./history";
@@ -66,7 +63,8 @@ export type Closure<Loss extends Tensor | number> = () => Loss | Promise<Loss>;
  */
 export class LBFGS {
   readonly #parameters: Parameters;
-  readonly #history = new History();
+  readonly #vectors: Vectors;
+  readonly #history: History;
   #isStepping = false;
 
   constructor(params: OptimizerInput<LBFGSOptions & BaseOptions>, options: Partial<LBFGSOptions> = {}) {
@@ -80,16 +78,6 @@ export class LBFGS {
       () => `takes one group of parameters, got ${length}.`,
       "Pass model.parameters().",
     );
-    for (const { placement } of this.#params) {
-      const isWhole = placement === null || placement.cuts.every(({ axis }) => axis.size === 1);
-      check(
-        isWhole,
-        "UNSUPPORTED",
-        WHERE,
-        () => "its products need whole parameters, got one that ranks have parts of.",
-        "Use DataParallel, or another optimizer.",
-      );
-    }
     const [first, ...others] = this.#params as [Tensor, ...Tensor[]];
     for (const { dtype, device } of others) {
       check(
@@ -107,6 +95,8 @@ export class LBFGS {
         "They are one vector: move the model.",
       );
     }
+    this.#vectors = new Vectors(this.#params, []);
+    this.#history = new History(this.#vectors);
   }
 
   /** The one group. Its options may be changed between steps. */
@@ -157,6 +147,7 @@ export class LBFGS {
   async #step<Loss extends Tensor | number>(closure: Closure<Loss>): Promise<Loss> {
     const { lr, maxIter, maxEval, toleranceGrad, toleranceChange, historySize, lineSearch } = this.groups[0]!;
     const history = this.#history;
+    for (const param of this.#params) param.checkSteps?.(this.groups, true);
     const { result, loss, gradient } = await this.#evaluate(closure);
     let evaluations = 1;
     let place = await history.arrive(gradient, loss);
@@ -208,7 +199,7 @@ export class LBFGS {
       this.#move();
       const { loss, gradient } = await this.#evaluate(closure);
       gradients.push(gradient);
-      const [value, slope] = await Promise.all([loss, slopeOf(gradient, history.direction!)]);
+      const [value, slope] = await Promise.all([loss, history.slope(gradient)]);
       return { t, loss: value, slope, gradient };
     };
     try {
@@ -235,25 +226,23 @@ export class LBFGS {
       () => `closure must return the loss, a tensor or a number, got ${show(result)}.`,
       "End it with `return loss`.",
     );
-    const flat = ({ grad, size, dtype, device }: Tensor) =>
-      grad === null
-        ? zeros([size], { dtype, device })
-        : ((grad as Partial<RowSparse>).toDense?.() ?? grad).detach().reshape([size]);
-    const gradient = noGrad(() => tidy(() => concat(this.#params.map(flat))));
-    return { result, loss: typeof result === "number" ? result : result.item(), gradient: keep(gradient) };
+    const number = typeof result === "number" ? result : result.item();
+    // Ranks wait for their losses before they exchange more: all in one order.
+    const loss = this.#vectors.placement === null ? number : this.#vectors.meanLoss(await number);
+    const gradient = noGrad(() => tidy(() => this.#vectors.gradient()));
+    return { result, loss, gradient: keep(gradient) };
   }
 
   /** p += t d */
   #move(): void {
     const { direction, t } = this.#history;
-    let end = 0;
-    const parts = this.#params.map((param) => {
-      const begin = end;
-      end += param.size;
-      return { param, direction: span(direction!, begin, end) };
-    });
-    applyRuleInPlace(moveRule, parts, { t });
-    for (const part of parts) part.direction.dispose();
+    noGrad(() =>
+      tidy(() => {
+        const along = this.#vectors.ofParameters(direction!);
+        const parts = this.#params.map((param, i) => ({ param, direction: along[i]! }));
+        applyRuleInPlace(moveRule, parts, { t });
+      }),
+    );
   }
 
   /**
@@ -285,9 +274,8 @@ export class LBFGS {
       () => `state must be { groups, state }, got ${show(saved)}.`,
       "Pass what stateDict() returned.",
     );
-    const length = this.#params.reduce((sum, { size }) => sum + size, 0);
     const memory = state![groups![0]?.params[0] ?? ""];
-    const loads = this.#history.checked(WHERE, memory, this.#params[0]!, length);
+    const loads = this.#history.checked(WHERE, memory, this.#params[0]!);
     this.#parameters.loadStateDict({ groups: groups!, state: {} });
     loads();
   }

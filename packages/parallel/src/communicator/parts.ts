@@ -7,9 +7,9 @@ export interface Part {
 }
 
 /** The first `count mod parts` have one more, as checkpoints' `balanced`. */
-export function partsOf(count: number, parts: number): Part[] {
+export function partsOf(count: number, parts: number, multiple?: number): Part[] {
   return Array.from({ length: parts }, (_, part) => {
-    const [begin, end] = partOf(count, parts, part);
+    const [begin, end] = partOf(count, parts, part, multiple);
     return { begin, end };
   });
 }

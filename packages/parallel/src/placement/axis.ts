@@ -42,7 +42,7 @@ class CommunicatorAxis implements MeshAxis<Tensor> {
         inEachRun([...tensors, ...wholes], (...present) => {
           const own = present.splice(0, tensors.length).map((tensor) => bytesNow(WHERE, tensor));
           const rooms = present.map((whole) => receiveBuffer(whole));
-          const slots = present.map((whole, i) => this.#slotsOf(whole, mine[i]!.dim));
+          const slots = present.map((whole, i) => this.#slotsOf(whole, mine[i]!));
           const received = this.#exchange(
             `gathering of ${parts.length} tensors`,
             this.#ranks((rank) => own.filter((_, i) => comesTo(rank, parts[i]!))),
@@ -67,7 +67,7 @@ class CommunicatorAxis implements MeshAxis<Tensor> {
         inEachRun([...owned.map(({ tensor }) => tensor!), ...parts], (...present) => {
           const cut = present.splice(0, owned.length).map((whole, i) => {
             const bytes = bytesNow(WHERE, whole);
-            return this.#slotsOf(whole, owned[i]!.dim).map((slot) => taken(bytes, slot));
+            return this.#slotsOf(whole, owned[i]!).map((slot) => taken(bytes, slot));
           });
           const from = (rank: number) => present.filter((_, i) => wholes[i]!.owner === rank);
           const received = this.#exchange(
@@ -88,12 +88,12 @@ class CommunicatorAxis implements MeshAxis<Tensor> {
   }
 
   /** Where each rank's part of a whole lies in its bytes. */
-  #slotsOf({ shape, dtype }: Tensor, dim: number): Slot[] {
+  #slotsOf({ shape, dtype }: Tensor, { dim, multiple }: Pick<AxisPart<Tensor>, "dim" | "multiple">): Slot[] {
     const product = (extents: readonly number[]) => extents.reduce((a, b) => a * b, 1);
     const count = product(shape.slice(0, dim));
     const width = product(shape.slice(dim + 1)) * byteSize(dtype);
     const stride = shape[dim]! * width;
-    return partsOf(shape[dim]!, this.size).map(({ begin, end }) => {
+    return partsOf(shape[dim]!, this.size, multiple).map(({ begin, end }) => {
       const length = (end - begin) * width;
       return { begin: begin * width, length, stride, count, bytes: count * length };
     });
