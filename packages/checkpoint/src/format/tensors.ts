@@ -1,5 +1,6 @@
 /** What users hand over to be saved and get back: core Tensors, or plain objects for what tensors cannot hold. */
 import { check, hostBytes, OptError, show, type Tensor, versionOf } from "@opt/core";
+import { boxAfter } from "@opt/core/backend";
 import { type Box, describeBox, elementCount, elementsIn, fits, wholeOf } from "../layout/box";
 import { isCount } from "../layout/counts";
 import { bytesPerElement, type StoredDType, storedDType } from "./dtype";
@@ -150,9 +151,13 @@ function localTensor(name: string, saved: SavedTensor, names: ReadonlyMap<string
   if (isTensor(value)) {
     const versionNow = () => versionOf(value);
     const isWhole = isWholeBesideParts(value, follows === undefined ? undefined : names.get(follows));
+    const { placement } = value;
+    const isOfBlocks = placement?.cuts.some(({ multiple = 1 }) => multiple > 1) ?? false;
     return {
       ...common,
       ...(isWhole && { boxes: [wholeOf(shape)] }),
+      // No layout has such cuts: they are saved as the boxes that they leave.
+      ...(isOfBlocks && { shape: placement!.shape, boxes: [boxAfter(placement!)] }),
       bytes: () => tensorBytes(value),
       version: versionNow(),
       versionNow,

@@ -25,9 +25,9 @@ import "${new URL("../../../kernels-cpu/src/index.ts", import.meta.url).href}";`
 /** A model of divided layers, the whole one with the same weights, and how far they are apart. */
 const MODELS = `
 const drawn = (seed) => ({ generator: new core.Generator(seed) });
-const wide = (axis) => new Sequential(
-  new ColumnParallelLinear(4, 17, axis, drawn(1)), new ReLU(), new RowParallelLinear(17, 3, axis, drawn(2)));
-const whole = () => new Sequential(new Linear(4, 17, drawn(1)), new ReLU(), new Linear(17, 3, drawn(2)));
+const wide = (axis, width = 17) => new Sequential(
+  new ColumnParallelLinear(4, width, axis, drawn(1)), new ReLU(), new RowParallelLinear(width, 3, axis, drawn(2)));
+const whole = (width = 17) => new Sequential(new Linear(4, width, drawn(1)), new ReLU(), new Linear(width, 3, drawn(2)));
 const x = core.randn([8, 4], drawn(3));
 const backward = (net, scale = 1) => net.forward(x).pow(2).sum().mul(scale).backward();
 const parts = (n, size, rank) => [Math.floor(n / size) * rank + Math.min(rank, n % size), Math.floor(n / size) * (rank + 1) + Math.min(rank + 1, n % size)];
@@ -213,18 +213,24 @@ it("nested cuts of uneven rows save as they are, and load whole", async () => {
 
 /** A divided model in 16 and 32 bits that trains by an optimizer of whole parameters. */
 const divided = (optimizer: string, dtype: string) => `
-const net = whole();
+const net = whole("${optimizer}" === "LBFGS" ? 300 : 17);
 if ("${dtype}" !== "f32") net.to("${dtype}");
 const input = x.to("${dtype}");
 const parallel = new FullyShardedDataParallel(net, communicator);
 const matrices = (list) => "${optimizer}" === "Muon" ? list.filter(([, { shape }]) => shape.length === 2) : list;
-const optimizer = new ${optimizer}(matrices(parallel.namedParameters()), { lr: 0.02 });
+const options = "${optimizer}" === "LBFGS" ? { lr: 0.02, maxIter: 4 } : { lr: 0.02 };
+const optimizer = new ${optimizer}(matrices(parallel.namedParameters()), options);
 const train = async (steps) => {
   for (let step = 0; step < steps; step++) {
-    parallel.forward(input).to("f32").pow(2).sum().backward();
-    await parallel.sync();
-    optimizer.step();
-    optimizer.zeroGrad();
+    const closure = async () => {
+      optimizer.zeroGrad();
+      const loss = parallel.forward(input).to("f32").pow(2).sum();
+      loss.backward();
+      await parallel.sync();
+      return loss;
+    };
+    if (optimizer instanceof LBFGS) await optimizer.step(closure);
+    else optimizer.step(void (await closure()));
   }
 };
 const weights = async () => {
@@ -237,8 +243,9 @@ const weights = async () => {
 const PAIRS = ["Muon", "Lamb", "Adafactor"].flatMap((optimizer) =>
   ["f32", "bf16"].map((dtype) => [optimizer, dtype] as const),
 );
+PAIRS.push(["LBFGS", "f32"]);
 
-it.each(triesAll ? PAIRS : PAIRS.slice(-3))(
+it.each(triesAll ? PAIRS : PAIRS.slice(-4))(
   "%s of %s saved on 2 ranks goes on on 1 and on 3",
   async (optimizer, dtype) => {
     const folder = mkdtempSync(join(tmpdir(), "opt-placement-"));
@@ -274,13 +281,78 @@ it.each(triesAll ? PAIRS : PAIRS.slice(-3))(
   },
 );
 
-it("says that LBFGS needs whole parameters", async () => {
-  const found = await told<string>(
-    2,
-    `${divided("Lamb", "f32")}
-    try { new LBFGS(parallel.parameters()); } catch ({ code, message }) { tell(code + " " + message); }`,
+/** Steps of LBFGS on parts, beside the whole model, whose gradients are added as those of ranks. */
+const SEARCHES = `
+const OPTIONS = [{ lr: 0.01, maxIter: 4, historySize: 2 }, { lineSearch: "strongWolfe", maxIter: 4 }];
+const closureOf = (optimizer, net, sync) => async () => {
+  optimizer.zeroGrad();
+  const loss = net.forward(x).pow(2).mean();
+  loss.backward();
+  await sync();
+  return loss;
+};
+const asRanks = (net) => () => {
+  for (const each of net.parameters()) {
+    let sum = each.grad;
+    for (let k = 1; k < communicator.size; k++) sum = sum.add(each.grad);
+    each.grad = sum.div(communicator.size);
+  }
+};
+const sizesOf = (optimizer) => {
+  const [{ d, old_dirs, old_stps, prev_flat_grad }] = Object.values(optimizer.stateDict().state);
+  return [d, prev_flat_grad, ...old_dirs, ...old_stps].map(({ size }) => size);
+};`;
+
+it.each(triesAll ? [2, 3, 4, 8] : [2])(
+  "LBFGS on %d ranks has the words of one, and each its part of vectors",
+  async (size) => {
+    const found = await told<[boolean, number[]][]>(
+      size,
+      `${SEARCHES}
+    const results = [];
+    for (const options of OPTIONS) {
+      const [net, right] = [whole(300), whole(300)];
+      const parallel = new FullyShardedDataParallel(net, communicator);
+      const [optimizer, other] = [new LBFGS(parallel.namedParameters(), options), new LBFGS(right.namedParameters(), options)];
+      for (let step = 0; step < 2; step++) {
+        await optimizer.step(closureOf(optimizer, parallel, () => parallel.sync()));
+        await other.step(closureOf(other, right, asRanks(right)));
+      }
+      results.push([words(parallel.namedParameters(), right), sizesOf(optimizer)]);
+    }
+    tell(results);`,
+    );
+    const length = 4 * 300 + 300 + 300 * 3 + 3;
+    for (const [run, [areEqual, vectors]] of found[0]!.entries()) {
+      expect(areEqual).toBe(true);
+      for (const [i] of vectors.entries()) {
+        const own = found.map((results) => results[run]![1][i]!);
+        expect(own.reduce((a, b) => a + b)).toBe(length);
+        expect(Math.max(...own)).toBeLessThanOrEqual(length / size + 256);
+      }
+    }
+    for (const results of found) expect(results.map(([areEqual]) => areEqual)).toEqual([true, true]);
+  },
+);
+
+it("LBFGS steps divided layers, also of a model in parts", async () => {
+  const found = await told<number[]>(
+    4,
+    `${SEARCHES}
+    const grid = mesh(communicator, { data: 2, model: 2 });
+    const results = [];
+    for (const options of OPTIONS) {
+      const [net, right] = [wide(grid.axis("model"), 300), whole(300)];
+      const parallel = new FullyShardedDataParallel(net, grid.axis("data"));
+      const [optimizer, other] = [new LBFGS(parallel.namedParameters(), options), new LBFGS(right.namedParameters(), options)];
+      await optimizer.step(closureOf(optimizer, parallel, () => parallel.sync()));
+      await other.step(closureOf(other, right, () => {}));
+      results.push(apart(parallel, right), sizesOf(optimizer)[0]);
+    }
+    tell(results);`,
   );
-  for (const lbfgs of found) expect(lbfgs).toMatch(/^UNSUPPORTED \[LBFGS\] its products need whole parameters/);
+  for (const [first, , second] of found) expect([first! < 1e-6, second! < 1e-6]).toEqual([true, true]);
+  expect(found.map(([, length]) => length)).toEqual([768, 768, 512, 355]); // 10 blocks of 256, the last one is short
 });
 
 it("a compiled step of divided layers exchanges their parts in each run", async () => {
