@@ -5,6 +5,7 @@ import {
   check,
   type Group,
   keep,
+  type MeshAxis,
   noGrad,
   OptError,
   type OptimizerInput,
@@ -63,8 +64,8 @@ export type Closure<Loss extends Tensor | number> = () => Loss | Promise<Loss>;
  */
 export class LBFGS {
   readonly #parameters: Parameters;
-  readonly #vectors: Vectors;
-  readonly #history: History;
+  #vectors: Vectors;
+  #history: History;
   #isStepping = false;
 
   constructor(params: OptimizerInput<LBFGSOptions & BaseOptions>, options: Partial<LBFGSOptions> = {}) {
@@ -113,9 +114,20 @@ export class LBFGS {
     this.#parameters.zeroGrad(options);
   }
 
+  /** @internal Each rank of an axis keeps a part of the vectors, also of those of whole parameters. Before the first step. */
+  divideOver(axis: MeshAxis<Tensor>): void {
+    this.#vectors = new Vectors(this.#params, [axis]);
+    this.#history = new History(this.#vectors);
+  }
+
+  /** @internal What ranks compare. */
+  get algorithm(): typeof lbfgs {
+    return lbfgs;
+  }
+
   /** @internal Asked of the class by whoever steps without an instance. @throws OptError UNSUPPORTED */
   define(): never {
-    const problem = "a step is no rule of single elements: functional, ruleSteps and ShardedOptimizer do not apply.";
+    const problem = "a step is no rule of single elements: functional and ruleSteps do not apply.";
     throw new OptError("UNSUPPORTED", WHERE, problem, "Await step(closure) of an instance.");
   }
 

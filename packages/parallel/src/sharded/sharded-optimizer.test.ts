@@ -19,6 +19,7 @@ import {
   type Tensor,
   tensor,
 } from "@opt/core";
+import { LBFGS } from "@opt/lbfgs";
 import type { Module } from "@opt/nn";
 import { SGD } from "@opt/sgd";
 import { triesAll } from "@opt/testkit";
@@ -123,6 +124,79 @@ it.each(algorithms)("%s is saved by its parts on 3 ranks, and goes on on 2 and w
     rmSync(folder, { recursive: true, force: true });
   }
 });
+
+/** In processes: ranks exchange parts of vectors within a step. */
+const SEARCHES = `
+const OPTIONS = { lineSearch: "strongWolfe", maxIter: 4, historySize: 3 };
+const x = core.randn([8, 4], { generator: new core.Generator(3) });
+const makeLayer = () => new Linear(4, 300, { generator: new core.Generator(1) });
+const search = (layer, optimizer) => optimizer.step(() => {
+  optimizer.zeroGrad();
+  const loss = layer.forward(x).pow(4).mean();
+  loss.backward();
+  return loss;
+});
+const textOf = (value) => JSON.stringify(value, (_, each) => each?.tolist?.() ?? each);
+const weights = (layer) => textOf(layer.parameters());`;
+
+it.each(triesAll ? [2, 3, 4, 8] : [2])(
+  "each of %d ranks keeps a part of LBFGS' vectors, with the words of one, and any number goes on",
+  async (ranks) => {
+    const folder = JSON.stringify(mkdtempSync(join(tmpdir(), "opt-sharded-")));
+    const imports = `import { LBFGS } from "${new URL("../../../optimizers/lbfgs/src/index.ts", import.meta.url).href}";
+import { Linear } from "${new URL("../../../nn/src/index.ts", import.meta.url).href}";
+import { loadCheckpoint, optimizerState, saveCheckpoint } from "${new URL("../../../checkpoint/src/index.ts", import.meta.url).href}";
+${IMPORTS}`;
+    const told = async <Told>(size: number, body: string) => {
+      const job = await runJob(size, SEARCHES + body, { imports });
+      expect([job.code, job.error]).toEqual([0, ""]);
+      return job.told as Told[];
+    };
+    try {
+      const trained = await told<[boolean, boolean, number[], string]>(
+        ranks,
+        `const [layer, right] = [makeLayer(), makeLayer()];
+        const sharded = new ShardedOptimizer(LBFGS, layer.namedParameters(), OPTIONS, communicator);
+        const optimizer = new LBFGS(right.namedParameters(), OPTIONS);
+        for (let step = 0; step < 2; step++) {
+          await search(layer, sharded);
+          await search(right, optimizer);
+        }
+        const areEqual = weights(layer) === weights(right);
+        const isSameState = textOf(await sharded.stateDict()) === textOf(optimizer.stateDict());
+        const { tensors, values } = await sharded.contents();
+        const layout = { mesh: { shape: [communicator.size], axes: ["rank"] }, tensors: { "*": "replicate" } };
+        await saveCheckpoint(${folder}, { step: 2, tensors: { ...layer.stateDict(), ...tensors }, values }, { communicator, layout });
+        await search(layer, sharded);
+        tell([areEqual, isSameState, Object.values(tensors).map(({ tensor }) => tensor.size), weights(layer)]);`,
+      );
+      const [, , vectors, right] = trained[0]!;
+      for (const [areEqual, isSameState, , text] of trained)
+        expect([areEqual, isSameState, text]).toEqual([true, true, right]);
+      expect(vectors).toHaveLength(2 + 2 * 3);
+      for (const [i] of vectors.entries()) {
+        const sizes = trained.map(([, , own]) => own[i]!);
+        expect(sizes.reduce((a, b) => a + b)).toBe(1500);
+        expect(Math.max(...sizes)).toBeLessThanOrEqual(1500 / ranks + 256);
+      }
+      for (const size of [1, 3]) {
+        const resumed = await told<string>(
+          size,
+          `const layer = makeLayer();
+          const sharded = new ShardedOptimizer(LBFGS, layer.namedParameters(), {}, communicator);
+          const loaded = await loadCheckpoint(${folder});
+          layer.loadStateDict({ weight: loaded.tensors.weight, bias: loaded.tensors.bias });
+          sharded.loadStateDict(optimizerState(loaded));
+          await search(layer, sharded);
+          tell(weights(layer));`,
+        );
+        expect(resumed).toEqual(new Array(size).fill(right));
+      }
+    } finally {
+      rmSync(JSON.parse(folder), { recursive: true, force: true });
+    }
+  },
+);
 
 /** What rank 1 alone does before the third step. */
 const FAULTS: readonly [fault: string, change: string, message: RegExp][] = [
@@ -308,6 +382,17 @@ describe("rejected", () => {
       async () => new ShardedOptimizer(AdamW, parameters(), (await connect()) as never, undefined as never),
     ],
     ["a wrong option", "BAD_ARGUMENT", () => made(parameters(), { lr: -1 })],
+    ["a closure of no use", "BAD_ARGUMENT", async () => (await made()).step(() => 1)],
+    [
+      "LBFGS without a closure",
+      "BAD_ARGUMENT",
+      async () => new ShardedOptimizer(LBFGS, parameters(), { maxIter: 1 }, await connect()).step(),
+    ],
+    [
+      "weights to evaluate of LBFGS",
+      "UNSUPPORTED",
+      async () => new ShardedOptimizer(LBFGS, parameters(), {}, await connect()).eval(),
+    ],
     ["state that does not fit", "BAD_STATE", async () => (await made()).loadStateDict({ groups: [], state: {} })],
   ])("%s", async (_, code, call) => {
     await expect(call()).rejects.toMatchObject({ code });

@@ -1,5 +1,5 @@
 /** ZeRO-1: each rank keeps the state of its range of the parameters, steps it, and the ranks gather what they stepped. */
-import type { PartialTensor } from "@opt/checkpoint";
+import type { AnnotatedTensor, PartialTensor } from "@opt/checkpoint";
 import {
   type Around,
   algorithmOf,
@@ -10,6 +10,7 @@ import {
   type Group,
   type GroupOptions,
   keep,
+  type MeshAxis,
   type Optimizer,
   type OptimizerClass,
   type OptimizerInput,
@@ -22,7 +23,7 @@ import {
   Tensor,
   versionOf,
 } from "@opt/core";
-import { byteSize } from "@opt/core/backend";
+import { byteSize, wholesOf } from "@opt/core/backend";
 import { Communicator } from "../communicator/communicator";
 import { digest } from "../communicator/digest";
 import { others } from "../communicator/group";
@@ -31,7 +32,8 @@ import { allGatherJson } from "../communicator/messages";
 import type { Operation } from "../communicator/operation";
 import { sampleOf } from "../communicator/sample";
 import { bytesOf, overwrite } from "../communicator/staging";
-import { agree, optionsLine } from "../data-parallel/agreement";
+import { agree, type Groups, optionsLine } from "../data-parallel/agreement";
+import { axisOf } from "../placement/axis";
 import { filled } from "./boxes";
 import { byElements, byOwners, type Division } from "./division";
 import type { Range } from "./ranges";
@@ -50,9 +52,22 @@ interface ShardedParameter {
   readonly piece: Tensor;
 }
 
+/** LBFGS: its state is vectors of all parameters, which it divides itself, and its steps call closures. */
+interface ClosureOptimizer {
+  readonly groups: Groups;
+  divideOver(axis: MeshAxis<Tensor>): void;
+  step<Loss extends Tensor | number>(closure: () => Loss | Promise<Loss>): Promise<Loss>;
+  stateDict(): { readonly groups: OptimizerState["groups"]; readonly state: Record<string, object> };
+}
+
+type ClosureOptimizerClass<Options extends BaseOptions> = new (
+  params: OptimizerInput<Options>,
+  options?: Partial<Options>,
+) => ClosureOptimizer;
+
 /** What to save of this rank: spread both members into the contents of `saveCheckpoint`. */
 export interface ShardedContents {
-  readonly tensors: Record<string, PartialTensor>;
+  readonly tensors: Record<string, PartialTensor | AnnotatedTensor>;
   readonly values: { readonly [key: string]: unknown };
 }
 
@@ -82,6 +97,8 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   readonly #own: Optimizer<Options>;
   readonly #parameters: readonly ShardedParameter[];
   readonly #division: Division;
+  /** `#own` and `#whole`, if they are one. */
+  readonly #closures: ClosureOptimizer | null;
   /** Whether every rank's memory can be looked at in each step. */
   readonly #areReadable: Promise<boolean>;
   #isReadable = false;
@@ -94,7 +111,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
    * @throws OptError as the optimizer's class does
    */
   constructor(
-    optimizer: OptimizerClass<Options>,
+    optimizer: OptimizerClass<Options> | ClosureOptimizerClass<Options>,
     params: OptimizerInput<Options>,
     options: Partial<Options> & GroupOptions,
     communicator: Communicator,
@@ -103,31 +120,40 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     check(!isMoved, "BAD_ARGUMENT", WHERE, () => "the options come before the communicator, got none.", EXAMPLE);
     const isOurs = communicator instanceof Communicator;
     check(isOurs, "BAD_ARGUMENT", WHERE, () => `needs a communicator, got ${show(communicator)}.`, "await connect()");
-    algorithmOf(WHERE, optimizer);
-    this.#division = "stages" in optimizer.prototype ? byOwners : byElements;
+    const made = optimizer as OptimizerClass<Options>;
+    const dividesItself = "divideOver" in (Object(made).prototype ?? {});
+    if (!dividesItself) algorithmOf(WHERE, made);
+    this.#division = "stages" in made.prototype ? byOwners : byElements;
     this.communicator = communicator;
-    this.#whole = new optimizer(params, options);
+    this.#whole = new made(params, options);
     const { size, rank } = communicator;
     const sharded = this.#whole.groups.map((group) => {
       const ranges = this.#division.ranges(group.params, size);
       return group.params.map((tensor, i) => {
+        if (dividesItself) return { name: group.names[i]!, tensor, ranges: ranges[i]!, piece: tensor };
         const piece = this.#division.part(tensor, ranges[i]![rank]!);
         piece.requiresGrad = true;
         return { name: group.names[i]!, tensor, ranges: ranges[i]!, piece };
       });
     });
     this.#parameters = sharded.flat();
-    this.#own = new optimizer(
-      this.#whole.groups.map(({ params: _, names: __, ...group }, g) => ({
-        ...(group as unknown as Partial<Options>),
-        params: sharded[g]!.map(({ name, piece }) => [name, piece] as [string, Tensor]),
-      })) as OptimizerInput<Options>,
-    );
+    this.#closures = dividesItself ? (this.#whole as unknown as ClosureOptimizer) : null;
+    this.#closures?.divideOver(axisOf(communicator));
+    this.#own = dividesItself
+      ? this.#whole
+      : new made(
+          this.#whole.groups.map(({ params: _, names: __, ...group }, g) => ({
+            ...(group as unknown as Partial<Options>),
+            params: sharded[g]!.map(({ name, piece }) => [name, piece] as [string, Tensor]),
+          })) as OptimizerInput<Options>,
+        );
     this.groups = this.#own.groups;
-    for (const group of this.#whole.groups) group.stateDType = "f32"; // ranges are packed by themselves
-    // Gradients are whole on every rank: so is their norm, with the bits of the optimizer that is not divided.
-    const wholes = new Map(this.#parameters.map(({ piece, tensor }) => [piece, tensor]));
-    this.#own.wholeOf = (piece) => wholes.get(piece)!;
+    if (!dividesItself) {
+      for (const group of this.#whole.groups) group.stateDType = "f32"; // ranges are packed by themselves
+      // Gradients are whole on every rank: so is their norm, with the bits of the optimizer that is not divided.
+      const wholes = new Map(this.#parameters.map(({ piece, tensor }) => [piece, tensor]));
+      this.#own.wholeOf = (piece) => wholes.get(piece)!;
+    }
     const isReadable = sampleOf(this.#tensors(), 0) !== undefined;
     this.#areReadable =
       size === 1 ? Promise.resolve(false) : agree(communicator.group, WHERE, this.#lines(), isReadable);
@@ -138,20 +164,34 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   /**
    * One update of every parameter that has a gradient, which must be the same on all ranks. Resolves when all have all parameters.
    *
+   * @param closure of LBFGS, as its `step` takes it: it computes the loss and gradients that are the same on all ranks
    * @throws OptError as the optimizer's `step`; BAD_STATE if ranks differ, see `ready`, or an earlier step has not ended; CHANGED for
    * gradients that were changed
    * meanwhile; UNSUPPORTED for row-sparse gradients and in compiled functions; IO, MISSING, DISPOSED
    */
-  step(): Promise<void> {
+  step(): Promise<void>;
+  step<Loss extends Tensor | number>(closure: () => Loss | Promise<Loss>): Promise<Loss>;
+  async step(closure?: () => Tensor): Promise<unknown> {
+    const closures = this.#closures;
+    if (closures !== null) return this.#alone("step", () => this.#stepBy(closures, closure!));
+    const isNone = closure === undefined;
+    check(isNone, "BAD_ARGUMENT", WHERE, () => "step() of this optimizer takes no closure.", "await step()");
     return this.apply();
   }
 
   /** @internal A step around which a scaler divides gradients. */
   async apply(around?: Around): Promise<void> {
-    this.#checkIdle("step");
+    const problem = () => "a scaled step is one, and LBFGS calls its closure several times.";
+    check(this.#closures === null, "UNSUPPORTED", WHERE, problem, "Train in float32 without a GradScaler.");
+    await this.#alone("step", () => this.#step(around));
+  }
+
+  /** Gradients are read, and parameters written, until `body` ends. @throws OptError BAD_STATE while another one runs */
+  async #alone<Result>(method: string, body: () => Promise<Result>): Promise<Result> {
+    this.#checkIdle(method);
     this.#isStepping = true;
     try {
-      await this.#step(around);
+      return await body();
     } finally {
       this.#isStepping = false;
     }
@@ -165,6 +205,14 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   /** @internal It has no hooks. */
   get looksBefore(): boolean {
     return false;
+  }
+
+  async #stepBy(optimizer: ClosureOptimizer, closure: () => Tensor): Promise<Tensor> {
+    const operation = this.communicator.group.begin(WHERE, this.#heading());
+    this.#isReadable = await this.#areReadable;
+    await operation.all([]); // nothing has changed yet
+    this.#steps++;
+    return optimizer.step(closure);
   }
 
   async #step(around?: Around): Promise<void> {
@@ -224,13 +272,14 @@ export class ShardedOptimizer<Options extends BaseOptions> {
 
   /** Clears the gradients of all parameters, as the optimizer does. @throws OptError BAD_STATE before an earlier step has ended */
   zeroGrad(options: { setToNull?: boolean } = {}): void {
-    this.#checkIdle("zeroGrad");
+    if (this.#closures === null) this.#checkIdle("zeroGrad");
     this.#whole.zeroGrad(options);
   }
 
   /** The whole state, on every rank: what the unsharded optimizer would return, in memory of its own. All ranks call it. @throws OptError IO, MISSING, DISPOSED */
   async stateDict(): Promise<OptimizerState> {
     const own = this.#own.stateDict();
+    if (this.#closures !== null) return { groups: own.groups, state: wholeVectors(own.state) as typeof own.state };
     const all = await this.#describedState(own);
     const gathered = this.#parameters.flatMap(({ name, tensor, ranges }) =>
       Object.entries(all[name] ?? {}).map(async ([key, value]) => {
@@ -289,6 +338,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
    */
   async contents(key = "optimizer"): Promise<ShardedContents> {
     const own = this.#own.stateDict();
+    if (this.#closures !== null) return (await import("@opt/checkpoint")).optimizerContents(own, key);
     const { groups, state } = own;
     const tensors: Record<string, PartialTensor> = {};
     const counters: Record<string, Record<string, number>> = {};
@@ -316,14 +366,19 @@ export class ShardedOptimizer<Options extends BaseOptions> {
 
   /** Takes over options and whole state, of which each rank keeps its part. @throws OptError BAD_STATE if it does not fit. Nothing has changed then */
   loadStateDict(saved: OptimizerState): void {
+    if (this.#closures === null) this.#loadParts(saved);
+    else this.#own.loadStateDict(saved);
+    this.communicator.group.note(`state loaded into ${WHERE}`);
+    this.#freshAt = this.#steps;
+  }
+
+  #loadParts(saved: OptimizerState): void {
     // The whole one knows names, shapes and options; it keeps nothing of it.
     this.#whole.loadStateDict(saved);
     const cut: Tensor[] = [];
     try {
       const { groups, state } = this.#whole.stateDict();
       this.#own.loadStateDict({ groups, state: this.#cut(state, cut) });
-      this.communicator.group.note(`state loaded into ${WHERE}`);
-      this.#freshAt = this.#steps;
     } finally {
       for (const tensor of cut) tensor.dispose();
       this.#whole.dispose();
@@ -384,25 +439,21 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   }
 
   async #swap(mode: "train" | "eval"): Promise<void> {
-    this.#checkIdle(mode);
     const own: Optimizer<Options> & Partial<Record<typeof mode, () => void>> = this.#own;
-    check(
-      own[mode] !== undefined,
-      "UNSUPPORTED",
-      WHERE,
-      () => `${own.constructor.name} has no ${mode}().`,
-      "It evaluates the weights that it trains.",
-    );
-    this.#isStepping = true;
-    try {
+    await this.#alone(mode, async () => {
+      check(
+        own[mode] !== undefined,
+        "UNSUPPORTED",
+        WHERE,
+        () => `${own.constructor.name} has no ${mode}().`,
+        "It evaluates the weights that it trains.",
+      );
       const { group } = this.communicator;
       const operation = group.begin(WHERE, { what: `${mode}() of ${WHERE}` });
       await operation.all([]); // nothing has changed yet
       own[mode]();
       if (group.size > 1) await this.#gather(operation);
-    } finally {
-      this.#isStepping = false;
-    }
+    });
   }
 
   /** Each rank's parts, one behind the other, to all others. */
@@ -475,6 +526,17 @@ export class ShardedOptimizer<Options extends BaseOptions> {
 }
 
 const lengthOf = ({ begin, end }: Range) => end - begin;
+
+/** Vectors in place of this rank's parts of them, in objects and lists of such. All ranks call it. */
+function wholeVectors(value: unknown): unknown {
+  if (value instanceof Tensor) {
+    const [whole] = wholesOf([value], [value.placement]) as [Tensor];
+    return keep(whole === value ? value.clone() : whole);
+  }
+  if (Array.isArray(value)) return value.map(wholeVectors);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, wholeVectors(each)]));
+}
 
 interface StateShape {
   readonly shape: readonly number[];
