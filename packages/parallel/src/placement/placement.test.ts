@@ -281,23 +281,24 @@ it.each(triesAll ? PAIRS : PAIRS.slice(-4))(
   },
 );
 
-/** Steps of LBFGS on parts, beside the whole model, whose gradients are added as those of ranks. */
+/** Steps of LBFGS on parts, and on the whole model. */
 const SEARCHES = `
 const OPTIONS = [{ lr: 0.01, maxIter: 4, historySize: 2 }, { lineSearch: "strongWolfe", maxIter: 4 }];
-const closureOf = (optimizer, net, sync) => async () => {
+const batch = (rank) => core.randn([8, 4], drawn(10 + rank));
+const closureOf = (optimizer, net, ranks, sync) => async () => {
   optimizer.zeroGrad();
-  const loss = net.forward(x).pow(2).mean();
-  loss.backward();
+  const losses = ranks.map((rank) => {
+    const loss = net.forward(batch(rank)).pow(2).mean();
+    loss.backward();
+    return loss;
+  });
   await sync();
-  return loss;
+  return losses.length === 1 ? losses[0] : losses.reduce((sum, loss) => sum + loss.dataSync()[0], 0) / losses.length;
 };
-const asRanks = (net) => () => {
-  for (const each of net.parameters()) {
-    let sum = each.grad;
-    for (let k = 1; k < communicator.size; k++) sum = sum.add(each.grad);
-    each.grad = sum.div(communicator.size);
-  }
-};
+/** Steps of the whole model, which has the samples of all ranks. */
+const closureOfAll = (optimizer, net, ranks) => closureOf(optimizer, net, [...Array(ranks).keys()], () => {
+  for (const each of net.parameters()) each.grad = each.grad.div(ranks);
+});
 const sizesOf = (optimizer) => {
   const [{ d, old_dirs, old_stps, prev_flat_grad }] = Object.values(optimizer.stateDict().state);
   return [d, prev_flat_grad, ...old_dirs, ...old_stps].map(({ size }) => size);
@@ -315,8 +316,8 @@ it.each(triesAll ? [2, 3, 4, 8] : [2])(
       const parallel = new FullyShardedDataParallel(net, communicator);
       const [optimizer, other] = [new LBFGS(parallel.namedParameters(), options), new LBFGS(right.namedParameters(), options)];
       for (let step = 0; step < 2; step++) {
-        await optimizer.step(closureOf(optimizer, parallel, () => parallel.sync()));
-        await other.step(closureOf(other, right, asRanks(right)));
+        await optimizer.step(closureOf(optimizer, parallel, [communicator.rank], () => parallel.sync()));
+        await other.step(closureOfAll(other, right, communicator.size));
       }
       results.push([words(parallel.namedParameters(), right), sizesOf(optimizer)]);
     }
@@ -345,8 +346,8 @@ it("LBFGS steps divided layers, also of a model in parts", async () => {
       const [net, right] = [wide(grid.axis("model"), 300), whole(300)];
       const parallel = new FullyShardedDataParallel(net, grid.axis("data"));
       const [optimizer, other] = [new LBFGS(parallel.namedParameters(), options), new LBFGS(right.namedParameters(), options)];
-      await optimizer.step(closureOf(optimizer, parallel, () => parallel.sync()));
-      await other.step(closureOf(other, right, () => {}));
+      await optimizer.step(closureOf(optimizer, parallel, [grid.axis("data").rank], () => parallel.sync()));
+      await other.step(closureOfAll(other, right, 2));
       results.push(apart(parallel, right), sizesOf(optimizer)[0]);
     }
     tell(results);`,
