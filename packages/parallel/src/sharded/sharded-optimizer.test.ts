@@ -48,7 +48,7 @@ const RUNS: readonly Run[] = [
   { algorithm: "Adafactor", device: "wasm", steps: 6, sharded: true },
 ];
 
-it.each(triesAll ? [2, 3] : [3])("divided state has the bits of whole state: %d ranks", (ranks) =>
+it.each(triesAll ? [2, 3, 4, 8] : [3])("divided state has the bits of whole state: %d ranks", (ranks) =>
   checkTraining(ranks, RUNS, { imports: IMPORTS }),
 );
 
