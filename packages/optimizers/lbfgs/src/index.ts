@@ -47,6 +47,10 @@ export type Closure<Loss extends Tensor | number> = () => Loss | Promise<Loss>;
  * each trial of the line search. Names, defaults, checks and the order of operations are those of torch.optim.LBFGS (PyTorch 2.13).
  * In float64 parameters agree to 1e-8 after 8 steps on Rosenbrock's function. Options that change steps of single elements
  * (`clip`, `regularizer`, `stateDType`, `lazyMode`, `stochasticRounding`), `compile`, `functional` and `GradScaler` do not apply and throw.
+ *
+ * Where ranks have parts of parameters (`placement`), and in `ShardedOptimizer`, each rank keeps an equal part of every vector. All ranks
+ * call `step`, with the words of one process. The loss is the mean of the ranks'. A product of vectors sends a number for each 256
+ * elements; each trial gathers the direction, a whole vector.
  * Source: Nocedal & Wright, "Numerical Optimization" (2006), chapters 3 and 7.
  *
  * @throws OptError BAD_ARGUMENT for an option out of range or several groups; BAD_DTYPE, DEVICE_MISMATCH; UNSUPPORTED; further as `Optimizer`

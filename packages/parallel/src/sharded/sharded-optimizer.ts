@@ -74,7 +74,8 @@ export interface ShardedContents {
 /**
  * An optimizer whose state is divided over the ranks (ZeRO stage 1, PyTorch's `ZeroRedundancyOptimizer`). Each group's parameters lie in
  * a flat list, of which every rank owns an equal range: it keeps state for that alone, steps it, and the ranks gather the parameters. Muon,
- * Lamb and Adafactor need whole parameters, so each of theirs has one owner. Parameters and state have the bits of the unsharded optimizer; but `stateDType: "q8"` packs each range by itself
+ * Lamb and Adafactor need whole parameters, so each of theirs has one owner. LBFGS divides its vectors; `step` takes its closure, which
+ * computes the rank's loss and the gradients that are the same on all ranks. Parameters and state have the bits of the unsharded optimizer; but `stateDType: "q8"` packs each range by itself
  * (and keeps ranges below 4096 elements in float32), so that its last bits change with the ranks. Gradients are those of `DataParallel` after `sync`.
  *
  * `groups` has the options (a schedule may change `lr` there, alike on all ranks); its parameters are this rank's parts.
