@@ -203,6 +203,20 @@ describe("ranks", () => {
     expect((await readManifest(fileSystem, "/r/step-00000002")).files).toHaveLength(1);
   });
 
+  it("of vectors that are cut at multiples are saved as boxes, whatever the layout says of their parameter", async () => {
+    const tensorsOf = (rank: number) => {
+      const part = tensor(rank === 0 ? [1, 2, 3, 4] : [5, 6]);
+      const axis = { name: "rank", size: 2, index: rank, gather: () => [], scatter: () => [] };
+      part.placement = { shape: [6], cuts: [{ axis, dim: 0, multiple: 4 }] };
+      return { w: f32([3, 1], 1, 2, 3), "w.d": { tensor: part, follows: "w" } };
+    };
+    const layout: Layout = { mesh: { shape: [2], axes: ["rank"] }, tensors: { w: [null, "rank"] } };
+    expect(kinds(await saveOnRanks(2, tensorsOf, { fileSystem, layout }))).not.toContain("rejected");
+    const { tensors } = await loadCheckpoint("/r", { fileSystem });
+    expect(tensors.w!.shape).toEqual([3, 2]);
+    expect(tensors["w.d"]!.tolist()).toEqual([1, 2, 3, 4, 5, 6]);
+  });
+
   it("that are copies of whole tensors need a layout that says so", async () => {
     const save = (step: number, own: (rank: number) => number, options: SaveOptions = {}) => {
       const tensorsOf = (rank: number) => ({ w: f32([2], 1, 2), b: f32([2], 3, own(rank)), step: f32([], 1) });
