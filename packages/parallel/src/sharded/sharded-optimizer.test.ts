@@ -390,6 +390,17 @@ describe("rejected", () => {
       async () => new ShardedOptimizer(LBFGS, parameters(), { maxIter: 1 }, await connect()).step(),
     ],
     [
+      "a GradScaler with LBFGS",
+      "UNSUPPORTED",
+      async () => {
+        const [[, w]] = parameters() as [[string, Tensor]];
+        const sharded = new ShardedOptimizer(LBFGS, [w], {}, await connect());
+        const scaler = new GradScaler();
+        scaler.scale(w.mul(2).sum()).backward();
+        await scaler.step(sharded as never);
+      },
+    ],
+    [
       "weights to evaluate of LBFGS",
       "UNSUPPORTED",
       async () => new ShardedOptimizer(LBFGS, parameters(), {}, await connect()).eval(),
