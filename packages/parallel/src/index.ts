@@ -22,7 +22,12 @@ export {
   type DistributedSamplerOptions,
   type DistributedSamplerState,
 } from "./sampler/distributed-sampler";
-export { type ShardedContents, ShardedOptimizer } from "./sharded/sharded-optimizer";
+export {
+  type ClosureOptimizer,
+  type ClosureOptimizerClass,
+  type ShardedContents,
+  ShardedOptimizer,
+} from "./sharded/sharded-optimizer";
 export {
   ColumnParallelLinear,
   type ColumnParallelLinearOptions,

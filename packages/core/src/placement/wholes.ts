@@ -7,8 +7,6 @@ import { partOf } from "../values/part-of";
 import { sizeOf } from "../values/shape";
 import { ownersOf } from "./owners";
 
-type Placed = Placement<Tensor> | null;
-
 /** So many bytes of whole tensors are gathered at a time. */
 const AT_ONCE = 1 << 26;
 
@@ -20,7 +18,7 @@ const AT_ONCE = 1 << 26;
  */
 export function inWholes<Result>(
   tensors: readonly Tensor[],
-  placements: readonly Placed[],
+  placements: readonly (Placement<Tensor> | null)[],
   body: (indices: readonly number[], wholes: readonly Tensor[]) => Result,
 ): Result[] {
   return batchesOf(tensors, placements).map((indices) => {
@@ -39,7 +37,7 @@ export function inWholes<Result>(
  */
 export function atOwners(
   tensors: readonly Tensor[],
-  placements: readonly Placed[],
+  placements: readonly (Placement<Tensor> | null)[],
   body: (indices: readonly number[], wholes: readonly Tensor[]) => readonly Tensor[],
 ): Tensor[] {
   const results = new Array<Tensor>(tensors.length);
@@ -110,7 +108,7 @@ interface Owned {
 }
 
 /** Copies of this rank's parts of whole tensors that every rank has; what has no placement stays itself. */
-export function partsOfWholes(wholes: readonly Tensor[], placements: readonly Placed[]): Tensor[] {
+export function partsOfWholes(wholes: readonly Tensor[], placements: readonly (Placement<Tensor> | null)[]): Tensor[] {
   return wholes.map((whole, i) => {
     const placement = placements[i]!;
     if (placement === null) return whole;
@@ -124,7 +122,7 @@ export function partsOfWholes(wholes: readonly Tensor[], placements: readonly Pl
 }
 
 /** Positions whose whole tensors take about `AT_ONCE` bytes together; those that are whole already cost nothing. */
-function batchesOf(tensors: readonly Tensor[], placements: readonly Placed[]): number[][] {
+function batchesOf(tensors: readonly Tensor[], placements: readonly (Placement<Tensor> | null)[]): number[][] {
   const batches: number[][] = [[]];
   let bytes = 0;
   tensors.forEach(({ dtype }, i) => {
@@ -141,7 +139,7 @@ function batchesOf(tensors: readonly Tensor[], placements: readonly Placed[]): n
 }
 
 /** Whole tensors on every rank, which are the caller's; what has no placement stays itself. Cuts are joined from the innermost on, those of one axis in one exchange. */
-export function wholesOf(tensors: readonly Tensor[], placements: readonly Placed[]): Tensor[] {
+export function wholesOf(tensors: readonly Tensor[], placements: readonly (Placement<Tensor> | null)[]): Tensor[] {
   const wholes = [...tensors];
   let items = placements.flatMap((placement, i) => {
     const depth = placement?.cuts.length ?? 0;

@@ -32,7 +32,7 @@ import { allGatherJson } from "../communicator/messages";
 import type { Operation } from "../communicator/operation";
 import { sampleOf } from "../communicator/sample";
 import { bytesOf, overwrite } from "../communicator/staging";
-import { agree, type Groups, optionsLine } from "../data-parallel/agreement";
+import { agree, optionsLine } from "../data-parallel/agreement";
 import { axisOf } from "../placement/axis";
 import { filled } from "./boxes";
 import { byElements, byOwners, type Division } from "./division";
@@ -53,14 +53,14 @@ interface ShardedParameter {
 }
 
 /** LBFGS: its state is vectors of all parameters, which it divides itself, and its steps call closures. */
-interface ClosureOptimizer {
-  readonly groups: Groups;
+export interface ClosureOptimizer {
   divideOver(axis: MeshAxis<Tensor>): void;
   step<Loss extends Tensor | number>(closure: () => Loss | Promise<Loss>): Promise<Loss>;
   stateDict(): { readonly groups: OptimizerState["groups"]; readonly state: Record<string, object> };
 }
 
-type ClosureOptimizerClass<Options extends BaseOptions> = new (
+/** The class of a `ClosureOptimizer`. */
+export type ClosureOptimizerClass<Options extends BaseOptions> = new (
   params: OptimizerInput<Options>,
   options?: Partial<Options>,
 ) => ClosureOptimizer;
