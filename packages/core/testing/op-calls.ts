@@ -12,6 +12,7 @@ import {
   maxPool2d,
   unfold,
 } from "../src/ops";
+import type { OpDefinition } from "../src/ops/elementwise/define-op";
 import type { Tensor } from "../src/tensor/tensor";
 import { sizeOf } from "../src/values/shape";
 import { bool, drawnCall, list, type Row, type Shape } from "./draw";
@@ -19,6 +20,8 @@ import { bool, drawnCall, list, type Row, type Shape } from "./draw";
 interface UnaryOptions {
   readonly positive?: boolean;
   readonly finite?: boolean;
+  readonly low?: number;
+  readonly high?: number;
 }
 
 const unary =
@@ -67,6 +70,19 @@ const nonZero =
     const values = (given: CallInput) => Array.from(given.values, (value) => (Math.abs(value) < 1 / 32 ? 1 : value));
     return { ...drawn, inputs: inputs.map((given) => ({ ...given, values: values(given) })), finite: true };
   };
+
+/** What `defineOp` made: rows follow from definitions. */
+export const DEFINED: readonly OpDefinition[] = Object.values(F).flatMap((op) =>
+  typeof op === "function" && "definition" in op ? [op.definition as OpDefinition] : [],
+);
+
+const definedRows = (): Readonly<Record<string, Row>> =>
+  Object.fromEntries(
+    DEFINED.map(({ name, inputs, torch, domain = {} }): [string, Row] => {
+      const op = (F as unknown as Record<string, (...operands: Tensor[]) => Tensor>)[name]!;
+      return [name, inputs === 1 ? unary(torch, op, domain) : binary(torch, op, domain)];
+    }),
+  );
 
 /** By the name of ours; what has two forms has them here as two. */
 export const OP_ROWS: Readonly<Record<string, Row>> = {
@@ -446,6 +462,7 @@ export const OP_ROWS: Readonly<Record<string, Row>> = {
     code: "F.conv_transpose2d(a, b, c, stride=2)",
     run: (x, w, b) => convTranspose2d(x!, w!, b!, { stride: 2 }),
   }),
+  ...definedRows(),
 };
 
 /** `count` calls, of each op as many. The same seed gives the same calls. */

@@ -1,6 +1,7 @@
 /** Arguments that every public function takes, on the default device: tests call them with others in their places. */
 import * as core from "../src/index";
 import { Momentum } from "./momentum";
+import { DEFINED } from "./op-calls";
 
 const x = () => core.tensor([[1, 2]]);
 const labels = () => core.tensor([0], { dtype: "i32" });
@@ -26,6 +27,7 @@ export const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   ...each("logaddexp logicalAnd logicalOr", () => [x(), x()]),
   ...each("sum mean max min argmax argmin all any prod logsumexp", () => [x(), 0, true]),
   ...each("empty zeros ones", () => [[2], { dtype: "i32" }]),
+  ...Object.fromEntries(DEFINED.map(({ name, inputs }) => [name, () => Array.from({ length: inputs }, x)])),
   fma: () => [x(), x(), x()],
   lerp: () => [x(), x(), 0.5],
   einsum: () => ["ij->j", x()],

@@ -15,7 +15,7 @@ import { type ElementwiseDefinition, extended } from "./elementwise-table";
 const zeroGradient = (g: Expression) => where(less(g, g), g, 0);
 
 /** Beside `whole`, from which on all numbers are integers, the fraction is rounded off. A zero keeps its sign. */
-function nearest(x: Expression, whole: Expression): Expression {
+export function nearest(x: Expression, whole: Expression): Expression {
   const size = sub(add(abs(x), whole), whole);
   const signed = where(less(x, 0), neg(size), where(less(0, x), size, x));
   return where(less(abs(x), whole), signed, x);
