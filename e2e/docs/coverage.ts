@@ -3,6 +3,7 @@ import * as core from "@opt/core";
 import { type Device, type DType, OptError, type Tensor, tensor } from "@opt/core";
 import * as nn from "@opt/nn";
 import { compareNumbers, type Tolerance } from "@opt/testkit";
+import { DEFINED } from "../../packages/core/testing/op-calls";
 
 const DTYPES = ["f32", "f64", "bf16", "f16", "i32", "u8", "bool", "c64"] as const satisfies readonly DType[];
 
@@ -64,6 +65,12 @@ function each(names: string, operation: (name: string) => Operation): Record<str
   return Object.fromEntries(names.split(" ").map((name) => [name, operation(name)]));
 }
 
+/** What `defineOp` of core made, of so many operands. */
+const definedOf = (operands: number) =>
+  DEFINED.filter(({ inputs }) => inputs === operands)
+    .map(({ name }) => name)
+    .join(" ");
+
 const FUNCTIONS = { ...core, ...nn } as unknown as Readonly<Record<string, (...given: unknown[]) => Tensor>>;
 const call = (name: string, ...given: unknown[]): Tensor => FUNCTIONS[name]!(...given);
 
@@ -87,6 +94,8 @@ export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operati
     ...unary("exp expm1 tanh erf sin cos sigmoid floor ceil round sign"),
     ...ofShares("sqrt rsqrt log log1p"),
     ...binary("logaddexp"),
+    ...ofShares(definedOf(1)),
+    ...binary(definedOf(2)),
   },
   activations: {
     ...unary("relu gelu silu selu relu6 hardswish mish logsigmoid softplus elu"),

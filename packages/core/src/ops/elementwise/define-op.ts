@@ -5,7 +5,6 @@ import { Tensor } from "../../tensor/tensor";
 import { isFloat, promote } from "../../values/dtype";
 import { computeIn } from "../cast";
 import { checkNumbers, checkTensor } from "../check-tensor";
-import { computeOn } from "../compute";
 import { elementwise } from "./elementwise";
 import { type ElementwiseDefinition, extended } from "./elementwise-table";
 
@@ -32,6 +31,8 @@ export interface OpDefinition extends Pick<ElementwiseDefinition, "recorded" | "
   readonly rounds?: boolean;
   /** Integers give integers, computed in float64. */
   readonly keepsIntegers?: boolean;
+  /** Smaller floats are computed in float64, where the device has it: its formulas lose digits. */
+  readonly isWide?: boolean;
 }
 
 export interface DefinedOp<Operands extends readonly unknown[]> {
@@ -55,6 +56,7 @@ export function defineOp<const Definition extends OpDefinition>(
     gradients,
     rounds = false,
     keepsIntegers = false,
+    isWide = false,
     torch: _,
     domain: __,
     ...more
@@ -69,11 +71,15 @@ export function defineOp<const Definition extends OpDefinition>(
     check(operands.length === inputs, "BAD_ARGUMENT", name, () => `takes ${inputs} operands, got ${operands.length}.`);
     const tensors = operands.filter((each) => each instanceof Tensor);
     const areWhole = operands.every((each) => (each instanceof Tensor ? !isFloat(each.dtype) : Number.isInteger(each)));
-    if (!keepsIntegers || !areWhole || tensors.length === 0) return launch(operands);
+    const staysWhole = keepsIntegers && areWhole;
+    const [first] = tensors;
+    if (first === undefined || !(staysWhole || isWide)) return launch(operands);
     for (const tensor of tensors) checkNumbers(name, tensor);
     const dtype = tensors.map((each) => each.dtype).reduce(promote);
+    const result = staysWhole ? (dtype === "bool" ? "i32" : dtype) : isFloat(dtype) ? dtype : "f32";
     // All of i32 are exact in float64.
-    return computeIn(computeOn(tensors[0]!.device, "f64"), tensors, dtype === "bool" ? "i32" : dtype, (...wide) =>
+    const compute = first.device.backend.dtypes.includes("f64") ? "f64" : "f32";
+    return computeIn(compute, tensors, result, (...wide) =>
       launch(operands.map((each) => (each instanceof Tensor ? wide.shift()! : each))),
     );
   };

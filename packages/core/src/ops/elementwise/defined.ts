@@ -3,3 +3,4 @@ export { acos, asin, atan, atan2, hypot, sinc, tan } from "./circular";
 export { acosh, asinh, atanh, cosh, sinh } from "./hyperbolic";
 export { exp2, log2, log10, logit, xlogy } from "./logarithms";
 export { floorDivide, fmod, frac, remainder, trunc } from "./remainders";
+export { digamma, erfinv, lgamma } from "./special";

@@ -65,7 +65,6 @@ export const frac = /* @__PURE__ */ defineOp({
   domain: { finite: true },
   forward: (x, whole) => sub(x!, truncated(x!, whole!)),
   gradients: [(g) => g],
-  flat: [0],
   rounds: true,
   keepsIntegers: true,
 });
@@ -117,7 +116,10 @@ export const floorDivide = /* @__PURE__ */ defineOp({
   torch: "torch.floor_divide(a.detach(), b.detach())",
   inputs: 2,
   domain: { positive: true, finite: true },
-  forward: (a, b, whole) => nearest(div(sub(a!, remainderOf(a!, b!, whole!)), b!), whole!),
+  forward: (a, b, whole) => {
+    const quotient = nearest(div(sub(a!, remainderOf(a!, b!, whole!)), b!), whole!);
+    return where(less(b!, 0), quotient, where(less(0, b!), quotient, div(a!, b!)));
+  },
   gradients: [null, null],
   rounds: true,
   keepsIntegers: true,
