@@ -79,6 +79,13 @@ export function defineOp<const Definition extends OpDefinition>(
     const result = staysWhole ? (dtype === "bool" ? "i32" : dtype) : isFloat(dtype) ? dtype : "f32";
     // All of i32 are exact in float64.
     const compute = first.device.backend.dtypes.includes("f64") ? "f64" : "f32";
+    check(
+      compute === "f64" || !staysWhole || dtype !== "i32",
+      "UNSUPPORTED",
+      name,
+      () => `i32 is divided in float64, which ${first.device.name} has not.`,
+      'Use x.to("f32"), or another device.',
+    );
     return computeIn(compute, tensors, result, (...wide) =>
       launch(operands.map((each) => (each instanceof Tensor ? wide.shift()! : each))),
     );
