@@ -8,6 +8,7 @@ import * as core from "@opt/core";
 import { init, listDevices } from "@opt/core";
 import { useSoftwareVulkan } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { DEFINED } from "../../packages/core/testing/op-calls";
 import { type Coverage, cellsOf, coverageIn, coverageOf, coverageTables, OPERATIONS } from "./coverage";
 
 useSoftwareVulkan();
@@ -53,3 +54,9 @@ if (process.env.OPT_WRITE_DOCS) {
   const page = readFileSync(PAGE, "utf8").replace(/(^\|.*\n\n?)+/m, `${coverageTables(columns)}\n\n`);
   writeFileSync(PAGE, page);
 }
+
+it("the migration guide names each op that defineOp made", () => {
+  const guide = readFileSync(new URL("../../docs/guides/migration.md", import.meta.url), "utf8");
+  const names = DEFINED.map(({ torch }) => /torch\.(\w+)/.exec(torch)![1]!);
+  expect(names.filter((name) => !new RegExp(`\\b${name}\\b`).test(guide))).toEqual([]);
+});
