@@ -4,6 +4,7 @@ import {
   concat,
   conv2d,
   crossEntropyRows,
+  type DefinedOp,
   Generator,
   gather,
   layerNorm,
@@ -161,7 +162,29 @@ function attended(q: Tensor, k: Tensor, v: Tensor, isCausal: boolean): Tensor {
   });
 }
 
+/** What `defineOp` of core made, on inputs moved into its domain. */
+const DEFINED = Object.values(F)
+  .flatMap((op) => (typeof op === "function" && "definition" in op ? [op as DefinedOp<Tensor[]>] : []))
+  .filter(({ definition }) => definition.gradients.some((gradient) => gradient !== null))
+  .map((op): OpCase => {
+    const { name, inputs, domain: { positive = false, low = -1.5, high = 1.5 } = {} } = op.definition;
+    const moved = (x: Tensor) =>
+      positive
+        ? x
+        : x
+            .add(1.7)
+            .mul((high - low) / 3.4)
+            .add(low);
+    return {
+      name,
+      shapes: inputs === 1 ? [[2, 3]] : [[2, 3], [3]],
+      ...(positive && { domain: "positive" as const }),
+      run: (...given) => op(...given.map(moved)),
+    };
+  });
+
 export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
+  ...DEFINED,
   ...UNARY.map(([name, run, domain]): OpCase => ({ name, shapes: [[2, 3]], domain, run: (x) => run(x!) })),
   ...BINARY.flatMap(([name, run]) => [
     ...BROADCASTS.map(
