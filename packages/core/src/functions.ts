@@ -91,6 +91,7 @@ export {
   unsqueeze,
   variance,
 } from "./ops";
+export * from "./ops/composed/defined";
 export * from "./ops/elementwise/defined";
 export {
   abs,

@@ -12,6 +12,7 @@ import {
   maxPool2d,
   unfold,
 } from "../src/ops";
+import type { FunctionDefinition } from "../src/ops/define-function";
 import type { OpDefinition } from "../src/ops/elementwise/define-op";
 import type { Tensor } from "../src/tensor/tensor";
 import { sizeOf } from "../src/values/shape";
@@ -73,8 +74,31 @@ const nonZero =
 
 /** What `defineOp` made: rows follow from definitions. */
 export const DEFINED: readonly OpDefinition[] = Object.values(F).flatMap((op) =>
-  typeof op === "function" && "definition" in op ? [op.definition as OpDefinition] : [],
+  typeof op === "function" && "definition" in op && "inputs" in op.definition ? [op.definition] : [],
 );
+
+/** What `defineFunction` made. */
+export const COMPOSED: readonly FunctionDefinition[] = Object.values(F).flatMap((op) =>
+  typeof op === "function" && "definition" in op && "tensors" in op.definition ? [op.definition] : [],
+);
+
+const composedRows = (): Readonly<Record<string, Row>> =>
+  Object.fromEntries(
+    COMPOSED.map(({ name, torch, tensors, arguments: more = [] }): [string, Row] => {
+      const op = (F as unknown as Record<string, (...given: unknown[]) => Tensor | readonly Tensor[]>)[name]!;
+      const row: Row = (draw) => {
+        const extents = new Map<string, number>();
+        const extentOf = (letter: string) => {
+          const known = extents.get(letter) ?? (/\d/.test(letter) ? Number(letter) : 1 + draw.int(4));
+          extents.set(letter, known);
+          return known;
+        };
+        const inputs = tensors.map((letters) => draw.numbers([...letters].map(extentOf), { special: false }));
+        return { inputs, code: torch, run: (...given) => op(...given, ...more), finite: true };
+      };
+      return [name, row];
+    }),
+  );
 
 const definedRows = (): Readonly<Record<string, Row>> =>
   Object.fromEntries(
@@ -463,6 +487,7 @@ export const OP_ROWS: Readonly<Record<string, Row>> = {
     run: (x, w, b) => convTranspose2d(x!, w!, b!, { stride: 2 }),
   }),
   ...definedRows(),
+  ...composedRows(),
 };
 
 /** `count` calls, of each op as many. The same seed gives the same calls. */

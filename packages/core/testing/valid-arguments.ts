@@ -1,7 +1,7 @@
 /** Arguments that every public function takes, on the default device: tests call them with others in their places. */
 import * as core from "../src/index";
 import { Momentum } from "./momentum";
-import { DEFINED } from "./op-calls";
+import { COMPOSED, DEFINED } from "./op-calls";
 
 const x = () => core.tensor([[1, 2]]);
 const labels = () => core.tensor([0], { dtype: "i32" });
@@ -28,6 +28,12 @@ export const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   ...each("sum mean max min argmax argmin all any prod logsumexp", () => [x(), 0, true]),
   ...each("empty zeros ones", () => [[2], { dtype: "i32" }]),
   ...Object.fromEntries(DEFINED.map(({ name, inputs }) => [name, () => Array.from({ length: inputs }, x)])),
+  ...Object.fromEntries(
+    COMPOSED.map(({ name, tensors, arguments: more = [] }) => [
+      name,
+      () => [...tensors.map((letters) => core.ones([...letters].map((letter) => Number(letter) || 2))), ...more],
+    ]),
+  ),
   fma: () => [x(), x(), x()],
   lerp: () => [x(), x(), 0.5],
   einsum: () => ["ij->j", x()],

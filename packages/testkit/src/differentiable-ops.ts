@@ -5,10 +5,12 @@ import {
   conv2d,
   crossEntropyRows,
   type DefinedOp,
+  type FunctionDefinition,
   Generator,
   gather,
   layerNorm,
   maxPool2d,
+  type OpDefinition,
   type Shape,
   type Tensor,
   tensor,
@@ -162,29 +164,41 @@ function attended(q: Tensor, k: Tensor, v: Tensor, isCausal: boolean): Tensor {
   });
 }
 
-/** What `defineOp` of core made, on inputs moved into its domain. */
-const DEFINED = Object.values(F)
-  .flatMap((op) => (typeof op === "function" && "definition" in op ? [op as DefinedOp<Tensor[]>] : []))
-  .filter(({ definition }) => definition.gradients.some((gradient) => gradient !== null))
-  .map((op): OpCase => {
-    const { name, inputs, domain: { positive = false, low = -1.5, high = 1.5 } = {} } = op.definition;
-    const moved = (x: Tensor) =>
-      positive
-        ? x
-        : x
-            .add(1.7)
-            .mul((high - low) / 3.4)
-            .add(low);
-    return {
-      name,
-      shapes: inputs === 1 ? [[2, 3]] : [[2, 3], [3]],
-      ...(positive && { domain: "positive" as const }),
-      run: (...given) => op(...given.map(moved)),
-    };
-  });
+/** What `defineOp` and `defineFunction` of core made. */
+const DEFINED = Object.values(F).flatMap((op) =>
+  typeof op === "function" && "definition" in op ? [caseOf(op as DefinedOp<Tensor[]>, op.definition)] : [],
+);
+
+function caseOf(op: (...given: never[]) => unknown, definition: OpDefinition | FunctionDefinition): OpCase | [] {
+  const { name } = definition;
+  if ("tensors" in definition) {
+    const extents: Readonly<Record<string, number>> = { n: 2, m: 3, k: 4, l: 2, p: 2, q: 1 };
+    const shapes = definition.tensors.map((letters) => [...letters].map((letter) => extents[letter] ?? Number(letter)));
+    const run = (...given: Tensor[]) =>
+      [op(...([...given, ...(definition.arguments ?? [])] as never[])) as Tensor | Tensor[]]
+        .flat()
+        .reduce((product, part) => product.mul(part));
+    return { name, shapes, run };
+  }
+  if (definition.gradients.every((gradient) => gradient === null)) return [];
+  const { inputs, domain: { positive = false, low = -1.5, high = 1.5 } = {} } = definition;
+  const moved = (x: Tensor) =>
+    positive
+      ? x
+      : x
+          .add(1.7)
+          .mul((high - low) / 3.4)
+          .add(low);
+  return {
+    name,
+    shapes: inputs === 1 ? [[2, 3]] : [[2, 3], [3]],
+    ...(positive && { domain: "positive" as const }),
+    run: (...given) => op(...(given.map(moved) as never[])) as Tensor,
+  };
+}
 
 export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
-  ...DEFINED,
+  ...DEFINED.flat(),
   ...UNARY.map(([name, run, domain]): OpCase => ({ name, shapes: [[2, 3]], domain, run: (x) => run(x!) })),
   ...BINARY.flatMap(([name, run]) => [
     ...BROADCASTS.map(

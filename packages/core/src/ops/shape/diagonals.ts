@@ -39,3 +39,6 @@ export function diagonalOf(x: Tensor): Tensor {
   const last = x.shape.length - 1;
   return diagonals(x, [...x.shape.slice(0, -2).map((_, axis) => [axis]), [last - 1, last]]);
 }
+
+/** The matrix [n, n] with a vector [n] on its diagonal, and zeros elsewhere. */
+export const diagonalsOf = (x: Tensor): Tensor => embedded(x, [x.size, x.size], [[0, 1]]);
