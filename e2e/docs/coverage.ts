@@ -3,7 +3,7 @@ import * as core from "@opt/core";
 import { type Device, type DType, OptError, type Tensor, tensor } from "@opt/core";
 import * as nn from "@opt/nn";
 import { compareNumbers, type Tolerance } from "@opt/testkit";
-import { DEFINED } from "../../packages/core/testing/op-calls";
+import { COMPOSED, DEFINED } from "../../packages/core/testing/op-calls";
 
 const DTYPES = ["f32", "f64", "bf16", "f16", "i32", "u8", "bool", "c64"] as const satisfies readonly DType[];
 
@@ -97,6 +97,22 @@ export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operati
     ...ofShares(definedOf(1)),
     ...binary(definedOf(2)),
   },
+  compositions: Object.fromEntries(
+    COMPOSED.map(({ name, tensors, arguments: more = [] }) => [
+      name,
+      ({ of }: Operands) => {
+        const shapes = tensors.map((letters) => [...letters].map((letter) => Number(letter) || 2));
+        const given = shapes.map((shape) => {
+          const size = shape.reduce((a, b) => a * b, 1);
+          return of(
+            Array.from({ length: size }, (_, i) => i % 3),
+            shape,
+          );
+        });
+        return call(name, ...given, ...more);
+      },
+    ]),
+  ),
   activations: {
     ...unary("relu gelu silu selu relu6 hardswish mish logsigmoid softplus elu"),
     hardtanh: ({ x }) => core.hardtanh(x, 0, 3),

@@ -8,8 +8,6 @@ import { checkNumbers, checkTensor } from "../check-tensor";
 import { elementwise } from "./elementwise";
 import { type ElementwiseDefinition, extended } from "./elementwise-table";
 
-type E = Expression;
-
 /** Formulas of rules: so every device, dtype, second gradients and compiled functions follow. */
 export interface OpDefinition extends Pick<ElementwiseDefinition, "recorded" | "flat" | "result"> {
   readonly name: string;
@@ -24,7 +22,7 @@ export interface OpDefinition extends Pick<ElementwiseDefinition, "recorded" | "
     readonly finite?: boolean;
   };
   /** The operands, then `whole`, if `rounds`. */
-  readonly forward: (...operands: E[]) => E;
+  readonly forward: (...operands: Expression[]) => Expression;
   /** For each operand, from the gradient g, the result y and the operands; null where none flows. */
   readonly gradients: ElementwiseDefinition["derivatives"];
   /** The last operand of its formulas is the number from which on all floats of the dtype are whole: 2^23, or 2^52. */

@@ -27,9 +27,9 @@ import {
 type E = Expression;
 
 export interface ElementwiseDefinition {
-  readonly forward: (...operands: E[]) => E;
+  readonly forward: (...operands: Expression[]) => Expression;
   /** Per operand, from the gradient g, the operands and the result y; null where no gradient flows. */
-  readonly derivatives: readonly (((g: E, y: E, ...operands: E[]) => E) | null)[];
+  readonly derivatives: readonly (((g: Expression, y: Expression, ...operands: Expression[]) => Expression) | null)[];
   /** The same where the gradient is differentiated again: what holds exactly, if `derivatives` lean on a rounded y. */
   readonly recorded?: ElementwiseDefinition["derivatives"];
   /** The operands whose gradient is piecewise constant in them, and has zeros as its own gradient in PyTorch rather than null. */
