@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { bundled, optRun } from "@opt/testkit/bundled";
 import type { Configuration, Told } from "@opt/testkit/configurations";
 
-export const RANKS = 4;
+const RANKS = 4;
 /** Where checkpoints touch no disk. */
 const MEMORY = "/dev/shm";
 /** A configuration takes a tenth of a second; ranks that wait for one another give up after 30 s. */

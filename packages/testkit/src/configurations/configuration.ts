@@ -1,8 +1,8 @@
 /** A training run as plain JSON: what is trained, how, where, and where it stops and goes on. */
 
 export const MODELS = ["mlp", "cnn", "gpt", "embedding", "lstm", "scale"] as const;
-export const WAYS = ["eager", "compiled", "fit", "worker"] as const;
-export const OVER = ["alone", "DataParallel", "ShardedOptimizer", "FullyShardedDataParallel"] as const;
+const WAYS = ["eager", "compiled", "fit", "worker"] as const;
+const OVER = ["alone", "DataParallel", "ShardedOptimizer", "FullyShardedDataParallel"] as const;
 export const FORMATS = ["checkpoint", "safetensors", "pt", "dcp"] as const;
 export const SCHEDULES = ["StepLR", "CosineAnnealingLR", "LinearLR", "OneCycleLR", "ExponentialLR"] as const;
 

@@ -2,7 +2,7 @@
 import type { Configuration } from "./configuration";
 
 /** Equal words, or numbers within so much of 1 and of the largest of their tensor. */
-export type Promised = "words" | number;
+type Promised = "words" | number;
 
 export interface Outcome {
   readonly losses: readonly (readonly (readonly string[])[])[];
