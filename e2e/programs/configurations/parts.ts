@@ -28,7 +28,7 @@ export interface Place {
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: each class has options of its own
-export type AnyOptimizer = Optimizer<any> | ShardedOptimizer<any>;
+type AnyOptimizer = Optimizer<any> | ShardedOptimizer<any>;
 export type Optimizers = Readonly<Record<string, OptimizerClass<BaseOptions>>>;
 
 export interface Parts {

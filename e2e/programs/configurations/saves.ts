@@ -6,7 +6,7 @@ import { FullyShardedDataParallel, layoutOf, ShardedOptimizer } from "@opt/paral
 import type { Configuration } from "@opt/testkit/configurations";
 import type { Parts, Place } from "./parts";
 
-export interface Extras {
+interface Extras {
   readonly averages: number | null;
   readonly scaler: object | null;
   readonly schedule: object | null;
