@@ -262,6 +262,32 @@ it.each([
   expectCode("BAD_ARGUMENT", () => fit(model as never, optionsOf(plain(), {})));
 });
 
+it.each([true, false])("clips and clears with an optimizer of some parameters, compiled: %s", async (compile) => {
+  const run = plain();
+  const head = run.model.namedParameters().slice(-2);
+  const optimizer = () => new AdamW(head, { lr: 0.02 });
+  const before = await words(run);
+  const options = { ...optionsOf(run, {}), ema: undefined, schedule: undefined, compile, clip: { norm: 0.01 } };
+  await fit(run.model, { ...options, optimizer: optimizer() } as never);
+  const fitted = await words(run);
+  expect(run.model.parameters().filter(({ grad }) => grad !== null)).toEqual([]);
+  const other = plain();
+  const own = other.model.namedParameters().slice(-2);
+  const loop = new AdamW(own, { lr: 0.02 });
+  for (let epoch = 0; epoch < options.epochs; epoch++)
+    for (const [x, y] of other.loader as Iterable<Batch>) {
+      crossEntropy((other.model as Sequential).forward(x), y).backward();
+      clipGradNorm(
+        own.map(([, each]) => each),
+        0.01,
+      );
+      loop.step();
+      for (const each of other.model.parameters()) each.grad = null;
+    }
+  expect(fitted).not.toEqual(before);
+  expect(fitted).toEqual(await words(other));
+});
+
 it("compiles by default", async () => {
   const run = plain();
   let calls = 0;

@@ -28,7 +28,7 @@ export interface FitOptions<Batch> extends ForwardOptions<Batch> {
   readonly scheduleEvery?: "step" | "epoch";
   readonly scaler?: GradScaler;
   readonly ema?: ExponentialMovingAverage;
-  /** Clips the gradients of all parameters: `{ norm: 1 }` or `{ value: 0.5 }`. */
+  /** Clips the gradients of the parameters that the optimizer trains: `{ norm: 1 }` or `{ value: 0.5 }`. */
   readonly clip?: ClipOptions;
   /** Batches of an optimizer step. Their gradients add up and are divided once, as those of one batch of all their samples. Default 1. */
   readonly accumulate?: number;

@@ -48,6 +48,9 @@ export function trainingStep<Batch>({ model, ranks, forward, options }: Parts<Ba
   const { module, weights, parallel } = model;
   const parameters = () => weights.namedParameters().map(([, parameter]) => parameter);
   const trained = optimizer.groups.flatMap(({ params }) => params);
+  /** Those that the optimizer trains, in the model's order. A divided one trains parts: all, then. */
+  const isTrained = new Set(trained);
+  const stepped = () => (isSharded(optimizer) ? parameters() : parameters().filter((each) => isTrained.has(each)));
   const readings = new Readings(metrics);
   const window = new Window(trained[0] ?? module.parameters()[0]!);
   const isCut = accumulate > 1 || ranks !== undefined;
@@ -91,11 +94,14 @@ export function trainingStep<Batch>({ model, ranks, forward, options }: Parts<Ba
     if (isCut && (isCounted || ranks === undefined)) window.divide(withExchanged(), isCounted);
     window.clear(isCut && isCounted);
     if (clip && scaler) scaler.unscale(optimizer as never);
-    if (clip?.norm !== undefined) clipGradNorm(parameters(), clip.norm);
-    if (clip?.value !== undefined) clipGradValue(parameters(), clip.value);
+    if (clip?.norm !== undefined) clipGradNorm(stepped(), clip.norm);
+    if (clip?.value !== undefined) clipGradValue(stepped(), clip.value);
   };
   const afterStep = () => {
     optimizer.zeroGrad();
+    // Gradients that nobody steps with would grow.
+    if (!isSharded(optimizer))
+      for (const each of parameters()) if (!isTrained.has(each) && each.grad !== null) each.grad = null;
     if (!scaler) ema?.update();
   };
   /** A promise where the scaler's device answers later, and with a divided optimizer. */
