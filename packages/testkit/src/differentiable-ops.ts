@@ -175,9 +175,11 @@ function caseOf(op: (...given: never[]) => unknown, definition: OpDefinition | F
     const extents: Readonly<Record<string, number>> = { n: 2, m: 3, k: 4, l: 2, p: 2, q: 1 };
     const shapes = definition.tensors.map((letters) => [...letters].map((letter) => extents[letter] ?? Number(letter)));
     const run = (...given: Tensor[]) =>
-      [op(...([...given, ...(definition.arguments ?? [])] as never[])) as Tensor | Tensor[]]
-        .flat()
-        .reduce((product, part) => product.mul(part));
+      F.tidy(() =>
+        [op(...([...given, ...(definition.arguments ?? [])] as never[])) as Tensor | Tensor[]]
+          .flat()
+          .reduce((product, part) => product.mul(part)),
+      );
     return { name, shapes, run };
   }
   if (definition.gradients.every((gradient) => gradient === null)) return [];
@@ -193,7 +195,7 @@ function caseOf(op: (...given: never[]) => unknown, definition: OpDefinition | F
     name,
     shapes: inputs === 1 ? [[2, 3]] : [[2, 3], [3]],
     ...(positive && { domain: "positive" as const }),
-    run: (...given) => op(...(given.map(moved) as never[])) as Tensor,
+    run: (...given) => F.tidy(() => op(...(given.map(moved) as never[])) as Tensor),
   };
 }
 
