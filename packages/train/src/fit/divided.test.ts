@@ -71,7 +71,8 @@ describe.each(triesAll ? ["js", "cpu", "wasm"] : ["cpu"])("on %s", (device) => {
   it("a model in parts skips the steps that whole ones skip, and so do its schedule and its average", async () => {
     const scaled = await run(`scaled-whole-${device}`, 2, "data+scaler", -1, device);
     expect(scaled[0]).toMatchObject({ skippedSteps: 1, scheduled: 8, averaged: 8 });
-    expect(await run(`scaled-${device}`, 2, "fully+scaler", -1, device)).toEqual(scaled);
+    for (const kind of ["fully", "zero"])
+      expect(await run(`scaled-${kind}-${device}`, 2, `${kind}+scaler`, -1, device)).toEqual(scaled);
   });
 
   it("a model of divided layers trains as the whole one", async () => {
