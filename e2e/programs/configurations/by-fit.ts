@@ -49,8 +49,8 @@ export async function trainByFit({
   const stop = async (at: At) => {
     if (at.step + offset !== end || end === stepsOf(one)) return;
     const { values } = await at.contents();
-    const { ranks } = values!.fit as { ranks: { loader: object }[] };
-    state = ranks[0]?.loader ?? state;
+    const run = values?.fit as { ranks: { loader: object }[] } | undefined; // on the first rank alone
+    state = run?.ranks[0]?.loader ?? state;
     interruption.abort();
   };
   // After the last step of an epoch, that is over.

@@ -53,8 +53,10 @@ export async function save(
   place: Place | undefined,
 ): Promise<void> {
   const ranks = place && { communicator: place.communicator, layout: layoutFor(parts, place), checkReplicas: true };
-  await saveCheckpoint(`${folder}/run`, await contentsOf(parts, step, loader), { ...ranks, overwrite: true });
-  if (through === undefined || through === "checkpoint" || (place?.communicator.rank ?? 0) > 0) return;
+  const { values, ...own } = await contentsOf(parts, step, loader);
+  const isFirst = (place?.communicator.rank ?? 0) === 0; // it alone knows where the loader stands
+  await saveCheckpoint(`${folder}/run`, isFirst ? { ...own, values } : own, { ...ranks, overwrite: true });
+  if (through === undefined || through === "checkpoint" || !isFirst) return;
   // There and back. Averages are no part of what other systems load.
   const exclude = parts.ema ? ["ema.*"] : [];
   await convertCheckpoint(`${folder}/run`, `${folder}/other.${through}`, { to: through, overwrite: true, exclude });

@@ -1,11 +1,12 @@
 /**
  * A run of `fit` whose model is whole on each rank ("data"), in parts ("fully"), in divided layers ("tensor"), or both. Batches of ranks
- * differ in number and size. It stops after a step, or goes on from there. `divided-run.ts <folder> <kind> <last> <device>`
+ * differ in number and size. It stops after a step, or goes on from there. With "+scaler" the first step overflows.
+ * `divided-run.ts <folder> <kind> <last> <device>`
  */
 import "@opt/kernels-cpu";
 import { AdamW } from "@opt/adam-amsgrad";
 import { loadCheckpoint } from "@opt/checkpoint";
-import { ExponentialMovingAverage, Generator, init, randn, type Tensor, tensor } from "@opt/core";
+import { ExponentialMovingAverage, Generator, GradScaler, init, randn, type Tensor, tensor } from "@opt/core";
 import { LinearLR } from "@opt/core/schedules";
 import { BatchNorm1d, crossEntropy, Dropout, Linear, type Module, ReLU, Sequential } from "@opt/nn";
 import {
@@ -21,7 +22,8 @@ import { fit } from "../src/fit";
 import { evaluate, predict } from "../src/fit/evaluate";
 import { accuracy } from "../src/metrics/metrics";
 
-const [folder = "", kind, last, device = "js"] = process.argv.slice(2);
+const [folder = "", how = "", last, device = "js"] = process.argv.slice(2);
+const [kind, isScaled] = how.split("+");
 await init(device);
 const world = await connect();
 const isCut = kind === "tensor" || kind === "both";
@@ -67,13 +69,20 @@ for (const communicator of kind === "tensor" && model > 1 ? [layers, undefined] 
 }
 const interruption = new AbortController();
 let failed: string | undefined;
+const schedule = new LinearLR(optimizer, { startFactor: 1, endFactor: 0.5, totalIters: 6 });
+let skippedSteps = 0;
+const scaling = {
+  loss: (output: Tensor, target: Tensor) => crossEntropy(output, target).mul(8),
+  scaler: new GradScaler({ initScale: 2 ** 127, backoffFactor: 2 ** -120 }),
+};
 const history = await fit(parallel ?? net, {
   data: batches,
   communicator: samples,
   loss: crossEntropy,
   optimizer,
   ema,
-  schedule: new LinearLR(optimizer, { startFactor: 1, endFactor: 0.5, totalIters: 6 }),
+  schedule,
+  ...(isScaled && scaling),
   clip: { norm: 0.7 },
   accumulate: 2,
   metrics: [accuracy()],
@@ -84,7 +93,8 @@ const history = await fit(parallel ?? net, {
   callbacks: [
     checkpoints(folder, { every: 1 }),
     {
-      onStepEnd({ step }) {
+      onStepEnd({ step, skippedSteps: count }) {
+        skippedSteps = count;
         if (step === Number(last)) interruption.abort();
       },
     },
@@ -104,6 +114,9 @@ const names = Object.keys(tensors).filter((name) => name !== "fit.losses");
 const told = {
   refused,
   failed,
+  skippedSteps,
+  scheduled: schedule.lastEpoch,
+  averaged: ema.stateDict().n_averaged,
   epochs: history.epochs.map(({ seconds: _, ...rest }) => rest),
   losses: history.losses,
   evaluated,

@@ -2,7 +2,6 @@
 
 import { checkOptions } from "@opt/core";
 import { bytesPerElement } from "../format/dtype";
-import { checkedValues } from "../format/json/plain";
 import { encodeMerged } from "../format/merged";
 import { fileOrder } from "../format/shard";
 import type { SourceTensor, TensorSource } from "../format/source";
@@ -13,6 +12,7 @@ import { checkedStep } from "../layout/counts";
 import { fileSystemOf } from "../platform/local";
 import { OPEN_OPTIONS, type OpenOptions, useSource } from "../read/open";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "../read/select";
+import { agreedValues, checkedGiven, sayValues } from "../save/ranks/values";
 import type { CheckpointContents } from "../save/save";
 import { replaceFile } from "../save/step/replace-file";
 import { checkedPath } from "../stores/file-system";
@@ -74,13 +74,14 @@ export async function mergeSource(
 /** See operations.ts. */
 export async function checkpointBlob(contents: CheckpointContents): Promise<Blob> {
   const where = "checkpointBlob";
-  checkOptions(where, contents, { step: "number", tensors: "any", values: "any" });
+  checkOptions(where, contents, { step: "number", tensors: "any", values: "any", rankValues: "any" });
+  const given = checkedGiven(contents);
   const source: TensorSource = {
     format: "memory",
     path: where,
     step: checkedStep(where, contents.step),
     tensors: new Map(localTensors(contents.tensors).map((tensor) => [tensor.name, inMemory(tensor)])),
-    values: checkedValues(contents.values ?? {}),
+    values: agreedValues(given, [sayValues(given)]),
     close: async () => {},
   };
   const fileSystem = memoryFileSystem();

@@ -1,7 +1,6 @@
 /** Saving: every rank writes the boxes it is responsible for, then one of them makes the step exist. */
 import { check, checkOptions } from "@opt/core";
 import { crc32, crcText } from "../format/crc32";
-import { checkedValues } from "../format/json/plain";
 import type { Json } from "../format/source";
 import { localTensors, type SavedTensor } from "../format/tensors";
 import { checkedStep, isCount } from "../layout/counts";
@@ -13,6 +12,7 @@ import { oneAtATime } from "./queue";
 import { agree, checkSlices, describeTensor, type RankProposal } from "./ranks/agreement";
 import { type Communicator, singleProcess } from "./ranks/communicator";
 import { failureOf, type Outcome, outcomeOf, unwrap } from "./ranks/outcome";
+import { agreedValues, checkedGiven, type GivenValues, sayValues } from "./ranks/values";
 import {
   assembleManifest,
   checkNotCopies,
@@ -30,8 +30,10 @@ import { StepFolder } from "./step/step-folder";
 export interface CheckpointContents {
   readonly step: number;
   readonly tensors: Readonly<Record<string, SavedTensor>> | Iterable<readonly [string, SavedTensor]>;
-  /** Plain JSON: options, schedules, epoch, random generators. Rank 0's are kept. */
+  /** Plain JSON of the run: options, schedules, epoch. Rank 0 writes it; others give the same or nothing. */
   readonly values?: { readonly [key: string]: unknown };
+  /** Plain JSON that each rank has of its own, as its random generators. Loaded as the list `values.rankValues`, in the order of ranks. */
+  readonly rankValues?: { readonly [key: string]: unknown };
 }
 
 export interface SaveOptions {
@@ -76,7 +78,7 @@ const WHERE = "saveCheckpoint";
 /**
  * Saves a step of a run: `<folder>/step-<step>/`. It exists whole or not at all, whatever dies on the way.
  *
- * @throws OptError BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, BAD_STATE, CHANGED (a tensor, while it was saved), DUPLICATE, MISSING, IO, on
+ * @throws OptError BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, BAD_STATE (as for `values` that differ between ranks), CHANGED (a tensor, while it was saved), DUPLICATE, MISSING, IO, on
  * every rank; older steps are untouched
  * @example
  * await saveCheckpoint("runs/a", { step: 100, tensors: model.stateDict(), values: { epoch: 2 } });
@@ -135,7 +137,9 @@ class Save {
   readonly holdings: Holdings;
   readonly #folder: string;
   readonly #step: number;
-  readonly #values: { [key: string]: Json };
+  readonly #given: GivenValues;
+  /** On rank 0, once ranks have agreed. */
+  #values: { [key: string]: Json } = {};
   readonly #layout: Layout;
   readonly #isWhole: boolean;
   readonly #options: SaveOptions;
@@ -144,10 +148,10 @@ class Save {
 
   constructor(folder: string, contents: CheckpointContents, options: SaveOptions) {
     checkedPath(WHERE, folder);
-    checkOptions(WHERE, contents, { step: "number", tensors: "any", values: "any" });
+    checkOptions(WHERE, contents, { step: "number", tensors: "any", values: "any", rankValues: "any" });
     this.#layout = checkedLayout(options);
     this.#step = checkedStep(WHERE, contents.step);
-    this.#values = checkedValues(contents.values ?? {});
+    this.#given = checkedGiven(contents);
     const { communicator, whole = false } = options;
     this.#isWhole = whole || !communicator;
     this.holdings = new Holdings(localTensors(contents.tensors), this.#isWhole);
@@ -196,7 +200,12 @@ class Save {
     const said = await communicator.gather(await outcomeOf(() => this.#say(ready)));
     const begin = async () => {
       const { keep, overwrite = false } = this.#options;
-      const tensors = agree(this.#layout, said!.map(unwrap), this.#isWhole);
+      const proposals = said!.map(unwrap);
+      const tensors = agree(this.#layout, proposals, this.#isWhole);
+      this.#values = agreedValues(
+        this.#given,
+        proposals.map(({ values }) => values),
+      );
       const retention = keep === undefined ? undefined : checkedRetention(WHERE, keep, this.#values);
       const options = { overwrite, keep: retention };
       this.#begun = await StepFolder.begin(this.#fileSystem, this.#folder, this.#step, newAttempt(), options);
@@ -211,7 +220,8 @@ class Save {
     const layout = crcText(crc32(new TextEncoder().encode(JSON.stringify(this.#layout))));
     const world = ranksOf(this.#layout);
     const terms = `step ${this.#step}, world ${world}, layout ${layout}, whole ${whole}, checkReplicas ${checkReplicas}`;
-    return { terms, tensors: this.holdings.tensors.map(describeTensor) };
+    const values = sayValues(this.#given);
+    return { terms, tensors: this.holdings.tensors.map(describeTensor), values };
   }
 
   #write(step: StepFolder, tensors: readonly RecordedTensor[], plan: SavePlan): Promise<RankReport[]> {

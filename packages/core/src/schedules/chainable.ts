@@ -12,7 +12,7 @@ import {
   wholeNumber,
 } from "./scheduler/check";
 import { PlannedLR } from "./scheduler/planned";
-import type { ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
+import type { ScheduledOptimizer, ScheduleOptions } from "./scheduler/scheduled-optimizer";
 
 /**
  * Multiplies the present lr by a function of the epoch.
@@ -26,7 +26,7 @@ import type { ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
  */
 export class MultiplicativeLR extends PlannedLR {
   constructor(optimizer: ScheduledOptimizer, options: LambdaLROptions) {
-    super("MultiplicativeLR", optimizer);
+    super("MultiplicativeLR", optimizer, options);
     const lambdas = lambdasOf(this.kind, optimizer, options);
     this.chain((lr, epoch, index) => lr * this.forGroup(lambdas, index, "lrLambda")(epoch));
   }
@@ -37,7 +37,7 @@ export class MultiplicativeLR extends PlannedLR {
   }
 }
 
-export interface ExponentialLROptions {
+export interface ExponentialLROptions extends ScheduleOptions {
   gamma: number;
 }
 
@@ -53,13 +53,13 @@ export interface ExponentialLROptions {
  */
 export class ExponentialLR extends PlannedLR {
   constructor(optimizer: ScheduledOptimizer, options: ExponentialLROptions) {
-    super("ExponentialLR", optimizer);
+    super("ExponentialLR", optimizer, options);
     const { gamma } = optionsOf(this.kind, options, { gamma: atLeast(0) });
     this.chain((lr) => lr * gamma);
   }
 }
 
-export interface StepLROptions {
+export interface StepLROptions extends ScheduleOptions {
   /** Epochs between two decays. */
   stepSize: number;
   gamma?: number;
@@ -77,14 +77,14 @@ export interface StepLROptions {
  */
 export class StepLR extends PlannedLR {
   constructor(optimizer: ScheduledOptimizer, options: StepLROptions) {
-    super("StepLR", optimizer);
+    super("StepLR", optimizer, options);
     const checks = { stepSize: wholeFrom(1), gamma: atLeast(0) };
     const { stepSize, gamma } = optionsOf(this.kind, options, checks, { gamma: 0.1 });
     this.chain((lr, epoch) => (epoch === 0 || epoch % stepSize !== 0 ? lr : lr * gamma));
   }
 }
 
-export interface MultiStepLROptions {
+export interface MultiStepLROptions extends ScheduleOptions {
   /** Epochs at which the lr decays, in any order; one that occurs twice counts twice. */
   milestones: Iterable<number>;
   gamma?: number;
@@ -102,7 +102,7 @@ export interface MultiStepLROptions {
  */
 export class MultiStepLR extends PlannedLR {
   constructor(optimizer: ScheduledOptimizer, options: MultiStepLROptions) {
-    super("MultiStepLR", optimizer);
+    super("MultiStepLR", optimizer, options);
     const checks = { milestones: milestonesOf, gamma: atLeast(0) };
     const { milestones, gamma } = optionsOf(this.kind, options, checks, { gamma: 0.1 });
     const decay = (epoch: number) => gamma ** milestones.filter((milestone) => milestone === epoch).length;
@@ -116,7 +116,7 @@ function milestonesOf(where: string, name: string, milestones: Iterable<number>)
   return [...milestones].map((milestone) => wholeNumber(where, "every milestone", milestone, 0));
 }
 
-export interface ConstantLROptions {
+export interface ConstantLROptions extends ScheduleOptions {
   factor?: number;
   /** Epochs for which the factor holds; 0 is for ever, as in PyTorch. */
   totalIters?: number;
@@ -134,18 +134,18 @@ export interface ConstantLROptions {
  */
 export class ConstantLR extends PlannedLR {
   constructor(optimizer: ScheduledOptimizer, options: ConstantLROptions = {}) {
-    super("ConstantLR", optimizer);
+    super("ConstantLR", optimizer, options);
     const checks = { factor: between(0, 1), totalIters: wholeFrom(0) };
     const { factor, totalIters } = optionsOf(this.kind, options, checks, { factor: 1 / 3, totalIters: 5 });
     this.chain((lr, epoch, index) => {
       if (epoch === 0) return lr * factor;
       if (epoch !== totalIters) return lr;
-      return factor === 0 ? this.baseLr(index) : lr * (1 / factor);
+      return factor === 0 ? this.base(index) : lr * (1 / factor);
     }, factor);
   }
 }
 
-export interface LinearLROptions {
+export interface LinearLROptions extends ScheduleOptions {
   startFactor?: number;
   endFactor?: number;
   /** Epochs from the first factor to the last; 0 keeps the first, as in PyTorch. */
@@ -164,7 +164,7 @@ export interface LinearLROptions {
  */
 export class LinearLR extends PlannedLR {
   constructor(optimizer: ScheduledOptimizer, options: LinearLROptions = {}) {
-    super("LinearLR", optimizer);
+    super("LinearLR", optimizer, options);
     const checks = { startFactor: startFactorOf, endFactor: between(0, 1), totalIters: wholeFrom(0) };
     const defaults = { startFactor: 1 / 3, endFactor: 1, totalIters: 5 };
     const { startFactor, endFactor, totalIters } = optionsOf(this.kind, options, checks, defaults);
@@ -182,7 +182,7 @@ function startFactorOf(where: string, name: string, value: number): number {
   return value;
 }
 
-export interface PolynomialLROptions {
+export interface PolynomialLROptions extends ScheduleOptions {
   /** Epochs from the base lr to the end; 0 keeps the base lr, as in PyTorch. */
   totalIters?: number;
   power?: number;
@@ -205,7 +205,7 @@ export interface PolynomialLROptions {
  */
 export class PolynomialLR extends PlannedLR {
   constructor(optimizer: ScheduledOptimizer, options: PolynomialLROptions = {}) {
-    super("PolynomialLR", optimizer);
+    super("PolynomialLR", optimizer, options);
     const iterations = wholeFrom(Object(options).cycle ? 1 : 0);
     const checks = { totalIters: iterations, power: atLeast(0), endLr: finiteNumber, cycle: trueOrFalse };
     const defaults = { totalIters: 5, power: 1, endLr: 0, cycle: false };
@@ -213,7 +213,7 @@ export class PolynomialLR extends PlannedLR {
     this.chain((lr, epoch, index) => {
       if (cycle) {
         const total = totalIters * Math.max(1, Math.ceil(epoch / totalIters));
-        return (this.baseLr(index) - endLr) * (1 - epoch / total) ** power + endLr;
+        return (this.base(index) - endLr) * (1 - epoch / total) ** power + endLr;
       }
       if (epoch > totalIters) return lr;
       const remaining = (1 - epoch / totalIters) / (1 - (epoch - 1) / totalIters);
@@ -222,7 +222,7 @@ export class PolynomialLR extends PlannedLR {
   }
 }
 
-export interface CosineAnnealingLROptions {
+export interface CosineAnnealingLROptions extends ScheduleOptions {
   /** Epochs from the base lr to the lowest: half a wave. */
   tMax: number;
   etaMin?: number;
@@ -240,14 +240,14 @@ export interface CosineAnnealingLROptions {
  */
 export class CosineAnnealingLR extends PlannedLR {
   constructor(optimizer: ScheduledOptimizer, options: CosineAnnealingLROptions) {
-    super("CosineAnnealingLR", optimizer);
+    super("CosineAnnealingLR", optimizer, options);
     const checks = { tMax: wholeFrom(1), etaMin: finiteNumber };
     const { tMax, etaMin } = optionsOf(this.kind, options, checks, { etaMin: 0 });
     const height = (epoch: number) => 1 + Math.cos((Math.PI * epoch) / tMax);
     this.chain((lr, epoch, index) => {
       // One past the bottom the ratio below would divide by zero: the first rise is added instead.
       if ((epoch - 1 - tMax) % (2 * tMax) === 0) {
-        return lr + ((this.baseLr(index) - etaMin) * (1 - Math.cos(Math.PI / tMax))) / 2;
+        return lr + ((this.base(index) - etaMin) * (1 - Math.cos(Math.PI / tMax))) / 2;
       }
       return (height(epoch) / height(epoch - 1)) * (lr - etaMin) + etaMin;
     });

@@ -10,12 +10,12 @@ import {
   wholeFrom,
 } from "./scheduler/check";
 import { PlannedLR } from "./scheduler/planned";
-import type { ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
+import type { ScheduledOptimizer, ScheduleOptions } from "./scheduler/scheduled-optimizer";
 
 /** A factor for an epoch. */
 export type LRLambda = (epoch: number) => number;
 
-export interface LambdaLROptions {
+export interface LambdaLROptions extends ScheduleOptions {
   /** One function for all groups, or one for each. */
   lrLambda: LRLambda | readonly LRLambda[];
 }
@@ -44,13 +44,13 @@ export function lambdasOf(where: string, optimizer: ScheduledOptimizer, options:
  */
 export class LambdaLR extends PlannedLR {
   constructor(optimizer: ScheduledOptimizer, options: LambdaLROptions) {
-    super("LambdaLR", optimizer);
+    super("LambdaLR", optimizer, options);
     const lambdas = lambdasOf(this.kind, optimizer, options);
-    this.overwrite((epoch, index) => this.baseLr(index) * this.forGroup(lambdas, index, "lrLambda")(epoch));
+    this.overwrite((epoch, index) => this.base(index) * this.forGroup(lambdas, index, "lrLambda")(epoch));
   }
 }
 
-export interface InverseTimeLROptions {
+export interface InverseTimeLROptions extends ScheduleOptions {
   gamma: number;
 }
 
@@ -66,13 +66,13 @@ export interface InverseTimeLROptions {
  */
 export class InverseTimeLR extends PlannedLR {
   constructor(optimizer: ScheduledOptimizer, options: InverseTimeLROptions) {
-    super("InverseTimeLR", optimizer);
+    super("InverseTimeLR", optimizer, options);
     const { gamma } = optionsOf(this.kind, options, { gamma: atLeast(0) });
-    this.overwrite((epoch, index) => this.baseLr(index) / (1 + gamma * epoch));
+    this.overwrite((epoch, index) => this.base(index) / (1 + gamma * epoch));
   }
 }
 
-export interface NaturalExpLROptions {
+export interface NaturalExpLROptions extends ScheduleOptions {
   gamma: number;
 }
 
@@ -88,13 +88,13 @@ export interface NaturalExpLROptions {
  */
 export class NaturalExpLR extends PlannedLR {
   constructor(optimizer: ScheduledOptimizer, options: NaturalExpLROptions) {
-    super("NaturalExpLR", optimizer);
+    super("NaturalExpLR", optimizer, options);
     const { gamma } = optionsOf(this.kind, options, { gamma: atLeast(0) });
-    this.overwrite((epoch, index) => this.baseLr(index) * Math.exp(-gamma * epoch));
+    this.overwrite((epoch, index) => this.base(index) * Math.exp(-gamma * epoch));
   }
 }
 
-export interface NoamLROptions {
+export interface NoamLROptions extends ScheduleOptions {
   /** Width of the model. */
   dModel: number;
   /** Steps of the linear rise. */
@@ -113,17 +113,17 @@ export interface NoamLROptions {
  */
 export class NoamLR extends PlannedLR {
   constructor(optimizer: ScheduledOptimizer, options: NoamLROptions) {
-    super("NoamLR", optimizer);
+    super("NoamLR", optimizer, options);
     const checks = { dModel: positiveNumber, warmupSteps: positiveNumber };
     const { dModel, warmupSteps } = optionsOf(this.kind, options, checks);
     this.overwrite((epoch, index) => {
       const fall = epoch === 0 ? 1 : epoch ** -0.5;
-      return this.baseLr(index) * dModel ** -0.5 * Math.min(fall, epoch * warmupSteps ** -1.5);
+      return this.base(index) * dModel ** -0.5 * Math.min(fall, epoch * warmupSteps ** -1.5);
     });
   }
 }
 
-export interface PiecewiseLROptions {
+export interface PiecewiseLROptions extends ScheduleOptions {
   /** Epochs at which the next value begins, increasing. */
   boundaries: readonly number[];
   /** The learning rates themselves: one more than boundaries. */
@@ -142,7 +142,7 @@ export interface PiecewiseLROptions {
  */
 export class PiecewiseLR extends PlannedLR {
   constructor(optimizer: ScheduledOptimizer, options: PiecewiseLROptions) {
-    super("PiecewiseLR", optimizer);
+    super("PiecewiseLR", optimizer, options);
     const rates = (where: string, name: string, list: readonly number[]) => {
       const count = options.boundaries.length + 1;
       const rule = `a list of ${count} learning rates, one more than boundaries`;
@@ -155,7 +155,7 @@ export class PiecewiseLR extends PlannedLR {
   }
 }
 
-export interface CosineAnnealingWarmRestartsOptions {
+export interface CosineAnnealingWarmRestartsOptions extends ScheduleOptions {
   /** Epochs of the first period. */
   t0: number;
   /** By how much each period is longer than the one before. */
@@ -175,7 +175,7 @@ export interface CosineAnnealingWarmRestartsOptions {
  */
 export class CosineAnnealingWarmRestarts extends PlannedLR {
   constructor(optimizer: ScheduledOptimizer, options: CosineAnnealingWarmRestartsOptions) {
-    super("CosineAnnealingWarmRestarts", optimizer);
+    super("CosineAnnealingWarmRestarts", optimizer, options);
     const checks = { t0: wholeFrom(1), tMult: wholeFrom(1), etaMin: finiteNumber };
     const { t0, tMult, etaMin } = optionsOf(this.kind, options, checks, { tMult: 1, etaMin: 0 });
     this.overwrite((epoch, index) => {
@@ -187,7 +187,7 @@ export class CosineAnnealingWarmRestarts extends PlannedLR {
         period *= tMult;
       }
       const wave = 1 + Math.cos((Math.PI * current) / period);
-      return etaMin + ((this.baseLr(index) - etaMin) * wave) / 2;
+      return etaMin + ((this.base(index) - etaMin) * wave) / 2;
     });
   }
 }

@@ -1,9 +1,15 @@
 import { checkValue, finiteNumber, givenOptions, oneOf, perGroup, positiveNumber } from "./scheduler/check";
 import { MOMENTUM_NAMES, type MomentumOptions, momentumBounds } from "./scheduler/momentum";
 import { PlannedLR } from "./scheduler/planned";
-import { initialLr, type PerGroup, type ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
+import {
+  initialValue,
+  type PerGroup,
+  type ScheduledOptimizer,
+  type ScheduleOptions,
+  setValue,
+} from "./scheduler/scheduled-optimizer";
 
-export interface CyclicLROptions extends MomentumOptions {
+export interface CyclicLROptions extends ScheduleOptions, MomentumOptions {
   /** The lowest lr, for all groups or for each. */
   baseLr: PerGroup;
   /** The lr at the top of the first cycle. */
@@ -21,6 +27,7 @@ export interface CyclicLROptions extends MomentumOptions {
 }
 
 const NAMES = [
+  "option",
   "baseLr",
   "maxLr",
   "stepSizeUp",
@@ -48,7 +55,7 @@ export class CyclicLR extends PlannedLR {
   readonly #scale: (cycle: number, epoch: number) => number;
 
   constructor(optimizer: ScheduledOptimizer, options: CyclicLROptions) {
-    super("CyclicLR", optimizer);
+    super("CyclicLR", optimizer, options);
     const { baseLr, maxLr, stepSizeUp = 2000, stepSizeDown = stepSizeUp } = givenOptions("CyclicLR", options, NAMES);
     const finite = (name: string, value: number) => finiteNumber("CyclicLR", name, value);
     const baseLrs = perGroup<number>("CyclicLR", "baseLr", baseLr, optimizer, finite);
@@ -59,15 +66,15 @@ export class CyclicLR extends PlannedLR {
     this.#scale = scaleOf(options);
     this.#startMomentum(options);
     optimizer.groups.forEach((group, index) => {
-      group.lr = baseLrs[index] as number;
+      setValue(group, this.option, baseLrs[index] as number);
     });
     // As in PyTorch, an earlier schedule's base lr still decides epoch 0.
-    this.baseLrs = optimizer.groups.map(initialLr);
+    this.bases = optimizer.groups.map((group) => initialValue(group, this.option));
     this.overwrite((epoch, index) => {
-      const base = this.baseLr(index);
+      const base = this.base(index);
       return base + this.#height(epoch, base, this.forGroup(maxLrs, index, "maxLr"));
     });
-    this.baseLrs = baseLrs;
+    this.bases = baseLrs;
   }
 
   /** How far above `low` the triangle stands. */
@@ -79,7 +86,7 @@ export class CyclicLR extends PlannedLR {
   }
 
   #startMomentum(options: CyclicLROptions): void {
-    const bounds = momentumBounds("CyclicLR", this.optimizer, [0.8, 0.9], options);
+    const bounds = momentumBounds("CyclicLR", this, [0.8, 0.9], options);
     if (bounds === null) return;
     this.momentumAt = (epoch, index) => {
       const [low, high] = this.forGroup(bounds, index, "maxMomentum");

@@ -193,7 +193,7 @@ it.each<[string, (o: schedules.ScheduledOptimizer) => unknown]>([
   ["ReduceLROnPlateau", (o) => plateau(o).step()],
   ["SequentialLR", inSequence([], step)],
   ["SequentialLR", inSequence([5, 5], step, step)],
-  ["SequentialLR", inSequence([5], plateau)],
+  ["SequentialLR", (o) => make(o, "SequentialLR", { schedulers: [plateau(o), step(o)], milestones: [5] })],
   ["SequentialLR", inSequence([5], () => step(other))],
   ["SequentialLR", inSequence([5], chained)],
   ["ChainedScheduler", () => new ChainedScheduler([])],

@@ -36,6 +36,6 @@ export { CyclicLR, type CyclicLROptions } from "./cyclic";
 export { LinearWarmupLR, type LinearWarmupLROptions } from "./linear-warmup";
 export { OneCycleLR, type OneCycleLROptions } from "./one-cycle";
 export { ReduceLROnPlateau, type ReduceLROnPlateauOptions } from "./reduce-on-plateau";
-export type { PerGroup, ScheduledGroup, ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
+export type { PerGroup, ScheduledGroup, ScheduledOptimizer, ScheduleOptions } from "./scheduler/scheduled-optimizer";
 export { LRScheduler } from "./scheduler/scheduler";
 export type { SchedulerState } from "./scheduler/state";

@@ -1,10 +1,16 @@
-import { requirePart } from "./composites";
+import { requireOption, requirePart } from "./composites";
 import { checkValue, finiteNumber, givenOptions, perGroup, wholeNumber } from "./scheduler/check";
 import { PlannedLR } from "./scheduler/planned";
-import { initialLr, type PerGroup, type ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
+import {
+  initialValue,
+  type PerGroup,
+  type ScheduledOptimizer,
+  type ScheduleOptions,
+  setValue,
+} from "./scheduler/scheduled-optimizer";
 import type { LRScheduler } from "./scheduler/scheduler";
 
-export interface LinearWarmupLROptions {
+export interface LinearWarmupLROptions extends ScheduleOptions {
   warmupSteps: number;
   /** The first lr, for all groups or for each. */
   startLr?: PerGroup;
@@ -32,25 +38,33 @@ export class LinearWarmupLR extends PlannedLR {
 
   constructor(optimizer: ScheduledOptimizer, options: LinearWarmupLROptions) {
     const where = "LinearWarmupLR";
-    const names = ["warmupSteps", "startLr", "endLr", "after"] as const;
+    const names = ["option", "warmupSteps", "startLr", "endLr", "after"] as const;
     const { warmupSteps, startLr = 0, endLr, after } = givenOptions(where, options, names);
-    super(where, optimizer, after === undefined ? [] : [after]);
+    super(where, optimizer, options, after === undefined ? [] : [after]);
     this.#warmupSteps = wholeNumber(where, "warmupSteps", warmupSteps, 1);
     const finite = (name: string, value: number) => finiteNumber(where, name, value);
     const starts = perGroup<number>(where, "startLr", startLr, optimizer, finite);
-    const ends = perGroup<number>(where, "endLr", endLr ?? this.baseLrs, optimizer, finite);
+    const ends = perGroup<number>(where, "endLr", endLr ?? this.bases, optimizer, finite);
     const falling = ends.findIndex((end, index) => !(end > (starts[index] as number)));
     checkValue(falling < 0, where, "endLr", `above startLr = ${starts[falling]}`, ends[falling], "A warm-up rises.");
     if (after !== undefined) {
       requirePart(where, "after", after, optimizer);
-      const advice = "Pass one schedule; a SequentialLR joins several.";
-      checkValue(after instanceof PlannedLR, where, "after", "a simple schedule", "a composite", advice);
+      const advice = "A SequentialLR joins several, also with a ReduceLROnPlateau.";
+      checkValue(
+        after instanceof PlannedLR,
+        where,
+        "after",
+        "a simple schedule",
+        `a ${after.constructor.name}`,
+        advice,
+      );
+      requireOption(where, "after", after, this.option);
       after.rewind();
-      for (const group of optimizer.groups) group.lr = initialLr(group);
+      for (const group of optimizer.groups) setValue(group, this.option, initialValue(group, this.option));
     }
     this.#after = after;
     this.overwrite((epoch, index) => {
-      if (epoch >= warmupSteps) return this.baseLr(index);
+      if (epoch >= warmupSteps) return this.base(index);
       const start = this.forGroup(starts, index, "startLr");
       return start + (((ends[index] as number) - start) * epoch) / warmupSteps;
     });

@@ -11,9 +11,14 @@ import {
 } from "./scheduler/check";
 import { MOMENTUM_NAMES, type MomentumOptions, momentumBounds } from "./scheduler/momentum";
 import { PlannedLR } from "./scheduler/planned";
-import { noteInitialLr, type PerGroup, type ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
+import {
+  noteInitialValue,
+  type PerGroup,
+  type ScheduledOptimizer,
+  type ScheduleOptions,
+} from "./scheduler/scheduled-optimizer";
 
-export interface OneCycleLROptions extends MomentumOptions {
+export interface OneCycleLROptions extends ScheduleOptions, MomentumOptions {
   /** The highest lr, for all groups or for each. */
   maxLr: PerGroup;
   /** Steps of the whole cycle; or give epochs and stepsPerEpoch. */
@@ -32,6 +37,7 @@ export interface OneCycleLROptions extends MomentumOptions {
 }
 
 const NAMES = [
+  "option",
   "maxLr",
   "totalSteps",
   "epochs",
@@ -69,7 +75,7 @@ export class OneCycleLR extends PlannedLR {
   readonly #cosine: boolean;
 
   constructor(optimizer: ScheduledOptimizer, options: OneCycleLROptions) {
-    super("OneCycleLR", optimizer);
+    super("OneCycleLR", optimizer, options);
     const {
       maxLr,
       pctStart = 0.3,
@@ -88,9 +94,9 @@ export class OneCycleLR extends PlannedLR {
     /** For each group: the first, the highest and the last lr. */
     const levels = maxLrs.map((max) => [max / div, max, max / div / finalDiv] as const);
     this.#startMomentum(options);
-    this.baseLrs = levels.map(([first]) => first);
+    this.bases = levels.map(([first]) => first);
     optimizer.groups.forEach((group, index) => {
-      noteInitialLr(group, this.baseLr(index));
+      noteInitialValue(group, this.option, this.base(index));
     });
     this.overwrite((epoch, index) => this.#levelAt(epoch, this.forGroup(levels, index, "maxLr")));
   }
@@ -113,7 +119,7 @@ export class OneCycleLR extends PlannedLR {
   }
 
   #startMomentum(options: OneCycleLROptions): void {
-    const bounds = momentumBounds("OneCycleLR", this.optimizer, [0.85, 0.95], options);
+    const bounds = momentumBounds("OneCycleLR", this, [0.85, 0.95], options);
     if (bounds === null) return;
     this.momentumAt = (epoch, index) => {
       const [low, high] = this.forGroup(bounds, index, "maxMomentum");

@@ -1,4 +1,5 @@
 import {
+  checkMetric,
   checkValue,
   finiteNumber,
   givenOptions,
@@ -8,11 +9,11 @@ import {
   trueOrFalse,
   wholeNumber,
 } from "./scheduler/check";
-import type { ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
+import type { ScheduledOptimizer, ScheduleOptions } from "./scheduler/scheduled-optimizer";
 import { LRScheduler } from "./scheduler/scheduler";
 import { checkState, type SchedulerState, savedInteger } from "./scheduler/state";
 
-export interface ReduceLROnPlateauOptions {
+export interface ReduceLROnPlateauOptions extends ScheduleOptions {
   /** Whether a lower or a higher metric is better. */
   mode?: "min" | "max";
   factor?: number;
@@ -32,6 +33,7 @@ export interface ReduceLROnPlateauOptions {
 }
 
 const NAMES = [
+  "option",
   "mode",
   "factor",
   "patience",
@@ -45,6 +47,7 @@ const NAMES = [
 
 /**
  * Lowers the lr when a metric has stopped improving. Call `step(metric)` after each validation.
+ * With a warm-up before it, see `SequentialLR`.
  *
  * after more than `patience` bad epochs in a row: lr = max(lr * factor, minLr), if that changes lr by more than eps
  *
@@ -55,7 +58,7 @@ const NAMES = [
  * schedule.step(0.25); // the loss on held-out data
  */
 export class ReduceLROnPlateau extends LRScheduler {
-  readonly #options: Required<ReduceLROnPlateauOptions>;
+  readonly #options: Required<Omit<ReduceLROnPlateauOptions, "option">>;
   readonly #minLrs: readonly number[];
   /** null until a metric was better than nothing. */
   #best: number | null = null;
@@ -64,7 +67,7 @@ export class ReduceLROnPlateau extends LRScheduler {
 
   constructor(optimizer: ScheduledOptimizer, options: ReduceLROnPlateauOptions = {}) {
     const where = "ReduceLROnPlateau";
-    super(where, optimizer);
+    super(where, optimizer, options);
     const {
       mode = "min",
       factor = 0.1,
@@ -91,8 +94,7 @@ export class ReduceLROnPlateau extends LRScheduler {
   }
 
   override step(metric?: number): void {
-    const advice = "Call step(metric), for example with the validation loss.";
-    checkValue(typeof metric === "number", this.kind, "metric", "a number", metric, advice);
+    checkMetric(this.kind, metric);
     const { patience, cooldown, ignoreMetricsInCooldown } = this.#options;
     const coolingDown = this.#cooldownLeft > 0;
     const better = !(coolingDown && ignoreMetricsInCooldown) && this.#isBetter(metric);
@@ -107,6 +109,15 @@ export class ReduceLROnPlateau extends LRScheduler {
     this.record(this.lastEpoch + 1);
   }
 
+  override observe(metric: number): void {
+    this.step(metric);
+  }
+
+  /** Sets the base lr: how a schedule takes over from another. @internal */
+  restart(): void {
+    this.moveTo(0, (index) => this.base(index));
+  }
+
   #isBetter(metric: number): boolean {
     const { mode, threshold, thresholdMode } = this.#options;
     const best = this.#best ?? (mode === "min" ? Infinity : -Infinity);
@@ -117,11 +128,22 @@ export class ReduceLROnPlateau extends LRScheduler {
   #reduce(): void {
     const { factor, minLr, eps } = this.#options;
     this.moveTo(this.lastEpoch, (index) => {
-      const lr = this.optimizer.groups[index]?.lr as number;
+      const lr = this.present(index);
       const min = typeof minLr === "number" ? minLr : this.forGroup(this.#minLrs, index, "minLr");
       const reduced = Math.max(lr * factor, min);
       return lr - reduced > eps ? reduced : lr;
     });
+  }
+
+  override snapshot(): () => void {
+    const restore = super.snapshot();
+    const [best, badEpochs, cooldownLeft] = [this.#best, this.#badEpochs, this.#cooldownLeft];
+    return () => {
+      restore();
+      this.#best = best;
+      this.#badEpochs = badEpochs;
+      this.#cooldownLeft = cooldownLeft;
+    };
   }
 
   override stateDict(): SchedulerState {

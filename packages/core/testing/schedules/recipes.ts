@@ -18,15 +18,18 @@ export interface Run {
   recipes: Recipe[];
   steps: number;
   metrics?: number[];
+  /** The schedules move this option, which begins at `lrs`, instead of the lr. */
+  option?: string;
 }
 
 export type Trace = [number, number][][];
 
-function made(optimizer: ScheduledOptimizer, { name, options, parts = [] }: Recipe): LRScheduler {
-  const schedulers = parts.map((part) => made(optimizer, part));
+function made(optimizer: ScheduledOptimizer, { name, options, parts = [] }: Recipe, option?: string): LRScheduler {
+  const schedulers = parts.map((part) => made(optimizer, part, option));
   if (name === "ChainedScheduler") return make(schedulers, name);
   const { rate: given, ...others } = options;
   const all: Record<string, unknown> = schedulers.length > 0 ? { ...others, schedulers } : others;
+  if (option !== undefined && schedulers.length === 0) all.option = option;
   if (given !== undefined) {
     const rate = given as number;
     all.lrLambda = (e: number) => (name === "LambdaLR" ? 1 / (1 + rate * e) : 1 - rate / (e + 2));
@@ -34,15 +37,20 @@ function made(optimizer: ScheduledOptimizer, { name, options, parts = [] }: Reci
   return make(optimizer, name, all);
 }
 
-function start(run: Run): { optimizer: ScheduledOptimizer; made: LRScheduler[] } {
-  const optimizer = { groups: run.lrs.map((lr) => ({ lr, betas: [0.9, 0.999] as const })) };
-  return { optimizer, made: run.recipes.map((recipe) => made(optimizer, recipe)) };
+const UNMOVED = 7;
+
+function start({ lrs, recipes, option }: Run): { optimizer: ScheduledOptimizer; made: LRScheduler[] } {
+  const betas = [0.9, 0.999] as const;
+  const groups = lrs.map((lr) => (option === undefined ? { lr, betas } : { lr: UNMOVED, [option]: lr, betas }));
+  const optimizer = { groups };
+  return { optimizer, made: recipes.map((recipe) => made(optimizer, recipe, option)) };
 }
 
 /** Our trace; at `resumeAt` everything is saved as JSON and loaded into a new optimizer and new schedules. */
 export function ourTrace(run: Run, resumeAt = -1): Trace {
   let { optimizer, made } = start(run);
-  const note = () => optimizer.groups.map(({ lr, betas }): [number, number] => [lr, betas?.[0] as number]);
+  const moved = (group: object) => (group as Record<string, number>)[run.option ?? "lr"]!;
+  const note = () => optimizer.groups.map((group): [number, number] => [moved(group), group.betas?.[0] as number]);
   const notes = [note()];
   for (let step = 0; step < run.steps; step++) {
     if (step === resumeAt) {

@@ -45,10 +45,12 @@ export function checkpoints(folder: string, options: CheckpointsOptions = {}): C
     const { saveCheckpoint } = await import("@opt/checkpoint");
     const { placing } = state;
     const contents = await state.contents();
+    const isFirst = (placing?.communicator.rank ?? 0) === 0;
     const value = isEpoch ? state.history.epochs.at(-1)?.[monitor] : undefined;
+    const monitored = { [monitor]: Number.isFinite(value) ? value : null };
     const { path } = await saveCheckpoint(
       folder,
-      { ...contents, values: { ...contents.values, [monitor]: Number.isFinite(value) ? value : null } },
+      isFirst ? { ...contents, values: { ...contents.values, ...monitored } } : contents,
       {
         overwrite: true,
         keep: retention,

@@ -11,6 +11,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 interface Told {
   refused: string[];
   failed?: string;
+  skippedSteps: number;
+  scheduled: number;
+  averaged: number;
   epochs: Record<string, number>[];
   losses: number[];
   evaluated: Record<string, number>;
@@ -63,6 +66,13 @@ describe.each(triesAll ? ["js", "cpu", "wasm"] : ["cpu"])("on %s", (device) => {
     expect(whole[0]!.losses).toHaveLength(9); // three steps of each epoch
     expect(whole[0]!.epochs).toEqual(whole[1]!.epochs);
     for (const kind of ["fully", "zero"]) expect(await run(`${kind}-${device}`, 2, kind, -1, device)).toEqual(whole);
+  });
+
+  it("a model in parts skips the steps that whole ones skip, and so do its schedule and its average", async () => {
+    const scaled = await run(`scaled-whole-${device}`, 2, "data+scaler", -1, device);
+    expect(scaled[0]).toMatchObject({ skippedSteps: 1, scheduled: 8, averaged: 8 });
+    for (const kind of ["fully", "zero"])
+      expect(await run(`scaled-${kind}-${device}`, 2, `${kind}+scaler`, -1, device)).toEqual(scaled);
   });
 
   it("a model of divided layers trains as the whole one", async () => {

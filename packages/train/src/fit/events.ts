@@ -81,7 +81,7 @@ export interface FitState {
   readonly checkpoint: string | undefined;
   /** What ended the run, at `trainEnd`; undefined where nothing failed. */
   readonly error: unknown;
-  /** Everything that `resume` needs, for `saveCheckpoint`. All ranks call it. @throws OptError BAD_STATE within a step, or after one that failed */
+  /** Everything that `resume` needs, for `saveCheckpoint`. All ranks call it; the first one has the record of the run. @throws OptError BAD_STATE within a step, or after one that failed */
   contents(): Promise<CheckpointContents>;
 }
 

@@ -270,8 +270,12 @@ export class Loop<Batch> implements FitControl {
       state.validated = Object.fromEntries(Object.entries(measured).map(([name, value]) => [`val_${name}`, value]));
       await this.hooks.call("onEvaluate");
     }
-    if (schedule && this.#isPlateau) schedule.step(state.validated.val_loss ?? means.loss);
-    else if (schedule && scheduleEvery === "epoch") schedule.step();
+    const metric = state.validated.val_loss ?? means.loss;
+    if (schedule && this.#isPlateau) schedule.step(metric);
+    else {
+      schedule?.observe?.(metric);
+      if (scheduleEvery === "epoch") schedule?.step();
+    }
     state.history.epochs.push({ ...means, ...state.validated, lr: state.lr, seconds: state.seconds });
     state.nextEpoch();
     await this.hooks.call("onEpochEnd");

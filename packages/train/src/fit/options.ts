@@ -22,9 +22,12 @@ export interface FitOptions<Batch> extends ForwardOptions<Batch> {
   /** Evaluated after each epoch, with the averaged weights if there is an `ema`. */
   readonly validation?: FitData<Batch>;
   readonly metrics?: readonly Metric[];
-  /** Stepped after each optimizer step that the scaler did not skip, or each epoch: see `scheduleEvery`. */
+  /**
+   * Stepped after each optimizer step that the scaler did not skip, or each epoch: see `scheduleEvery`. A `ReduceLROnPlateau`, alone or
+   * after a warm-up in a `SequentialLR`, gets the `val_loss` of each epoch, or `loss` without validation.
+   */
   readonly schedule?: FitSchedule;
-  /** `ReduceLROnPlateau` is stepped after each epoch in any case, with `val_loss`, or `loss` without validation. Default "step". */
+  /** A `ReduceLROnPlateau` goes by epochs in any case. Default "step". */
   readonly scheduleEvery?: "step" | "epoch";
   readonly scaler?: GradScaler;
   readonly ema?: ExponentialMovingAverage;

@@ -15,6 +15,8 @@ export interface FitOptimizer {
 /** What `fit` asks of a learning-rate schedule: those of `@opt/core/schedules` have it. */
 export interface FitSchedule {
   step(metric?: number): void;
+  /** Gets the metric of each epoch. */
+  observe?(metric: number): void;
   stateDict(): object;
   loadStateDict(state: unknown): void;
 }

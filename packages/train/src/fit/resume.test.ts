@@ -6,13 +6,15 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { AdamW } from "@opt/adam-amsgrad";
 import { checkpointBlob, loadCheckpoint, memoryFileSystem, openSource, saveCheckpoint } from "@opt/checkpoint";
-import { Generator, init, tensor } from "@opt/core";
+import { Generator, init, type Tensor, tensor } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { Linear, type Module } from "@opt/nn";
+import "@opt/parallel";
 import { SGD } from "@opt/sgd";
 import { expectCode } from "@opt/testkit";
 import { bundled } from "@opt/testkit/bundled";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { memoryRanks } from "../../../parallel/testing/memory-ranks";
 import { type Batch, begin, dataset, type Extras, optionsOf, words } from "../../testing/runs";
 import { checkpoints } from "../callbacks/checkpoints";
 import { earlyStopping } from "../callbacks/early-stopping";
@@ -82,6 +84,57 @@ it("goes on from the state of the generators that it is given", async () => {
   const next = await train(first, { callbacks: [drawing, checkpoints("run", { fileSystem })] });
   expect(await train(second, { callbacks: [checkpoints("run", { fileSystem })], resume: true })).toBe(next);
   expect(await train(other, {})).not.toBe(next);
+});
+
+type MemoryFileSystem = ReturnType<typeof memoryFileSystem>;
+
+describe("generators of another number of ranks", () => {
+  type States = object[];
+  /** Draws in each step, where each rank has its own seed or all have one. Returns the states at the begin and at the end. */
+  const train = async (
+    ranks: number,
+    seedOf: (rank: number) => number,
+    epochs: number,
+    fileSystem: MemoryFileSystem,
+  ) => {
+    const all = memoryRanks(ranks).map(async (communicator, rank): Promise<States> => {
+      const generator = new Generator(seedOf(rank));
+      const model = new Linear(2, 1, { generator: new Generator(1) });
+      const states: States = [];
+      const drawing: Callback = {
+        onTrainBegin: () => void states.push(generator.stateDict()),
+        onStepEnd: () => void generator.nextUint32(),
+      };
+      const data = [1, 2, 3].map((x): [Tensor] => [tensor([[x, 1]])]);
+      const saving = checkpoints("runs/a", { fileSystem });
+      await fit(model, {
+        ...{ data, communicator, epochs, generators: [generator], resume: true, callbacks: [drawing, saving] },
+        forward: ([x]) => model.forward(x).sum(),
+        optimizer: new SGD(model.namedParameters(), { lr: 0.1 }),
+      });
+      return [...states, generator.stateDict()];
+    });
+    return Promise.all(all);
+  };
+
+  it.each([
+    ["more", 4],
+    ["fewer", 1],
+  ])("go on where they were, and new ranks have draws of their own, the same in each resume: %s", async (_, ranks) => {
+    const saved = memoryFileSystem();
+    const before = (await train(2, (rank) => 7 + rank, 1, saved)).map((states) => states[1]);
+    const resume = async () => (await train(ranks, () => 99, 1, saved)).map(([begun]) => begun);
+    const after = await resume();
+    expect(after.slice(0, 2)).toEqual(before.slice(0, ranks));
+    expect(new Set(after.map((state) => JSON.stringify(state))).size).toBe(ranks);
+    expect(await resume()).toEqual(after);
+  });
+
+  it("stay alike where all ranks had the same", async () => {
+    const saved = memoryFileSystem();
+    const [[, before]] = (await train(2, () => 7, 1, saved)) as [States];
+    for (const [begun] of await train(3, () => 99, 1, saved)) expect(begun).toEqual(before);
+  });
 });
 
 it("keeps the newest and the best, tells others of each, and loads as a model", async () => {

@@ -118,7 +118,7 @@ export async function contentsOf<Batch>(run: Resumable<Batch>): Promise<Checkpoi
     },
     ROOT,
   );
-  return { step, tensors, values: { ...optimizing.values, fit: tree as never } };
+  return { step, tensors, values: { ...optimizing.values, ...(isFirst && { fit: tree as never }) } };
 }
 
 /** The weight that a tensor is an average or a copy of, which ranks divide as it is: that of its shape, by whose name its path ends. */

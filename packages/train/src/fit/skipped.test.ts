@@ -1,11 +1,13 @@
 /** A step that the scaler skips moves no schedule and no average, and callbacks know of it. */
 
 import { memoryFileSystem } from "@opt/checkpoint";
-import { ExponentialMovingAverage, GradScaler, init, type Tensor, tensor } from "@opt/core";
+import { compile, ExponentialMovingAverage, GradScaler, init, type Tensor, tensor } from "@opt/core";
 import { LinearLR } from "@opt/core/schedules";
 import { Linear } from "@opt/nn";
+import "@opt/parallel";
 import { SGD } from "@opt/sgd";
 import { beforeEach, expect, it } from "vitest";
+import { memoryRanks } from "../../../parallel/testing/memory-ranks";
 import { checkpoints } from "../callbacks/checkpoints";
 import { fit } from "../fit";
 import type { Callback } from "./events";
@@ -80,6 +82,55 @@ it.each([
   expect(skipped).toEqual(OVERFLOWS);
   expect(counts).toEqual([1, 1, 2, 3, 3, 3, 4, 5]);
   expect(losses).toHaveLength(8);
+});
+
+it.each([true, false])("a loop by hand asks the scaler: compiled %s", (isCompiled) => {
+  const run = begin();
+  const { model, optimizer, scaler } = run;
+  const body = (x: Tensor) => {
+    scaler.scale(model.forward(x).sum()).backward();
+    scaler.step(optimizer);
+    scaler.update();
+    optimizer.zeroGrad();
+  };
+  const step = isCompiled ? compile(body) : body;
+  for (const isOverflow of OVERFLOWS) {
+    step(tensor([[isOverflow ? 3e37 : 1]]));
+    expect(scaler.stepWasSkipped).toBe(isOverflow);
+    if (scaler.stepWasSkipped) continue;
+    run.ema.update();
+    run.schedule.step();
+  }
+  expect(numbersOf(run)).toEqual(byHand(OVERFLOWS));
+});
+
+it("ranks skip together where one overflows", async () => {
+  const expected = byHand(OVERFLOWS);
+  const ranks = memoryRanks(2).map(async (communicator, rank) => {
+    const model = new Linear(1, 2, { bias: false });
+    model.weight.set([[0], [0]]);
+    const weights = model.namedParameters();
+    const optimizer = new SGD(weights, { lr: 1 });
+    const schedule = new LinearLR(optimizer, { startFactor: 1, endFactor: 0.25, totalIters: 12 });
+    const ema = new ExponentialMovingAverage(weights, { decay: 0.5 });
+    const scaler = new GradScaler({ initScale: 2 ** 16, growthInterval: 1000 });
+    const skipped: boolean[] = [];
+    const watching: Callback = { onStepEnd: ({ wasSkipped }) => void skipped.push(wasSkipped) };
+    const data = OVERFLOWS.map((isOverflow): Batch => [tensor([[isOverflow && rank === 1 ? 3e37 : 1]])]);
+    const forward = ([x]: Batch) => model.forward(x).sum();
+    const training = { optimizer, schedule, ema, scaler, epochs: 1 };
+    await fit(model, { ...training, data, forward, communicator, callbacks: [watching] });
+    expect(skipped).toEqual(OVERFLOWS);
+    expect([schedule.lastEpoch, schedule.lastLr]).toEqual([expected.steps, expected.rates]);
+    const state = ema.stateDict();
+    expect(state.n_averaged).toEqual(expected.averaged);
+    const own = [weights[0]![1], Object.values(state).find((each) => typeof each === "object") as Tensor];
+    return own.map((each) => new Set(each.dataSync()));
+  });
+  for (const [weight, average] of await Promise.all(ranks)) {
+    expect([...weight!]).toEqual([expected.weight]);
+    expect([...average!]).toEqual([expected.average]);
+  }
 });
 
 it("a resumed run goes on counting", async () => {

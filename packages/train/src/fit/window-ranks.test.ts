@@ -1,9 +1,13 @@
-/** W ranks are `accumulate: W`, however samples are cut. Ranks of one process: others are in `ranks.test.ts`. */
+/** W ranks are `accumulate: W`, however samples are cut. Most are ranks of one process: others are in `ranks.test.ts`. */
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
 import { AdamW } from "@opt/adam-amsgrad";
 import { concat, Generator, GradScaler, init, type Tensor, where } from "@opt/core";
 import { DataLoader, TensorDataset } from "@opt/data";
 import { crossEntropy, Linear, ReLU, Sequential } from "@opt/nn";
 import { type Communicator, DataParallel } from "@opt/parallel";
+import { triesAll } from "@opt/testkit";
+import { bundled, optRun } from "@opt/testkit/bundled";
 import { describe, expect, it } from "vitest";
 import { memoryRanks } from "../../../parallel/testing/memory-ranks";
 import type { Batch } from "../../testing/runs";
@@ -141,3 +145,20 @@ describe("ranks whose batches are over wait with weight 0", () => {
     ]);
   });
 });
+
+it.each(triesAll ? ["js", "cpu"] : ["cpu"])(
+  "three processes too, with a model that is whole or in parts: %s",
+  async (device) => {
+    const path = fileURLToPath(new URL("../../testing/accumulated-run.ts", import.meta.url));
+    const [launcher, program] = await bundled(optRun, path);
+    const told = (ranks: number, kind: string) => {
+      const command = [launcher, "--no-prefix", "-n", String(ranks), program, kind, device];
+      const { stdout, stderr } = spawnSync(process.execPath, command, { encoding: "utf8", timeout: 120_000 });
+      expect(stderr).toBe("");
+      return JSON.parse(stdout) as { steps: number; output: number[] }[];
+    };
+    const [alone] = told(1, "alone");
+    expect(alone!.output).toHaveLength(15);
+    for (const kind of ["data", "fully"]) expect(told(RANKS, kind)).toEqual(Array(RANKS).fill(alone));
+  },
+);

@@ -2,11 +2,12 @@
 import { OptError, show } from "@opt/core";
 import type { Json } from "../source";
 
-export function checkedValues(values: unknown): { [key: string]: Json } {
+/** @param name the option, for messages */
+export function checkedValues(values: unknown, name = "values"): { [key: string]: Json } {
   if (typeof values !== "object" || values === null || Array.isArray(values)) {
-    throw new OptError("BAD_ARGUMENT", "saveCheckpoint", "values must be an object.", "For example { epoch: 3 }.");
+    throw new OptError("BAD_ARGUMENT", "saveCheckpoint", `${name} must be an object.`, "For example { epoch: 3 }.");
   }
-  return checked(values, "values", 0) as { [key: string]: Json };
+  return checked(values, name, 0) as { [key: string]: Json };
 }
 
 function checked(value: unknown, place: string, depth: number): Json {

@@ -7,6 +7,7 @@ import type { Box } from "../../layout/box";
 import type { Layout } from "../../layout/layout";
 import { boxesOfRank, placementsGiven, wholeShape } from "../../layout/placements";
 import type { RecordedTensor } from "../shards/assemble";
+import type { SaidValues } from "./values";
 
 export interface TensorDescription {
   readonly name: string;
@@ -22,6 +23,7 @@ export interface TensorDescription {
 export interface RankProposal {
   readonly terms: string;
   readonly tensors: readonly TensorDescription[];
+  readonly values: SaidValues;
 }
 
 export function describeTensor({ name, dtype, shape, role, follows, boxes }: LocalTensor): TensorDescription {

@@ -2,7 +2,7 @@
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
 import { show } from "../../errors/show";
-import type { ScheduledOptimizer } from "./scheduled-optimizer";
+import type { ScheduledOptimizer, ScheduleOptions } from "./scheduled-optimizer";
 
 /** Throws "name must be rule, got value." unless a value fits. */
 export function checkValue(
@@ -17,6 +17,12 @@ export function checkValue(
 }
 
 export const isFiniteNumber = (value: unknown): value is number => Number.isFinite(value);
+
+/** A metric, as `step` and `observe` take it. */
+export function checkMetric(where: string, metric: unknown): asserts metric is number {
+  const advice = "Pass for example the validation loss.";
+  checkValue(typeof metric === "number", where, "metric", "a number", metric, advice);
+}
 
 /** A finite number, within [min, max] where given. */
 export function finiteNumber(where: string, name: string, value: unknown, min = -Infinity, max = Infinity): number {
@@ -78,21 +84,23 @@ export function givenOptions<Options extends object>(
   return options;
 }
 
+type Own<Options> = Exclude<keyof Options, "option">;
+
 /**
- * A schedule's options, checked in the order of `checks`: a function for each, which returns the value. Options without a default must
- * be given.
+ * A schedule's own options, checked in the order of `checks`: a function for each, which returns the value. Options without a default
+ * must be given.
  */
 export function optionsOf<
-  Options extends object,
-  Checks extends { [Name in keyof Options]-?: (where: string, name: string, value: never) => unknown },
+  Options extends ScheduleOptions,
+  Checks extends { [Name in Own<Options>]-?: (where: string, name: string, value: never) => unknown },
 >(
   where: string,
   options: Options,
   checks: Checks,
   defaults: Partial<Options> = {},
-): { [Name in keyof Options]-?: ReturnType<Checks[Name]> } {
-  const names = Object.keys(checks) as (keyof Options & string)[];
-  const given = givenOptions(where, options, names);
+): { [Name in Own<Options>]-?: ReturnType<Checks[Name]> } {
+  const names = Object.keys(checks) as (Own<Options> & string)[];
+  const given = givenOptions(where, options, ["option", ...names]);
   const values = names.map((name) => [
     name,
     checks[name](where, name, (given[name] === undefined ? defaults[name] : given[name]) as never),

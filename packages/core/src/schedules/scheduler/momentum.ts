@@ -3,7 +3,7 @@ import { checkValue, isFiniteNumber, perGroup, trueOrFalse } from "./check";
 import type { PerGroup, ScheduledGroup, ScheduledOptimizer } from "./scheduled-optimizer";
 
 export interface MomentumOptions {
-  /** Moves beta1 (or momentum) the other way. */
+  /** Moves beta1 (or momentum) the other way. Default: true for a schedule of the lr. */
   cycleMomentum?: boolean;
   baseMomentum?: PerGroup;
   maxMomentum?: PerGroup;
@@ -23,14 +23,16 @@ export function setMomentum(group: ScheduledGroup, value: number): void {
 /** The lowest and the highest momentum or beta1 of each group, in [0, 1); null where they are left alone. @throws OptError BAD_ARGUMENT */
 export function momentumBounds(
   where: string,
-  optimizer: ScheduledOptimizer,
+  { optimizer, option }: { readonly optimizer: ScheduledOptimizer; readonly option: string },
   [low, high]: readonly [number, number],
-  { cycleMomentum = true, baseMomentum = low, maxMomentum = high }: MomentumOptions,
+  { cycleMomentum = option === "lr", baseMomentum = low, maxMomentum = high }: MomentumOptions,
 ): [low: number, high: number][] | null {
   if (!trueOrFalse(where, "cycleMomentum", cycleMomentum)) return null;
+  const advice = "Pass cycleMomentum: false.";
+  checkValue(option === "lr", where, "cycleMomentum", `false for a schedule of ${option}`, true, advice);
   const all = optimizer.groups.every((group) => momentumOf(group) !== undefined);
   const rule = "false for an optimizer without betas or momentum";
-  checkValue(all, where, "cycleMomentum", rule, true, "Pass cycleMomentum: false.");
+  checkValue(all, where, "cycleMomentum", rule, true, advice);
   const checked = (name: string, value: number) => {
     const fits = isFiniteNumber(value) && value >= 0 && value < 1;
     checkValue(fits, where, name, "at least 0 and below 1", value, "Stay below 1, for example 0.95.");

@@ -1,4 +1,4 @@
-import { initialLr, noteInitialLr } from "./scheduled-optimizer";
+import { initialValue, noteInitialValue } from "./scheduled-optimizer";
 import { LRScheduler } from "./scheduler";
 
 /** lr of group `index` at `epoch`. */
@@ -28,9 +28,9 @@ export abstract class PlannedLR extends LRScheduler {
    * @param start factor of the lr at epoch 0
    */
   protected chain(next: (lr: number, epoch: number, index: number) => number, start = 1): void {
-    this.#next = (epoch, index) => next(this.presentLr(index), epoch, index);
-    this.#first = (index) => this.presentLr(index) * start;
-    this.#restart = (index) => this.baseLr(index) * start;
+    this.#next = (epoch, index) => next(this.present(index), epoch, index);
+    this.#first = (index) => this.present(index) * start;
+    this.#restart = (index) => this.base(index) * start;
     this.begin();
   }
 
@@ -44,21 +44,12 @@ export abstract class PlannedLR extends LRScheduler {
 
   /** Sets epoch 0 from the lr that the groups have: how a schedule starts. @internal */
   begin(): void {
-    for (const group of this.optimizer.groups) noteInitialLr(group, initialLr(group));
+    for (const group of this.optimizer.groups) noteInitialValue(group, this.option, initialValue(group, this.option));
     this.moveTo(0, this.#first);
   }
 
   /** Sets epoch 0 from the base lr: how a schedule takes over from another. @internal */
   restart(): void {
     this.moveTo(0, this.#restart);
-  }
-
-  protected presentLr(index: number): number {
-    return this.optimizer.groups[index]?.lr as number;
-  }
-
-  /** lr with which the group began. */
-  protected baseLr(index: number): number {
-    return this.forGroup(this.baseLrs, index, "base lr");
   }
 }

@@ -9,9 +9,15 @@ export interface SchedulerState {
   kind: string;
   lastEpoch: number;
   /** The learning rate with which each group began. */
-  baseLrs: number[];
+  baseLrs?: number[];
   /** The learning rate of each group when the state was taken. */
-  lr: number[];
+  lr?: number[];
+  /** The option that it moves, where that is not the lr. */
+  option?: string;
+  /** The value of that option with which each group began. */
+  baseValues?: number[];
+  /** The value of that option in each group when the state was taken. */
+  values?: number[];
   /** beta1 or momentum of each group, where the schedule cycles it. */
   momentum?: number[];
   /** States of the schedules inside a composite. */
@@ -24,12 +30,20 @@ export function checkState(fits: unknown, where: string, problem: () => string):
   check(fits, "BAD_STATE", where, problem, "Load the stateDict() of a schedule made the same way.");
 }
 
-/** The state as an object written by a schedule of this kind. */
-export function stateOf(kind: string, state: unknown): Record<string, unknown> {
+/** Under which names a state has the values of an option. */
+export const keysOf = (option: string) =>
+  option === "lr"
+    ? ({ bases: "baseLrs", values: "lr" } as const)
+    : ({ bases: "baseValues", values: "values" } as const);
+
+/** The state as an object written by a schedule of this kind and option. */
+export function stateOf(kind: string, option: string, state: unknown): Record<string, unknown> {
   const isObject = typeof state === "object" && state !== null;
   checkState(isObject, kind, () => `state must be an object, got ${show(state)}.`);
   const record = state as Record<string, unknown>;
   checkState(record.kind === kind, kind, () => `state must be of a ${kind}, got kind ${show(record.kind)}.`);
+  const { option: saved = "lr" } = record;
+  checkState(saved === option, kind, () => `state must be of the option ${option}, got ${show(saved)}.`);
   return record;
 }
 
