@@ -9,23 +9,18 @@ import { fileSystemOf } from "../platform/local";
 import { checkedPath, type FileSystem } from "../stores/file-system";
 import type { ProgressCallback } from "../stores/progress";
 import { oneAtATime } from "./queue";
-import { agree, checkSlices, describeTensor, type RankProposal } from "./ranks/agreement";
+import type { RankProposal } from "./ranks/agreement";
 import { type Communicator, singleProcess } from "./ranks/communicator";
 import { failureOf, type Outcome, outcomeOf, unwrap } from "./ranks/outcome";
-import { agreedValues, checkedGiven, type GivenValues, sayValues } from "./ranks/values";
-import {
-  assembleManifest,
-  checkNotCopies,
-  compareReplicas,
-  type RankReport,
-  type RecordedTensor,
-} from "./shards/assemble";
-import { executeSave } from "./shards/execute";
+import { checkedGiven, type GivenValues } from "./ranks/values";
+import type { RankReport, RecordedTensor } from "./shards/assemble";
 import { Holdings } from "./shards/holdings";
-import { planSave, type SavePlan } from "./shards/plan";
-import { newAttempt } from "./step/owner";
+import type { SavePlan } from "./shards/plan";
 import { checkedRetention, type Retention } from "./step/retention";
-import { StepFolder } from "./step/step-folder";
+import type { StepFolder } from "./step/step-folder";
+
+/** Loaded when a save has begun. */
+type Begun = typeof import("./begun");
 
 export interface CheckpointContents {
   readonly step: number;
@@ -173,14 +168,16 @@ class Save {
     const { communicator = singleProcess() } = this.#options;
     let mayWrite = communicator.size > 1;
     try {
-      const agreed = await this.#agree(communicator, ready);
-      const step = this.#begun ?? new StepFolder(this.#fileSystem, this.#folder, this.#step, agreed.attempt, agreed);
-      const plan = planSave(this.#layout, agreed.tensors);
-      const written = await outcomeOf(() => this.#write(step, agreed.tensors, plan));
+      const code = await import("./begun");
+      const agreed = await this.#agree(code, communicator, ready);
+      const step =
+        this.#begun ?? new code.StepFolder(this.#fileSystem, this.#folder, this.#step, agreed.attempt, agreed);
+      const plan = code.planSave(this.#layout, agreed.tensors);
+      const written = await outcomeOf(() => this.#write(code, step, agreed.tensors, plan));
       const conclude = async () => {
         const all = await communicator.gather(written);
         mayWrite = false;
-        const commit = () => this.#commit(step, plan, all!.flatMap(unwrap));
+        const commit = () => this.#commit(code, step, plan, all!.flatMap(unwrap));
         return communicator.broadcast(all && (await outcomeOf(commit)));
       };
       const concluded = conclude().catch(async (error): Promise<Outcome<SaveResult>> => {
@@ -196,48 +193,56 @@ class Save {
   }
 
   /** Rank 0 hears what all ranks hold, begins the step, and tells how. */
-  async #agree(communicator: Communicator, ready: Promise<void> | undefined): Promise<SaveAgreement> {
-    const said = await communicator.gather(await outcomeOf(() => this.#say(ready)));
+  async #agree(code: Begun, communicator: Communicator, ready: Promise<void> | undefined): Promise<SaveAgreement> {
+    const said = await communicator.gather(await outcomeOf(() => this.#say(code, ready)));
     const begin = async () => {
       const { keep, overwrite = false } = this.#options;
       const proposals = said!.map(unwrap);
-      const tensors = agree(this.#layout, proposals, this.#isWhole);
-      this.#values = agreedValues(
+      const tensors = code.agree(this.#layout, proposals, this.#isWhole);
+      this.#values = code.agreedValues(
         this.#given,
         proposals.map(({ values }) => values),
       );
       const retention = keep === undefined ? undefined : checkedRetention(WHERE, keep, this.#values);
       const options = { overwrite, keep: retention };
-      this.#begun = await StepFolder.begin(this.#fileSystem, this.#folder, this.#step, newAttempt(), options);
+      this.#begun = await code.StepFolder.begin(this.#fileSystem, this.#folder, this.#step, code.newAttempt(), options);
       return { attempt: this.#begun.attempt, overwrite, tensors };
     };
     return unwrap(await communicator.broadcast(said && (await outcomeOf(begin))));
   }
 
-  async #say(ready: Promise<void> | undefined): Promise<RankProposal> {
+  async #say(code: Begun, ready: Promise<void> | undefined): Promise<RankProposal> {
     await ready;
     const { whole = false, checkReplicas = false } = this.#options;
     const layout = crcText(crc32(new TextEncoder().encode(JSON.stringify(this.#layout))));
     const world = ranksOf(this.#layout);
     const terms = `step ${this.#step}, world ${world}, layout ${layout}, whole ${whole}, checkReplicas ${checkReplicas}`;
-    const values = sayValues(this.#given);
-    return { terms, tensors: this.holdings.tensors.map(describeTensor), values };
+    const values = code.sayValues(this.#given);
+    return { terms, tensors: this.holdings.tensors.map(code.describeTensor), values };
   }
 
-  #write(step: StepFolder, tensors: readonly RecordedTensor[], plan: SavePlan): Promise<RankReport[]> {
+  #write(code: Begun, step: StepFolder, tensors: readonly RecordedTensor[], plan: SavePlan): Promise<RankReport[]> {
     const { communicator, sha256 = false, checkReplicas = false, progress } = this.#options;
-    if (!this.#isWhole) checkSlices(this.#layout, tensors, this.holdings.tensors, communicator!.rank);
+    if (!this.#isWhole) code.checkSlices(this.#layout, tensors, this.holdings.tensors, communicator!.rank);
     const ranks = communicator ? [communicator.rank] : Array.from({ length: plan.ranks }, (_, rank) => rank);
     const { path: folder, fileTag } = step;
     const fileSystem = this.#fileSystem;
-    return executeSave(this.holdings, plan, { ranks, fileSystem, folder, fileTag, sha256, checkReplicas, progress });
+    return code.executeSave(this.holdings, plan, {
+      ranks,
+      fileSystem,
+      folder,
+      fileTag,
+      sha256,
+      checkReplicas,
+      progress,
+    });
   }
 
-  async #commit(step: StepFolder, plan: SavePlan<RecordedTensor>, reports: readonly RankReport[]) {
-    if (this.#options.checkReplicas) compareReplicas(plan, reports);
-    if (this.#options.layout === undefined && !this.#isWhole) checkNotCopies(plan, reports);
+  async #commit(code: Begun, step: StepFolder, plan: SavePlan<RecordedTensor>, reports: readonly RankReport[]) {
+    if (this.#options.checkReplicas) code.compareReplicas(plan, reports);
+    if (this.#options.layout === undefined && !this.#isWhole) code.checkNotCopies(plan, reports);
     const whole = { step: this.#step, attempt: step.attempt, mesh: this.#layout.mesh, values: this.#values };
-    const manifest = assembleManifest(plan, reports, whole);
+    const manifest = code.assembleManifest(plan, reports, whole);
     const untidied = await step.commit(manifest);
     return this.#result(step, untidied);
   }

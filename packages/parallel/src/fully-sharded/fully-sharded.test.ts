@@ -288,7 +288,7 @@ it(`reports ${MISUSE.map(([name]) => name).join(", ")}`, async () => {
 it("one rank trains as the model alone", async () => {
   const communicator = await connect();
   const [alone, model] = [makeNet(), makeNet()];
-  const parallel = new FullyShardedDataParallel(model, communicator);
+  const parallel = new FullyShardedDataParallel(model, communicator, { reduceDType: "f32" });
   const optimizers = [new AdamW(alone.namedParameters()), new AdamW(parallel.namedParameters())];
   const x = (await import("@opt/core")).ones([2, 6]);
   for (const each of [alone, parallel]) each.forward(x, true).sum().backward();

@@ -21,6 +21,8 @@ import {
 import { SGD } from "@opt/sgd";
 import { expectCode } from "@opt/testkit";
 import { beforeEach, describe, expect, it } from "vitest";
+import "@opt/parallel";
+import { memoryRanks } from "../../../parallel/testing/memory-ranks";
 import { begin, optionsOf } from "../../testing/runs";
 import { findLearningRate } from "./find-learning-rate";
 import { plot } from "./plot";
@@ -173,6 +175,20 @@ it("findLearningRate tries rates between two, by the loss that forward gives", a
   const { rates } = await findLearningRate(model, { data, forward, optimizer, from: 0.001, to: 0.1, steps: 3 });
   expect(rates.map((rate) => Number(rate.toFixed(9)))).toEqual([0.001, 0.01, 0.1]);
   expect(calls).toBeGreaterThan(0);
+});
+
+it("findLearningRate tries the same rates on all ranks, and ends where one of them diverges", async () => {
+  const found = await Promise.all(
+    memoryRanks(2).map((communicator, rank) => {
+      const model = new Linear(1, 1, { generator: new Generator(1) });
+      const optimizer = new SGD(model.namedParameters(), { lr: 0.5, momentum: 0.5 });
+      const data = [[tensor([[1]]), tensor([[2 + rank]])]] as [Tensor, Tensor][];
+      return findLearningRate(model, { data, loss: mseLoss, optimizer, communicator });
+    }),
+  );
+  expect(found[1]!.rates).toEqual(found[0]!.rates);
+  expect(found[0]!.rates.length).toBeLessThan(100);
+  expect(found[1]!.losses).not.toEqual(found[0]!.losses);
 });
 
 describe("plot", () => {
