@@ -165,12 +165,17 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   /**
    * One update of every parameter that has a gradient, which must be the same on all ranks. Resolves when all have all parameters.
    *
-   * @param closure of LBFGS, as its `step` takes it: it computes the loss and gradients that are the same on all ranks
    * @throws OptError as the optimizer's `step`; BAD_STATE if ranks differ, see `ready`, or an earlier step has not ended; CHANGED for
    * gradients that were changed
    * meanwhile; UNSUPPORTED for row-sparse gradients and in compiled functions; IO, MISSING, DISPOSED
    */
   step(): Promise<void>;
+  /**
+   * A step of LBFGS.
+   *
+   * @param closure as its own `step` takes it: it computes the loss and gradients that are the same on all ranks
+   * @throws OptError as LBFGS's `step` and as the other one
+   */
   step<Loss extends Tensor | number>(closure: () => Loss | Promise<Loss>): Promise<Loss>;
   async step(closure?: () => Tensor): Promise<unknown> {
     const closures = this.#closures;
