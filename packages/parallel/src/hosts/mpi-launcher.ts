@@ -64,7 +64,7 @@ const slurm: MpiLauncher = {
   },
 };
 
-/** `srun` within an allocation of Slurm, else the first of `mpirun` and `mpiexec`; undefined where there is none. */
+/** `srun` within an allocation of Slurm, else `mpirun`, else `mpiexec`; undefined without one. */
 export function findLauncher(): MpiLauncher | undefined {
   const version = (command: string) =>
     spawnSync(command, ["--version"], { encoding: "utf8", timeout: 10_000 }).stdout ?? "";

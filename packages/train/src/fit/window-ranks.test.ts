@@ -134,6 +134,17 @@ describe("ranks whose batches are over wait with weight 0", () => {
     for (const [i, weight] of weights.entries()) expect(weight).toBeCloseTo(alone.weights[i]!, 12);
   });
 
+  it("and change no bit: a last step of two ranks is a last window of two batches", async () => {
+    const rows = (first: number) => dataset.batch(Int32Array.of(first, first + 1, first + 2)) as Batch;
+    const [a, b, c, d, e] = [0, 5, 10, 15, 20].map(rows) as [Batch, Batch, Batch, Batch, Batch];
+    const own = [[a], [b, d], [c, e]];
+    const ranks = await Promise.all(
+      memoryRanks(RANKS).map((communicator, rank) => train(own[rank]!, { loss: mean, communicator }, undefined)),
+    );
+    const alone = await train([a, b, c, d, e], { loss: mean, accumulate: 3 }, undefined);
+    for (const { weights } of ranks) expect(weights).toEqual(alone.weights);
+  });
+
   it("rejects a rank without a batch, on all ranks", async () => {
     const runs = memoryRanks(2).map((communicator, rank) =>
       train(rank === 0 ? short[0]! : [], { loss: mean, communicator }, "f64"),
