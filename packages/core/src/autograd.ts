@@ -7,6 +7,7 @@ import { check } from "./errors/errors";
 import { checkOptions } from "./errors/options";
 import { addInto, checkAnyTensor, clone, elementwise, fill, owned, reshape } from "./ops";
 import { withAutocast } from "./tensor/autocast";
+import { overSamples } from "./tensor/batching";
 import type { BackwardOptions } from "./tensor/fluent";
 import { enableGrad, noGrad, record } from "./tensor/tape";
 import { TapeNode } from "./tensor/tape-node";
@@ -36,6 +37,7 @@ const OPTIONS = { retainGraph: "boolean", createGraph: "boolean" } as const;
 
 /** Accumulates the gradient of `root` into every leaf that it was computed from, and frees the tape unless it is retained. */
 export function backward(root: Tensor, given?: Tensor, options: BackwardOptions = {}): void {
+  overSamples(backward, root, given, options);
   checkOptions("backward", options, OPTIONS);
   checkBackward("backward", root, given);
   start(root, given, options, null);
@@ -66,6 +68,8 @@ export function grad<const Inputs extends readonly Tensor[]>(
   options?: GradOptions,
 ): OneEach<Inputs, Tensor>;
 export function grad(output: Tensor, inputs: readonly Tensor[], options: GradOptions = {}): (Tensor | null)[] {
+  const samples = overSamples(grad as (...given: unknown[]) => (Tensor | null)[], output, inputs, options);
+  if (samples !== undefined) return samples;
   const where = "grad";
   checkOptions(where, options, { ...OPTIONS, gradient: "object", allowUnused: "boolean" });
   checkAnyTensor(where, output, "the output");

@@ -3,6 +3,7 @@
 import type { Device } from "../device/device";
 import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
+import { overSamples } from "../tensor/batching";
 import { readBytesSync } from "../tensor/read";
 import { record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
@@ -49,6 +50,8 @@ function copyLowBytes(source: Tensor, target: Tensor): void {
 }
 
 export function clone(x: Tensor): Tensor {
+  const samples = overSamples(clone, x);
+  if (samples !== undefined) return samples;
   x.checkAlive();
   const output = Tensor.empty(x.shape, x.dtype, x.device);
   copyInto(x, output);
@@ -57,11 +60,15 @@ export function clone(x: Tensor): Tensor {
 
 /** Memory that nobody else sees: x's own where that is so, else a copy. */
 export function owned(x: Tensor): Tensor {
+  const samples = overSamples(owned, x);
+  if (samples !== undefined) return samples;
   return x.storage.isShared ? clone(x) : x.alias();
 }
 
 /** x in another dtype, or x itself. */
 export function cast(x: Tensor, dtype: DType): Tensor {
+  const samples = overSamples(cast, x, dtype);
+  if (samples !== undefined) return samples;
   if (x.dtype === dtype) return x;
   checkCast("to", x.dtype, dtype, x.device);
   const result = Tensor.empty(x.shape, dtype, x.device);
@@ -97,6 +104,8 @@ export function computeIn(
 
 /** x on another device, or x itself. */
 export function move(x: Tensor, device: Device): Tensor {
+  const samples = overSamples(move, x, device);
+  if (samples !== undefined) return samples;
   if (x.device === device) return x;
   check(
     !x.requiresGrad,

@@ -1,5 +1,7 @@
 /** Complex numbers as pairs of real ones, and back: views, since a complex number is stored as its two parts. */
+
 import { check } from "../errors/errors";
+import { overSamples } from "../tensor/batching";
 import { record } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import { showShape } from "../values/shape";
@@ -15,6 +17,8 @@ import { checkAnyTensor } from "./check-tensor";
  * viewAsReal(w).pow(2).sum().backward(); // |w|^2: w.grad is 2 w
  */
 export function viewAsReal(x: Tensor): Tensor {
+  const samples = overSamples(viewAsReal, x);
+  if (samples !== undefined) return samples;
   checkAnyTensor("viewAsReal", x);
   check(x.dtype === "c64", "BAD_DTYPE", "viewAsReal", () => `needs complex numbers, got ${x.dtype}.`, "Leave it out.");
   return record("viewAsReal", x.alias([...x.shape, 2], 0, "f32"), [x], [], (g) => [viewAsComplex(g)]);
@@ -29,6 +33,8 @@ export function viewAsReal(x: Tensor): Tensor {
  * const z = viewAsComplex(tensor([[3, 4], [0, 1]])); // 3 + 4i and i, shape [2]
  */
 export function viewAsComplex(x: Tensor): Tensor {
+  const samples = overSamples(viewAsComplex, x);
+  if (samples !== undefined) return samples;
   const where = "viewAsComplex";
   checkAnyTensor(where, x);
   check(

@@ -3,6 +3,7 @@
 import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
+import { overSamples } from "../tensor/batching";
 import type { Tensor } from "../tensor/tensor";
 import { showShape, sizeOf } from "../values/shape";
 import { checkDevice } from "./check-device";
@@ -35,6 +36,8 @@ const ADVICE = 'For example einsum("ij,jk->ik", a, b).';
  * einsum("ij->j", a); // sums of columns
  */
 export function einsum(equation: string, ...operands: readonly Tensor[]): Tensor {
+  const samples = overSamples(einsum, equation, ...operands);
+  if (samples !== undefined) return samples;
   const terms = parsed(equation, operands.length);
   for (const [i, operand] of operands.entries()) checkTensor(where, operand, `operand ${i}`);
   checkDevice(where, operands);

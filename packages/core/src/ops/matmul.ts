@@ -3,6 +3,7 @@
 import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
+import { overSamples } from "../tensor/batching";
 import { type Backward, noGrad, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { type MapDType, promote } from "../values/dtype";
@@ -26,6 +27,8 @@ const TRANSPOSES = { transposeA: "boolean", transposeB: "boolean" } as const;
 
 /** torch.matmul: vectors are rows on the left and columns on the right, leading axes broadcast. Integers are multiplied and summed modulo 2^32, u8 modulo 2^8. @throws OptError BAD_SHAPE, DEVICE_MISMATCH, BAD_ARGUMENT */
 export function matmul(a: Tensor, b: Tensor, options: Transposes = {}): Tensor {
+  const samples = overSamples(matmul, a, b, options);
+  if (samples !== undefined) return samples;
   checkTensor("matmul", a, "the left operand");
   checkTensor("matmul", b, "the right operand");
   checkOptions("matmul", options, TRANSPOSES);

@@ -6,6 +6,7 @@ import { check, OptError } from "../../errors/errors";
 import { show } from "../../errors/show";
 import { evaluateOp } from "../../rule/interpret";
 import type { Program } from "../../rule/program";
+import { overSamples } from "../../tensor/batching";
 import { type Backward, isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import {
@@ -33,6 +34,8 @@ type Operands = readonly (Tensor | number)[];
 
 /** Applies an elementwise op, which users call `where`. @throws OptError BAD_SHAPE, DEVICE_MISMATCH, BAD_ARGUMENT, BAD_DTYPE, UNSUPPORTED */
 export function elementwise(name: ElementwiseName, operands: Operands, where: string = name): Tensor {
+  const samples = overSamples(elementwise, name, operands, where);
+  if (samples !== undefined) return samples;
   const tensors: Tensor[] = [];
   const scalars: number[] = [];
   let pattern = "";

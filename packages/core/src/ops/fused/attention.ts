@@ -5,6 +5,7 @@ import { withPass } from "../../compile/passes/carried-passes";
 import { checkOptions } from "../../errors/options";
 import { attentionGrad as attentionGradOnJs, attention as attentionOnJs } from "../../js/attention";
 import { carried } from "../../js/carried";
+import { overSamples } from "../../tensor/batching";
 import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { type ComputeDType, computeDType } from "../../values/dtype";
@@ -38,6 +39,8 @@ export interface AttentionForm {
  * const seen = fusedAttention(query, key, value, { scale: 0.5, isCausal: true }); // [2, 6, 8], or null
  */
 export function fusedAttention(query: Tensor, key: Tensor, value: Tensor, form: AttentionForm): Tensor | null {
+  const samples = overSamples(fusedAttention, query, key, value, form);
+  if (samples !== undefined) return samples;
   const name = "fusedAttention";
   const inputs = [query, key, value];
   for (const [i, input] of inputs.entries()) checkTensor(name, input, ["query", "key", "value"][i]);

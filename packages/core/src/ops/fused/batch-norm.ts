@@ -3,6 +3,7 @@
 import { checkValue } from "../../errors/check-value";
 import { batchNormGrad as batchNormGradOnJs, batchNorm as batchNormOnJs } from "../../js/batch-norm";
 import { carried } from "../../js/carried";
+import { overSamples } from "../../tensor/batching";
 import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { type ComputeDType, computeDType } from "../../values/dtype";
@@ -37,6 +38,8 @@ export function fusedBatchNorm(
   bias: Tensor | null,
   eps: number,
 ): BatchNormalized | null {
+  const samples = overSamples(fusedBatchNorm, x, weight, bias, eps);
+  if (samples !== undefined) return samples;
   const where = "fusedBatchNorm";
   checkTensor(where, x);
   if (weight !== null) checkTensor(where, weight, "weight");

@@ -5,6 +5,7 @@ import { tidy } from "../../device/scope";
 import { checkOptions } from "../../errors/options";
 import { carried } from "../../js/carried";
 import { lstmGrad as lstmGradOnJs, lstm as lstmOnJs } from "../../js/lstm";
+import { overSamples } from "../../tensor/batching";
 import { isTaping, noGrad, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { type ComputeDType, computeDType } from "../../values/dtype";
@@ -52,6 +53,8 @@ export function fusedLstm(
   cell: Tensor,
   options: LstmOptions = {},
 ): LstmResults | null {
+  const samples = overSamples(fusedLstm, inputs, weight, bias, hidden, cell, options);
+  if (samples !== undefined) return samples;
   const where = "fusedLstm";
   const given = [inputs, weight, bias, hidden, cell];
   for (const [i, tensor] of given.entries()) checkTensor(where, tensor, NAMES[i]);

@@ -1,9 +1,11 @@
 /** Sums of all paths through a lattice, as logarithms: the forward-backward algorithm that CTC needs. */
+
 import { tidy } from "../../device/scope";
 import { check } from "../../errors/errors";
 import { Expression } from "../../rule/expression";
 import { type Program, trace } from "../../rule/program";
 import { add, exp, mul, sub } from "../../rule/symbols";
+import { overSamples } from "../../tensor/batching";
 import { isTaping, noGrad, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { type ComputeDType, computeDType } from "../../values/dtype";
@@ -49,6 +51,8 @@ const NEVER = -1e30;
  * pathSums(tensor([[-1e30], [0], [-1e30]]), pad(rand([4, 2, 1]), [0, 0, 1, 0], { value: -1e30 }), never); // [4, 3, 1]
  */
 export function pathSums(begin: Tensor, scores: Tensor, skips: Tensor): Tensor {
+  const samples = overSamples(pathSums, begin, scores, skips);
+  if (samples !== undefined) return samples;
   const where = "pathSums";
   for (const [name, x] of Object.entries({ begin, scores, skips })) checkTensor(where, x, name);
   const { shape, dtype, device } = scores;

@@ -4,6 +4,7 @@ import { tidy } from "../../device/scope";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
 import { show } from "../../errors/show";
+import { overSamples } from "../../tensor/batching";
 import { record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { checkRange, flatten, type TensorData } from "../../values/literal";
@@ -57,6 +58,8 @@ export function indexPut(
   value: Tensor | TensorData,
   options: IndexPutOptions = {},
 ): Tensor {
+  const samples = overSamples(indexPut, x, index, value, options);
+  if (samples !== undefined) return samples;
   const where = "indexPut";
   checkTensor(where, x);
   checkOptions(where, options, { accumulate: "boolean" });

@@ -2,6 +2,7 @@
 
 import { tidy } from "../../device/scope";
 import { check } from "../../errors/errors";
+import { overSamples } from "../../tensor/batching";
 import type { Tensor } from "../../tensor/tensor";
 import { axisOfElements, type Shape, showShape } from "../../values/shape";
 import { checkDevice } from "../check-device";
@@ -23,6 +24,8 @@ import { gather } from "./gather";
  * gatherAlong(x, tensor([[1], [0]], { dtype: "i32" }), 1); // [[2], [3]]
  */
 export function gatherAlong(x: Tensor, indices: Tensor, axis: number): Tensor {
+  const samples = overSamples(gatherAlong, x, indices, axis);
+  if (samples !== undefined) return samples;
   const where = "gatherAlong";
   checkTensor(where, x);
   checkTensor(where, indices, "indices");

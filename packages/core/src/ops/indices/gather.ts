@@ -3,6 +3,7 @@
 import { check } from "../../errors/errors";
 import { carried } from "../../js/carried";
 import { gather as gatherOnJs, scatterAdd as scatterAddOnJs } from "../../js/rows-by-index";
+import { overSamples } from "../../tensor/batching";
 import { record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import type { MapDType } from "../../values/dtype";
@@ -24,6 +25,8 @@ const SCATTER_ADD = /* @__PURE__ */ carried("scatterAdd", scatterAddOnJs);
  * @throws OptError BAD_SHAPE, BAD_DTYPE; BAD_ARGUMENT for an index out of range
  */
 export function gather(table: Tensor, indices: Tensor): Tensor {
+  const samples = overSamples(gather, table, indices);
+  if (samples !== undefined) return samples;
   checkTensor("gather", table, "table");
   checkTensor("gather", indices, "indices");
   const device = checkDevice("gather", [table, indices]);

@@ -2,6 +2,7 @@
 
 import { tidy } from "../../device/scope";
 import { checkValue } from "../../errors/check-value";
+import { overSamples } from "../../tensor/batching";
 import type { Tensor } from "../../tensor/tensor";
 import { cast } from "../cast";
 import { checkTensor } from "../check-tensor";
@@ -20,6 +21,8 @@ import { positions } from "./positions";
  * oneHot(tensor([1, 0], { dtype: "i32" }), 3); // [[0, 1, 0], [1, 0, 0]]
  */
 export function oneHot(indices: Tensor, classes: number): Tensor {
+  const samples = overSamples(oneHot, indices, classes);
+  if (samples !== undefined) return samples;
   checkTensor("oneHot", indices, "indices");
   checkIndexDType("oneHot", indices);
   const isCount = Number.isInteger(classes) && classes >= 0;

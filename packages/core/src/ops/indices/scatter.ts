@@ -4,6 +4,7 @@ import { tidy } from "../../device/scope";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
 import { show } from "../../errors/show";
+import { overSamples } from "../../tensor/batching";
 import { noGrad } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { axisOfElements, type Shape, sameShape, showShape } from "../../values/shape";
@@ -39,6 +40,8 @@ export function indexAdd(
   source: Tensor,
   options: IndexAddOptions = {},
 ): Tensor {
+  const samples = overSamples(indexAdd, x, axis, indices, source, options);
+  if (samples !== undefined) return samples;
   const where = "indexAdd";
   const along = checkOperands(where, x, axis, indices, source);
   checkOptions(where, options, { alpha: "number" });
@@ -77,6 +80,8 @@ export function indexAdd(
  * scatterAdd(zeros([3]), 0, tensor([2, 0, 2], { dtype: "i32" }), tensor([1, 2, 3])); // [2, 0, 4]
  */
 export function scatterAdd(x: Tensor, axis: number, indices: Tensor, source: Tensor): Tensor {
+  const samples = overSamples(scatterAdd, x, axis, indices, source);
+  if (samples !== undefined) return samples;
   const where = "scatterAdd";
   const along = checkOperands(where, x, axis, indices, source);
   if ([x, indices, source].some(({ shape }) => shape.length === 0))
@@ -99,6 +104,8 @@ export function scatterAdd(x: Tensor, axis: number, indices: Tensor, source: Ten
  * scatter(zeros([2, 3]), 1, tensor([[2], [0]], { dtype: "i32" }), 1); // [[0, 0, 1], [1, 0, 0]]
  */
 export function scatter(x: Tensor, axis: number, indices: Tensor, source: Tensor | number): Tensor {
+  const samples = overSamples(scatter, x, axis, indices, source);
+  if (samples !== undefined) return samples;
   const where = "scatter";
   const along = checkOperands(where, x, axis, indices, typeof source === "number" ? x : source);
   if ([x, indices, source].some((given) => given instanceof Tensor && given.shape.length === 0)) {

@@ -4,6 +4,7 @@ import { tidy } from "../../device/scope";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
 import { div, sqrt } from "../../rule/symbols";
+import { overSamples } from "../../tensor/batching";
 import { noGrad, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { denseStrides, showShape } from "../../values/shape";
@@ -37,6 +38,8 @@ export interface TriangleOptions {
  * cholesky(tensor([[4, 2], [2, 10]])); // [[2, 0], [1, 3]]
  */
 export function cholesky(x: Tensor, options: TriangleOptions = {}): Tensor {
+  const samples = overSamples(cholesky, x, options);
+  if (samples !== undefined) return samples;
   checkOptions("cholesky", options, { upper: "boolean" });
   return inFull("cholesky", [x], (matrix) => {
     checkSquare("cholesky", matrix);
@@ -113,6 +116,8 @@ function factorGradient(g: Tensor, lower: Tensor): Tensor {
  * choleskySolve(tensor([[8], [22]]), cholesky(A)); // [[1], [2]]
  */
 export function choleskySolve(b: Tensor, factor: Tensor, options: TriangleOptions = {}): Tensor {
+  const samples = overSamples(choleskySolve, b, factor, options);
+  if (samples !== undefined) return samples;
   checkOptions("choleskySolve", options, { upper: "boolean" });
   return inFull("choleskySolve", [b, factor], (sides, triangle) => solvedBy(sides!, triangle!, options.upper ?? false));
 }

@@ -1,6 +1,7 @@
 /** Determinants. */
 
 import { tidy } from "../../device/scope";
+import { overSamples } from "../../tensor/batching";
 import { noGrad, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { cast } from "../cast";
@@ -30,6 +31,8 @@ export interface Slogdet {
  * const { sign, logabsdet } = slogdet(tensor([[0, 2], [3, 0]])); // -1 and log(6)
  */
 export function slogdet(x: Tensor): Slogdet {
+  const samples = overSamples(slogdet, x);
+  if (samples !== undefined) return samples;
   return inFull("slogdet", [x], (matrix) => signAndLogarithm(matrix!));
 }
 
@@ -51,6 +54,8 @@ function signAndLogarithm(x: Tensor): Slogdet {
  * det(tensor([[0, 2], [3, 0]])); // -6
  */
 export function det(x: Tensor): Tensor {
+  const samples = overSamples(det, x);
+  if (samples !== undefined) return samples;
   return inFull("det", [x], (matrix) => determinant(matrix!));
 }
 
@@ -75,6 +80,8 @@ function determinant(x: Tensor): Tensor {
  * logdet(tensor([[2, 0], [0, 3]])); // log(6)
  */
 export function logdet(x: Tensor): Tensor {
+  const samples = overSamples(logdet, x);
+  if (samples !== undefined) return samples;
   return inFull("logdet", [x], (matrix) => logarithm(matrix!));
 }
 

@@ -3,6 +3,7 @@
 import { tidy } from "../../device/scope";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
+import { overSamples } from "../../tensor/batching";
 import { noGrad, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { promote } from "../../values/dtype";
@@ -35,6 +36,8 @@ export interface SolveOptions {
  * solve(tensor([[2, 0], [0, 4]]), tensor([2, 2])); // [1, 0.5]
  */
 export function solve(a: Tensor, b: Tensor, options: SolveOptions = {}): Tensor {
+  const samples = overSamples(solve, a, b, options);
+  if (samples !== undefined) return samples;
   checkOptions("solve", options, { left: "boolean" });
   return inFull("solve", [a, b], (matrix, sides) => solution(matrix!, sides!, options.left ?? true));
 }
@@ -113,6 +116,8 @@ function checkPivots(where: string, pivots: Tensor, extent: number): void {
  * inverse(tensor([[2, 0], [0, 4]])); // [[0.5, 0], [0, 0.25]]
  */
 export function inverse(x: Tensor): Tensor {
+  const samples = overSamples(inverse, x);
+  if (samples !== undefined) return samples;
   return inFull("inverse", [x], (matrix) => inverted(matrix!));
 }
 

@@ -1,5 +1,6 @@
 /** Running sums and products. */
 
+import { overSamples } from "../../tensor/batching";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, type DType, isFloat } from "../../values/dtype";
 import { axisOfElements } from "../../values/shape";
@@ -16,6 +17,8 @@ import { runningProduct, runningSum } from "./recurrence";
  * cumsum(tensor([1, 2, 3]), 0); // [1, 3, 6]
  */
 export function cumsum(x: Tensor, axis: number): Tensor {
+  const samples = overSamples(cumsum, x, axis);
+  if (samples !== undefined) return samples;
   return along("cumsum", x, axis, runningSum);
 }
 
@@ -27,6 +30,8 @@ export function cumsum(x: Tensor, axis: number): Tensor {
  * cumprod(tensor([1, 2, 3]), 0); // [1, 2, 6]
  */
 export function cumprod(x: Tensor, axis: number): Tensor {
+  const samples = overSamples(cumprod, x, axis);
+  if (samples !== undefined) return samples;
   return along("cumprod", x, axis, (wide, at) => (wide.shape[at] === 1 ? clone(wide) : runningProduct(wide, at)));
 }
 

@@ -3,6 +3,7 @@
 import { tidy } from "../../device/scope";
 import { check } from "../../errors/errors";
 import { show } from "../../errors/show";
+import { overSamples } from "../../tensor/batching";
 import { noGrad, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { isFloat } from "../../values/dtype";
@@ -16,6 +17,8 @@ import { type Axes, launchReduce, type ReducedShape, reducedShape, sum } from ".
 
 /** Largest value over axes; equal largest share the gradient. */
 export function maxOver(x: Tensor, axis?: Axes, keepDim = false): Tensor {
+  const samples = overSamples(maxOver, x, axis, keepDim);
+  if (samples !== undefined) return samples;
   checkTensor("max", x);
   const compute = computeOn(x.device, isFloat(x.dtype) ? x.dtype : "i32");
   if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => maxOver(wide!, axis, keepDim));
@@ -33,6 +36,8 @@ export function maxOver(x: Tensor, axis?: Axes, keepDim = false): Tensor {
 
 /** Index (i32) of the largest value along an axis, or in the flattened tensor. */
 export function argmax(x: Tensor, axis?: number, keepDim = false): Tensor {
+  const samples = overSamples(argmax, x, axis, keepDim);
+  if (samples !== undefined) return samples;
   checkTensor("argmax", x);
   checkOneAxis("argmax", axis);
   const compute = computeOn(x.device, isFloat(x.dtype) ? x.dtype : "i32");
@@ -43,6 +48,8 @@ export function argmax(x: Tensor, axis?: number, keepDim = false): Tensor {
 
 /** Smallest value over axes: the largest of what is turned round; equal smallest share the gradient. */
 export function minOver(x: Tensor, axis?: Axes, keepDim = false): Tensor {
+  const samples = overSamples(minOver, x, axis, keepDim);
+  if (samples !== undefined) return samples;
   checkTensor("min", x);
   checkNotEmpty("min", x, reducedShape("min", x, axis, keepDim));
   return tidy(() => cast(turned(maxOver(turned(x), axis, keepDim)), x.dtype));
@@ -50,6 +57,8 @@ export function minOver(x: Tensor, axis?: Axes, keepDim = false): Tensor {
 
 /** Index (i32) of the smallest value along an axis, or in the flattened tensor. */
 export function argmin(x: Tensor, axis?: number, keepDim = false): Tensor {
+  const samples = overSamples(argmin, x, axis, keepDim);
+  if (samples !== undefined) return samples;
   checkTensor("argmin", x);
   checkOneAxis("argmin", axis);
   checkNotEmpty("argmin", x, reducedShape("argmin", x, axis, keepDim));

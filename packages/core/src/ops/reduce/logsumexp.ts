@@ -1,6 +1,7 @@
 /** Sums of numbers that are stored as logarithms, over axes and running. */
 
 import { tidy } from "../../device/scope";
+import { overSamples } from "../../tensor/batching";
 import { noGrad, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
@@ -27,6 +28,8 @@ import { scan } from "./scan";
  * logsumexp(tensor([1000, 1000]), 0); // 1000.6931
  */
 export function logsumexp(x: Tensor, axis?: Axes, keepDim = false): Tensor {
+  const samples = overSamples(logsumexp, x, axis, keepDim);
+  if (samples !== undefined) return samples;
   checkTensor("logsumexp", x);
   const reduced = reducedShape("logsumexp", x, axis, keepDim);
   const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "f32";
@@ -63,6 +66,8 @@ const shares =
  * logcumsumexp(tensor([0, 0, 0]), 0); // [0, 0.6931, 1.0986]
  */
 export function logcumsumexp(x: Tensor, axis: number): Tensor {
+  const samples = overSamples(logcumsumexp, x, axis);
+  if (samples !== undefined) return samples;
   checkTensor("logcumsumexp", x);
   const along = axisOfElements("logcumsumexp", axis, x.shape);
   const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "f32";

@@ -1,6 +1,7 @@
 /** Vector norms over axes. */
 
 import { checkValue } from "../../errors/check-value";
+import { overSamples } from "../../tensor/batching";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
 import { widenedDType } from "../autocast-operands";
@@ -20,6 +21,8 @@ import { type Axes, reducedShape, sum } from "./reduce";
  * norm(tensor([3, -4])); // 5
  */
 export function norm(x: Tensor, p = 2, axis?: Axes, keepDim = false): Tensor {
+  const samples = overSamples(norm, x, p, axis, keepDim);
+  if (samples !== undefined) return samples;
   checkTensor("norm", x);
   const isNumber = typeof p === "number" && !Number.isNaN(p);
   checkValue(isNumber, "norm", "p", "a number", p, "For example norm(x, 2, axis).");

@@ -1,5 +1,6 @@
 /** Products over axes. */
 
+import { overSamples } from "../../tensor/batching";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
 import { sizeOf } from "../../values/shape";
@@ -20,6 +21,8 @@ import { type Axes, type ReducedShape, reducedShape, sum } from "./reduce";
  * prod(tensor([[1, 2], [3, 4]]), 1); // [2, 12]
  */
 export function prod(x: Tensor, axis?: Axes, keepDim = false): Tensor {
+  const samples = overSamples(prod, x, axis, keepDim);
+  if (samples !== undefined) return samples;
   checkTensor("prod", x);
   const reduced = reducedShape("prod", x, axis, keepDim);
   const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "i32";

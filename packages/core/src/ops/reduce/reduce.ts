@@ -7,6 +7,7 @@ import { show } from "../../errors/show";
 import { Expression } from "../../rule/expression";
 import { trace } from "../../rule/program";
 import { mul } from "../../rule/symbols";
+import { overSamples } from "../../tensor/batching";
 import { noGrad, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { type ComputeDType, computeDType, isFloat, type MapDType } from "../../values/dtype";
@@ -81,6 +82,8 @@ export function launchReduce(op: Specs["reduce"]["op"], x: Tensor, { axes, dropp
 
 /** Sum over axes. Integers are summed as i32, modulo 2^32. */
 export function sum(x: Tensor, axis?: Axes, keepDim = false): Tensor {
+  const samples = overSamples(sum, x, axis, keepDim);
+  if (samples !== undefined) return samples;
   checkTensor("sum", x);
   const dtype = isFloat(x.dtype) ? x.dtype : "i32";
   const compute = computeOn(x.device, dtype);
@@ -98,6 +101,8 @@ export function sum(x: Tensor, axis?: Axes, keepDim = false): Tensor {
 
 /** Mean over axes. The mean of nothing is NaN. Integers give f32. */
 export function mean(x: Tensor, axis?: Axes, keepDim = false): Tensor {
+  const samples = overSamples(mean, x, axis, keepDim);
+  if (samples !== undefined) return samples;
   checkTensor("mean", x);
   const dtype = isFloat(x.dtype) ? x.dtype : "f32";
   if (x.dtype !== computeDType(dtype))

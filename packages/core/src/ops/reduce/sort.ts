@@ -6,6 +6,7 @@ import { checkOptions } from "../../errors/options";
 import { Expression } from "../../rule/expression";
 import { type Program, trace } from "../../rule/program";
 import { less, where } from "../../rule/symbols";
+import { overSamples } from "../../tensor/batching";
 import { decode } from "../../tensor/read";
 import { noGrad } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
@@ -47,6 +48,8 @@ export interface Sorted {
  * const { values, indices } = sort(tensor([3, 1, 2])); // [1, 2, 3] and [1, 2, 0]
  */
 export function sort(x: Tensor, axis = -1, options: SortOptions = {}): Sorted {
+  const samples = overSamples(sort, x, axis, options);
+  if (samples !== undefined) return samples;
   return tidy(() => {
     const indices = order("sort", x, axis, options);
     if (x.shape.length > 0) return { values: gatherAlong(x, indices, axis), indices };
@@ -62,6 +65,8 @@ export function sort(x: Tensor, axis = -1, options: SortOptions = {}): Sorted {
  * argsort(tensor([3, 1, 2]), 0, { descending: true }); // [0, 2, 1]
  */
 export function argsort(x: Tensor, axis = -1, options: SortOptions = {}): Tensor {
+  const samples = overSamples(argsort, x, axis, options);
+  if (samples !== undefined) return samples;
   return tidy(() => order("argsort", x, axis, options));
 }
 

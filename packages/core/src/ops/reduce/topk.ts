@@ -4,6 +4,7 @@ import { tidy } from "../../device/scope";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
 import { show } from "../../errors/show";
+import { overSamples } from "../../tensor/batching";
 import { noGrad } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { isFloat } from "../../values/dtype";
@@ -42,6 +43,8 @@ const MOST_ROUNDS = 16;
  * const { values, indices } = topk(tensor([1, 5, 3]), 2); // [5, 3] and [1, 2]
  */
 export function topk(x: Tensor, k: number, axis = -1, options: TopkOptions = {}): Topk {
+  const samples = overSamples(topk, x, k, axis, options);
+  if (samples !== undefined) return samples;
   checkTensor("topk", x);
   checkOptions("topk", options, { largest: "boolean" });
   const { largest = true } = options;

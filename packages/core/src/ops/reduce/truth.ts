@@ -1,6 +1,7 @@
 /** Whether elements are true: all that are not 0 are, NaN too. */
 
 import { tidy } from "../../device/scope";
+import { overSamples } from "../../tensor/batching";
 import { noGrad } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { checkTensor } from "../check-tensor";
@@ -15,6 +16,8 @@ import { type Axes, reducedShape, sum } from "./reduce";
  * any(tensor([[0, 0], [0, 3]]), 1); // [false, true]
  */
 export function anyTrue(x: Tensor, axis?: Axes, keepDim = false): Tensor {
+  const samples = overSamples(anyTrue, x, axis, keepDim);
+  if (samples !== undefined) return samples;
   return counted("any", "ne", x, axis, keepDim);
 }
 
@@ -26,6 +29,8 @@ export function anyTrue(x: Tensor, axis?: Axes, keepDim = false): Tensor {
  * all(tensor([[1, 0], [2, 3]]), 1); // [false, true]
  */
 export function allTrue(x: Tensor, axis?: Axes, keepDim = false): Tensor {
+  const samples = overSamples(allTrue, x, axis, keepDim);
+  if (samples !== undefined) return samples;
   return counted("all", "eq", x, axis, keepDim);
 }
 

@@ -4,6 +4,7 @@ import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
 import { show } from "../../errors/show";
+import { overSamples } from "../../tensor/batching";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
 import { sizeOf } from "../../values/shape";
@@ -29,6 +30,8 @@ export interface VarianceOptions {
  * variance(tensor([1, 2, 4])); // 7/3
  */
 export function variance(x: Tensor, axis?: Axes, options: VarianceOptions = {}): Tensor {
+  const samples = overSamples(variance, x, axis, options);
+  if (samples !== undefined) return samples;
   return spread("var", x, axis, options, (squares) => squares);
 }
 
@@ -40,6 +43,8 @@ export function variance(x: Tensor, axis?: Axes, options: VarianceOptions = {}):
  * std(tensor([1, 2, 3])); // 1
  */
 export function std(x: Tensor, axis?: Axes, options: VarianceOptions = {}): Tensor {
+  const samples = overSamples(std, x, axis, options);
+  if (samples !== undefined) return samples;
   return spread("std", x, axis, options, root);
 }
 

@@ -3,6 +3,7 @@
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { crossEntropyGradRows, crossEntropyRows as lossRows } from "../../rule/row-programs/cross-entropy";
+import { overSamples } from "../../tensor/batching";
 import { isTaping, noGrad, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { type ComputeDType, computeDType, isFloat } from "../../values/dtype";
@@ -25,6 +26,8 @@ import { softmax } from "./softmax";
  * @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH; BAD_ARGUMENT for a label that is no class
  */
 export function crossEntropyRows(logits: Tensor, labels: Tensor, ignoreIndex = -100): Tensor {
+  const samples = overSamples(crossEntropyRows, logits, labels, ignoreIndex);
+  if (samples !== undefined) return samples;
   checkTensor("crossEntropy", logits, "logits");
   checkTensor("crossEntropy", labels, "labels");
   const device = checkDevice("crossEntropy", [logits, labels]);

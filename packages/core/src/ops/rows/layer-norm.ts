@@ -4,6 +4,7 @@ import { withPass } from "../../compile/passes/carried-passes";
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { layerNormGradAddRows, layerNormGradRows, layerNormRows } from "../../rule/row-programs/layer-norm";
+import { overSamples } from "../../tensor/batching";
 import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat, promote } from "../../values/dtype";
@@ -27,6 +28,8 @@ const GRADIENTS = /* @__PURE__ */ withPass(layerNormGradRows, async () =>
  * @throws OptError BAD_SHAPE if weight and bias are not of x's trailing shape
  */
 export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | null = null, eps = 1e-5): Tensor {
+  const samples = overSamples(layerNorm, x, weight, bias, eps);
+  if (samples !== undefined) return samples;
   checkTensor("layerNorm", x);
   checkTensor("layerNorm", weight, "weight");
   if (bias !== null) checkTensor("layerNorm", bias, "bias");

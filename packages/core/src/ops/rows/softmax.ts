@@ -2,6 +2,7 @@
 
 import { tidy } from "../../device/scope";
 import { logSoftmaxGradRows, logSoftmaxRows, softmaxGradRows, softmaxRows } from "../../rule/row-programs/softmax";
+import { overSamples } from "../../tensor/batching";
 import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
@@ -15,6 +16,8 @@ import { reshape, transpose } from "../shape/shape";
 import { launchRows } from "./launch-rows";
 
 export function softmax(x: Tensor, axis: number, log: boolean): Tensor {
+  const samples = overSamples(softmax, x, axis, log);
+  if (samples !== undefined) return samples;
   const where = log ? "logSoftmax" : "softmax";
   checkTensor(where, x);
   const inFull = inFloat32([x], (wide) => softmax(wide!, axis, log));

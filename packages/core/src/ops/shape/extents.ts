@@ -2,6 +2,7 @@
 
 import { check } from "../../errors/errors";
 import { show } from "../../errors/show";
+import { overSamples } from "../../tensor/batching";
 import { record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { broadcastStrides, denseStrides, normalizeAxis, type Shape, showShape, sizeOf } from "../../values/shape";
@@ -62,6 +63,8 @@ export function flatten(x: Tensor, start = 0, end = -1): Tensor {
 
 /** Stretched to a shape: axes of extent 1 are repeated, new ones come first, -1 keeps an extent. @throws OptError BAD_SHAPE */
 export function expand(x: Tensor, shape: Shape): Tensor {
+  const samples = overSamples(expand, x, shape);
+  if (samples !== undefined) return samples;
   checkTensor("expand", x);
   const missing = Array.isArray(shape) ? shape.length - x.shape.length : -1;
   const target =

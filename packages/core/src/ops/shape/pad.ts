@@ -5,6 +5,7 @@ import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
 import { show } from "../../errors/show";
+import { overSamples } from "../../tensor/batching";
 import { record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { checkRange } from "../../values/literal";
@@ -40,6 +41,8 @@ const PLACES: Readonly<Record<Exclude<PadMode, "constant">, (at: number, extent:
  * pad(tensor([[1, 2, 3]]), [2, 1], { mode: "reflect" }); // [[3, 2, 1, 2, 3, 2]]
  */
 export function pad(x: Tensor, padding: readonly number[], options: PadOptions = {}): Tensor {
+  const samples = overSamples(pad, x, padding, options);
+  if (samples !== undefined) return samples;
   checkTensor("pad", x);
   checkOptions("pad", options, { value: "number", mode: "string" });
   const { value = 0, mode = "constant" } = options;

@@ -4,6 +4,7 @@ import { tidy } from "../../device/scope";
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { show } from "../../errors/show";
+import { overSamples } from "../../tensor/batching";
 import type { Tensor } from "../../tensor/tensor";
 import { axisOfElements, denseStrides, normalizeAxis, type Shape, showShape, sizeOf } from "../../values/shape";
 import { clone } from "../cast";
@@ -22,6 +23,8 @@ import { concat, reshape, slice } from "./shape";
  * flip(tensor([1, 2, 3]), 0); // [3, 2, 1]
  */
 export function flip(x: Tensor, axes: number | readonly number[]): Tensor {
+  const samples = overSamples(flip, x, axes);
+  if (samples !== undefined) return samples;
   checkTensor("flip", x);
   const turned = axesOf(axes, (axis) => axisOfElements("flip", axis, x.shape), "flip");
   const differ = new Set(turned).size === turned.length;
@@ -49,6 +52,8 @@ export function flip(x: Tensor, axes: number | readonly number[]): Tensor {
  * roll(tensor([1, 2, 3]), 1); // [3, 1, 2]
  */
 export function roll(x: Tensor, shifts: number | readonly number[], axes?: number | readonly number[]): Tensor {
+  const samples = overSamples(roll, x, shifts, axes);
+  if (samples !== undefined) return samples;
   checkTensor("roll", x);
   const list = typeof shifts === "number" ? [shifts] : shifts;
   const areWhole = Array.isArray(list) && list.every(Number.isInteger);
@@ -82,6 +87,8 @@ function shifted(x: Tensor, shift: number, axis: number): Tensor {
  * repeat(tensor([1, 2]), [2, 2]); // [[1, 2, 1, 2], [1, 2, 1, 2]]
  */
 export function repeat(x: Tensor, repeats: Shape): Tensor {
+  const samples = overSamples(repeat, x, repeats);
+  if (samples !== undefined) return samples;
   checkTensor("repeat", x);
   const isList = Array.isArray(repeats) && repeats.every((count) => Number.isInteger(count) && count >= 0);
   checkValue(isList, "repeat", "repeats", "a list of counts", repeats, "For example [2, 1].");

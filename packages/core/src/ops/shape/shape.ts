@@ -4,6 +4,7 @@ import { tidy } from "../../device/scope";
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { show } from "../../errors/show";
+import { overSamples } from "../../tensor/batching";
 import { type Backward, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { isFloat, promote } from "../../values/dtype";
@@ -16,6 +17,8 @@ import { type Region, rangeWithin, regionOf, taken } from "./region";
 
 /** The same elements in another shape, or in the same, without a copy: a tensor of its own on x's memory. One extent may be -1. */
 export function reshape(x: Tensor, shape: Shape): Tensor {
+  const samples = overSamples(reshape, x, shape);
+  if (samples !== undefined) return samples;
   checkAnyTensor("reshape", x);
   const inferred = inferShape(x, shape);
   const before = x.shape;
@@ -55,6 +58,8 @@ function holds(shape: Shape, size: number): boolean {
 
 /** The axes in another order, as a copy. */
 export function permute(x: Tensor, axes: readonly number[]): Tensor {
+  const samples = overSamples(permute, x, axes);
+  if (samples !== undefined) return samples;
   checkTensor("permute", x);
   const isList = Array.isArray(axes);
   checkValue(isList, "permute", "axes", "a list", axes, "For example [1, 0].");
@@ -88,6 +93,8 @@ export function exchanged(x: Tensor, a: number, b: number): number[] {
 
 /** Positions `start` to `end` of an axis, as a copy; negative ones count from the end. */
 export function slice(x: Tensor, start: number, end?: number, axis = 0): Tensor {
+  const samples = overSamples(slice, x, start, end, axis);
+  if (samples !== undefined) return samples;
   return taken("slice", x, sliceRegion(x, start, end, axis));
 }
 
@@ -113,6 +120,8 @@ export function sliceRegion(x: Tensor, start: number, end?: number, axis = 0): R
 
 /** Joins tensors along an axis; mixed dtypes are promoted as PyTorch's. @throws OptError BAD_SHAPE, DEVICE_MISMATCH, BAD_ARGUMENT; BAD_DTYPE for complex with real numbers */
 export function concat(tensors: readonly Tensor[], axis = 0): Tensor {
+  const samples = overSamples(concat, tensors, axis);
+  if (samples !== undefined) return samples;
   const isList = Array.isArray(tensors);
   check(isList, "BAD_ARGUMENT", "concat", () => `needs a list, got ${show(tensors)}.`, "Pass tensors: [a, b].");
   for (const [i, tensor] of tensors.entries()) checkTensor("concat", tensor, `tensor ${i}`);

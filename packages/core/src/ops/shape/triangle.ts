@@ -3,6 +3,7 @@
 import { tidy } from "../../device/scope";
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
+import { overSamples } from "../../tensor/batching";
 import type { Tensor } from "../../tensor/tensor";
 import { showShape } from "../../values/shape";
 import { cast } from "../cast";
@@ -18,6 +19,8 @@ import { positions } from "../indices/positions";
  * tril(ones([2, 2])); // [[1, 0], [1, 1]]
  */
 export function tril(x: Tensor, diagonal = 0): Tensor {
+  const samples = overSamples(tril, x, diagonal);
+  if (samples !== undefined) return samples;
   return triangle("tril", x, diagonal, (offset) => elementwise("le", [offset, diagonal]));
 }
 
@@ -29,6 +32,8 @@ export function tril(x: Tensor, diagonal = 0): Tensor {
  * triu(ones([2, 2]), 1); // [[0, 1], [0, 0]]
  */
 export function triu(x: Tensor, diagonal = 0): Tensor {
+  const samples = overSamples(triu, x, diagonal);
+  if (samples !== undefined) return samples;
   return triangle("triu", x, diagonal, (offset) => elementwise("le", [diagonal, offset]));
 }
 

@@ -4,6 +4,7 @@ import type { Window2d } from "../../backend/spec";
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
+import { overSamples } from "../../tensor/batching";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
 import { showShape } from "../../values/shape";
@@ -36,6 +37,8 @@ export interface AvgPoolOptions {
  * avgPool2d(rand([1, 3, 8, 8]), 2); // [1, 3, 4, 4]
  */
 export function avgPool2d(x: Tensor, kernelSize: Pair, options: AvgPoolOptions = {}): Tensor {
+  const samples = overSamples(avgPool2d, x, kernelSize, options);
+  if (samples !== undefined) return samples;
   const where = "avgPool2d";
   checkTensor(where, x);
   checkOptions(where, options, {
@@ -88,6 +91,8 @@ function countsOf(window: Window2d, includesPadding: boolean, { device, dtype }:
  * adaptiveAvgPool2d(rand([1, 3, 8, 6]), 1); // [1, 3, 1, 1]
  */
 export function adaptiveAvgPool2d(x: Tensor, outputSize: number | readonly [number | null, number | null]): Tensor {
+  const samples = overSamples(adaptiveAvgPool2d, x, outputSize);
+  if (samples !== undefined) return samples;
   const where = "adaptiveAvgPool2d";
   checkTensor(where, x);
   const isImages = x.shape.length === 4;

@@ -6,6 +6,7 @@ import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
 import { autocast } from "../../tensor/autocast";
+import { overSamples } from "../../tensor/batching";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, type DType, isFloat, promote } from "../../values/dtype";
 import { showShape } from "../../values/shape";
@@ -44,6 +45,8 @@ export function conv2d(
   bias: Tensor | null = null,
   options: ConvolutionOptions = {},
 ): Tensor {
+  const samples = overSamples(conv2d, x, weight, bias, options);
+  if (samples !== undefined) return samples;
   const where = "conv2d";
   checkOptions(where, options, { ...WINDOW_OPTIONS, groups: "number" });
   const { groups = 1, ...sliding } = options;
@@ -88,6 +91,8 @@ export function convTranspose2d(
   bias: Tensor | null = null,
   options: ConvTransposeOptions = {},
 ): Tensor {
+  const samples = overSamples(convTranspose2d, x, weight, bias, options);
+  if (samples !== undefined) return samples;
   const where = "convTranspose2d";
   checkOptions(where, options, { ...WINDOW_OPTIONS, groups: "number", outputPadding: ["number", "array"] });
   const groups = options.groups ?? 1;

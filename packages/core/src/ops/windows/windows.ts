@@ -11,6 +11,7 @@ import {
   maxPool2d as maxPool2dOnJs,
   unfold as unfoldOnJs,
 } from "../../js/windows";
+import { overSamples } from "../../tensor/batching";
 import { type Backward, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import type { ComputeDType, MapDType } from "../../values/dtype";
@@ -133,6 +134,8 @@ export function windows(kind: WindowKind, x: Tensor, window: Window2d): Tensor {
 
 /** Windows of images as columns: [batch, channels * kernelHeight * kernelWidth, outHeight * outWidth]; padding reads 0. @throws OptError BAD_SHAPE, BAD_ARGUMENT */
 export function unfold(x: Tensor, kernelSize: Pair, options: WindowOptions = {}): Tensor {
+  const samples = overSamples(unfold, x, kernelSize, options);
+  if (samples !== undefined) return samples;
   checkTensor("unfold", x);
   checkOptions("unfold", options, WINDOW_OPTIONS);
   const window = windowOf("unfold", x, kernelSize, options, 1);
@@ -154,6 +157,8 @@ function missesImage({ kernel, stride, padding, dilation, ...window }: Window2d,
 
 /** Largest value of each window; of equal ones the first has the gradient, of NaN the last, as in PyTorch. The stride is the kernel size by default. @throws OptError BAD_SHAPE, BAD_ARGUMENT */
 export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions = {}): Tensor {
+  const samples = overSamples(maxPool2d, x, kernelSize, options);
+  if (samples !== undefined) return samples;
   checkTensor("maxPool2d", x);
   checkOptions("maxPool2d", options, { ...WINDOW_OPTIONS, ceilMode: "boolean" });
   const window = windowOf("maxPool2d", x, kernelSize, options, kernelSize, options.ceilMode);
