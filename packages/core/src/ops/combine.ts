@@ -7,7 +7,6 @@ import { show } from "../errors/show";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
 import { div } from "../rule/symbols";
-import { overSamples } from "../tensor/batching";
 import { checkWritable } from "../tensor/copied";
 import { noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
@@ -30,8 +29,6 @@ const programs = new Map<string, Program>();
  * @throws OptError BAD_ARGUMENT; BAD_STATE for an output that is a copy such as the result of slice
  */
 export function combine(output: Tensor, inputs: readonly Tensor[], how: Combination, divisor = 1): void {
-  const samples = overSamples(combine, output, inputs, how, divisor);
-  if (samples !== undefined) return samples;
   checkTensor("combine", output, "output");
   checkWritable("combine", output);
   checkValue(Array.isArray(inputs), "combine", "inputs", "an array", inputs);

@@ -2,41 +2,57 @@
 import { backward, grad } from "../autograd";
 import { check, OptError } from "../errors/errors";
 import {
+  adaptiveAvgPool2d,
+  all as allTrue,
+  any as anyTrue,
   argmax,
   argmin,
   argsort,
+  avgPool2d,
   cast,
+  cholesky,
   clone,
   concat,
+  conv2d,
+  convTranspose2d,
   cumprod,
   cumsum,
+  det,
   elementwise,
   expand,
   fill,
   gather,
+  inverse,
+  layerNorm,
+  logsumexp,
   matmul,
   maxOver,
+  maxPool2d,
   mean,
   minOver,
+  norm,
   owned,
   permute,
+  prod,
   reshape,
-  slice,
   softmax,
   sort,
+  std,
   sum,
   topk,
+  unfold,
+  variance,
 } from "../ops";
+import { lookAtInput } from "../ops/look-at";
 import type { Axes } from "../ops/reduce/reduce";
+import { diagonals, embedded, type Groups } from "../ops/shape/diagonals";
+import { cleared, regionOf, taken } from "../ops/shape/region";
 import { Tensor } from "../tensor/tensor";
 import { normalizeAxis, type Shape } from "../values/shape";
 import type { Samples } from "./samples";
 
 type Rule = (samples: Samples) => unknown;
 type Op = (...given: never[]) => unknown;
-
-/** The number of axes that a sample of the first tensor has. */
-const rankOf = ({ given }: Samples) => (given[0] as Tensor).shape.length;
 
 /** An op along one axis, its argument at `place`; all its tensors have as many axes. */
 const along =
@@ -50,18 +66,38 @@ const along =
     return samples.run(...given);
   };
 
-/** A reduction over the axes that follow the tensor. */
-const reducing: Rule = (samples) => {
-  const [x, axis, ...more] = samples.whole(samples.given) as [Tensor, Axes, ...unknown[]];
-  const rank = rankOf(samples);
-  if (rank === 0) return samples.oneByOne();
-  const axes = axis === undefined ? Array.from({ length: rank }, (_, i) => i) : [axis].flat();
-  const moved = axes.map((each) => 1 + normalizeAxis(samples.op.name, each, rank));
-  return samples.run(x, moved.length === 1 ? moved[0] : moved, ...more);
+/** A reduction over axes, the argument at `place`: by default all, and of an empty list `ofNone`. */
+const reducing =
+  (place = 1, ofNone: "all" | "none" = "all"): Rule =>
+  (samples) => {
+    const given = [...samples.whole(samples.given)];
+    const rank = (samples.given[0] as Tensor).shape.length;
+    if (rank === 0) return samples.oneByOne();
+    const chosen = given[place] === undefined ? undefined : [given[place] as Axes].flat();
+    const isAll = chosen === undefined || (chosen.length === 0 && ofNone === "all");
+    const axes = isAll ? Array.from({ length: rank }, (_, i) => i) : (chosen as number[]);
+    given[place] = axes.map((axis) => 1 + normalizeAxis(samples.op.name, axis, rank));
+    return samples.run(...given);
+  };
+
+/** One axis is moved; the place among all elements is looked for in each sample. */
+const placeOf: Rule = (samples) => (samples.given[1] === undefined ? samples.oneByOne() : along(1, 0)(samples));
+
+/** Images, in which samples become part of the batch. */
+const images: Rule = (samples) => {
+  const [x, ...more] = samples.given as [Tensor, ...unknown[]];
+  const isShared = more.every((each) => !samples.has(each));
+  if (!(samples.has(x) && isShared && x.shape.length === 4)) return samples.oneByOne();
+  const [count, ...image] = x.shape;
+  const y = samples.run(reshape(x.whole, [samples.level.size * count!, ...image]), ...more) as Tensor;
+  return reshape(y, [samples.level.size, count!, ...y.shape.slice(1)]);
 };
 
 /** The same for each element, wherever it lies. */
 const anywhere: Rule = (samples) => samples.run(...samples.whole(samples.given));
+
+/** Groups of axes after that of samples. */
+const besides = (groups: Groups): Groups => [[0], ...groups.map((axes) => axes.map((axis) => axis + 1))];
 
 const rule = (op: Op, run: Rule): [Op, Rule] => [op, run];
 
@@ -89,7 +125,24 @@ export const RULES: ReadonlyMap<Op, Rule> = new Map([
     if (!Array.isArray(shape) || shape.length < x.shape.length) return expand(x.detach(), shape);
     return expand(samples.aligned(x, shape.length), [samples.level.size, ...shape]);
   }),
-  rule(slice, along(3, 0)),
+  rule(taken as Op, (samples) => {
+    const [name, x, region] = samples.given as Parameters<typeof taken>;
+    const whole = samples.whole(x);
+    return taken(name, whole, regionOf(whole.shape, [null, ...region.chosen]));
+  }),
+  rule(cleared, (samples) => {
+    const [x, region] = samples.given as Parameters<typeof cleared>;
+    const whole = samples.whole(x);
+    return cleared(whole, regionOf(whole.shape, [null, ...region.chosen]));
+  }),
+  rule(diagonals, (samples) => {
+    const [x, groups] = samples.given as Parameters<typeof diagonals>;
+    return diagonals(samples.whole(x), besides(groups));
+  }),
+  rule(embedded, (samples) => {
+    const [x, whole, groups] = samples.given as Parameters<typeof embedded>;
+    return embedded(samples.whole(x), [samples.level.size, ...whole], besides(groups));
+  }),
   rule(concat, along(1, 0)),
   rule(matmul, (samples) => {
     const [a, b, options] = samples.given as Parameters<typeof matmul>;
@@ -97,12 +150,17 @@ export const RULES: ReadonlyMap<Op, Rule> = new Map([
     const rank = Math.max(a.shape.length, b.shape.length);
     return matmul(samples.aligned(a, rank), samples.aligned(b, rank), options);
   }),
-  rule(sum, reducing),
-  rule(mean, reducing),
-  rule(maxOver, reducing),
-  rule(minOver, reducing),
-  rule(argmax, reducing),
-  rule(argmin, reducing),
+  ...[sum, mean, maxOver, minOver, prod, logsumexp, variance, std].map((op) => rule(op, reducing())),
+  ...[anyTrue, allTrue].map((op) => rule(op, reducing(1, "none"))),
+  rule(norm, reducing(2)),
+  rule(argmax, placeOf),
+  rule(argmin, placeOf),
+  rule(layerNorm, (samples) => {
+    const isShared = samples.given.slice(1).every((each) => !samples.has(each));
+    return isShared ? anywhere(samples) : samples.oneByOne();
+  }),
+  ...[cholesky, inverse, det].map((op) => rule(op, anywhere)),
+  ...[conv2d, convTranspose2d, avgPool2d, adaptiveAvgPool2d, maxPool2d, unfold].map((op) => rule(op, images)),
   rule(softmax, along(1, -1)),
   rule(cumsum, along(1, 0)),
   rule(cumprod, along(1, 0)),
@@ -113,9 +171,19 @@ export const RULES: ReadonlyMap<Op, Rule> = new Map([
     const [table] = samples.given as Parameters<typeof gather>;
     return samples.has(table) ? samples.oneByOne() : samples.run(table, ...samples.whole(samples.given.slice(1)));
   }),
+  rule(lookAtInput as Op, (samples) => {
+    const [x, look] = samples.given as Parameters<typeof lookAtInput>;
+    lookAtInput(samples.whole(x), look);
+    return null;
+  }),
   rule(backward, () => {
     const advice = "Take grad(), which returns them.";
-    throw new OptError("UNSUPPORTED", "backward", "gradients within vmap are not accumulated: each sample has its own.", advice);
+    throw new OptError(
+      "UNSUPPORTED",
+      "backward",
+      "gradients within vmap are not accumulated: each sample has its own.",
+      advice,
+    );
   }),
   rule(grad as Op, (samples) => {
     const [output, inputs, options = {}] = samples.given as Parameters<typeof grad>;

@@ -50,6 +50,16 @@ export class Samples {
     return reshape(x.whole, [this.level.size, ...missing, ...x.shape]);
   }
 
+  /** Which of the samples that were given `whole` holds. */
+  givenAs(whole: Tensor): Tensor | undefined {
+    let found: Tensor | undefined;
+    eachTensor(this.given, (x) => {
+      if (this.has(x) && x.whole === whole) found = x;
+      return x;
+    });
+    return found;
+  }
+
   /** The op with other arguments. */
   run(...given: readonly unknown[]): unknown {
     return this.op(...given);

@@ -1,5 +1,5 @@
 /** `vmap` of each op is the loop over samples, word by word. */
-import { type CallInput } from "@opt/testkit";
+import type { CallInput } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { opSweep } from "../../testing/sweep";
 import { tensor } from "../create";
@@ -21,6 +21,7 @@ const listed = (result: Tensor | readonly Tensor[]) => (Array.isArray(result) ? 
 describe.each(Object.entries(opSweep()))("%s", (_, calls) => {
   it("gives each sample what it gives alone", () => {
     for (const { name, inputs, run } of calls) {
+      if (name.includes("assign") || inputs.some(({ dtype }) => dtype === "bool")) continue; // what vmap refuses
       const samplesOf = (isMoved: boolean) =>
         Array.from({ length: SAMPLES }, (_, i) => inputs.map((input) => madeOf(input, isMoved ? i : 0)));
       noGrad(() => {
@@ -30,10 +31,16 @@ describe.each(Object.entries(opSweep()))("%s", (_, calls) => {
           alone = samples.map((given) => listed(run(...given)));
         } catch {
           samples = samplesOf(false);
-          alone = samples.map((given) => listed(run(...given)));
+          try {
+            alone = samples.map((given) => listed(run(...given)));
+          } catch {
+            return; // a call that PyTorch rejects, too
+          }
         }
         const together = listed(
-          vmap((...given: readonly Tensor[]) => run(...given))(...inputs.map((_, i) => stack(samples.map((given) => given[i]!)))),
+          vmap((...given: readonly Tensor[]) => run(...given))(
+            ...inputs.map((_, i) => stack(samples.map((given) => given[i]!))),
+          ),
         );
         for (const [i, result] of together.entries()) {
           const expected = stack(alone.map((results) => results[i]!));

@@ -92,7 +92,8 @@ function over(op: (...given: never[]) => unknown, given: readonly unknown[]): un
   const run = RULES.get(op);
   const call = new Samples(op as never, given, samples);
   const whole = tidy(() => (run ? run(call) : call.oneByOne()));
-  return eachTensor(whole, (x) => new Batched(x, samples));
+  // An op may return what it was given.
+  return eachTensor(whole, (x) => call.givenAs(x) ?? new Batched(x, samples));
 }
 
 function axisOf(name: string, axes: VmapOptions["inAxes"] | VmapOptions["outAxes"], i: number, count: number) {

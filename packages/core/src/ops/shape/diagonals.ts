@@ -1,5 +1,6 @@
 /** Axes that run together. */
 
+import { overSamples } from "../../tensor/batching";
 import { record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { denseStrides, type Shape } from "../../values/shape";
@@ -7,10 +8,12 @@ import { fill } from "../map";
 import { copyBox } from "./copy-box";
 
 /** For each axis of the result the axes of x, of one extent, that it runs along. */
-type Groups = readonly (readonly number[])[];
+export type Groups = readonly (readonly number[])[];
 
 /** [[0], [1, 2]] of [n, m, m] is the diagonals [n, m]; groups of one axis each are a permutation. A copy. */
 export function diagonals(x: Tensor, groups: Groups): Tensor {
+  const samples = overSamples(diagonals, x, groups);
+  if (samples !== undefined) return samples;
   const { shape: whole } = x;
   const { shape, strides } = placesOf(whole, groups);
   const output = Tensor.empty(shape, x.dtype, x.device);
@@ -19,7 +22,9 @@ export function diagonals(x: Tensor, groups: Groups): Tensor {
 }
 
 /** Zeros, and x on the diagonals: the adjoint. */
-function embedded(x: Tensor, whole: Shape, groups: Groups): Tensor {
+export function embedded(x: Tensor, whole: Shape, groups: Groups): Tensor {
+  const samples = overSamples(embedded, x, whole, groups);
+  if (samples !== undefined) return samples;
   const { shape, strides } = placesOf(whole, groups);
   const output = fill(whole, 0, x.dtype, x.device);
   copyBox(x, output, shape, { offset: 0, strides: denseStrides(shape) }, { offset: 0, strides });

@@ -1,5 +1,6 @@
 /** Strided parts of a tensor: what positions and ranges choose, read and written in one copy. */
 
+import { overSamples } from "../../tensor/batching";
 import type { Chosen, PositionRange } from "../../tensor/copy-of";
 import { record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
@@ -43,6 +44,8 @@ export function rangeWithin(extent: number, start = 0, end = extent, step = 1): 
 
 /** The region's elements, as a copy. */
 export function taken(name: string, x: Tensor, region: Region): Tensor {
+  const samples = overSamples(taken, name, x, region);
+  if (samples !== undefined) return samples;
   const output = Tensor.empty(region.shape, x.dtype, x.device);
   copyBox(x, output, region.shape, region, dense(region.shape));
   return record(name, output, [x], [], (g) => [placed(name, g, region)]);
@@ -57,6 +60,8 @@ function placed(name: string, x: Tensor, region: Region): Tensor {
 
 /** x with zeros in the region: what is left of a gradient where elements were overwritten. */
 export function cleared(x: Tensor, region: Region): Tensor {
+  const samples = overSamples(cleared, x, region);
+  if (samples !== undefined) return samples;
   const output = Tensor.empty(region.whole, x.dtype, x.device);
   copyInto(x, output);
   const zero = fill([], 0, x.dtype, x.device);
