@@ -138,6 +138,18 @@ export { checkNotSummary } from "./tensor/summary";
 export { enableGrad, noGrad } from "./tensor/tape";
 export { Tensor } from "./tensor/tensor";
 export { versionOf } from "./tensor/version-of";
+export {
+  type DerivativeOptions,
+  type FunctionOf,
+  hessian,
+  hvp,
+  jacobian,
+  jvp,
+  type OneOrMore,
+  type PerTensor,
+  vjp,
+} from "./transforms/derivatives";
+export { type Tensors, type VmapOptions, vmap } from "./transforms/vmap";
 export type { Bytes, DType, TypedArray } from "./values/dtype";
 export type { NestedArray, TensorData } from "./values/literal";
 export type { Shape } from "./values/shape";

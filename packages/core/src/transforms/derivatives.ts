@@ -19,7 +19,7 @@ export type FunctionOf<Inputs extends OneOrMore, Result> = (
 ) => Result;
 
 /** One for each tensor of a list, or for the only one. */
-export type ForEach<Given extends OneOrMore, Each> = Given extends readonly Tensor[]
+export type PerTensor<Given extends OneOrMore, Each> = Given extends readonly Tensor[]
   ? { -readonly [Index in keyof Given]: Each }
   : Each;
 
@@ -41,9 +41,9 @@ export interface DerivativeOptions {
 export function jvp<const Inputs extends OneOrMore, const Result extends OneOrMore>(
   f: FunctionOf<Inputs, Result>,
   inputs: Inputs,
-  tangents: ForEach<Inputs, Tensor>,
+  tangents: PerTensor<Inputs, Tensor>,
   options: DerivativeOptions = {},
-): [Result, ForEach<Result, Tensor>] {
+): [Result, PerTensor<Result, Tensor>] {
   return differentiated("jvp", f, inputs, options, ({ result, leaves, createGraph }) => {
     const along = checkedAs("jvp", "tangents", tangents, leaves);
     return [result, forEach(result, (y) => alongTangents(y, leaves, along, createGraph))];
@@ -62,9 +62,9 @@ export function jvp<const Inputs extends OneOrMore, const Result extends OneOrMo
 export function vjp<const Inputs extends OneOrMore, const Result extends OneOrMore>(
   f: FunctionOf<Inputs, Result>,
   inputs: Inputs,
-  gradients: ForEach<Result, Tensor>,
+  gradients: PerTensor<Result, Tensor>,
   options: DerivativeOptions = {},
-): [Result, ForEach<Inputs, Tensor>] {
+): [Result, PerTensor<Inputs, Tensor>] {
   return differentiated("vjp", f, inputs, options, ({ result, leaves, createGraph }) => {
     const results = listOf(result);
     const given = checkedAs("vjp", "gradients", gradients, results);
@@ -91,7 +91,7 @@ export function jacobian<const Inputs extends OneOrMore, const Result extends On
   f: FunctionOf<Inputs, Result>,
   x: Inputs,
   options: DerivativeOptions = {},
-): ForEach<Result, ForEach<Inputs, Tensor>> {
+): PerTensor<Result, PerTensor<Inputs, Tensor>> {
   return differentiated("jacobian", f, x, options, ({ result, leaves, createGraph }) =>
     forEach(result, (y) => like(x, jacobiansOf(y, leaves, createGraph))),
   );
@@ -108,7 +108,7 @@ export function hessian<const Inputs extends OneOrMore>(
   f: FunctionOf<Inputs, Tensor>,
   x: Inputs,
   options: DerivativeOptions = {},
-): ForEach<Inputs, ForEach<Inputs, Tensor>> {
+): PerTensor<Inputs, PerTensor<Inputs, Tensor>> {
   return differentiated("hessian", f, x, options, ({ result, leaves, createGraph }) => {
     const slopes = gradientsOf(checkedScalar("hessian", result), leaves, true);
     return like(
@@ -129,9 +129,9 @@ export function hessian<const Inputs extends OneOrMore>(
 export function hvp<const Inputs extends OneOrMore>(
   f: FunctionOf<Inputs, Tensor>,
   x: Inputs,
-  v: ForEach<Inputs, Tensor>,
+  v: PerTensor<Inputs, Tensor>,
   options: DerivativeOptions = {},
-): [Tensor, ForEach<Inputs, Tensor>] {
+): [Tensor, PerTensor<Inputs, Tensor>] {
   return differentiated("hvp", f, x, options, ({ result, leaves, createGraph }) => {
     const along = checkedAs("hvp", "v", v, leaves);
     const slopes = gradientsOf(checkedScalar("hvp", result), leaves, true);

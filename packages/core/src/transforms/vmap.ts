@@ -45,7 +45,7 @@ export function vmap<Inputs extends readonly Tensors[], Result extends Tensors>(
   options: VmapOptions = {},
 ): (...inputs: Inputs) => Result {
   checkBody(WHERE, f);
-  checkOptions(WHERE, options, {});
+  checkOptions(WHERE, options, { inAxes: "any", outAxes: ["number", "array"] });
   const { inAxes = 0, outAxes = 0 } = options;
   return (...inputs) => {
     const axes = inputs.map((_, i) => axisOf("inAxes", inAxes, i, inputs.length));
@@ -56,12 +56,18 @@ export function vmap<Inputs extends readonly Tensors[], Result extends Tensors>(
       const result = within(level, () => f(...(samples as unknown as Inputs)));
       checkSynchronous(WHERE, result);
       const count = Array.isArray(result) ? result.length : 1;
+      let found = 0;
       const stacked = (part: Tensors, i: number) => {
         const axis = axisOf("outAxes", outAxes, i, count);
         checkValue(axis !== null, WHERE, "outAxes", "numbers", axis, "Results have samples.");
-        return eachTensor(part, (x) => gathered(x, axis, level));
+        return eachTensor(part, (x) => {
+          found++;
+          return gathered(x, axis, level);
+        });
       };
-      return (Array.isArray(result) ? result.map(stacked) : stacked(result, 0)) as Result;
+      const all = Array.isArray(result) ? result.map(stacked) : stacked(result, 0);
+      checkValue(found > 0, WHERE, "results", "tensors", result);
+      return all as Result;
     });
   };
 }
