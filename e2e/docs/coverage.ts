@@ -2,7 +2,7 @@
 import * as core from "@opt/core";
 import { type Device, type DType, OptError, type Tensor, tensor } from "@opt/core";
 import * as nn from "@opt/nn";
-import { compareNumbers, type Tolerance } from "@opt/testkit";
+import { argumentsOf, compareNumbers, resultsOf, type Tolerance, tensorsOf } from "@opt/testkit";
 import { COMPOSED, DEFINED } from "../../packages/core/testing/op-calls";
 
 const DTYPES = ["f32", "f64", "bf16", "f16", "i32", "u8", "bool", "c64"] as const satisfies readonly DType[];
@@ -98,18 +98,15 @@ export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operati
     ...binary(definedOf(2)),
   },
   compositions: Object.fromEntries(
-    COMPOSED.map(({ name, tensors, arguments: more = [] }) => [
-      name,
-      ({ of }: Operands) => {
-        const shapes = tensors.map((letters) => [...letters].map((letter) => Number(letter) || 2));
-        const given = shapes.map((shape) => {
-          const size = shape.reduce((a, b) => a * b, 1);
-          return of(
-            Array.from({ length: size }, (_, i) => i % 3),
-            shape,
-          );
+    COMPOSED.map((definition) => [
+      definition.name,
+      ({ of, index, mask }: Operands) => {
+        const given = tensorsOf(definition, () => 2).map(({ shape, dtype, below }) => {
+          const numbers = Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => i % 3);
+          if (dtype === "bool") return mask.reshape([-1]).slice(0, numbers.length).reshape(shape);
+          return dtype === undefined ? of(numbers, shape) : index(numbers.map((number) => number % below), shape);
         });
-        return call(name, ...given, ...more);
+        return resultsOf(FUNCTIONS[definition.name]!(...argumentsOf(definition, given)));
       },
     ]),
   ),

@@ -91,8 +91,11 @@ export {
   unsqueeze,
   variance,
 } from "./ops";
+export { bincount } from "./ops/composed/bins";
+export { allclose, equal } from "./ops/composed/compare";
 export * from "./ops/composed/defined";
 export * from "./ops/elementwise/defined";
+export { type Unique, type UniqueOptions, unique } from "./ops/indices/unique";
 export {
   abs,
   add,

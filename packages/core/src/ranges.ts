@@ -95,6 +95,47 @@ export function eye(n: number, ...rest: (number | CreateOptions | undefined)[]):
   return made("eye", values, [n, m], options as CreateOptions);
 }
 
+/**
+ * Where the lower triangle of a matrix [rows, columns] has elements, row by row: i32 [2, count], rows above columns. For
+ * `x.at(i.select(0, 0), i.select(0, 1))`.
+ *
+ * @throws OptError BAD_ARGUMENT unless rows and columns are counts; UNKNOWN_DEVICE
+ * @example
+ * trilIndices(2, 2); // [[0, 1, 1], [0, 0, 1]]
+ */
+export function trilIndices(rows: number, columns: number, offset = 0, options: CreateOptions = {}): Tensor {
+  return triangle("trilIndices", rows, columns, offset, options, (distance) => distance <= offset);
+}
+
+/**
+ * The same of the upper triangle.
+ *
+ * @throws OptError BAD_ARGUMENT unless rows and columns are counts; UNKNOWN_DEVICE
+ * @example
+ * triuIndices(2, 2); // [[0, 0, 1], [0, 1, 1]]
+ */
+export function triuIndices(rows: number, columns: number, offset = 0, options: CreateOptions = {}): Tensor {
+  return triangle("triuIndices", rows, columns, offset, options, (distance) => distance >= offset);
+}
+
+function triangle(
+  where: string,
+  rows: number,
+  columns: number,
+  offset: number,
+  options: CreateOptions,
+  isIn: (distance: number) => boolean,
+): Tensor {
+  checkCount(where, "rows", rows);
+  checkCount(where, "columns", columns);
+  checkValue(Number.isInteger(offset), where, "offset", "an integer", offset, "0 is the main diagonal.");
+  checkOptions(where, options, CREATE_OPTIONS);
+  const places: number[] = [];
+  for (let i = 0; i < rows * columns; i++) if (isIn((i % columns) - Math.floor(i / columns))) places.push(i);
+  const both = [...places.map((at) => Math.floor(at / columns)), ...places.map((at) => at % columns)];
+  return made(where, Float64Array.from(both), [2, places.length], { dtype: "i32", ...options });
+}
+
 function checkCount(where: string, name: string, count: unknown): void {
   const isCount = Number.isInteger(count) && (count as number) >= 0;
   checkValue(isCount, where, name, "an integer >= 0", count, "For example 3.");

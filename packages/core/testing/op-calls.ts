@@ -1,5 +1,5 @@
 /** A row for every op, of which random calls are drawn: with second gradients. */
-import type { CallInput, TorchCall } from "@opt/testkit";
+import { argumentsOf, type CallInput, resultsOf, type TorchCall, tensorsOf } from "@opt/testkit";
 import * as F from "../src/functions";
 import {
   adaptiveAvgPool2d,
@@ -84,17 +84,20 @@ export const COMPOSED: readonly FunctionDefinition[] = Object.values(F).flatMap(
 
 const composedRows = (): Readonly<Record<string, Row>> =>
   Object.fromEntries(
-    COMPOSED.map(({ name, torch, tensors, arguments: more = [] }): [string, Row] => {
-      const op = (F as unknown as Record<string, (...given: unknown[]) => Tensor | readonly Tensor[]>)[name]!;
+    COMPOSED.map((definition): [string, Row] => {
+      const { name, torch: code } = definition;
+      const op = (F as unknown as Record<string, (...given: unknown[]) => object>)[name]!;
       const row: Row = (draw) => {
         const extents = new Map<string, number>();
         const extentOf = (letter: string) => {
-          const known = extents.get(letter) ?? (/\d/.test(letter) ? Number(letter) : 1 + draw.int(4));
+          const known = extents.get(letter) ?? 1 + draw.int(4);
           extents.set(letter, known);
           return known;
         };
-        const inputs = tensors.map((letters) => draw.numbers([...letters].map(extentOf), { special: false }));
-        return { inputs, code: torch, run: (...given) => op(...given, ...more), finite: true };
+        const inputs = tensorsOf(definition, extentOf).map(({ shape, dtype, below }) =>
+          dtype === undefined ? draw.numbers(shape, { special: false }) : draw.whole(shape, below, dtype),
+        );
+        return { inputs, code, run: (...given) => resultsOf(op(...argumentsOf(definition, given))), finite: true };
       };
       return [name, row];
     }),

@@ -1,4 +1,5 @@
 /** Arguments that every public function takes, on the default device: tests call them with others in their places. */
+import { argumentsOf, tensorsOf } from "@opt/testkit";
 import * as core from "../src/index";
 import { Momentum } from "./momentum";
 import { COMPOSED, DEFINED } from "./op-calls";
@@ -29,9 +30,13 @@ export const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   ...each("empty zeros ones", () => [[2], { dtype: "i32" }]),
   ...Object.fromEntries(DEFINED.map(({ name, inputs }) => [name, () => Array.from({ length: inputs }, x)])),
   ...Object.fromEntries(
-    COMPOSED.map(({ name, tensors, arguments: more = [] }) => [
-      name,
-      () => [...tensors.map((letters) => core.ones([...letters].map((letter) => Number(letter) || 2))), ...more],
+    COMPOSED.map((definition) => [
+      definition.name,
+      () =>
+        argumentsOf(
+          definition,
+          tensorsOf(definition, () => 2).map(({ shape, dtype }) => core.ones(shape, { dtype: dtype ?? "f32" })),
+        ),
     ]),
   ),
   fma: () => [x(), x(), x()],

@@ -16,6 +16,7 @@ import {
   tensor,
   unfold,
 } from "@opt/core";
+import { argumentsOf, resultsOf, tensorsOf } from "./defined-functions";
 import { DIFFERENTIABLE_ALGEBRA } from "./differentiable-algebra";
 import type { OpCase } from "./op-case";
 
@@ -172,14 +173,22 @@ const DEFINED = Object.values(F).flatMap((op) =>
 function caseOf(op: (...given: never[]) => unknown, definition: OpDefinition | FunctionDefinition): OpCase | [] {
   const { name } = definition;
   if ("tensors" in definition) {
+    if (definition.isFlat) return [];
     const extents: Readonly<Record<string, number>> = { n: 2, m: 3, k: 4, l: 2, p: 2, q: 1 };
-    const shapes = definition.tensors.map((letters) => [...letters].map((letter) => extents[letter] ?? Number(letter)));
+    const tensors = tensorsOf(definition, (letter) => extents[letter]!);
+    const shapes = tensors.flatMap(({ shape, dtype }) => (dtype === undefined ? [shape] : []));
     const run = (...given: Tensor[]) =>
-      F.tidy(() =>
-        [op(...([...given, ...(definition.arguments ?? [])] as never[])) as Tensor | Tensor[]]
-          .flat()
-          .reduce((product, part) => product.mul(part)),
-      );
+      F.tidy(() => {
+        const floats = [...given];
+        const { device } = given[0]!;
+        const all = tensors.map(({ shape, dtype, below }) => {
+          if (dtype === undefined) return floats.shift()!;
+          const numbers = Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => (i * i + 1) % below);
+          return tensor(numbers, { dtype, device }).reshape(shape);
+        });
+        const results = resultsOf(op(...(argumentsOf(definition, all) as never[])) as object);
+        return results.filter(({ requiresGrad }) => requiresGrad).reduce((product, part) => product.mul(part));
+      });
     return { name, shapes, run };
   }
   if (definition.gradients.every((gradient) => gradient === null)) return [];

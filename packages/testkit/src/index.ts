@@ -3,6 +3,7 @@ import "./numbers/matcher";
 
 export type { ContractTolerances } from "./contract/context";
 export { type ContractDevice, contractSuite, rulesSuite, whyUnavailable } from "./contract/suite";
+export { argumentsOf, resultsOf, tensorsOf } from "./defined-functions";
 export { DIFFERENTIABLE_OPS, inputsOf } from "./differentiable-ops";
 export { EXACT_DEVICES, eachDevice } from "./each-device";
 export { expectCode } from "./expect-code";

@@ -13,6 +13,13 @@ export function checkTensor(where: string, value: unknown, name = "x"): asserts 
   checkNumbers(where, value);
 }
 
+/** Checks that a value is a list of one tensor or more. @throws OptError BAD_ARGUMENT, as `checkTensor` */
+export function checkTensors(where: string, list: unknown): asserts list is readonly Tensor[] {
+  const isList = Array.isArray(list) && list.length > 0;
+  checkValue(isList, where, "tensors", "a list of tensors", list, "Pass tensors: [a, b].");
+  for (const [i, tensor] of (list as unknown[]).entries()) checkTensor(where, tensor, `tensor ${i}`);
+}
+
 /** The same, but also for those that no op computes with. @throws OptError BAD_ARGUMENT, DISPOSED */
 export function checkAnyTensor(where: string, value: unknown, name = "x"): asserts value is Tensor {
   const found = typeof value === "object" && value !== null && isTensor in value;

@@ -1,6 +1,32 @@
 /** Every function that `defineFunction` made: a line here exports it, and all tables know it. */
 
 export type { FunctionDefinition } from "../define-function";
-export { median, quantile } from "./order";
+export {
+  bitwiseAnd,
+  bitwiseLeftShift,
+  bitwiseNot,
+  bitwiseOr,
+  bitwiseRightShift,
+  bitwiseXor,
+} from "../elementwise/bits";
+export {
+  atleast1d,
+  atleast2d,
+  atleast3d,
+  diagonal,
+  diff,
+  dstack,
+  hstack,
+  movedim,
+  tensorSplit,
+  tile,
+  unflatten,
+  vstack,
+} from "./axes";
+export { type BincountOptions, bucketize, type HistcOptions, histc, type SearchsortedOptions, searchsorted } from "./bins";
+export { countNonzero, type IscloseOptions, isclose, type NanToNumOptions, nanmean, nansum, nanToNum } from "./compare";
+export { aminmax, cummax, cummin, type Found, kthvalue, median, nanmedian, quantile } from "./order";
 export { cdist, cross, kron, outer, tensordot, trace, vdot } from "./pairs";
 export { diag, glu, meshgrid, repeatInterleave, rot90, unbind } from "./parts";
+export { indexSelect, maskedScatter, take, takeAlongDim } from "./picks";
+export { type Reduction, type ScatterReduceOptions, scatterReduce } from "./scatter-reduce";

@@ -133,8 +133,8 @@ export function summed(rows: Tensor, indices: Tensor, shape: Shape): Tensor {
   return cast(compute === "f64" && dtype === "i32" ? inWords(WRAP, sums) : sums, dtype);
 }
 
-/** Numbers as rows of one, as in PyTorch; the result has the shape of the first tensor. */
-function asRows<Tensors extends readonly Tensor[]>(
+/** Numbers as rows of one, as in PyTorch. The result has the shape of the first tensor. */
+export function asRows<Tensors extends readonly Tensor[]>(
   tensors: readonly [...Tensors],
   body: (...rows: Tensors) => Tensor,
 ): Tensor {
@@ -144,12 +144,13 @@ function asRows<Tensors extends readonly Tensor[]>(
 
 const swapped = (shape: Shape, axis: number) => shape.with(0, shape[axis]!).with(axis, shape[0]!);
 
-function fitted(source: Tensor, shape: Shape): Tensor {
+/** The start of a source, as far as there are indices. */
+export function fitted(source: Tensor, shape: Shape): Tensor {
   return shape.reduce((rest, extent, i) => (extent === rest.shape[i] ? rest : slice(rest, 0, extent, i)), source);
 }
 
 /** @returns the axis from 0 on */
-function checkOperands(where: string, x: Tensor, axis: number, indices: Tensor, source: Tensor): number {
+export function checkOperands(where: string, x: Tensor, axis: number, indices: Tensor, source: Tensor): number {
   checkTensor(where, x);
   const isTensor = indices instanceof Tensor;
   check(
@@ -173,7 +174,7 @@ function checkOperands(where: string, x: Tensor, axis: number, indices: Tensor, 
   return axisOfElements(where, axis, x.shape);
 }
 
-function checkExtents(where: string, x: Tensor, axis: number, indices: Tensor, source: Tensor): void {
+export function checkExtents(where: string, x: Tensor, axis: number, indices: Tensor, source: Tensor): void {
   const { shape } = indices;
   const rank = x.shape.length;
   check(

@@ -66,7 +66,7 @@ export function argmin(x: Tensor, axis?: number, keepDim = false): Tensor {
 }
 
 /** The other order. -1 - x is exact for every integer, of which the smallest has no -x. */
-function turned(x: Tensor): Tensor {
+export function turned(x: Tensor): Tensor {
   return isFloat(x.dtype) ? elementwise("neg", [x]) : elementwise("sub", [-1, x]);
 }
 

@@ -1,0 +1,107 @@
+/** Steps, signs and the larger of two where one is NaN. */
+import type { Expression } from "../../rule/expression";
+import { abs, div, less, mul, neg, where } from "../../rule/symbols";
+import { defineOp } from "./define-op";
+import { ifAtMost, ifNumber } from "./elementwise-table";
+
+type E = Expression;
+
+/**
+ * 0 below 0, 1 above it, and b where a is 0. No gradient flows.
+ *
+ * @example
+ * heaviside(tensor([-2, 0, 3]), 0.5); // [0, 0.5, 1]
+ */
+export const heaviside = /* @__PURE__ */ defineOp({
+  name: "heaviside",
+  torch: "torch.heaviside(a.detach(), b.detach())",
+  inputs: 2,
+  forward: (a, b) => where(less(0, a!), 1, where(less(a!, 0), 0, ifNumber(a!, b!, 0))),
+  gradients: [null, null],
+  keepsIntegers: true,
+});
+
+/** `yes` if x is negative, -0 included. */
+const ifNegative = (x: E, yes: E, no: E) =>
+  where(less(x, 0), yes, where(less(0, x), no, where(less(div(1, x), 0), yes, no)));
+
+/**
+ * The size of a with the sign of b, of which NaN counts as positive.
+ *
+ * @example
+ * copysign(tensor([1, -2]), -0); // [-1, -2]
+ */
+export const copysign = /* @__PURE__ */ defineOp({
+  name: "copysign",
+  torch: "torch.copysign(a, b)",
+  inputs: 2,
+  domain: { finite: true },
+  forward: (a, b) => ifNegative(b!, neg(abs(a!)), abs(a!)),
+  gradients: [(g, y, a) => mul(g, where(less(a!, 0), div(y, a!), where(less(0, a!), div(y, a!), 0))), (g) => mul(g, 0)],
+});
+
+/**
+ * The larger one, or the one that is no NaN.
+ *
+ * @example
+ * fmax(tensor([1, NaN]), tensor([3, 2])); // [3, 2]
+ */
+export const fmax = /* @__PURE__ */ defineOp({
+  name: "fmax",
+  torch: "torch.fmax(a, b)",
+  inputs: 2,
+  forward: (a, b) => ifNumber(a!, where(less(a!, b!), b!, a!), b!),
+  gradients: [
+    (g, _y, a, b) => ifAtMost(b!, a!, g, ifNumber(b!, 0, g)),
+    (g, _y, a, b) => ifAtMost(b!, a!, 0, ifNumber(b!, g, 0)),
+  ],
+  keepsIntegers: true,
+});
+
+/**
+ * The smaller one, or the one that is no NaN.
+ *
+ * @example
+ * fmin(tensor([1, NaN]), tensor([3, 2])); // [1, 2]
+ */
+export const fmin = /* @__PURE__ */ defineOp({
+  name: "fmin",
+  torch: "torch.fmin(a, b)",
+  inputs: 2,
+  forward: (a, b) => ifNumber(a!, where(less(b!, a!), b!, a!), b!),
+  gradients: [
+    (g, _y, a, b) => ifAtMost(a!, b!, g, ifNumber(b!, 0, g)),
+    (g, _y, a, b) => ifAtMost(a!, b!, 0, ifNumber(b!, g, 0)),
+  ],
+  keepsIntegers: true,
+});
+
+/**
+ * Where x is infinite, as bool.
+ *
+ * @example
+ * isinf(tensor([1, -Infinity, NaN])); // [false, true, false]
+ */
+export const isinf = /* @__PURE__ */ defineOp({
+  name: "isinf",
+  torch: "torch.isinf(a)",
+  inputs: 1,
+  forward: (x) => ifNumber(x!, where(less(abs(x!), Number.POSITIVE_INFINITY), 0, 1), 0),
+  gradients: [null],
+  result: "bool",
+});
+
+/**
+ * 1 / x.
+ *
+ * @example
+ * reciprocal(tensor([2, 4])); // [0.5, 0.25]
+ */
+export const reciprocal = /* @__PURE__ */ defineOp({
+  name: "reciprocal",
+  torch: "torch.reciprocal(a)",
+  inputs: 1,
+  domain: { positive: true, finite: true },
+  forward: (x) => div(1, x!),
+  gradients: [(g, y) => neg(mul(g, mul(y, y)))],
+});
