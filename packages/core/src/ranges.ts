@@ -130,10 +130,12 @@ function triangle(
   checkCount(where, "columns", columns);
   checkValue(Number.isInteger(offset), where, "offset", "an integer", offset, "0 is the main diagonal.");
   checkOptions(where, options, CREATE_OPTIONS);
-  const places: number[] = [];
-  for (let i = 0; i < rows * columns; i++) if (isIn((i % columns) - Math.floor(i / columns))) places.push(i);
-  const both = [...places.map((at) => Math.floor(at / columns)), ...places.map((at) => at % columns)];
-  return made(where, Float64Array.from(both), [2, places.length], { dtype: "i32", ...options });
+  const places = room(where, rows * columns, Float64Array);
+  let count = 0;
+  for (let i = 0; i < rows * columns; i++) if (isIn((i % columns) - Math.floor(i / columns))) places[count++] = i;
+  const found = places.subarray(0, count);
+  const both = [...found.map((at) => Math.floor(at / columns)), ...found.map((at) => at % columns)];
+  return made(where, Float64Array.from(both), [2, count], { dtype: "i32", ...options });
 }
 
 function checkCount(where: string, name: string, count: unknown): void {

@@ -4,6 +4,7 @@ import { drawnCall, type Row } from "./draw";
 import { indexCalls } from "./index-calls";
 import { indexingCalls } from "./indexing-calls";
 import { OP_ROWS } from "./op-calls";
+import { COMPOSITIONS } from "./rare/composed";
 import { ELEMENTWISE } from "./rare/elementwise";
 import { LINEAR_ALGEBRA } from "./rare/linear-algebra";
 import { NUMBERS } from "./rare/numbers";
@@ -12,7 +13,7 @@ import { REDUCTIONS } from "./rare/reductions";
 import { SHAPES } from "./rare/shapes";
 import { WINDOWS } from "./rare/windows";
 
-const RARE = { ...REDUCTIONS, ...LINEAR_ALGEBRA, ...PRODUCTS, ...WINDOWS, ...SHAPES, ...ELEMENTWISE };
+const RARE = { ...REDUCTIONS, ...LINEAR_ALGEBRA, ...PRODUCTS, ...WINDOWS, ...SHAPES, ...ELEMENTWISE, ...COMPOSITIONS };
 
 /** Calls of each row. What has more arguments has more of them. */
 const COUNTS = { usual: 4, rare: 12, numbers: 14, windows: 24, linearAlgebra: 20 } as const;

@@ -167,6 +167,8 @@ export const dstack = /* @__PURE__ */ defineFunction(
     ),
 );
 
+const MOST_PARTS = 2 ** 20 + 1;
+
 /**
  * Pieces of an axis, as copies: `parts` of them, of which the first are one longer if need be, or cut before the positions that are listed.
  *
@@ -180,9 +182,9 @@ export const tensorSplit = /* @__PURE__ */ defineFunction(
   (x: Tensor, parts: number | readonly number[], axis = 0): Tensor[] => {
     const along = normalizeAxis("tensorSplit", axis, x.shape.length);
     const extent = x.shape[along]!;
-    const isCount = Number.isInteger(parts) && (parts as number) > 0;
+    const isCount = Number.isInteger(parts) && (parts as number) > 0 && (parts as number) < MOST_PARTS;
     const isList = Array.isArray(parts) && parts.every(Number.isInteger);
-    checkValue(isCount || isList, "tensorSplit", "parts", "a positive count or positions", parts, "For example 2.");
+    checkValue(isCount || isList, "tensorSplit", "parts", "a count from 1 to 2^20 or positions", parts, "For example 2.");
     const count = Number(parts);
     const cuts = isList
       ? (parts as readonly number[]).map((at) => Math.min(Math.max(at < 0 ? at + extent : at, 0), extent))

@@ -32,7 +32,12 @@ const placed = (sorted: Tensor, place: number, axis: number, keepDim: boolean): 
  * quantile(tensor([1, 2, 3, 4]), 0.5); // 2.5
  */
 export const quantile = /* @__PURE__ */ defineFunction(
-  { name: "quantile", torch: "torch.quantile(a, 0.3, 1)", tensors: ["n5"], arguments: [0.3, 1] },
+  {
+    name: "quantile",
+    torch: "torch.quantile(a if a.dtype == torch.float64 else a.float(), 0.3, 1).to(a.dtype)",
+    tensors: ["n5"],
+    arguments: [0.3, 1],
+  },
   (x: Tensor, q: number, axis?: number, keepDim = false): Tensor => {
     const isShare = typeof q === "number" && q >= 0 && q <= 1;
     checkValue(isShare, "quantile", "q", "a number from 0 to 1", q, "For example 0.5.");

@@ -85,7 +85,8 @@ export const scatterReduce = /* @__PURE__ */ defineFunction(
     const where = "scatterReduce";
     const along = checkOperands(where, x, axis, indices, source);
     const names = Object.keys(REDUCTIONS).join(", ");
-    checkValue(Object.hasOwn(REDUCTIONS, reduce), where, "reduce", `one of ${names}`, reduce, 'For example "sum".');
+    const isOne = typeof reduce === "string" && Object.hasOwn(REDUCTIONS, reduce);
+    checkValue(isOne, where, "reduce", `one of ${names}`, reduce, 'For example "sum".');
     checkOptions(where, options, { includeSelf: "boolean" });
     const { includeSelf = true } = options;
     const put = (x: Tensor, indices: Tensor, source: Tensor): Tensor => {
