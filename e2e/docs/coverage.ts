@@ -104,7 +104,12 @@ export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operati
         const given = tensorsOf(definition, () => 2).map(({ shape, dtype, below }) => {
           const numbers = Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => i % 3);
           if (dtype === "bool") return mask.reshape([-1]).slice(0, numbers.length).reshape(shape);
-          return dtype === undefined ? of(numbers, shape) : index(numbers.map((number) => number % below), shape);
+          return dtype === undefined
+            ? of(numbers, shape)
+            : index(
+                numbers.map((number) => number % below),
+                shape,
+              );
         });
         return resultsOf(FUNCTIONS[definition.name]!(...argumentsOf(definition, given)));
       },

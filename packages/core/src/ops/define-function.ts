@@ -1,6 +1,5 @@
 /** Functions that compose ops, by definition: what tests, tables and documentation know of them follows. */
 import { tidy } from "../device/scope";
-import type { Tensor } from "../tensor/tensor";
 import { checkTensor, checkTensors } from "./check-tensor";
 
 export interface FunctionDefinition {

@@ -55,7 +55,12 @@ const bins: Row = (draw) => ({
 
 const diagonals: Row = (draw) => {
   const [shape, offset] = [draw.sizes(3, 20), draw.int(7) - 3];
-  const [a, b] = draw.random.pick([[0, 1], [1, 0], [2, 0], [-1, -2]] as const);
+  const [a, b] = draw.random.pick([
+    [0, 1],
+    [1, 0],
+    [2, 0],
+    [-1, -2],
+  ] as const);
   return {
     inputs: [draw.numbers(shape)],
     code: `torch.diagonal(a, ${offset}, ${a}, ${b})`,
@@ -83,16 +88,28 @@ const triangles: Row = (draw) => {
 
 export const COMPOSITIONS: Readonly<Record<string, Row>> = {
   ...Object.fromEntries(
-    (["sum", "mean", "amax", "amin", "prod"] as const).map((reduce) => [`scatterReduce ${reduce}`, reducedInto(reduce)]),
+    (["sum", "mean", "amax", "amin", "prod"] as const).map((reduce) => [
+      `scatterReduce ${reduce}`,
+      reducedInto(reduce),
+    ]),
   ),
   "searchsorted in rows": searched,
   "histc beyond its ends": bins,
   "diagonal of any axes": diagonals,
   "tensorSplit at positions": cut,
   "trilIndices and triuIndices": triangles,
-  "cummax along an axis": along((axis) => `torch.cummax(a, ${axis})`, (x, axis) => Object.values(F.cummax(x, axis))),
-  "cummin along an axis": along((axis) => `torch.cummin(a, ${axis})`, (x, axis) => Object.values(F.cummin(x, axis))),
-  "diff along an axis": along((axis) => `torch.diff(a, 1, ${axis})`, (x, axis) => F.diff(x, 1, axis)),
+  "cummax along an axis": along(
+    (axis) => `torch.cummax(a, ${axis})`,
+    (x, axis) => Object.values(F.cummax(x, axis)),
+  ),
+  "cummin along an axis": along(
+    (axis) => `torch.cummin(a, ${axis})`,
+    (x, axis) => Object.values(F.cummin(x, axis)),
+  ),
+  "diff along an axis": along(
+    (axis) => `torch.diff(a, 1, ${axis})`,
+    (x, axis) => F.diff(x, 1, axis),
+  ),
   "nanmedian along an axis": along(
     (axis) => `torch.nanmedian(a, ${axis}, keepdim=True).values`,
     (x, axis) => F.nanmedian(x, axis, true),

@@ -178,17 +178,27 @@ const MOST_PARTS = 2 ** 20 + 1;
  * tensorSplit(tensor([1, 2, 3]), [1]); // [1] and [2, 3]
  */
 export const tensorSplit = /* @__PURE__ */ defineFunction(
-  { name: "tensorSplit", torch: "torch.tensor_split(a, 2, 1)", tensors: ["n5"], arguments: [2, 1] },
+  { name: "tensorSplit", torch: "torch.tensor_split(a, 2, 1)", tensors: ["n4"], arguments: [2, 1] },
   (x: Tensor, parts: number | readonly number[], axis = 0): Tensor[] => {
     const along = normalizeAxis("tensorSplit", axis, x.shape.length);
     const extent = x.shape[along]!;
     const isCount = Number.isInteger(parts) && (parts as number) > 0 && (parts as number) < MOST_PARTS;
     const isList = Array.isArray(parts) && parts.every(Number.isInteger);
-    checkValue(isCount || isList, "tensorSplit", "parts", "a count from 1 to 2^20 or positions", parts, "For example 2.");
+    checkValue(
+      isCount || isList,
+      "tensorSplit",
+      "parts",
+      "a count from 1 to 2^20 or positions",
+      parts,
+      "For example 2.",
+    );
     const count = Number(parts);
     const cuts = isList
       ? (parts as readonly number[]).map((at) => Math.min(Math.max(at < 0 ? at + extent : at, 0), extent))
-      : Array.from({ length: count - 1 }, (_, i) => (i + 1) * Math.floor(extent / count) + Math.min(i + 1, extent % count));
+      : Array.from(
+          { length: count - 1 },
+          (_, i) => (i + 1) * Math.floor(extent / count) + Math.min(i + 1, extent % count),
+        );
     return [...cuts, extent].map((end, i) => {
       const start = cuts[i - 1] ?? 0;
       const region = sliceRegion(x, start, Math.max(start, end), along);

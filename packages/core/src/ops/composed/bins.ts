@@ -164,7 +164,14 @@ export function bincount(x: Tensor, options: BincountOptions = {}): Promise<Tens
   check(x.shape.length === 1, "BAD_SHAPE", where, () => `needs a vector, got ${showShape(x.shape)}.`);
   checkOptions(where, options, { weights: "object", minLength: "number" });
   const { weights, minLength = 0 } = options;
-  checkValue(Number.isInteger(minLength) && minLength >= 0, where, "minLength", "a count", minLength, "For example 10.");
+  checkValue(
+    Number.isInteger(minLength) && minLength >= 0,
+    where,
+    "minLength",
+    "a count",
+    minLength,
+    "For example 10.",
+  );
   if (weights !== undefined) {
     checkTensor(where, weights, "weights");
     checkDevice(where, [x, weights]);
@@ -193,5 +200,10 @@ async function counted(x: Tensor, weights: Tensor | undefined, minLength: number
   const compute = dtype === "f64" ? "f64" : "f32";
   const round = compute === "f64" ? (sum: number) => sum : Math.fround;
   for (const [i, number] of numbers.entries()) sums[number] = round(sums[number]! + added![i]!);
-  return tidy(() => cast(floats([sums.length], compute, device, (i) => sums[i]!), dtype));
+  return tidy(() =>
+    cast(
+      floats([sums.length], compute, device, (i) => sums[i]!),
+      dtype,
+    ),
+  );
 }

@@ -47,8 +47,8 @@ export const isclose = /* @__PURE__ */ defineFunction(
     return noGrad(() => {
       const allowed = elementwise("add", [elementwise("mul", [elementwise("abs", [b]), rtol]), atol]);
       const distance = elementwise("abs", [elementwise("sub", [a, b])]);
-      const isFinite = elementwise("less", [distance, Number.POSITIVE_INFINITY]);
-      const isNear = elementwise("mul", [isFinite, elementwise("le", [distance, allowed])]);
+      const isLimited = elementwise("less", [distance, Number.POSITIVE_INFINITY]);
+      const isNear = elementwise("mul", [isLimited, elementwise("le", [distance, allowed])]);
       const isEqual = elementwise("max", [isNear, elementwise("eq", [a, b])]);
       if (!equalNan) return isEqual;
       const areNan = elementwise("mul", [elementwise("ne", [a, a]), elementwise("ne", [b, b])]);

@@ -1,17 +1,42 @@
 /** Options of functions that compose ops, by numbers that one can check by eye. */
+import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
 import {
+  aminmax,
+  atleast2d,
+  atleast3d,
+  bucketize,
   cdist,
+  countNonzero,
   cross,
+  diagonal,
+  diff,
   glu,
+  histc,
+  hstack,
+  isclose,
+  kthvalue,
+  maskedScatter,
   median,
+  movedim,
+  nanmean,
+  nanmedian,
+  nansum,
+  nanToNum,
   ones,
   quantile,
   repeatInterleave,
   rot90,
+  scatterReduce,
+  searchsorted,
+  take,
   tensor,
   tensordot,
+  tensorSplit,
   unbind,
+  unflatten,
+  vstack,
+  zeros,
 } from "../../index";
 
 const matrix = tensor([
@@ -67,4 +92,119 @@ it("parts repeat, turn and come apart along axes", () => {
     [2, 5],
     [3, 4],
   ]);
+});
+
+const { NaN: nan, POSITIVE_INFINITY: inf } = Number;
+const i32 = (numbers: number | number[]) => tensor(numbers, { dtype: "i32" });
+
+it("the k-th smallest, extremes and medians keep their axis if asked for", () => {
+  expect(Object.values(kthvalue(matrix, 2)).map((part) => part.tolist())).toEqual([
+    [2, 5],
+    [1, 1],
+  ]);
+  expect(kthvalue(matrix, 1, 0, true).values.tolist()).toEqual([[1, 2, 3]]);
+  expect(kthvalue(tensor(3), 1).indices.tolist()).toBe(0);
+  expect(Object.values(aminmax(matrix, 1, true)).map((part) => part.tolist())).toEqual([
+    [[1], [4]],
+    [[3], [6]],
+  ]);
+  expect(Object.values(aminmax(matrix)).map((part) => part.tolist())).toEqual([1, 6]);
+  const holes = tensor([
+    [nan, 2, 1],
+    [nan, nan, nan],
+  ]);
+  expect(nanmedian(holes, 1).tolist()).toEqual([1, nan]);
+  expect(nanmedian(holes, 0, true).tolist()).toEqual([[nan, 2, 1]]);
+  expect(nansum(holes, 1, true).tolist()).toEqual([[3], [0]]);
+  expect(nanmean(holes, 1, true).tolist()).toEqual([[1.5], [nan]]);
+  expect(countNonzero(tensor([[0, nan, 2]])).tolist()).toBe(2);
+  expectCode("BAD_ARGUMENT", () => kthvalue(matrix, 4));
+});
+
+it("nanToNum takes a number for each kind, and else the ends of the dtype", () => {
+  const x = tensor([nan, inf, -inf, 1]);
+  expect(nanToNum(x, { nan: 5, posinf: 6, neginf: 7 }).tolist()).toEqual([5, 6, 7, 1]);
+  for (const [dtype, most] of [
+    ["f16", 65504],
+    ["bf16", 3.3895313892515355e38],
+    ["f64", Number.MAX_VALUE],
+  ] as const)
+    expect(nanToNum(x.to(dtype)).tolist()).toEqual([0, most, -most, 1]);
+});
+
+it("isclose has both tolerances, and takes NaN as equal if asked to", () => {
+  const [a, b] = [tensor([1, 100, nan, inf, -inf]), tensor([1.05, 105, nan, inf, inf])];
+  expect(isclose(a, b, { rtol: 0.06, atol: 0 }).tolist()).toEqual([true, true, false, true, false]);
+  expect(isclose(a, b, { rtol: 0, atol: 0.1 }).tolist()).toEqual([true, false, false, true, false]);
+  expect(isclose(a, b, { equalNan: true }).tolist()).toEqual([false, false, true, true, false]);
+  expectCode("BAD_ARGUMENT", () => isclose(a, b, { rtol: -1 }));
+});
+
+it("values find their places on both sides, in rows and in one row", () => {
+  const sorted = tensor([1, 3, 3, 5]);
+  expect(searchsorted(sorted, tensor([[3, 0, 9]])).tolist()).toEqual([[1, 0, 4]]);
+  expect(searchsorted(sorted, tensor([3, 5, nan]), { right: true }).tolist()).toEqual([3, 4, 4]);
+  expect(bucketize(tensor([[3]]), sorted, { right: true }).tolist()).toEqual([[3]]);
+  expect(searchsorted(zeros([0]), tensor([1])).tolist()).toEqual([0]);
+  expectCode("BAD_SHAPE", () => searchsorted(zeros([2, 3]), zeros([3, 1])));
+  expectCode("BAD_SHAPE", () => bucketize(matrix, matrix));
+  expectCode("BAD_DTYPE", () => searchsorted(i32([1]), tensor([1])));
+});
+
+it("histc takes the range of x where none is given", () => {
+  expect(histc(tensor([1, 2, 2, 4, nan]), { bins: 3, min: 1, max: 4 }).tolist()).toEqual([1, 2, 1]);
+  expect(histc(tensor([0, 10, 5, 10]), { bins: 2 }).tolist()).toEqual([1, 3]);
+  expect(histc(tensor([2, 2]), { bins: 4 }).tolist()).toEqual([0, 0, 2, 0]);
+  expect(histc(tensor([2])).shape).toEqual([100]);
+  expectCode("BAD_ARGUMENT", () => histc(matrix, { min: 1, max: 1 }));
+  expectCode("BAD_DTYPE", () => histc(i32([1])));
+});
+
+it("scatterReduce leaves x's own elements out if asked to, also of integers", () => {
+  const put = (reduce: "sum" | "mean" | "amax" | "amin" | "prod", includeSelf: boolean) =>
+    scatterReduce(i32([1, 9, 3]), 0, i32([0, 0, 1]), i32([2, 5, -4]), reduce, { includeSelf }).tolist();
+  const all = (includeSelf: boolean) =>
+    (["sum", "mean", "amax", "amin", "prod"] as const).map((reduce) => put(reduce, includeSelf));
+  expect(all(true)).toEqual([
+    [8, 5, 3],
+    [2, 2, 3],
+    [5, 9, 3],
+    [1, -4, 3],
+    [10, -36, 3],
+  ]);
+  expect(all(false)).toEqual([
+    [7, -4, 3],
+    [3, -4, 3],
+    [5, -4, 3],
+    [2, -4, 3],
+    [10, -4, 3],
+  ]);
+  expectCode("BAD_ARGUMENT", () => scatterReduce(matrix, 0, i32([0]), matrix, "max" as never));
+});
+
+it("pieces, diagonals and moved axes say so when they are written", () => {
+  const cube = zeros([2, 3, 4]);
+  const copies = [diagonal(matrix, -1), movedim(cube, 0, 1), ...tensorSplit(matrix, 2), ...unbind(matrix)];
+  for (const copy of copies) expectCode("BAD_STATE", () => copy.set(zeros(copy.shape)));
+  unflatten(matrix, 1, [3, 1]).set(zeros([2, 3, 1]));
+  expect(matrix.tolist()).toEqual([
+    [0, 0, 0],
+    [0, 0, 0],
+  ]);
+});
+
+it("wrong shapes, axes and dtypes of picks and axes throw", () => {
+  expectCode("BAD_ARGUMENT", () => movedim(matrix, [0, 1], [0]));
+  expectCode("BAD_ARGUMENT", () => diagonal(matrix, 0, 1, 1));
+  expectCode("BAD_SHAPE", () => unflatten(matrix, 1, [2, 2]));
+  expectCode("BAD_SHAPE", () => maskedScatter(matrix, matrix.gt(9), zeros([0])));
+  expectCode("BAD_DTYPE", () => maskedScatter(matrix, matrix.gt(9), i32([1])));
+  expectCode("BAD_ARGUMENT", () => take(matrix, i32([6])));
+  expectCode("BAD_ARGUMENT", () => hstack([]));
+  expect([vstack([tensor(1), tensor(2)]).shape, atleast2d(tensor(1)).shape, atleast3d(tensor([1])).shape]).toEqual([
+    [2, 1],
+    [1, 1],
+    [1, 1, 1],
+  ]);
+  expect(diff(matrix, 5).shape).toEqual([2, 0]);
 });

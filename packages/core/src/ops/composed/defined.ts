@@ -23,7 +23,14 @@ export {
   unflatten,
   vstack,
 } from "./axes";
-export { type BincountOptions, bucketize, type HistcOptions, histc, type SearchsortedOptions, searchsorted } from "./bins";
+export {
+  type BincountOptions,
+  bucketize,
+  type HistcOptions,
+  histc,
+  type SearchsortedOptions,
+  searchsorted,
+} from "./bins";
 export { countNonzero, type IscloseOptions, isclose, type NanToNumOptions, nanmean, nansum, nanToNum } from "./compare";
 export { aminmax, cummax, cummin, type Found, kthvalue, median, nanmedian, quantile } from "./order";
 export { cdist, cross, kron, outer, tensordot, trace, vdot } from "./pairs";

@@ -8,7 +8,6 @@ import { axisOfElements } from "../../values/shape";
 import { cast } from "../cast";
 import { defineFunction } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
-import { floorDivide } from "../elementwise/remainders";
 import { gatherAlong } from "../indices/gather-along";
 import { positions } from "../indices/positions";
 import { checkNotEmpty, maxOver, minOver } from "../reduce/largest";
@@ -174,8 +173,8 @@ export const nanmedian = /* @__PURE__ */ defineFunction(
     checkNotEmpty("nanmedian", x, reducedShape("nanmedian", x, along, keepDim));
     if (x.shape.length === 0) return reshape(x, []);
     const places = noGrad(() => {
-      const count = sum(cast(elementwise("eq", [x, x]), "i32"), along, true);
-      return elementwise("maximum", [floorDivide(elementwise("sub", [count, 1]), 2), 0]);
+      const count = sum(cast(elementwise("eq", [x, x]), "f32"), along, true);
+      return cast(elementwise("mul", [elementwise("sub", [count, 1]), 0.5]), "i32"); // -0.5 is cut to 0
     });
     const found = gatherAlong(sort(x, along).values, places, along);
     return keepDim ? found : squeeze(found, along);

@@ -1,6 +1,7 @@
 /** Parts of tensors, repeated, turned and put together. */
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
+import { markPart } from "../../tensor/copied";
 import type { Tensor } from "../../tensor/tensor";
 import { normalizeAxis, showShape } from "../../values/shape";
 import { checkTensor } from "../check-tensor";
@@ -13,7 +14,7 @@ import { flip } from "../shape/repeat";
 import { reshape, slice, transpose } from "../shape/shape";
 
 /**
- * The parts along an axis, each without it.
+ * The parts along an axis, each without it, as copies.
  *
  * @throws OptError BAD_ARGUMENT
  * @example
@@ -23,7 +24,10 @@ export const unbind = /* @__PURE__ */ defineFunction(
   { name: "unbind", torch: "torch.unbind(a, 1)", tensors: ["nmk"], arguments: [1] },
   (x: Tensor, axis = 0): Tensor[] => {
     const along = normalizeAxis("unbind", axis, x.shape.length);
-    return split(x, 1, along).map((part) => squeeze(part, along));
+    return split(x, 1, along).map((part, i) => {
+      const chosen = x.shape.map((_, axis) => (axis === along ? i : null));
+      return markPart("unbind", squeeze(part, along), x, chosen);
+    });
   },
 );
 

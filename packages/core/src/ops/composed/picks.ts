@@ -109,7 +109,12 @@ export const maskedScatter = /* @__PURE__ */ defineFunction(
     const isSame = source.dtype === x.dtype;
     check(isSame, "BAD_DTYPE", "maskedScatter", () => `the source must be ${x.dtype}, got ${source.dtype}.`);
     const isEnough = source.size > 0 || sizeOf(x.shape) === 0;
-    check(isEnough, "BAD_SHAPE", "maskedScatter", () => `the source must have elements, got ${showShape(source.shape)}.`);
+    check(
+      isEnough,
+      "BAD_SHAPE",
+      "maskedScatter",
+      () => `the source must have elements, got ${showShape(source.shape)}.`,
+    );
     const whole = expand(mask, x.shape);
     if (x.size === 0) return reshape(x, x.shape);
     const before = elementwise("sub", [cumsum(reshape(whole, [x.size]), 0), 1]);

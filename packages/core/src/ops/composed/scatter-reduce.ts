@@ -117,7 +117,10 @@ function productsOfRuns(places: Tensor, factors: Tensor): Tensor {
   const isNew = elementwise("ne", [slice(places, 1), slice(places, 0, last)]);
   const isFirst = concat([fill([1], 1, "bool", places.device), isNew]);
   const joined = ([product, isFirst]: readonly Tensor[], [before, isFirstBefore]: readonly Tensor[]) => [
-    elementwise("mul", [product!, elementwise("select", [isFirst!, fill([], 1, before!.dtype, before!.device), before!])]),
+    elementwise("mul", [
+      product!,
+      elementwise("select", [isFirst!, fill([], 1, before!.dtype, before!.device), before!]),
+    ]),
     elementwise("max", [isFirst!, isFirstBefore!]),
   ];
   return scan([factors, isFirst], 0, joined)[0]!;

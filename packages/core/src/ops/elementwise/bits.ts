@@ -3,7 +3,7 @@ import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import type { Expression } from "../../rule/expression";
 import { add, less, mul, sub, where } from "../../rule/symbols";
-import { Tensor } from "../../tensor/tensor";
+import type { Tensor } from "../../tensor/tensor";
 import { isFloat } from "../../values/dtype";
 import { checkTensor } from "../check-tensor";
 import { defineFunction } from "../define-function";

@@ -64,11 +64,15 @@ async function found(slices: Tensor, shape: readonly number[], order: readonly n
     inverse[place] = firsts.length - 1;
   }
   return tidy(() => {
-    const list = (values: ArrayLike<number>, shape: readonly number[]) => places(shape, slices.device, (i) => values[i]!);
+    const list = (values: ArrayLike<number>, shape: readonly number[]) =>
+      places(shape, slices.device, (i) => values[i]!);
     const rows = gather(slices, list(firsts, [firsts.length]));
     slices.dispose();
     return {
-      values: permute(rows, order.map((_, i) => order.indexOf(i))),
+      values: permute(
+        rows,
+        order.map((_, i) => order.indexOf(i)),
+      ),
       inverse: list(inverse, shape),
       counts: list(counts, [counts.length]),
     };
