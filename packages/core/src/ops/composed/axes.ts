@@ -85,11 +85,17 @@ export const tile = /* @__PURE__ */ defineFunction(
 /** With axes of 1: in front, but a third one at the end, as in PyTorch. */
 function withAxes(x: Tensor, least: number): Tensor {
   const { shape } = x;
-  if (shape.length >= least) return reshape(x, shape);
-  const full = [[1], [1, 1], [1, 1, 1]][least - 1]!;
-  if (shape.length === 0) return reshape(x, full);
-  return reshape(x, least === 3 ? (shape.length === 1 ? [1, ...shape, 1] : [...shape, 1]) : [1, ...shape]);
+  const missing = Math.max(least - shape.length, 0);
+  if (missing === 0) return reshape(x, shape);
+  const behind = least === 3 && shape.length > 0 ? [1] : [];
+  return reshape(x, [...new Array<number>(missing - behind.length).fill(1), ...shape, ...behind]);
 }
+
+const atLeast = (least: number, letters: string) =>
+  defineFunction(
+    { name: `atleast${least}d`, torch: `torch.atleast_${least}d(a)`, tensors: [letters] },
+    (x: Tensor): Tensor => withAxes(x, least),
+  );
 
 /**
  * A number as a vector [1]; other tensors as they are: a view.
@@ -97,10 +103,7 @@ function withAxes(x: Tensor, least: number): Tensor {
  * @example
  * atleast1d(tensor(3)); // [3]
  */
-export const atleast1d = /* @__PURE__ */ defineFunction(
-  { name: "atleast1d", torch: "torch.atleast_1d(a)", tensors: [""] },
-  (x: Tensor): Tensor => withAxes(x, 1),
-);
+export const atleast1d = /* @__PURE__ */ atLeast(1, "");
 
 /**
  * With two axes or more, new ones of extent 1 first: a view.
@@ -108,10 +111,7 @@ export const atleast1d = /* @__PURE__ */ defineFunction(
  * @example
  * atleast2d(tensor([1, 2])); // [[1, 2]]
  */
-export const atleast2d = /* @__PURE__ */ defineFunction(
-  { name: "atleast2d", torch: "torch.atleast_2d(a)", tensors: ["n"] },
-  (x: Tensor): Tensor => withAxes(x, 2),
-);
+export const atleast2d = /* @__PURE__ */ atLeast(2, "n");
 
 /**
  * With three axes or more, as a view: a vector [n] becomes [1, n, 1], a matrix [n, m] becomes [n, m, 1].
@@ -119,10 +119,17 @@ export const atleast2d = /* @__PURE__ */ defineFunction(
  * @example
  * atleast3d(zeros([2, 3])); // [2, 3, 1]
  */
-export const atleast3d = /* @__PURE__ */ defineFunction(
-  { name: "atleast3d", torch: "torch.atleast_3d(a)", tensors: ["n"] },
-  (x: Tensor): Tensor => withAxes(x, 3),
-);
+export const atleast3d = /* @__PURE__ */ atLeast(3, "n");
+
+/** By its first letter: along axis 0, 1 or 2, of tensors with so many axes at least. */
+const stacked = (letter: string, least: number, second: string) =>
+  defineFunction(
+    { name: `${letter}stack`, torch: `torch.${letter}stack((a, b))`, tensors: ["nm", second], isList: true },
+    (tensors: readonly Tensor[]): Tensor => {
+      const all = tensors.map((x) => withAxes(x, least));
+      return concat(all, letter === "v" || all[0]!.shape.length === 1 ? 0 : letter === "h" ? 1 : 2);
+    },
+  );
 
 /**
  * Side by side: along axis 1, vectors along their only one.
@@ -131,13 +138,7 @@ export const atleast3d = /* @__PURE__ */ defineFunction(
  * @example
  * hstack([tensor([1, 2]), tensor([3])]); // [1, 2, 3]
  */
-export const hstack = /* @__PURE__ */ defineFunction(
-  { name: "hstack", torch: "torch.hstack((a, b))", tensors: ["nm", "nk"], isList: true },
-  (tensors: readonly Tensor[]): Tensor => {
-    const all = tensors.map((x) => withAxes(x, 1));
-    return concat(all, all[0]!.shape.length > 1 ? 1 : 0);
-  },
-);
+export const hstack = /* @__PURE__ */ stacked("h", 1, "nk");
 
 /**
  * One below the other: vectors as rows, other tensors along axis 0.
@@ -146,10 +147,7 @@ export const hstack = /* @__PURE__ */ defineFunction(
  * @example
  * vstack([tensor([1, 2]), tensor([3, 4])]); // [[1, 2], [3, 4]]
  */
-export const vstack = /* @__PURE__ */ defineFunction(
-  { name: "vstack", torch: "torch.vstack((a, b))", tensors: ["n", "n"], isList: true },
-  (tensors: readonly Tensor[]): Tensor => concat(tensors.map((x) => withAxes(x, 2))),
-);
+export const vstack = /* @__PURE__ */ stacked("v", 2, "km");
 
 /**
  * One behind the other: along axis 2, of what `atleast3d` makes of them.
@@ -158,14 +156,7 @@ export const vstack = /* @__PURE__ */ defineFunction(
  * @example
  * dstack([tensor([1, 2]), tensor([3, 4])]); // [[[1, 3], [2, 4]]]
  */
-export const dstack = /* @__PURE__ */ defineFunction(
-  { name: "dstack", torch: "torch.dstack((a, b))", tensors: ["nm", "nm"], isList: true },
-  (tensors: readonly Tensor[]): Tensor =>
-    concat(
-      tensors.map((x) => withAxes(x, 3)),
-      2,
-    ),
-);
+export const dstack = /* @__PURE__ */ stacked("d", 3, "nm");
 
 const MOST_PARTS = 2 ** 20 + 1;
 

@@ -57,6 +57,8 @@ function quotient(x: E, n: E): E {
   return bits;
 }
 
+const shiftedLeft = (a: E, n: E) => isPlace(n, mul(a, power(n)), 0);
+
 /** Towards -Infinity, as -1 - (-1 - x) / 2^n does of negative x. */
 function shiftedRight(x: E, n: E): E {
   const isNegative = less(x, 0);
@@ -65,27 +67,41 @@ function shiftedRight(x: E, n: E): E {
   return where(isNegative, sub(-1, shifted), shifted);
 }
 
-/** What integers do, and the op of booleans. */
-interface BitOp {
-  readonly forward: (a: E, b: E) => E;
-  readonly ofBooleans?: "mul" | "max" | "ne";
+const either = (a: E, b: E) => add(a, sub(b, common(a, b)));
+
+function oneOfTwo(a: E, b: E): E {
+  const both = common(a, b);
+  return add(sub(a, both), sub(b, both));
 }
 
-function applied(name: string, { forward, ofBooleans }: BitOp, a: Tensor, b: Tensor | number): Tensor {
-  const isNumber = typeof b === "number";
-  if (isNumber) checkValue(Number.isInteger(b), name, "b", "an integer or a tensor", b);
-  else checkTensor(name, b, "b");
-  const tensors = isNumber ? [a] : [a, b];
-  for (const { dtype } of tensors)
-    check(!isFloat(dtype), "BAD_DTYPE", name, () => `needs integers, got ${dtype}.`, 'Use x.to("i32").');
-  const areBooleans = tensors.every(({ dtype }) => dtype === "bool") && !isNumber;
-  if (areBooleans && ofBooleans !== undefined) return elementwise(ofBooleans, [a, b], name);
-  check(!areBooleans, "BAD_DTYPE", name, () => "needs integers, got bool.", 'Use x.to("i32").');
-  const definition: ElementwiseDefinition = {
-    forward: forward as ElementwiseDefinition["forward"],
-    derivatives: [null, null],
-  };
-  return elementwise(extended(name, definition), [a, b]);
+function checkIntegers(where: string, { dtype }: Tensor): void {
+  check(!isFloat(dtype), "BAD_DTYPE", where, () => `needs integers, got ${dtype}.`, 'Use x.to("i32").');
+}
+
+/** @param ofBooleans the op that does the same of them, if one does */
+function bitOp(
+  name: string,
+  torch: string,
+  tried: number,
+  forward: (a: E, b: E) => E,
+  ofBooleans?: "mul" | "max" | "ne",
+) {
+  const definition = { forward, derivatives: [null, null] } as unknown as ElementwiseDefinition;
+  return defineFunction(
+    { name, torch: `torch.${torch}(a, ${tried})`, tensors: ["i32 nm"], arguments: [tried], isFlat: true },
+    (a: Tensor, b: Tensor | number): Tensor => {
+      checkIntegers(name, a);
+      if (typeof b === "number") checkValue(Number.isInteger(b), name, "b", "an integer or a tensor", b);
+      else {
+        checkTensor(name, b, "b");
+        checkIntegers(name, b);
+        const areBooleans = a.dtype === "bool" && b.dtype === "bool";
+        if (areBooleans && ofBooleans !== undefined) return elementwise(ofBooleans, [a, b], name);
+        check(!areBooleans, "BAD_DTYPE", name, () => "needs integers, got bool.", 'Use x.to("i32").');
+      }
+      return elementwise(extended(name, definition), [a, b]);
+    },
+  );
 }
 
 /**
@@ -95,10 +111,7 @@ function applied(name: string, { forward, ofBooleans }: BitOp, a: Tensor, b: Ten
  * @example
  * bitwiseAnd(tensor([6, -1], { dtype: "i32" }), 3); // [2, 3]
  */
-export const bitwiseAnd = /* @__PURE__ */ defineFunction(
-  { name: "bitwiseAnd", torch: "torch.bitwise_and(a, 6)", tensors: ["i32 nm"], arguments: [6], isFlat: true },
-  (a: Tensor, b: Tensor | number): Tensor => applied("bitwiseAnd", { forward: common, ofBooleans: "mul" }, a, b),
-);
+export const bitwiseAnd = /* @__PURE__ */ bitOp("bitwiseAnd", "bitwise_and", 6, common, "mul");
 
 /**
  * The bits that one of two integers has; of booleans whether one is true.
@@ -107,13 +120,7 @@ export const bitwiseAnd = /* @__PURE__ */ defineFunction(
  * @example
  * bitwiseOr(tensor([6, 8], { dtype: "i32" }), 3); // [7, 11]
  */
-export const bitwiseOr = /* @__PURE__ */ defineFunction(
-  { name: "bitwiseOr", torch: "torch.bitwise_or(a, 5)", tensors: ["i32 nm"], arguments: [5], isFlat: true },
-  (a: Tensor, b: Tensor | number): Tensor => {
-    const forward = (a: E, b: E) => add(a, sub(b, common(a, b)));
-    return applied("bitwiseOr", { forward, ofBooleans: "max" }, a, b);
-  },
-);
+export const bitwiseOr = /* @__PURE__ */ bitOp("bitwiseOr", "bitwise_or", 5, either, "max");
 
 /**
  * The bits that just one of two integers has; of booleans whether they differ.
@@ -122,16 +129,25 @@ export const bitwiseOr = /* @__PURE__ */ defineFunction(
  * @example
  * bitwiseXor(tensor([6, -1], { dtype: "i32" }), 3); // [5, -4]
  */
-export const bitwiseXor = /* @__PURE__ */ defineFunction(
-  { name: "bitwiseXor", torch: "torch.bitwise_xor(a, 3)", tensors: ["i32 nm"], arguments: [3], isFlat: true },
-  (a: Tensor, b: Tensor | number): Tensor => {
-    const forward = (a: E, b: E) => {
-      const both = common(a, b);
-      return add(sub(a, both), sub(b, both));
-    };
-    return applied("bitwiseXor", { forward, ofBooleans: "ne" }, a, b);
-  },
-);
+export const bitwiseXor = /* @__PURE__ */ bitOp("bitwiseXor", "bitwise_xor", 3, oneOfTwo, "ne");
+
+/**
+ * a 2^n modulo 2^32, or 2^8 for u8; 0 for an n that is no place of a bit.
+ *
+ * @throws OptError BAD_DTYPE for floats and booleans; BAD_SHAPE, DEVICE_MISMATCH, BAD_ARGUMENT
+ * @example
+ * bitwiseLeftShift(tensor([3, -1], { dtype: "i32" }), 2); // [12, -4]
+ */
+export const bitwiseLeftShift = /* @__PURE__ */ bitOp("bitwiseLeftShift", "bitwise_left_shift", 30, shiftedLeft);
+
+/**
+ * The largest integer that is not above a / 2^n; 0 or -1, by the sign, for an n that is no place of a bit.
+ *
+ * @throws OptError BAD_DTYPE for floats and booleans; BAD_SHAPE, DEVICE_MISMATCH, BAD_ARGUMENT
+ * @example
+ * bitwiseRightShift(tensor([12, -1], { dtype: "i32" }), 2); // [3, -1]
+ */
+export const bitwiseRightShift = /* @__PURE__ */ bitOp("bitwiseRightShift", "bitwise_right_shift", 1, shiftedRight);
 
 /**
  * The other bits: -1 - x; of booleans the other one.
@@ -143,45 +159,7 @@ export const bitwiseXor = /* @__PURE__ */ defineFunction(
 export const bitwiseNot = /* @__PURE__ */ defineFunction(
   { name: "bitwiseNot", torch: "torch.bitwise_not(a)", tensors: ["i32 nm"], isFlat: true },
   (x: Tensor): Tensor => {
-    const { dtype } = x;
-    check(!isFloat(dtype), "BAD_DTYPE", "bitwiseNot", () => `needs integers, got ${dtype}.`, 'Use x.to("i32").');
-    return dtype === "bool" ? elementwise("eq", [x, 0]) : elementwise("sub", [-1, x]);
+    checkIntegers("bitwiseNot", x);
+    return x.dtype === "bool" ? elementwise("eq", [x, 0]) : elementwise("sub", [-1, x]);
   },
-);
-
-/**
- * a 2^n modulo 2^32, or 2^8 for u8; 0 for an n that is no place of a bit.
- *
- * @throws OptError BAD_DTYPE for floats and booleans; BAD_SHAPE, DEVICE_MISMATCH, BAD_ARGUMENT
- * @example
- * bitwiseLeftShift(tensor([3, -1], { dtype: "i32" }), 2); // [12, -4]
- */
-export const bitwiseLeftShift = /* @__PURE__ */ defineFunction(
-  {
-    name: "bitwiseLeftShift",
-    torch: "torch.bitwise_left_shift(a, 30)",
-    tensors: ["i32 nm"],
-    arguments: [30],
-    isFlat: true,
-  },
-  (a: Tensor, n: Tensor | number): Tensor =>
-    applied("bitwiseLeftShift", { forward: (a, n) => isPlace(n, mul(a, power(n)), 0) }, a, n),
-);
-
-/**
- * The largest integer that is not above a / 2^n; 0 or -1, by the sign, for an n that is no place of a bit.
- *
- * @throws OptError BAD_DTYPE for floats and booleans; BAD_SHAPE, DEVICE_MISMATCH, BAD_ARGUMENT
- * @example
- * bitwiseRightShift(tensor([12, -1], { dtype: "i32" }), 2); // [3, -1]
- */
-export const bitwiseRightShift = /* @__PURE__ */ defineFunction(
-  {
-    name: "bitwiseRightShift",
-    torch: "torch.bitwise_right_shift(a, 1)",
-    tensors: ["i32 nm"],
-    arguments: [1],
-    isFlat: true,
-  },
-  (a: Tensor, n: Tensor | number): Tensor => applied("bitwiseRightShift", { forward: shiftedRight }, a, n),
 );

@@ -40,23 +40,29 @@ export const copysign = /* @__PURE__ */ defineOp({
   gradients: [(g, y, a) => mul(g, where(less(a!, 0), div(y, a!), where(less(0, a!), div(y, a!), 0))), (g) => mul(g, 0)],
 });
 
+/** The larger of two or, turned round, the smaller; of a number and NaN the number. */
+const ofNumbers = (name: "fmax" | "fmin", [low, high]: readonly [0 | 1, 0 | 1]) => {
+  const part = (a: E, b: E, ofA: E | number, ofB: E | number) => {
+    const [x, y] = [[a, b][low]!, [a, b][high]!];
+    return ifAtMost(x, y, ofA, ifNumber(b, ofB, ofA));
+  };
+  return defineOp({
+    name,
+    torch: `torch.${name}(a, b)`,
+    inputs: 2,
+    forward: (a, b) => part(a!, b!, a!, b!),
+    gradients: [(g, _y, a, b) => part(a!, b!, g, 0), (g, _y, a, b) => part(a!, b!, 0, g)],
+    keepsIntegers: true,
+  });
+};
+
 /**
  * The larger one, or the one that is no NaN.
  *
  * @example
  * fmax(tensor([1, NaN]), tensor([3, 2])); // [3, 2]
  */
-export const fmax = /* @__PURE__ */ defineOp({
-  name: "fmax",
-  torch: "torch.fmax(a, b)",
-  inputs: 2,
-  forward: (a, b) => ifNumber(a!, where(less(a!, b!), b!, a!), b!),
-  gradients: [
-    (g, _y, a, b) => ifAtMost(b!, a!, g, ifNumber(b!, 0, g)),
-    (g, _y, a, b) => ifAtMost(b!, a!, 0, ifNumber(b!, g, 0)),
-  ],
-  keepsIntegers: true,
-});
+export const fmax = /* @__PURE__ */ ofNumbers("fmax", [1, 0]);
 
 /**
  * The smaller one, or the one that is no NaN.
@@ -64,17 +70,7 @@ export const fmax = /* @__PURE__ */ defineOp({
  * @example
  * fmin(tensor([1, NaN]), tensor([3, 2])); // [1, 2]
  */
-export const fmin = /* @__PURE__ */ defineOp({
-  name: "fmin",
-  torch: "torch.fmin(a, b)",
-  inputs: 2,
-  forward: (a, b) => ifNumber(a!, where(less(b!, a!), b!, a!), b!),
-  gradients: [
-    (g, _y, a, b) => ifAtMost(a!, b!, g, ifNumber(b!, 0, g)),
-    (g, _y, a, b) => ifAtMost(a!, b!, 0, ifNumber(b!, g, 0)),
-  ],
-  keepsIntegers: true,
-});
+export const fmin = /* @__PURE__ */ ofNumbers("fmin", [0, 1]);
 
 /**
  * Where x is infinite, as bool.
