@@ -2,7 +2,7 @@ import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { compile } from "./compile/compile";
 import { onesLike, parameter, tensor, zeros, zerosLike } from "./create";
-import { eye, linspace } from "./ranges";
+import { eye, linspace, trilIndices, triuIndices } from "./ranges";
 import type { Tensor } from "./tensor/tensor";
 
 describe("linspace is PyTorch's", () => {
@@ -81,4 +81,29 @@ it("zerosLike and onesLike take shape and dtype from a tensor, and options befor
     [0, 0],
   ]);
   expect([...onesLike(tensor(3)).dataSync()]).toEqual([1]);
+});
+
+it("indices of triangles are row by row, on the device that is asked for", () => {
+  const made = [trilIndices(2, 3), trilIndices(3, 2, -1), triuIndices(2, 3, 1), triuIndices(0, 3)];
+  expect(made.map((x) => x.tolist())).toEqual([
+    [
+      [0, 1, 1],
+      [0, 0, 1],
+    ],
+    [
+      [1, 2, 2],
+      [0, 0, 1],
+    ],
+    [
+      [0, 0, 1],
+      [1, 2, 2],
+    ],
+    [[], []],
+  ]);
+  expect([trilIndices(1, 1, 0, { device: "js" }), triuIndices(1, 1, 0, { device: "js" })].map((x) => x.dtype)).toEqual([
+    "i32",
+    "i32",
+  ]);
+  expectCode("UNKNOWN_DEVICE", () => trilIndices(1, 1, 0, { device: "abacus" }));
+  expectCode("BAD_ARGUMENT", () => triuIndices(2, -1));
 });

@@ -95,6 +95,8 @@ export function eye(n: number, ...rest: (number | CreateOptions | undefined)[]):
   return made("eye", values, [n, m], options as CreateOptions);
 }
 
+export type IndicesOptions = Pick<CreateOptions, "device">;
+
 /**
  * Where the lower triangle of a matrix [rows, columns] has elements, row by row: i32 [2, count], rows above columns. For
  * `x.at(i.select(0, 0), i.select(0, 1))`.
@@ -103,7 +105,7 @@ export function eye(n: number, ...rest: (number | CreateOptions | undefined)[]):
  * @example
  * trilIndices(2, 2); // [[0, 1, 1], [0, 0, 1]]
  */
-export function trilIndices(rows: number, columns: number, offset = 0, options: CreateOptions = {}): Tensor {
+export function trilIndices(rows: number, columns: number, offset = 0, options: IndicesOptions = {}): Tensor {
   return triangle("trilIndices", rows, columns, offset, options, (distance) => distance <= offset);
 }
 
@@ -114,7 +116,7 @@ export function trilIndices(rows: number, columns: number, offset = 0, options: 
  * @example
  * triuIndices(2, 2); // [[0, 0, 1], [0, 1, 1]]
  */
-export function triuIndices(rows: number, columns: number, offset = 0, options: CreateOptions = {}): Tensor {
+export function triuIndices(rows: number, columns: number, offset = 0, options: IndicesOptions = {}): Tensor {
   return triangle("triuIndices", rows, columns, offset, options, (distance) => distance >= offset);
 }
 
@@ -123,19 +125,19 @@ function triangle(
   rows: number,
   columns: number,
   offset: number,
-  options: CreateOptions,
+  options: IndicesOptions,
   isIn: (distance: number) => boolean,
 ): Tensor {
   checkCount(where, "rows", rows);
   checkCount(where, "columns", columns);
   checkValue(Number.isInteger(offset), where, "offset", "an integer", offset, "0 is the main diagonal.");
-  checkOptions(where, options, CREATE_OPTIONS);
+  checkOptions(where, options, { device: CREATE_OPTIONS.device });
   const places = room(where, rows * columns, Float64Array);
   let count = 0;
   for (let i = 0; i < rows * columns; i++) if (isIn((i % columns) - Math.floor(i / columns))) places[count++] = i;
   const found = places.subarray(0, count);
   const both = [...found.map((at) => Math.floor(at / columns)), ...found.map((at) => at % columns)];
-  return made(where, Float64Array.from(both), [2, count], { dtype: "i32", ...options });
+  return made(where, Float64Array.from(both), [2, count], { ...options, dtype: "i32" });
 }
 
 function checkCount(where: string, name: string, count: unknown): void {

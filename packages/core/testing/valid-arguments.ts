@@ -54,7 +54,7 @@ export const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   zerosLike: () => [x(), { dtype: "f64" }],
   onesLike: () => [x(), { dtype: "f64" }],
   linspace: () => [0, 1, 3, { dtype: "f64" }],
-  ...each("trilIndices triuIndices", () => [2, 3, 1, { dtype: "i32" }]),
+  ...each("trilIndices triuIndices", () => [2, 3, 1, { device: "js" }]),
   eye: () => [2, 3, { dtype: "f64" }],
   randint: () => [1, 7, [2], { dtype: "u8" }],
   randperm: () => [3, { dtype: "u8" }],

@@ -90,6 +90,17 @@ async function answer(isTrue: Tensor): Promise<boolean> {
 }
 
 /**
+ * Where x is infinite, as bool.
+ *
+ * @example
+ * isinf(tensor([1, -Infinity, NaN])); // [false, true, false]
+ */
+export const isinf = /* @__PURE__ */ defineFunction(
+  { name: "isinf", torch: "torch.isinf(a)", tensors: ["nm"], isFlat: true },
+  (x: Tensor): Tensor => noGrad(() => elementwise("eq", [elementwise("abs", [x]), Number.POSITIVE_INFINITY])),
+);
+
+/**
  * How many elements are not 0, along axes or of all: i32.
  *
  * @throws OptError BAD_ARGUMENT

@@ -208,3 +208,18 @@ it("wrong shapes, axes and dtypes of picks and axes throw", () => {
   ]);
   expect(diff(matrix, 5).shape).toEqual([2, 0]);
 });
+
+it("pieces, differences, counts and diagonals take any axes", () => {
+  const x = tensor([
+    [1, 2, 0],
+    [6, 5, 4],
+  ]);
+  expect(tensorSplit(x, 2, 1).map((part) => part.shape)).toEqual([
+    [2, 2],
+    [2, 1],
+  ]);
+  expect(diff(x, 1, 0).tolist()).toEqual([[5, 3, 4]]);
+  expect(countNonzero(x, 1).tolist()).toEqual([2, 3]);
+  expect(diagonal(x, 1, 1, 0).tolist()).toEqual([6]);
+  expect(diagonal(x.reshape([1, 2, 3]), 0, 2, -2).tolist()).toEqual([[1, 5]]);
+});

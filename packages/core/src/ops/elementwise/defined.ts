@@ -6,5 +6,5 @@ export type { ElementwiseDefinition } from "./elementwise-table";
 export { acosh, asinh, atanh, cosh, sinh } from "./hyperbolic";
 export { exp2, log2, log10, logit, xlogy } from "./logarithms";
 export { floorDivide, fmod, frac, remainder, trunc } from "./remainders";
-export { copysign, fmax, fmin, heaviside, isinf, reciprocal } from "./signs";
+export { copysign, fmax, fmin, heaviside, reciprocal } from "./signs";
 export { digamma, erfinv, lgamma } from "./special";

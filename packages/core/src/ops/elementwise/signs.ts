@@ -73,21 +73,6 @@ export const fmax = /* @__PURE__ */ ofNumbers("fmax", [1, 0]);
 export const fmin = /* @__PURE__ */ ofNumbers("fmin", [0, 1]);
 
 /**
- * Where x is infinite, as bool.
- *
- * @example
- * isinf(tensor([1, -Infinity, NaN])); // [false, true, false]
- */
-export const isinf = /* @__PURE__ */ defineOp({
-  name: "isinf",
-  torch: "torch.isinf(a)",
-  inputs: 1,
-  forward: (x) => ifNumber(x!, where(less(abs(x!), Number.POSITIVE_INFINITY), 0, 1), 0),
-  gradients: [null],
-  result: "bool",
-});
-
-/**
  * 1 / x.
  *
  * @example
