@@ -31,7 +31,16 @@ export {
   type SearchsortedOptions,
   searchsorted,
 } from "./bins";
-export { countNonzero, type IscloseOptions, isclose, isinf, type NanToNumOptions, nanmean, nansum, nanToNum } from "./compare";
+export {
+  countNonzero,
+  type IscloseOptions,
+  isclose,
+  isinf,
+  type NanToNumOptions,
+  nanmean,
+  nansum,
+  nanToNum,
+} from "./compare";
 export { aminmax, cummax, cummin, type Found, kthvalue, median, nanmedian, quantile } from "./order";
 export { cdist, cross, kron, outer, tensordot, trace, vdot } from "./pairs";
 export { diag, glu, meshgrid, repeatInterleave, rot90, unbind } from "./parts";
