@@ -101,7 +101,7 @@ export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operati
     COMPOSED.map((definition) => [
       definition.name,
       ({ of, index, mask }: Operands) => {
-        const given = tensorsOf(definition, () => 2).map(({ shape, dtype, below }) => {
+        const given = tensorsOf(definition, () => 2).map(({ shape, dtype, below }, place) => {
           const numbers = Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => i % 3);
           if (dtype === "bool") return mask.reshape([-1]).slice(0, numbers.length).reshape(shape);
           return dtype === undefined
@@ -177,6 +177,8 @@ export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operati
     indexPut: ({ x, index }) => core.indexPut(x, [index([1, 0], [2]), index([0, 1], [2])], 1),
     maskedSelect: ({ x, mask }) => core.maskedSelect(x, mask),
     nonzero: ({ x }) => core.nonzero(x),
+    unique: async ({ x }) => (await core.unique(x)).values,
+    bincount: ({ x }) => core.bincount(x.reshape([-1])),
   },
   images: {
     unfold: ({ images }) => core.unfold(images, 2),

@@ -3,6 +3,7 @@ import { tidy } from "../../device/scope";
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
+import { overSamples } from "../../tensor/batching";
 import { noGrad } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { isFloat } from "../../values/dtype";
@@ -118,6 +119,8 @@ export const histc = /* @__PURE__ */ defineFunction(
     isFlat: true,
   },
   (x: Tensor, options: HistcOptions = {}): Tensor => {
+    const samples = overSamples(histc, x, options);
+    if (samples !== undefined) return samples;
     checkOptions("histc", options, { bins: "number", min: "number", max: "number" });
     const { bins = 100, min, max } = options;
     checkValue(Number.isInteger(bins) && bins > 0, "histc", "bins", "a positive count", bins, "For example 10.");

@@ -1,6 +1,7 @@
 /** What several elements make of one place: sums, products, means and extremes by index. */
 import { checkValue } from "../../errors/check-value";
 import { checkOptions } from "../../errors/options";
+import { overSamples } from "../../tensor/batching";
 import { noGrad, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
@@ -69,10 +70,10 @@ const REDUCTIONS: Readonly<Record<Reduction, (given: Scattered) => Tensor>> = {
 export const scatterReduce = /* @__PURE__ */ defineFunction(
   {
     name: "scatterReduce",
-    torch: "torch.scatter_reduce(a, 0, b.long(), c, 'mean', include_self=True)",
+    torch: "torch.scatter_reduce(a, 0, b.long(), c, 'amax', include_self=True)",
     tensors: ["3m", "i32 4m", "4m"],
     between: [0],
-    arguments: ["mean", { includeSelf: true }],
+    arguments: ["amax", { includeSelf: true }],
   },
   (
     x: Tensor,
@@ -82,6 +83,8 @@ export const scatterReduce = /* @__PURE__ */ defineFunction(
     reduce: Reduction,
     options: ScatterReduceOptions = {},
   ): Tensor => {
+    const samples = overSamples(scatterReduce, x, axis, indices, source, reduce, options);
+    if (samples !== undefined) return samples;
     const where = "scatterReduce";
     const along = checkOperands(where, x, axis, indices, source);
     const names = Object.keys(REDUCTIONS).join(", ");
