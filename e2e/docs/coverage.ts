@@ -178,7 +178,7 @@ export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operati
     maskedSelect: ({ x, mask }) => core.maskedSelect(x, mask),
     nonzero: ({ x }) => core.nonzero(x),
     unique: async ({ x }) => (await core.unique(x)).values,
-    bincount: ({ x }) => core.bincount(x.reshape([-1])),
+    bincount: ({ of }) => core.bincount(of([2, 0, 2], [3])),
   },
   images: {
     unfold: ({ images }) => core.unfold(images, 2),

@@ -163,7 +163,13 @@ export interface BincountOptions {
 export function bincount(x: Tensor, options: BincountOptions = {}): Promise<Tensor> {
   const where = "bincount";
   checkTensor(where, x);
-  check(x.dtype === "i32" || x.dtype === "u8", "BAD_DTYPE", where, () => `needs integers, got ${x.dtype}.`);
+  check(
+    x.dtype === "i32" || x.dtype === "u8",
+    "BAD_DTYPE",
+    where,
+    () => `needs integers, got ${x.dtype}.`,
+    'Use x.to("i32").',
+  );
   check(x.shape.length === 1, "BAD_SHAPE", where, () => `needs a vector, got ${showShape(x.shape)}.`);
   checkOptions(where, options, { weights: "object", minLength: "number" });
   const { weights, minLength = 0 } = options;
