@@ -101,7 +101,7 @@ export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operati
     COMPOSED.map((definition) => [
       definition.name,
       ({ of, index, mask }: Operands) => {
-        const given = tensorsOf(definition, () => 2).map(({ shape, dtype, below }, place) => {
+        const given = tensorsOf(definition, () => 2).map(({ shape, dtype, below }) => {
           const numbers = Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => i % 3);
           if (dtype === "bool") return mask.reshape([-1]).slice(0, numbers.length).reshape(shape);
           return dtype === undefined
