@@ -1,6 +1,6 @@
 /**
- * A run of `fit` over batches of three ranks: on these ranks with a whole model ("data") or one in parts ("fully"), or on one process that
- * accumulates ("alone"). `accumulated-run.ts <kind> <device>`
+ * Runs of `fit` over batches of three ranks: on these ranks with a whole model ("data") or one in parts ("fully"), and on one process that
+ * accumulates ("alone"). `accumulated-run.ts <device>`
  */
 import "@opt/kernels-cpu";
 import { AdamW } from "@opt/adam-amsgrad";
@@ -11,15 +11,10 @@ import { fit } from "../src/fit";
 
 const RANKS = 3;
 const STEPS = 4;
-const [kind, device = "js"] = process.argv.slice(2);
+const [device = "js"] = process.argv.slice(2);
 await init(device);
 const communicator = await connect();
-const net = new Sequential(
-  new Linear(6, 13, { generator: new Generator(1) }),
-  new ReLU(),
-  new Linear(13, 3, { generator: new Generator(2) }),
-);
-const parallel = kind === "fully" ? new FullyShardedDataParallel(net, communicator) : undefined;
+
 /** The batch of a rank in a step: each has other sizes. */
 const batchOf = (step: number, rank: number): [Tensor, Tensor] => {
   const size = 2 + ((step + 2 * rank) % 4);
@@ -28,19 +23,30 @@ const batchOf = (step: number, rank: number): [Tensor, Tensor] => {
 };
 const steps = Array.from({ length: STEPS }, (_, step) => step);
 const ranks = Array.from({ length: RANKS }, (_, rank) => rank);
-const isAlone = kind === "alone";
-const { losses } = await fit(parallel ?? net, {
-  data: isAlone
-    ? steps.flatMap((step) => ranks.map((rank) => batchOf(step, rank)))
-    : steps.map((step) => batchOf(step, communicator.rank)),
-  loss: crossEntropy,
-  optimizer: new AdamW((parallel ?? net).namedParameters(), { lr: 0.05 }),
-  ...(isAlone ? { accumulate: RANKS } : { communicator }),
-  epochs: 2,
-  callbacks: [],
-});
-const output = noGrad(() => (parallel ?? net).forward(randn([5, 6], { generator: new Generator(99) })));
-const told = { steps: losses.length, output: [...output.dataSync()] };
+
+async function train(kind: "alone" | "data" | "fully") {
+  const net = new Sequential(
+    new Linear(6, 13, { generator: new Generator(1) }),
+    new ReLU(),
+    new Linear(13, 3, { generator: new Generator(2) }),
+  );
+  const model = kind === "fully" ? new FullyShardedDataParallel(net, communicator) : net;
+  const isAlone = kind === "alone";
+  const { losses } = await fit(model, {
+    data: isAlone
+      ? steps.flatMap((step) => ranks.map((rank) => batchOf(step, rank)))
+      : steps.map((step) => batchOf(step, communicator.rank)),
+    loss: crossEntropy,
+    optimizer: new AdamW(model.namedParameters(), { lr: 0.05 }),
+    ...(isAlone ? { accumulate: RANKS } : { communicator }),
+    epochs: 2,
+    callbacks: [],
+  });
+  const output = noGrad(() => model.forward(randn([5, 6], { generator: new Generator(99) })));
+  return { steps: losses.length, output: [...output.dataSync()] };
+}
+
+const told = { alone: await train("alone"), data: await train("data"), fully: await train("fully") };
 const all = await communicator.gather(told);
 if (all) process.stdout.write(JSON.stringify(all));
 await communicator.close();

@@ -9,9 +9,11 @@ import { init } from "@opt/core";
 import { DataLoader } from "@opt/data";
 import type { Module } from "@opt/nn";
 import { connect, DataParallel, DistributedSampler } from "@opt/parallel";
-import { expectCode, triesAll } from "@opt/testkit";
+import { expectCode } from "@opt/testkit";
 import { bundled, optRun } from "@opt/testkit/bundled";
 import { expect, it } from "vitest";
+import { memoryRanks } from "../../../parallel/testing/memory-ranks";
+import { type ResumedRun, resumedRun } from "../../testing/resumed-run";
 import { begin, optionsOf, words } from "../../testing/runs";
 import { fit } from "../fit";
 import { evaluate } from "./evaluate";
@@ -71,45 +73,31 @@ it("two ranks have the words of the loop by hand, and end together", async () =>
   await rm(folder, { recursive: true });
 });
 
-interface Resumed {
-  steps: number[][];
-  weights: number[];
-  epochs: { loss: number }[];
-}
-
 /** The samples of each step of all ranks, the weights at the end, and the losses of epochs. */
-async function resumedRun(folder: string, ranks: number, batchSize: number, last: number, kind: string) {
-  const path = fileURLToPath(new URL("../../testing/resumed-run.ts", import.meta.url));
-  const [launcher, program] = await bundled(optRun, path);
-  const run = [launcher, "--no-prefix", "-n", String(ranks), program, folder, String(batchSize), String(last), kind];
-  const { stdout, stderr } = spawnSync(process.execPath, run, { encoding: "utf8", timeout: 120_000 });
-  expect(stderr).toBe("");
-  const all = JSON.parse(stdout) as Resumed[];
+async function resumed(ranks: number, run: ResumedRun) {
+  await init("js");
+  const all = await Promise.all(memoryRanks(ranks).map((communicator) => resumedRun(communicator, run)));
   const steps = all[0]!.steps.map((_, i) => all.flatMap((rank) => rank.steps[i]!).sort((a, b) => a - b));
-  return { steps, weights: all[0]!.weights, losses: all[0]!.epochs.map(({ loss }) => loss) };
+  return { ...all[0]!, steps };
 }
 
-const OTHERS: [number, number][] = triesAll
-  ? [
-      [2, 10],
-      [3, 5],
-      [1, 20],
-      [5, 4],
-    ]
-  : [
-      [2, 10],
-      [3, 5],
-    ];
+/** Ranks, and the size of their batches. */
+const OTHERS = [
+  [2, 10],
+  [3, 5],
+  [1, 20],
+  [5, 4],
+] as const;
 
-it.each(["order", "sampler"])("a run inside an epoch goes on on other ranks, by the %s", async (kind) => {
+it.each(["order", "sampler"] as const)("a run inside an epoch goes on on other ranks, by the %s", async (by) => {
   const folder = await mkdtemp(join(tmpdir(), "opt-resumed-"));
   try {
-    const whole = await resumedRun(join(folder, "whole"), 4, 5, -1, kind);
+    const whole = await resumed(4, { folder: join(folder, "whole"), batchSize: 5, by });
     expect(whole.steps).toHaveLength(6);
-    const begun = await resumedRun(join(folder, "saved"), 4, 5, 1, kind);
-    for (const [ranks, batchSize] of kind === "order" || triesAll ? OTHERS : OTHERS.slice(0, 1)) {
+    const begun = await resumed(4, { folder: join(folder, "saved"), batchSize: 5, last: 1, by });
+    for (const [ranks, batchSize] of OTHERS) {
       await cp(join(folder, "saved"), join(folder, "other"), { recursive: true });
-      const rest = await resumedRun(join(folder, "other"), ranks, batchSize, -1, kind);
+      const rest = await resumed(ranks, { folder: join(folder, "other"), batchSize, by });
       await rm(join(folder, "other"), { recursive: true });
       const steps = [...begun.steps, ...rest.steps];
       const firstEpoch = steps.slice(0, -Math.round(60 / (ranks * batchSize)));

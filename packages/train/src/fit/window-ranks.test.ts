@@ -162,14 +162,13 @@ it.each(triesAll ? ["js", "cpu"] : ["cpu"])(
   async (device) => {
     const path = fileURLToPath(new URL("../../testing/accumulated-run.ts", import.meta.url));
     const [launcher, program] = await bundled(optRun, path);
-    const told = (ranks: number, kind: string) => {
-      const command = [launcher, "--no-prefix", "-n", String(ranks), program, kind, device];
-      const { stdout, stderr } = spawnSync(process.execPath, command, { encoding: "utf8", timeout: 120_000 });
-      expect(stderr).toBe("");
-      return JSON.parse(stdout) as { steps: number; output: number[] }[];
-    };
-    const [alone] = told(1, "alone");
+    const command = [launcher, "--no-prefix", "-n", String(RANKS), program, device];
+    const { stdout, stderr } = spawnSync(process.execPath, command, { encoding: "utf8", timeout: 120_000 });
+    expect(stderr).toBe("");
+    const all = JSON.parse(stdout) as Record<string, { steps: number; output: number[] }>[];
+    expect(all).toHaveLength(RANKS);
+    const { alone } = all[0]!;
     expect(alone!.output).toHaveLength(15);
-    for (const kind of ["data", "fully"]) expect(told(RANKS, kind)).toEqual(Array(RANKS).fill(alone));
+    for (const told of all) expect(told).toEqual({ alone, data: alone, fully: alone });
   },
 );
