@@ -110,12 +110,17 @@ const RANKS: Readonly<Record<string, (shape: Shape) => Shape | undefined>> = {
  *
  * @param device where the tensors are; by default where they were made
  * @param codes gets the code of each call's error, in order, and "" of calls that end well
+ * @param alike changes two tensors in the same way alone, which is what most calls compute
  * @returns what was thrown that is no OptError, and what was left behind
  */
 export function rankErrors(
   call: (...args: never[]) => unknown,
   given: () => readonly unknown[],
-  { device, codes = [] }: { readonly device?: Device; readonly codes?: string[] } = {},
+  {
+    device,
+    codes = [],
+    alike = false,
+  }: { readonly device?: Device; readonly codes?: string[]; readonly alike?: boolean } = {},
 ): string[] {
   const moved = (x: Tensor) => (device === undefined || x.device === device ? x : x.detach().to(device));
   const valid = () => mapTensors(given(), moved) as unknown[];
@@ -126,7 +131,7 @@ export function rankErrors(
     for (const [name, change] of changes) {
       attemptRanks(call, valid, new Map([[first, change]]), `${name} of tensor ${first}`, problems, codes);
       for (let second = first + 1; second < count; second++)
-        for (const [other, changeOther] of changes)
+        for (const [other, changeOther] of alike ? changes.filter(([each]) => each === name) : changes)
           attemptRanks(
             call,
             valid,
