@@ -123,6 +123,27 @@ export function jobOf<Name extends string>(
   };
 }
 
+/**
+ * Jobs for all tests of a file: the bodies of as many ranks run one after the other in the same processes, once a test asks for one.
+ *
+ * @returns takes a body while tests are registered, and returns what gives its values by rank
+ */
+export function sharedJobs(options: JobOptions = {}): <Told>(size: number, body: string) => () => Promise<Told[]> {
+  const bodies = new Map<number, Record<string, string>>();
+  const jobs = new Map<number, ReturnType<typeof jobOf>>();
+  return <Told>(size: number, body: string) => {
+    const own = bodies.get(size) ?? {};
+    bodies.set(size, own);
+    const name = `body${Object.keys(own).length}`;
+    own[name] = body;
+    return async () => {
+      const job = jobs.get(size) ?? jobOf(size, own, options);
+      jobs.set(size, job);
+      return (await job(name)) as Told[];
+    };
+  };
+}
+
 /** By what they import, the folders of jobs: all of it in one library, and opt-run beside it. */
 const folders = new Map<string, Promise<string>>();
 
