@@ -58,17 +58,14 @@ export default defineConfig({
       ...["kernels-cpu", "kernels-wasm", "kernels-webgpu", "kernels-cuda", "parallel", "testkit"].map((name) =>
         sharing(name),
       ),
+      sharing("tools", "tools/**/*.test.ts"),
       // These name the devices they use, whatever else is registered.
       sharing("programs", `e2e/@(${PROGRAMS})/**/*.test.ts`, JS_FIRST),
       {
         extends: true,
         test: {
           name: "system",
-          include: [
-            ALONE,
-            "packages/{collectives-mpi,optim}/src/**/*.test.ts",
-            `{e2e/!(${PROGRAMS}),tools}/**/*.test.ts`,
-          ],
+          include: [ALONE, "packages/{collectives-mpi,optim}/src/**/*.test.ts", `e2e/!(${PROGRAMS})/**/*.test.ts`],
           exclude,
         },
       },
