@@ -306,7 +306,7 @@ export async function coverageOf(device: Device, js: Device): Promise<Coverage> 
       if (found instanceof OptError) {
         const [word] = name.split(",");
         const isNamed =
-          found.message.startsWith(`[${word}]`) && / (f64|c64|i32|u8|bool|f16|bf16)\b/.test(found.message);
+          found.message.startsWith(`[${word}]`) && / (f32|f64|c64|i32|u8|bool|f16|bf16)\b/.test(found.message);
         if (!isNamed || !/[.?!] [A-Z].*\.$/.test(found.message)) fault(found.message);
       } else if (right instanceof OptError) fault(`js says ${right.message}`);
       else {
