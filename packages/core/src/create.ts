@@ -266,7 +266,7 @@ function random(
 }
 
 /** `draw`, which in a recomputation draws the same numbers again. */
-const drawing = <Result>(generator: Generator, draw: () => Result) =>
+export const drawing = <Result>(generator: Generator, draw: () => Result) =>
   presentRecomputation()?.drawn(generator, draw) ?? draw;
 
 /** Room for what is made on the host. @throws OptError OUT_OF_MEMORY */

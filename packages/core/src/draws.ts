@@ -1,6 +1,6 @@
 /** Random integers, orders, coins and categories: drawn from a generator on the host, alike on every device. */
 
-import { CREATE_OPTIONS, marked, type RandomOptions, room, upload } from "./create";
+import { CREATE_OPTIONS, drawing, marked, type RandomOptions, room, upload } from "./create";
 import { deviceOf } from "./device/registry";
 import { tidy } from "./device/scope";
 import { checkValue } from "./errors/check-value";
@@ -30,11 +30,11 @@ function drawn(
   const { device, requiresGrad, generator = defaultGenerator } = options;
   checkGenerator(where, generator);
   checkShape(where, shape);
-  const make = () => {
+  const make = drawing(generator, () => {
     const values = room(where, sizeOf(shape), Float64Array);
     draw(generator, values);
     return narrow(values, dtype);
-  };
+  });
   return marked(upload(make(), [...shape], dtype, deviceOf(where, device), make), requiresGrad);
 }
 
