@@ -13,6 +13,7 @@ import { findExamples } from "./examples";
 const PACKAGES = [
   "@opt/core",
   "@opt/core/schedules",
+  "@opt/core/distributions",
   "@opt/core/backend",
   "@opt/nn",
   "@opt/data",

@@ -74,6 +74,7 @@ export const areas = {
     tests: `ops/apply-rule ops/apply-rule-in-place ops/with-gradient ${OPS} ${PROGRAMS} ${LAYERS}`,
   },
   schedules: { files: "schedules/**/*.ts", tests: "schedules/" },
+  distributions: { files: "distributions/**/*.ts", tests: "distributions/" },
   "nn-layers": {
     folder: NN,
     files: "layers/**/*.ts",

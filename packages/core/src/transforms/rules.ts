@@ -43,7 +43,7 @@ import {
   unfold,
   variance,
 } from "../ops";
-import { lookAtInput } from "../ops/look-at";
+import { lookAtInput, lookAtResult } from "../ops/look-at";
 import type { Axes } from "../ops/reduce/reduce";
 import { diagonals, embedded, type Groups } from "../ops/shape/diagonals";
 import { cleared, regionOf, taken } from "../ops/shape/region";
@@ -174,6 +174,11 @@ export const RULES: ReadonlyMap<Op, Rule> = new Map([
   rule(lookAtInput as Op, (samples) => {
     const [x, look] = samples.given as Parameters<typeof lookAtInput>;
     lookAtInput(samples.whole(x), look);
+    return null;
+  }),
+  rule(lookAtResult as Op, (samples) => {
+    const [x, look, ...others] = samples.given as Parameters<typeof lookAtResult>;
+    lookAtResult(samples.whole(x), look, ...samples.whole(others));
     return null;
   }),
   rule(backward, () => {

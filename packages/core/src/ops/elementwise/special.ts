@@ -29,8 +29,8 @@ function logGammaOfPositive(x: E): E {
   return where(isSmall, sub(series, log(product)), series);
 }
 
-/** The slope of the same. */
-function slopeOfPositive(x: E): E {
+/** The slope of the same, for all x > 0. */
+export function digammaOfPositive(x: E): E {
   const isSmall = less(x, STIRLING);
   const at = where(isSmall, add(x, STIRLING), x);
   const square = div(1, mul(at, at));
@@ -60,7 +60,7 @@ const logGammaOf = (x: E, whole: E) => {
 
 const digammaOf = (x: E, whole?: E) => {
   const isLeft = less(x, 0.5);
-  const right = slopeOfPositive(where(isLeft, sub(1, x), x));
+  const right = digammaOfPositive(where(isLeft, sub(1, x), x));
   const value = where(isLeft, sub(right, mul(Math.PI, cotangentOf(x, whole))), right);
   return where(less(x, Number.POSITIVE_INFINITY), value, x);
 };
