@@ -72,6 +72,7 @@ export class Bernoulli extends Distribution {
     });
   }
 
+  /** @internal */
   draw(shape: Shape, options: DrawOptions): Tensor {
     return tidy(() => bernoulli(expandedTo(this.probs, shape), options));
   }

@@ -41,6 +41,7 @@ export class Beta extends Parametric {
     });
   }
 
+  /** @internal */
   draw(shape: Shape, options: DrawOptions): Tensor {
     return tidy(() => firstOf(this.#dirichlet().draw([...shape, 2], options)));
   }

@@ -83,6 +83,7 @@ export class Categorical extends Distribution {
     return this.mean;
   }
 
+  /** @internal */
   draw(shape: Shape, options: DrawOptions): Tensor {
     return tidy(() => {
       const rows = this.probs.reshape([sizeOf(this.batchShape), this.numEvents]);

@@ -58,6 +58,7 @@ export class Dirichlet extends Distribution {
     });
   }
 
+  /** @internal */
   draw(shape: Shape, options: DrawOptions): Tensor {
     return tidy(() => sharesOf(expandedTo(this.concentration, shape), options));
   }

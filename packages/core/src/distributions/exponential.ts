@@ -39,6 +39,7 @@ export class Exponential extends Parametric {
     return this.rate.pow(-2);
   }
 
+  /** @internal */
   draw(shape: Shape, options: DrawOptions): Tensor {
     return tidy(() => uniformNoise(shape, this.rate, options, (u) => log1p(u.neg()).neg()).div(this.rate));
   }

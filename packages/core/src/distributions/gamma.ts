@@ -40,6 +40,7 @@ export class Gamma extends Parametric {
     return tidy(() => this.concentration.div(this.rate.square()));
   }
 
+  /** @internal */
   draw(shape: Shape, options: DrawOptions): Tensor {
     return tidy(() => {
       const value = standardGamma(expandedTo(this.concentration, shape), options).div(this.rate);

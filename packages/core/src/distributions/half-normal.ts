@@ -44,6 +44,7 @@ export class HalfNormal extends Distribution {
     return tidy(() => this.scale.square().mul(1 - 2 / Math.PI));
   }
 
+  /** @internal */
   draw(shape: Shape, options: DrawOptions): Tensor {
     return tidy(() => this.base.draw(shape, options).abs());
   }

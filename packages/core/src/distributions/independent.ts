@@ -61,6 +61,7 @@ export class Independent extends Distribution {
     return this.base.variance;
   }
 
+  /** @internal */
   draw(shape: Shape, options: DrawOptions): Tensor {
     return this.base.draw(shape, options);
   }

@@ -40,6 +40,7 @@ export class Laplace extends Parametric {
     return tidy(() => this.scale.square().mul(2));
   }
 
+  /** @internal */
   draw(shape: Shape, options: DrawOptions): Tensor {
     return tidy(() => {
       const noise = uniformNoise(shape, this.loc, options, (u) => {

@@ -101,6 +101,7 @@ export class MultivariateNormal extends Distribution {
     return tidy(() => expandedTo(this.#lower.square().sum(-1), this.loc.shape));
   }
 
+  /** @internal */
   draw(shape: Shape, options: DrawOptions): Tensor {
     const { dtype, device } = this.loc;
     return tidy(() => {

@@ -41,6 +41,7 @@ export class Normal extends Parametric {
     return this.scale.square();
   }
 
+  /** @internal */
   draw(shape: Shape, options: DrawOptions): Tensor {
     const { dtype, device } = this.loc;
     return tidy(() => this.loc.add(randn(shape, { dtype, device, ...options }).mul(this.scale)));

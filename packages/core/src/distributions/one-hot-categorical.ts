@@ -45,6 +45,7 @@ export class OneHotCategorical extends Distribution {
     });
   }
 
+  /** @internal */
   draw(shape: Shape, options: DrawOptions): Tensor {
     return tidy(() => this.#vectors(this.categorical.draw(shape.slice(0, -1), options)));
   }

@@ -37,6 +37,7 @@ export class Poisson extends Parametric {
     return this.rate;
   }
 
+  /** @internal */
   draw(shape: Shape, options: DrawOptions): Tensor {
     const { dtype, device } = this.rate;
     const compute = device.backend.dtypes.includes("f64") ? "f64" : "f32";

@@ -53,6 +53,7 @@ export class StudentT extends Parametric {
     });
   }
 
+  /** @internal */
   draw(shape: Shape, options: DrawOptions): Tensor {
     const { dtype, device } = this.df;
     return tidy(() => {

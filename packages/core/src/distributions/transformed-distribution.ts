@@ -56,6 +56,7 @@ export class TransformedDistribution extends Distribution {
     this.support = independentConstraint(set, Math.max(eventDim - set.eventDim, 0));
   }
 
+  /** @internal */
   draw(shape: Shape, options: DrawOptions): Tensor {
     return this.#forward(this.base.draw(this.#inverseShape(shape), options));
   }

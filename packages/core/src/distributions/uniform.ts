@@ -41,6 +41,7 @@ export class Uniform extends Parametric {
     return tidy(() => this.high.sub(this.low).square().div(12));
   }
 
+  /** @internal */
   draw(shape: Shape, options: DrawOptions): Tensor {
     const { dtype, device } = this.low;
     return tidy(() =>
