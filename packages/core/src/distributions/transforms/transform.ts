@@ -11,9 +11,6 @@ export interface TransformOptions {
   readonly cacheSize?: number;
 }
 
-/** What `checkOptions` lets through for every transform. */
-export const TRANSFORM_OPTIONS = { cacheSize: "number" } as const;
-
 /** A differentiable function of samples with an inverse, and with the logarithm of how much it stretches. */
 export abstract class Transform {
   /** The values that it takes. */
@@ -24,7 +21,7 @@ export abstract class Transform {
   #latest: readonly [x: Tensor, y: Tensor] | null = null;
 
   constructor(where: string, options: TransformOptions = {}) {
-    checkOptions(where, options, { ...TRANSFORM_OPTIONS, eventDim: "number" });
+    checkOptions(where, options, { cacheSize: "number", eventDim: "number" });
     const { cacheSize = 0 } = options;
     checkValue(cacheSize === 0 || cacheSize === 1, where, "cacheSize", "0 or 1", cacheSize);
     this.#isCached = cacheSize === 1;
