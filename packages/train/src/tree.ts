@@ -2,10 +2,16 @@
 import { keep, Tensor, tidy } from "@opt/core";
 
 /** A copy of a tree with each leaf changed. A leaf's path is the keys to it, joined by dots behind `path`. */
-export function mapTree(tree: unknown, change: (leaf: unknown, path: string) => unknown, path = ""): unknown {
+export function mapTree(
+  tree: unknown,
+  change: (leaf: unknown, path: string, keys: readonly string[]) => unknown,
+  path = "",
+  keys: readonly string[] = [],
+): unknown {
   const isPlain = typeof tree === "object" && tree !== null && Object.getPrototypeOf(tree) === Object.prototype;
-  if (!isPlain && !Array.isArray(tree)) return change(tree, path);
-  const entries = Object.entries(tree).map(([key, value]) => [key, mapTree(value, change, `${path}.${key}`)]);
+  if (!isPlain && !Array.isArray(tree)) return change(tree, path, keys);
+  const below = (key: string, value: unknown) => mapTree(value, change, `${path}.${key}`, [...keys, key]);
+  const entries = Object.entries(tree).map(([key, value]) => [key, below(key, value)]);
   return isPlain ? Object.fromEntries(entries) : entries.map(([, value]) => value);
 }
 

@@ -45,8 +45,6 @@ const NOTHING: Around = {};
  */
 export abstract class Optimizer<Options extends BaseOptions> {
   readonly groups: readonly Group<Options>[] = [];
-  /** For parameters that are parts of tensors: which tensor each is of. `clip.norm` then takes the gradients of those. */
-  wholeOf: ((part: Tensor) => Tensor) | null = null;
   /** @internal */
   protected readonly algorithm: Algorithm<Options>;
   /** @internal */
@@ -232,7 +230,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
       isGiven = groups[g] === shown && params.length === slots.length;
       for (let i = 0; isGiven && i < slots.length; i++) {
         const { param } = slots[i]!;
-        (this.wholeOf?.(param) ?? param).checkSteps?.(groups, true);
+        (param.spanOf ?? param).checkSteps?.(groups, true);
         isGiven = params[i] === param;
       }
     }
@@ -292,7 +290,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const limited = this.#groups.filter(({ options }) => options.clip?.norm !== undefined);
     if (limited.length === 0) return undefined;
     const params = limited.flatMap(({ shown }) => shown.params);
-    const grads = gradientsOf(this.wholeOf === null ? params : params.map(this.wholeOf));
+    const grads = gradientsOf(params.map((param) => param.spanOf ?? param));
     if (grads.length === 0) return undefined;
     checkOneDevice(`${this.algorithm.name} clip.norm`, grads);
     const norm = totalNorm(grads, 2);

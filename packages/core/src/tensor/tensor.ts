@@ -99,6 +99,8 @@ export class Tensor {
     | undefined;
   /** @internal See `placement`. */
   declare placed?: Placement<Tensor> | undefined;
+  /** @internal The tensor of which it is a range of elements, where ranks have the others. */
+  declare spanOf?: Tensor;
   /** @internal Itself, of row-sparse gradients. */
   declare readonly sparse?: SparseGradient;
   /** @internal See `onGradient`. */

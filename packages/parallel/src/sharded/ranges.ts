@@ -1,7 +1,7 @@
 /** How a group's parameters are cut for ZeRO-1: they lie one behind the other, and each rank owns a range of that list, not whole parameters. */
 
-/** Parameters and cuts lie at multiples of so many elements: 256 bytes of float32, where every device can begin. */
-const ALIGNMENT = 64;
+/** Parameters and cuts lie at multiples of so many elements: the blocks of state in 8 bits. */
+const ALIGNMENT = 256;
 
 /** A rank's part of a parameter: elements [begin, end), perhaps none. */
 export interface Range {

@@ -75,8 +75,7 @@ export interface ShardedContents {
  * An optimizer whose state is divided over the ranks (ZeRO stage 1, PyTorch's `ZeroRedundancyOptimizer`). Each group's parameters lie in
  * a flat list, of which every rank owns an equal range: it keeps state for that alone, steps it, and the ranks gather the parameters. Muon,
  * Lamb and Adafactor need whole parameters, so each of theirs has one owner. LBFGS divides its vectors; `step` takes its closure, which
- * computes the rank's loss and the gradients that are the same on all ranks. Parameters and state have the bits of the unsharded optimizer; but `stateDType: "q8"` packs each range by itself
- * (and keeps ranges below 4096 elements in float32), so that its last bits change with the ranks. Gradients are those of `DataParallel` after `sync`.
+ * computes the rank's loss and the gradients that are the same on all ranks. Parameters and state have the bits of the unsharded optimizer: gradients are those of `DataParallel` after `sync`.
  *
  * `groups` has the options (a schedule may change `lr` there, alike on all ranks); its parameters are this rank's parts.
  *
@@ -134,6 +133,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
         if (dividesItself) return { name: group.names[i]!, tensor, ranges: ranges[i]!, piece: tensor };
         const piece = this.#division.part(tensor, ranges[i]![rank]!);
         piece.requiresGrad = true;
+        piece.spanOf = tensor;
         return { name: group.names[i]!, tensor, ranges: ranges[i]!, piece };
       });
     });
@@ -149,12 +149,6 @@ export class ShardedOptimizer<Options extends BaseOptions> {
           })) as OptimizerInput<Options>,
         );
     this.groups = this.#own.groups;
-    if (!dividesItself) {
-      for (const group of this.#whole.groups) group.stateDType = "f32"; // ranges are packed by themselves
-      // Gradients are whole on every rank: so is their norm, with the bits of the optimizer that is not divided.
-      const wholes = new Map(this.#parameters.map(({ piece, tensor }) => [piece, tensor]));
-      this.#own.wholeOf = (piece) => wholes.get(piece)!;
-    }
     const isReadable = sampleOf(this.#tensors(), 0) !== undefined;
     this.#areReadable =
       size === 1 ? Promise.resolve(false) : agree(communicator.group, WHERE, this.#lines(), isReadable);

@@ -24,21 +24,18 @@ type Model = Configuration["model"];
 
 const divides = (model: Model) => model === "mlp" || model === "gpt";
 
-/** @param whole parameters, gradients and state are whole on each rank; "alone": there is one process */
 function phaseOf(
   random: Random,
   devices: readonly string[],
   { model, dtype }: Pick<Configuration, "model" | "dtype">,
-  whole: boolean | "alone",
+  isAlone: boolean,
 ): Phase {
   const device = random.pick(devices);
   const way = random.pick(["eager", "compiled", "compiled", "fit", "fit"] as const);
-  const isDivided = !whole && divides(model) && dtype === "f64" && random.below(2) === 0;
+  const isDivided = !isAlone && divides(model) && dtype === "f64" && random.below(2) === 0;
   const over = random.pick(
-    whole
-      ? whole === "alone"
-        ? (["alone"] as const)
-        : (["alone", "DataParallel"] as const)
+    isAlone
+      ? (["alone"] as const)
       : isDivided
         ? (["DataParallel", "FullyShardedDataParallel"] as const)
         : ([
@@ -120,9 +117,8 @@ export function draw(seed: number, { optimizers, devices }: Drawn): Configuratio
     const isPacked = options.stateDType === "q8";
     const model = isPacked ? "mlp" : drawn;
     const features = featuresOf(random, model, dtype);
-    // Row-sparse gradients are not exchanged, and parts are packed in blocks of their own.
-    const whole = features.sparse ? "alone" : isPacked && random.below(3) > 0;
-    const phase = () => phaseOf(random, devices, { model, dtype }, random.below(10) > 0 && whole);
+    // Row-sparse gradients are not exchanged.
+    const phase = () => phaseOf(random, devices, { model, dtype }, features.sparse === true && random.below(10) > 0);
     const [first, second] = [phase(), phase()];
     // Half of the runs stay on their device, and half stay with `fit`.
     const device = random.pick([first.device, second.device]);

@@ -1,8 +1,9 @@
 /** What the docs promise of a run beside one process, and how what it left differs from that. */
-import type { Configuration } from "./configuration";
+import { partOf } from "@opt/core/backend";
+import type { Configuration, Phase } from "./configuration";
 
-/** Equal words, or numbers within so much of 1 and of the largest of their tensor. */
-type Promised = "words" | number;
+/** Equal words, numbers within so much of 1 and of the largest of their tensor, or the same tensors alone. */
+type Promised = "words" | number | "names";
 
 export interface Outcome {
   readonly losses: readonly (readonly (readonly string[])[])[];
@@ -11,13 +12,19 @@ export interface Outcome {
 
 /** Where sums have another order. */
 const CLOSE = { f64: 1e-10, f32: 1e-4, bf16: 0.05, f16: 0.05 } as const;
+/** Elements of a packed matrix's block, which share a scale. */
+const PACKED_BLOCK = 256;
 /** `fit` notes the mean of a step's losses in float32. */
 const AS_FLOAT32 = 1e-6;
 
-export function promiseOf({ phases, dtype, autocast, options }: Configuration): Promised {
-  // Each rank packs what it has in blocks of its own.
-  const isShared = phases.some(({ over }) => over === "ShardedOptimizer" || over === "FullyShardedDataParallel");
-  if (options.stateDType === "q8" && isShared) return CLOSE.bf16;
+export function promiseOf({ phases, dtype, width, optimizer, autocast, options }: Configuration): Promised {
+  // Ranks whose rows begin inside a block pack others than one process. Rprop steps by the signs of what is packed.
+  const isCut = ({ over, data }: Phase) =>
+    over === "FullyShardedDataParallel" &&
+    Array.from({ length: data }, (_, rank) => partOf(width, data, rank)).some(
+      ([begin]) => (begin * width) % PACKED_BLOCK > 0,
+    );
+  if (options.stateDType === "q8" && phases.some(isCut)) return optimizer === "Rprop" ? "names" : CLOSE.bf16;
   // Rows are added over the ranks, within rounding.
   if (phases.every(({ model }) => model === 1)) return "words";
   return CLOSE[dtype === "f32" && (autocast || options.stateDType) ? "bf16" : dtype];
@@ -25,14 +32,17 @@ export function promiseOf({ phases, dtype, autocast, options }: Configuration): 
 
 /** The first thing that is not as promised, or null. */
 export function difference(given: Outcome, right: Outcome, promised: Promised): string | null {
+  const names = [Object.keys(given.tensors), Object.keys(right.tensors)].map((list) => list.sort().join());
+  if (names[0] !== names[1]) return `tensors [${names[0]}] must be [${names[1]}]`;
+  if (promised === "names") return null;
   for (const [step, ranks] of right.losses.entries())
     for (const [rank, batches] of ranks.entries()) {
       const own = given.losses[step]?.[rank] ?? [];
       if (own[0]?.startsWith("~")) {
         const isClose = agree(
           [Number(own[0].slice(1))],
-          [Number(batches[0])],
-          promised === "words" ? AS_FLOAT32 : Math.max(promised, AS_FLOAT32),
+          [Math.fround(Number(batches[0]))],
+          typeof promised === "number" ? Math.max(promised, AS_FLOAT32) : AS_FLOAT32,
         );
         if (batches.length > 1 || isClose) continue;
       }
@@ -40,8 +50,6 @@ export function difference(given: Outcome, right: Outcome, promised: Promised): 
       if (far >= 0 || own.length !== batches.length)
         return `step ${step}, rank ${rank}: losses [${own}] must be [${batches}]`;
     }
-  const names = [Object.keys(given.tensors), Object.keys(right.tensors)].map((list) => list.sort().join());
-  if (names[0] !== names[1]) return `tensors [${names[0]}] must be [${names[1]}]`;
   for (const [name, { bytes, numbers }] of Object.entries(right.tensors)) {
     const own = given.tensors[name]!;
     const isRight =
@@ -58,7 +66,7 @@ export function difference(given: Outcome, right: Outcome, promised: Promised): 
 }
 
 /** Every NaN counts as equal. */
-function agree(own: readonly number[], right: readonly number[], promised: Promised): boolean {
+function agree(own: readonly number[], right: readonly number[], promised: "words" | number): boolean {
   if (own.length !== right.length) return false;
   if (promised === "words") return own.every((number, i) => Object.is(number, right[i]));
   const scale = Math.max(1, ...right.map(Math.abs).filter(Number.isFinite));

@@ -107,12 +107,12 @@ export async function contentsOf<Batch>(run: Resumable<Batch>): Promise<Checkpoi
   // As JSON: tensors leave null in their places. By their role they are not the model's, as a converted checkpoint tells them apart.
   const tree = mapTree(
     saved,
-    (leaf, path) => {
+    (leaf, path, keys) => {
       if (typeof leaf === "number" && !Number.isFinite(leaf)) return String(leaf);
       const isList = leaf instanceof Float32Array;
       if (!isList && !(leaf instanceof Tensor)) return leaf;
       const tensor = isList ? recorded(leaf, isFirst) : { tensor: leaf };
-      const follows = isList ? undefined : copiedName(path, leaf, shapes);
+      const follows = isList ? undefined : followedName(keys, leaf, shapes);
       tensors[path] = { ...tensor, role: "state", ...(follows !== undefined && { follows }) };
       return null;
     },
@@ -121,13 +121,20 @@ export async function contentsOf<Batch>(run: Resumable<Batch>): Promise<Checkpoi
   return { step, tensors, values: { ...optimizing.values, ...(isFirst && { fit: tree as never }) } };
 }
 
-/** The weight that a tensor is an average or a copy of, which ranks divide as it is: that of its shape, by whose name its path ends. */
-function copiedName(path: string, { shape }: Tensor, shapes: ReadonlyMap<string, string>): string | undefined {
-  for (let at = path.indexOf("."); at >= 0; at = path.indexOf(".", at + 1)) {
-    const name = path.slice(at + 1);
-    if (shapes.get(name) === String(shape)) return name;
-  }
-  return undefined;
+/**
+ * The weight whose average, copy or state a tensor is, which ranks divide as it is: that of its shape, whose name is among the keys that
+ * lead to it, the innermost first. Averages have it behind a prefix.
+ */
+function followedName(
+  keys: readonly string[],
+  { shape }: Tensor,
+  shapes: ReadonlyMap<string, string>,
+): string | undefined {
+  const names = keys.toReversed().flatMap((key) => {
+    const words = key.split(".");
+    return words.map((_, i) => words.slice(i).join("."));
+  });
+  return names.find((name) => shapes.get(name) === String(shape));
 }
 
 /** A list in the record of the run, which the first rank writes. */

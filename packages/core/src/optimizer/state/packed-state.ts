@@ -10,7 +10,7 @@ import { packing } from "../../rule/stored";
 import { type PackedState, Tensor } from "../../tensor/tensor";
 import { type Shape, sizeOf } from "../../values/shape";
 import { PACK, UNPACK } from "./packing-rules";
-import { type StatePacking, stateKey, stateKeys, statePacking } from "./state";
+import { type StatePacking, stateKey, stateKeys, statePacking, wholeShape } from "./state";
 
 /** State that is stored in the bytes of a u8 tensor. */
 class PackedTensor implements PackedState {
@@ -44,14 +44,16 @@ class PackedTensor implements PackedState {
   }
 }
 
-/** Smaller parameters keep their state in float32. Source: bitsandbytes, `min_8bit_size`. */
+/** Smaller whole parameters keep their state in float32. Source: bitsandbytes, `min_8bit_size`. */
 const LEAST_PACKED = 4096;
 
 const ofBlocks: StatePacking = {
   name: "q8",
 
-  format(rule, key, { size, device }) {
-    if (size < LEAST_PACKED || !stateKeys(rule).includes(key)) return "f32";
+  format(rule, key, param) {
+    const { device } = param;
+    // The format is that of the whole, so that parts at the ends of blocks have its bits.
+    if (sizeOf(wholeShape(param.spanOf ?? param)) < LEAST_PACKED || !stateKeys(rule).includes(key)) return "f32";
     check(
       device.backend.packs,
       "UNSUPPORTED",
