@@ -23,6 +23,8 @@ export interface FitPhase {
   readonly resumes: boolean;
   /** Called after each step. */
   readonly stepped: () => void;
+  /** Ends this process. */
+  readonly kill: () => void;
 }
 
 /** Returns the mean losses of steps, as float32, and where the loader stood. */
@@ -36,10 +38,12 @@ export async function trainByFit({
   folder,
   resumes,
   stepped,
+  kill,
 }: FitPhase) {
   const { module, parallel, optimizer, ema, scaler, schedule } = parts;
   const begin = index > 0 ? one.break! : 0;
-  const end = index < one.phases.length - 1 ? one.break! : stepsOf(one);
+  const isKilled = one.killed !== undefined && index === 0;
+  const end = isKilled || index === one.phases.length - 1 ? stepsOf(one) : one.break!;
   const rank = communicator?.rank ?? 0;
   const offset = resumes ? 0 : begin;
   const interruption = new AbortController();
@@ -47,6 +51,7 @@ export async function trainByFit({
   const seeding = { onStepBegin: ({ step }: { step: number }) => void manualSeed(seedOf(one, step + offset, rank)) };
   type At = { step: number; contents(): Promise<{ values?: { readonly [key: string]: unknown } }> };
   const stop = async (at: At) => {
+    if (isKilled && at.step === one.break! + 1) kill();
     if (at.step + offset !== end || end === stepsOf(one)) return;
     const { values } = await at.contents();
     const run = values?.fit as { ranks: { loader: object }[] } | undefined; // on the first rank alone
@@ -63,7 +68,10 @@ export async function trainByFit({
     ...(one.clipNorm !== undefined && { norm: one.clipNorm }),
     ...(one.clipValue !== undefined && { value: one.clipValue }),
   };
-  const saving = resumes || (index === 0 && one.break) ? [checkpoints(folder, { every: one.break! })] : [];
+  const saving =
+    resumes || (index === 0 && one.break)
+      ? [checkpoints(folder, { every: one.killed === undefined ? one.break! : 1 })]
+      : [];
   const { losses } = await fit<Batch>((parallel as DataParallel<Module> | undefined) ?? module, {
     data: loader as Iterable<Batch>,
     forward: (batch) => forward(one, parts, batch),

@@ -31,7 +31,7 @@ export async function runAll(list: readonly Configuration[], tell: (told: ToldOf
     writeFileSync(file, JSON.stringify(indices.map((index) => ({ index, one: list[index] }))));
     const untold = new Set(indices);
     const error = await job(
-      [launcher, "-n", String(RANKS), "--grace", "1s", "--no-prefix", program, folder, file],
+      [launcher, "-n", String(RANKS), "--grace", "1s", "--no-prefix", ...restarts(indices), program, folder, file],
       (told) => {
         untold.delete(told.index);
         tell(told);
@@ -39,14 +39,21 @@ export async function runAll(list: readonly Configuration[], tell: (told: ToldOf
     );
     return { left: [...untold], error };
   };
+  const isKilled = (index: number) => list[index]!.killed !== undefined;
+  const restarts = ([index]: readonly number[]) => (isKilled(index!) ? ["--restarts", "1"] : []);
+  /** A job is killed with one configuration alone. */
+  const alone = async (index: number) => {
+    const { left, error } = await run([index]);
+    const message = "the job ended, or stood still";
+    if (left.length > 0) tell({ index, errors: [{ code: null, message, stack: error }] });
+  };
+  const indices = list.map((_, index) => index);
   try {
-    let { left } = await run(list.map((_, index) => index));
+    for (const index of indices.filter(isKilled)) await alone(index);
+    let left = indices.filter((index) => !isKilled(index));
+    if (left.length > 0) left = (await run(left)).left;
     while (left.length > 0) {
-      for (const index of left.slice(0, RANKS)) {
-        const { left, error } = await run([index]);
-        const message = "the job ended, or stood still";
-        if (left.length > 0) tell({ index, errors: [{ code: null, message, stack: error }] });
-      }
+      for (const index of left.slice(0, RANKS)) await alone(index);
       left = left.length > RANKS ? (await run(left.slice(RANKS))).left : [];
     }
   } finally {

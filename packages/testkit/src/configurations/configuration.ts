@@ -62,6 +62,8 @@ export interface Configuration {
   /** Steps before the break. */
   readonly break?: number;
   readonly through?: (typeof FORMATS)[number];
+  /** The rank whose process is killed in the step behind the break. The second phase goes on from the last save of `fit`. */
+  readonly killed?: number;
 }
 
 /** Samples of a step, of all ranks. */

@@ -1,7 +1,16 @@
 /** Draws a configuration from a seed: what the docs say combines, and now and then what they say does not. */
 import { Random } from "../numbers/random";
 import { reasonsOf } from "./combines";
-import { type Configuration, FORMATS, MODELS, type Phase, SCHEDULES, samplesOf, stepsOf } from "./configuration";
+import {
+  type Configuration,
+  FORMATS,
+  MODELS,
+  type Phase,
+  ranksOf,
+  SCHEDULES,
+  samplesOf,
+  stepsOf,
+} from "./configuration";
 
 /** Options by the names of optimizers, as their packages list them. */
 export type OptimizerOptions = Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>>;
@@ -105,6 +114,13 @@ function restOf(random: Random, { model, phases }: Configuration): Partial<Confi
   };
 }
 
+/** A real process is killed where `fit` goes on from saves of `fit`. */
+function killedOf(random: Random, { phases, through }: Configuration): Partial<Configuration> {
+  const isFit = phases.every(({ way }) => way === "fit");
+  if (!isFit || phases.length === 1 || through !== "checkpoint") return {};
+  return random.below(4) === 0 ? { killed: random.below(ranksOf(phases[0])) } : {};
+}
+
 /** Parameters by their numbers: checkpoints of parts, and of others, need names. */
 function unnamedOf(random: Random, { optimizer, phases }: Configuration): Partial<Configuration> {
   const areWhole = phases.every(({ over, model }) => model === 1 && (over === "alone" || over === "DataParallel"));
@@ -150,6 +166,7 @@ export function draw(seed: number, { optimizers, devices }: Drawn): Configuratio
       ...(random.below(3) === 0 && { overflows: [random.below(samplesOf(plain))] }),
     };
     // Of what does not combine, one of twenty is tried.
-    if (reasonsOf(one).length === 0 || random.below(20) === 0) return one;
+    if (reasonsOf(one).length === 0) return { ...one, ...killedOf(random, one) };
+    if (random.below(20) === 0) return one;
   }
 }

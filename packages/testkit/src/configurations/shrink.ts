@@ -5,7 +5,7 @@ type Undefinable<T> = { readonly [K in keyof T]?: T[K] | undefined };
 
 /** Its simplest forms first: without a feature, or with the plainest one in its place. */
 export function smaller(one: Configuration): Configuration[] {
-  const { phases, break: _, through: __, ...rest } = one;
+  const { phases, break: _, through: __, killed: ___, ...rest } = one;
   const features = [
     "groups",
     "unnamed",
@@ -23,6 +23,7 @@ export function smaller(one: Configuration): Configuration[] {
     "overflows",
     "schedule",
     "rest",
+    "killed",
   ] as const;
   const whole = { shardOver: undefined, units: undefined };
   const withPhase = (i: number, change: Undefinable<Phase>): Configuration =>
@@ -51,9 +52,9 @@ export function smaller(one: Configuration): Configuration[] {
   return candidates.filter(isWhole).map((each) => JSON.parse(JSON.stringify(each)));
 }
 
-/** Only `fit` takes losses of sums, and a last step of fewer samples. */
-const isWhole = ({ phases, rest, counted }: Configuration) =>
-  (rest === undefined && counted === undefined) || phases.every(({ way }) => way === "fit");
+/** Only `fit` takes losses of sums, and a last step of fewer samples, and saves in each step. */
+const isWhole = ({ phases, rest, counted, killed }: Configuration) =>
+  (rest ?? counted ?? killed) === undefined || phases.every(({ way }) => way === "fit");
 
 /**
  * @param firstThatFails of a list, or undefined
