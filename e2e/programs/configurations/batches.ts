@@ -49,7 +49,7 @@ export function ordersOf(one: Configuration): number[][] {
   return Array.from({ length: EPOCHS }, () => Array.from(loader, (batch) => batch.dataSync()[0]!));
 }
 
-/** The batches of a step by their ranks: each rank has every `data`-th sample of the order. */
+/** The batches of a step by their ranks: each rank has every `data`-th sample of the order, or a contiguous part of it. */
 export function batchesOf(
   one: Configuration,
   order: readonly number[],
@@ -60,8 +60,12 @@ export function batchesOf(
   const dataset = datasetOf(one);
   const size = batchSizeOf({ data, accumulate });
   const own = order.slice(step * STEP_SAMPLES, (step + 1) * STEP_SAMPLES);
+  const perRank = STEP_SAMPLES / data;
+  const begin = (rank: number) => Math.floor((order.length * rank) / data);
+  const ofPart = (rank: number) =>
+    order.slice(begin(rank), begin(rank + 1)).slice(step * perRank, (step + 1) * perRank);
   return Array.from({ length: data }, (_, rank) => {
-    const samples = own.filter((_, i) => i % data === rank);
+    const samples = one.uneven ? ofPart(rank) : own.filter((_, i) => i % data === rank);
     const count = Math.ceil(samples.length / size);
     return Array.from(
       { length: count },

@@ -78,7 +78,7 @@ async function stepOf(
   const isCut = phase.data * phase.accumulate > 1;
   let count = 0;
   let weight = 0;
-  const unit = batches[0]![0]![2].size;
+  const unit = batches.flat()[0]![2].size;
   for (const [rank, own] of batches.entries()) {
     if (rank > 0) for (const [buffer, first] of buffers) buffer.set(first);
     manualSeed(seedOf(one, step, rank));

@@ -60,10 +60,10 @@ async function train(
   const data = own && (own.grid?.axis("data") ?? own.communicator);
   const resumes = i > 0 && one.phases.every(isFit) && (one.through ?? "checkpoint") === "checkpoint";
   // `fit` divides a loader that stands at its start, and makes a replica of its own.
-  const isDivided = !isFit(phase) || (i > 0 && !resumes) || one.seed % 2 === 0;
+  const isDivided = !isFit(phase) || (i > 0 && !resumes) || one.uneven || one.seed % 2 === 0;
   const parts = partsOf(one, phase, own, optimizers, isDivided);
   const whole = loaderOf(one, batchSizeOf(phase));
-  const loader = data && isDivided ? whole.shard(data) : whole;
+  const loader = data && isDivided ? whole.shard(data, { even: !one.uneven }) : whole;
   if (i > 0 && !resumes) loader.loadStateDict((await load(where, parts, one.through, own))!);
   const trained = isFit(phase)
     ? await trainByFit({

@@ -58,6 +58,8 @@ export interface Configuration {
   readonly stepsPerEpoch: number;
   /** Samples of an epoch behind its last whole step. */
   readonly rest?: number;
+  /** Each rank has a contiguous part of the order: of the last step one has fewer samples than others, or none. */
+  readonly uneven?: true;
   readonly phases: readonly [Phase] | readonly [Phase, Phase];
   /** Steps before the break. */
   readonly break?: number;

@@ -104,9 +104,12 @@ function featuresOf(random: Random, model: Model, dtype: Configuration["dtype"])
   };
 }
 
-/** What only `fit` takes: losses of sums, and a last step of fewer samples, as many on each rank. */
-function restOf(random: Random, { model, phases }: Configuration): Partial<Configuration> {
+/** What only `fit` takes: losses of sums, and a last step of fewer samples. */
+function restOf(random: Random, { model, dtype, phases }: Configuration): Partial<Configuration> {
   if (phases.some(({ way }) => way !== "fit")) return {};
+  const [{ over, data }] = phases;
+  if (phases.length === 1 && dtype === "f64" && over !== "alone" && data > 1 && random.below(2) === 0)
+    return { rest: 1 + random.below(11), uneven: true };
   const fits = [3, 4, 6, 8].filter((rest) => phases.every(({ data }) => rest % data === 0));
   return {
     ...(random.below(3) > 0 && fits.length > 0 && { rest: random.pick(fits) }),

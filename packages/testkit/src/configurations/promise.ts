@@ -17,7 +17,7 @@ const PACKED_BLOCK = 256;
 /** `fit` notes the mean of a step's losses in float32. */
 const AS_FLOAT32 = 1e-6;
 
-export function promiseOf({ phases, dtype, width, optimizer, autocast, options }: Configuration): Promised {
+export function promiseOf({ phases, uneven, dtype, width, optimizer, autocast, options }: Configuration): Promised {
   // Ranks whose rows begin inside a block pack others than one process. Rprop steps by the signs of what is packed.
   const isCut = ({ over, data, shardOver = data }: Phase) =>
     over === "FullyShardedDataParallel" &&
@@ -25,8 +25,8 @@ export function promiseOf({ phases, dtype, width, optimizer, autocast, options }
       ([begin]) => (begin * width) % PACKED_BLOCK > 0,
     );
   if (options.stateDType === "q8" && phases.some(isCut)) return optimizer === "Rprop" ? "names" : CLOSE.bf16;
-  // Rows are added over the ranks, within rounding.
-  if (phases.every(({ model }) => model === 1)) return "words";
+  // Rows are added over the ranks, and batches of other sizes weigh, within rounding.
+  if (!uneven && phases.every(({ model }) => model === 1)) return "words";
   return CLOSE[dtype === "f32" && (autocast || options.stateDType) ? "bf16" : dtype];
 }
 
@@ -44,7 +44,7 @@ export function difference(given: Outcome, right: Outcome, promised: Promised): 
           [Math.fround(Number(batches[0]))],
           typeof promised === "number" ? Math.max(promised, AS_FLOAT32) : AS_FLOAT32,
         );
-        if (batches.length > 1 || isClose) continue;
+        if (batches.length !== 1 || isClose) continue;
       }
       const far = batches.findIndex((loss, i) => !agree([Number(own[i])], [Number(loss)], promised));
       if (far >= 0 || own.length !== batches.length)

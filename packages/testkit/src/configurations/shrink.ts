@@ -22,6 +22,7 @@ export function smaller(one: Configuration): Configuration[] {
     "ema",
     "overflows",
     "schedule",
+    "uneven",
     "rest",
     "killed",
   ] as const;
@@ -53,8 +54,8 @@ export function smaller(one: Configuration): Configuration[] {
 }
 
 /** Only `fit` takes losses of sums, and a last step of fewer samples, and saves in each step. */
-const isWhole = ({ phases, rest, counted, killed }: Configuration) =>
-  (rest ?? counted ?? killed) === undefined || phases.every(({ way }) => way === "fit");
+const isWhole = ({ phases, rest, counted, killed, uneven }: Configuration) =>
+  (rest ?? counted ?? killed ?? uneven) === undefined || phases.every(({ way }) => way === "fit");
 
 /**
  * @param firstThatFails of a list, or undefined
