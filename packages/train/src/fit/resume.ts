@@ -103,7 +103,7 @@ export async function contentsOf<Batch>(run: Resumable<Batch>): Promise<Checkpoi
   };
   const tensors: Record<string, SavedTensor> = { ...weights.stateDict(), ...optimizing.tensors };
   const isFirst = (run.placed.placing?.communicator.rank ?? 0) === 0;
-  const shapes = new Map(weights.namedTensors().map(([name, { shape }]) => [name, String(shape)]));
+  const byName = new Map(weights.namedTensors());
   // As JSON: tensors leave null in their places. By their role they are not the model's, as a converted checkpoint tells them apart.
   const tree = mapTree(
     saved,
@@ -112,7 +112,7 @@ export async function contentsOf<Batch>(run: Resumable<Batch>): Promise<Checkpoi
       const isList = leaf instanceof Float32Array;
       if (!isList && !(leaf instanceof Tensor)) return leaf;
       const tensor = isList ? recorded(leaf, isFirst) : { tensor: leaf };
-      const follows = isList ? undefined : followedName(keys, leaf, shapes);
+      const follows = isList ? undefined : followedName(keys, leaf, byName);
       tensors[path] = { ...tensor, role: "state", ...(follows !== undefined && { follows }) };
       return null;
     },
@@ -128,13 +128,13 @@ export async function contentsOf<Batch>(run: Resumable<Batch>): Promise<Checkpoi
 function followedName(
   keys: readonly string[],
   { shape }: Tensor,
-  shapes: ReadonlyMap<string, string>,
+  weights: ReadonlyMap<string, Tensor>,
 ): string | undefined {
   const names = keys.toReversed().flatMap((key) => {
     const words = key.split(".");
     return words.map((_, i) => words.slice(i).join("."));
   });
-  return names.find((name) => shapes.get(name) === String(shape));
+  return names.find((name) => String(weights.get(name)?.shape) === String(shape));
 }
 
 /** A list in the record of the run, which the first rank writes. */
@@ -149,9 +149,16 @@ async function loadRun<Batch>(run: Resumable<Batch>, loaded: Loaded<Tensor>): Pr
   const { weights, communicator } = run.placed;
   const { optimizer, ema, scaler, schedule, data, generators = [] } = options;
   const { tensors, values } = loaded;
-  const put = (leaf: unknown, path: string) =>
+  const byName = new Map(weights.namedTensors());
+  const placed = (path: string, keys: readonly string[]) => {
+    const tensor = tensors[path];
+    if (tensor === undefined) return null;
+    tensor.placement = byName.get(followedName(keys, tensor, byName) ?? "")?.placement ?? null;
+    return tensor;
+  };
+  const put = (leaf: unknown, path: string, keys: readonly string[]) =>
     leaf === null
-      ? (tensors[path] ?? null)
+      ? placed(path, keys)
       : ["NaN", "Infinity", "-Infinity"].includes(leaf as string)
         ? Number(leaf)
         : leaf;
