@@ -64,11 +64,12 @@ export class ByHand {
     };
     const wrap = <Args extends unknown[], Result>(f: (...args: Args) => Result) =>
       isCompiled ? compile(f) : (...args: Args) => tidy(() => f(...args));
-    const waits = optimizer instanceof ShardedOptimizer;
+    const { backend } = parts.module.parameters()[0]!.device;
+    const waits = optimizer instanceof ShardedOptimizer || (scaler !== undefined && !backend.readSync);
     this.#backward = wrap(backward);
     this.#average = ema ? wrap(() => ema.update()) : () => {};
     this.#update = waits ? update : wrap(() => void update());
-    if (isCompiled && parallel === undefined && divisor === 1)
+    if (isCompiled && !waits && parallel === undefined && divisor === 1)
       this.#whole = compile((batch: Batch) => {
         const loss = backward(batch, 1);
         void update();

@@ -2,6 +2,8 @@
  * Random training runs until someone stops it, or OPT_CONFIGURATIONS of them; every run begins elsewhere. OPT_CONFIGURATIONS_WITH
  * passes by those without that text, such as `"q8"`.
  */
+import "@opt/kernels-webgpu";
+import { useSoftwareVulkan, whyUnavailable } from "@opt/testkit";
 import { draw } from "@opt/testkit/configurations";
 import { expect, it } from "vitest";
 import { campaign, drawnOn } from "./campaign";
@@ -12,8 +14,12 @@ const count = Number(OPT_CONFIGURATIONS ?? Number.POSITIVE_INFINITY);
 const first = Number(OPT_CONFIGURATIONS_FIRST ?? Date.now() % 2 ** 31);
 const AT_ONCE = 200;
 
-it(`${count} configurations on ${OPT_CONFIGURATIONS_DEVICES}, from seed ${first}`, { timeout: 0 }, async () => {
-  const drawn = await drawnOn(OPT_CONFIGURATIONS_DEVICES.split(","));
+it(`${count} configurations on ${OPT_CONFIGURATIONS_DEVICES}, from seed ${first}`, { timeout: 0 }, async (context) => {
+  const devices = OPT_CONFIGURATIONS_DEVICES.split(",");
+  useSoftwareVulkan(); // ranks inherit it
+  const reason = devices.includes("webgpu") ? await whyUnavailable("webgpu") : null;
+  if (reason) context.skip(`webgpu: ${reason}`);
+  const drawn = await drawnOn(devices);
   const faults: string[] = [];
   const begun = performance.now();
   let next = first;

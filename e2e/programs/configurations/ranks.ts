@@ -177,6 +177,11 @@ function errorOf(error: unknown): RankError {
 }
 
 const list: { index: number; one: Configuration }[] = JSON.parse(readFileSync(file, "utf8"));
+if (list.some(({ one }) => one.phases.some(({ device }) => device === "webgpu"))) {
+  await import("@opt/kernels-webgpu");
+  const { create } = await import("webgpu"); // named here, because a bundle lies where no packages are
+  Object.defineProperty(globalThis, "navigator", { value: { gpu: create([]) }, configurable: true });
+}
 const folderOf = ({ index }: { index: number }) => `${folder}/${index}`;
 // So many of them that each rank examines one, while the others examine theirs.
 for (let i = 0; i < list.length; i += world.size) {

@@ -38,6 +38,16 @@ export const REASONS: readonly Reason[] = [
     applies: ({ optimizer, options: { stateDType } }) =>
       optimizer === "Adafactor" && stateDType !== undefined && stateDType !== "f32",
   },
+  {
+    code: "UNSUPPORTED",
+    says: "`webgpu` has no float64.",
+    applies: ({ dtype }, { device }) => device === "webgpu" && dtype === "f64",
+  },
+  {
+    code: "NOT_SYNC",
+    says: "`webgpu` can't be read without waiting. What ranks divide computes on `js`, `wasm` or `cpu`.",
+    applies: (_, { device, over, model }) => device === "webgpu" && (over === "FullyShardedDataParallel" || model > 1),
+  },
 ];
 
 const isSparse = ({ sparse, frozen }: Configuration) => sparse === true && !frozen;
