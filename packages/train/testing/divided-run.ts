@@ -17,7 +17,9 @@ import {
   RowParallelLinear,
   ShardedOptimizer,
 } from "@opt/parallel";
+import { ScheduleFreeAdamW } from "@opt/schedule-free";
 import { checkpoints } from "../src/callbacks/checkpoints";
+import { earlyStopping } from "../src/callbacks/early-stopping";
 import { fit } from "../src/fit";
 import { evaluate, predict } from "../src/fit/evaluate";
 import { accuracy } from "../src/metrics/metrics";
@@ -28,6 +30,8 @@ export interface DividedRun {
   readonly kind: "data" | "zero" | "fully" | "tensor" | "both";
   /** The first step overflows. */
   readonly isScaled?: boolean;
+  /** Early stopping keeps the first epoch of a schedule-free optimizer. */
+  readonly isKept?: boolean;
   /** It stops after this step. */
   readonly last?: number;
   /** It goes on from the checkpoints of the run of this name. */
@@ -45,6 +49,7 @@ export interface Told {
   losses: number[];
   evaluated: Record<string, number>;
   outputs: number[];
+  weights: number[][];
   tensors: Record<string, number[]>;
 }
 
@@ -58,7 +63,7 @@ const SIZES = [
   [4, 4, 2, 3, 4],
 ];
 
-async function train({ kind, isScaled = false, last }: DividedRun, folder: string): Promise<Told> {
+async function train({ kind, isScaled = false, isKept = false, last }: DividedRun, folder: string): Promise<Told> {
   const isCut = kind === "tensor" || kind === "both";
   const model = isCut ? Math.min(world.size, 2) : 1;
   const grid = mesh(world, { data: world.size / model, model });
@@ -77,7 +82,7 @@ async function train({ kind, isScaled = false, last }: DividedRun, folder: strin
   const optimizer =
     kind === "zero"
       ? new ShardedOptimizer(AdamW, net.namedParameters(), { lr: 0.05 }, samples)
-      : new AdamW(weights.namedParameters(), { lr: 0.05 });
+      : new (isKept ? ScheduleFreeAdamW : AdamW)(weights.namedParameters(), { lr: 0.05 });
   const ema = new ExponentialMovingAverage(weights.namedParameters(), { decay: 0.8 });
   const batches = SIZES[samples.rank % 2]!.map((size, i): [Tensor, Tensor] => {
     const generator = new Generator(10 * samples.rank + i);
@@ -119,6 +124,7 @@ async function train({ kind, isScaled = false, last }: DividedRun, folder: strin
     signal: interruption.signal,
     callbacks: [
       checkpoints(folder, { every: 1 }),
+      ...(isKept ? [earlyStopping({ monitor: "loss", mode: "max", patience: 9 })] : []),
       {
         onStepEnd({ step, skippedSteps: count }) {
           skippedSteps = count;
@@ -131,11 +137,13 @@ async function train({ kind, isScaled = false, last }: DividedRun, folder: strin
     return { epochs: [], losses: [] };
   });
   const evaluated = await evaluate(weights, {
-    data: batches.slice(0, 2 + samples.rank),
+    data: batches.slice(0, 2 + (samples.rank % 2)),
     loss: crossEntropy,
     communicator: samples,
   });
-  const outputs = await predict(weights, batches.slice(0, 3 - samples.rank), { communicator: samples });
+  const outputs = await predict(weights, batches.slice(0, 3 - (samples.rank % 2)), { communicator: samples });
+  if (optimizer instanceof ScheduleFreeAdamW) optimizer.eval();
+  parallel?.dispose();
   const { tensors } = await loadCheckpoint(folder);
   const names = Object.keys(tensors).filter((name) => name !== "fit.losses");
   return {
@@ -148,6 +156,7 @@ async function train({ kind, isScaled = false, last }: DividedRun, folder: strin
     losses: history.losses,
     evaluated: evaluated as Record<string, number>,
     outputs: [...outputs.dataSync()],
+    weights: net.namedParameters().map(([, x]) => [...x.dataSync()]),
     tensors: Object.fromEntries(names.sort().map((name) => [name, [...tensors[name]!.dataSync()]])),
   };
 }
