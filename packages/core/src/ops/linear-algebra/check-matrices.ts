@@ -1,4 +1,4 @@
-/** Operands of linear algebra: square matrices of float32 or float64. */
+/** Operands of linear algebra: matrices of float32 or float64. */
 
 import { tidy } from "../../device/scope";
 import { check } from "../../errors/errors";
@@ -19,6 +19,19 @@ export function checkSquare(where: string, x: unknown, name = "x"): asserts x is
     "BAD_SHAPE",
     where,
     () => `${name} must be square matrices [..., n, n], got ${showShape(shape)}.`,
+    "Matrices are the last two axes.",
+  );
+}
+
+/** @throws OptError BAD_DTYPE, BAD_SHAPE, BAD_ARGUMENT, DISPOSED */
+export function checkMatrices(where: string, x: unknown, name = "x"): asserts x is Tensor {
+  checkFloats(where, x, name);
+  const { shape } = x;
+  check(
+    shape.length >= 2,
+    "BAD_SHAPE",
+    where,
+    () => `${name} must be matrices [..., m, n], got ${showShape(shape)}.`,
     "Matrices are the last two axes.",
   );
 }
