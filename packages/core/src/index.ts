@@ -110,7 +110,7 @@ export { enableQ8 } from "./optimizer/state/packed-state";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state/state-dict";
 export { enableStochasticRounding } from "./optimizer/state/stochastic-rounding";
 export { checkGenerator, defaultGenerator, Generator, manualSeed } from "./random/generator";
-export { arange, eye, type IndicesOptions, linspace, trilIndices, triuIndices } from "./ranges";
+export { arange, eye, fftfreq, type IndicesOptions, linspace, rfftfreq, trilIndices, triuIndices } from "./ranges";
 export { isRecomputing, recompute } from "./recompute";
 export { type GatherSparseOptions, gatherSparse } from "./row-sparse/gather-sparse";
 export { RowSparse, rowSparse } from "./row-sparse/row-sparse";

@@ -77,6 +77,46 @@ export function linspace(start: number, end: number, steps: number, options: Cre
 }
 
 /**
+ * The frequencies of the elements of `fft`: 0, 1, ..., then the negative ones up to -1, divided by n times `spacing`; f32 by default.
+ *
+ * @param spacing between samples. Default 1
+ * @throws OptError BAD_ARGUMENT; BAD_DTYPE, UNKNOWN_DEVICE
+ * @example
+ * fftfreq(5); // [0, 0.2, 0.4, -0.4, -0.2]
+ */
+export function fftfreq(n: number, spacing = 1, options: CreateOptions = {}): Tensor {
+  return frequencies("fftfreq", n, spacing, options, n, (i) => (i < n / 2 ? i : i - n));
+}
+
+/**
+ * The frequencies of the elements of `rfft`: 0, 1, ..., floor(n/2), divided by n times `spacing`; f32 by default.
+ *
+ * @param spacing between samples. Default 1
+ * @throws OptError BAD_ARGUMENT; BAD_DTYPE, UNKNOWN_DEVICE
+ * @example
+ * rfftfreq(5); // [0, 0.2, 0.4]
+ */
+export function rfftfreq(n: number, spacing = 1, options: CreateOptions = {}): Tensor {
+  return frequencies("rfftfreq", n, spacing, options, Math.floor(n / 2) + 1, (i) => i);
+}
+
+function frequencies(
+  where: string,
+  n: number,
+  spacing: number,
+  options: CreateOptions,
+  length: number,
+  at: (i: number) => number,
+): Tensor {
+  checkOptions(where, options, CREATE_OPTIONS);
+  checkValue(Number.isInteger(n) && n > 0, where, "n", "a whole number from 1 on", n);
+  const isSpacing = Number.isFinite(spacing) && spacing !== 0;
+  checkValue(isSpacing, where, "spacing", "a finite number other than 0", spacing, "It is the time between two samples.");
+  const values = room(where, length, Float64Array).map((_, i) => at(i) / (n * spacing));
+  return made(where, values, [length], options);
+}
+
+/**
  * The unit matrix [n, m]: ones on the diagonal, zeros elsewhere; f32 by default, and m is n by default.
  *
  * @throws OptError BAD_ARGUMENT unless n and m are counts; BAD_DTYPE, UNKNOWN_DEVICE

@@ -31,7 +31,7 @@ export function checkAnyTensor(where: string, value: unknown, name = "x"): asser
 export function checkNumbers(where: string, { dtype, device }: Tensor): void {
   if (dtype === "f64") checkFloat64(where, dtype, device);
   if (dtype !== "c64") return; // each op asks: a closure for the error would be garbage
-  throw new OptError("BAD_DTYPE", where, "needs real numbers, got c64.", "Use viewAsReal(x), and viewAsComplex(y).");
+  throw new OptError("BAD_DTYPE", where, "needs real numbers, got c64.", "Use viewAsReal(x), complexMul(x, y).");
 }
 
 /** @throws OptError UNSUPPORTED for f64 on a device that holds it, but does not compute with it */

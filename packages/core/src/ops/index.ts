@@ -3,6 +3,17 @@ export { applyRuleInPlace } from "./apply-rule-in-place";
 export { cast, clone, copyInto, move, owned } from "./cast";
 export { checkAnyTensor, checkTensor } from "./check-tensor";
 export { type Combination, combine } from "./combine";
+export {
+  angle,
+  complex,
+  complexAbs,
+  complexEinsum,
+  complexMul,
+  conj,
+  imag,
+  polar,
+  real,
+} from "./complex-numbers";
 export { einsum } from "./einsum";
 export { type GeluOptions, gelu, leakyRelu, silu, softplus } from "./elementwise/activations";
 export { clamp } from "./elementwise/clamp";
@@ -15,6 +26,22 @@ export { binaryCrossEntropyTerms, logAddExp3 } from "./elementwise/loss-terms";
 export { rsqrt, square } from "./elementwise/powers";
 export { ceil, floor, type RoundOptions, rounded as round, sign } from "./elementwise/round";
 export { maskedFill, where } from "./elementwise/where";
+export {
+  type FftnOptions,
+  type FftOptions,
+  fft,
+  fft2,
+  fftn,
+  fftshift,
+  ifft,
+  ifft2,
+  ifftn,
+  ifftshift,
+  irfft,
+  irfft2,
+  rfft,
+  rfft2,
+} from "./fft/fft";
 export { withFlatGradient } from "./flat-gradient";
 export { type AttentionForm, fusedAttention } from "./fused/attention";
 export { type BatchNormalized, fusedBatchNorm } from "./fused/batch-norm";

@@ -7,7 +7,7 @@ import { elementwise } from "../elementwise/elementwise";
 import { matmul } from "../matmul";
 import { squeeze } from "../shape/extents";
 import { transpose } from "../shape/shape";
-import { byHost, checkFinite } from "./by-host";
+import { byMatrix, checkTriangle } from "./by-matrix";
 import { checkSquare, inFull } from "./check-matrices";
 import type { TriangleOptions } from "./cholesky";
 import { symmetricEigen } from "./host/symmetric";
@@ -52,8 +52,8 @@ export function eigvalsh(x: Tensor, options: TriangleOptions = {}): Tensor {
       checkSquare(where, matrix);
       const n = matrix.shape.at(-1)!;
       const read = options.upper ? transpose(matrix) : matrix;
-      const [values] = byHost(where, read, [[n]], (a, [result]) => {
-        checkFinite(where, a);
+      const [values] = byMatrix(where, read, [[n]], (a, [result]) => {
+        checkTriangle(where, a, n);
         result!.set(symmetricEigen(a, n, false).values);
       });
       return values!;
@@ -65,8 +65,8 @@ function eigenOf(where: string, x: Tensor, { upper = false }: TriangleOptions): 
   checkSquare(where, x);
   const n = x.shape.at(-1)!;
   const read = upper ? transpose(x) : x;
-  const [rows] = byHost(where, read, [[n, 1 + n]], (a, [result]) => {
-    checkFinite(where, a);
+  const [rows] = byMatrix(where, read, [[n, 1 + n]], (a, [result]) => {
+    checkTriangle(where, a, n);
     const { values, vectors } = symmetricEigen(a, n, true);
     for (let i = 0; i < n; i++) {
       result![i * (n + 1)] = values[i]!;

@@ -6,7 +6,7 @@ import { elementwise } from "../elementwise/elementwise";
 import { matmul } from "../matmul";
 import { concat, slice, transpose } from "../shape/shape";
 import { tril, triu } from "../shape/triangle";
-import { byHost } from "./by-host";
+import { byMatrix } from "./by-matrix";
 import { checkMatrices, inFull } from "./check-matrices";
 import { eliminate } from "./host/triangular";
 import { partsOf } from "./packed-rows";
@@ -43,7 +43,7 @@ function factored(x: Tensor): Lu {
     [k, m + n],
     [m, m],
   ];
-  const [rows, p] = byHost("lu", x, shapes, (a, [result, permutation]) => {
+  const [rows, p] = byMatrix("lu", x, shapes, (a, [result, permutation]) => {
     const order = eliminate(a, m, n);
     for (let i = 0; i < m; i++) permutation![order[i]! * m + i] = 1;
     for (let j = 0; j < k; j++) {

@@ -5,7 +5,7 @@ import { record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { isFloat } from "../../values/dtype";
 import { normalizeAxis, showShape } from "../../values/shape";
-import { cast, clone, computeIn } from "../cast";
+import { clone, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { defineFunction } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
@@ -14,9 +14,8 @@ import { matmul } from "../matmul";
 import { maxOver, minOver } from "../reduce/largest";
 import { norm } from "../reduce/norm";
 import { sum } from "../reduce/reduce";
-import { expand } from "../shape/extents";
 import { concat, permute, reshape, slice, transpose } from "../shape/shape";
-import { byHost, checkFinite } from "./by-host";
+import { byMatrix } from "./by-matrix";
 import { checkSquare } from "./check-matrices";
 import { exponential } from "./host/exponential";
 import { isDiagonal } from "./packed-rows";
@@ -83,7 +82,7 @@ export const matrixPower = /* @__PURE__ */ defineFunction(
     const where = "matrixPower";
     checkValue(Number.isInteger(exponent), where, "exponent", "an integer", exponent, "For example 2.");
     checkSquareOf(where, x);
-    if (exponent === 0) return expand(cast(isDiagonal(x.shape.at(-1)!, x), x.dtype), x.shape);
+    if (exponent === 0) return unitOf(x);
     let square = exponent < 0 ? inverse(x) : clone(x);
     let result: Tensor | null = null;
     for (let left = Math.abs(exponent); left > 0; left = Math.floor(left / 2)) {
@@ -93,6 +92,12 @@ export const matrixPower = /* @__PURE__ */ defineFunction(
     return result!;
   },
 );
+
+/** The unit matrices, whose gradient is 0. */
+function unitOf(x: Tensor): Tensor {
+  const diagonal = isDiagonal(x.shape.at(-1)!, x);
+  return elementwise("select", [diagonal, 1, elementwise("select", [diagonal, x, 0])]);
+}
 
 function checkSquareOf(where: string, x: Tensor): void {
   checkTensor(where, x);
@@ -105,7 +110,7 @@ function checkSquareOf(where: string, x: Tensor): void {
  *
  * The host computes in float64, so js, wasm and cpu give equal words. Other devices copy to the host and back, with one warning.
  *
- * @throws OptError BAD_SHAPE, BAD_DTYPE; BAD_ARGUMENT for NaN or infinity; NOT_SYNC on webgpu
+ * @throws OptError BAD_SHAPE, BAD_DTYPE, BAD_ARGUMENT; NOT_SYNC on webgpu
  * @example
  * matrixExp(tensor([[0, 1], [0, 0]])); // [[1, 1], [0, 1]]
  */
@@ -122,8 +127,7 @@ export const matrixExp = /* @__PURE__ */ defineFunction(
 function exponentialOf(x: Tensor): Tensor {
   checkSquare("matrixExp", x);
   const n = x.shape.at(-1)!;
-  const [output] = byHost("matrixExp", x, [[n, n]], (a, [result]) => {
-    checkFinite("matrixExp", a);
+  const [output] = byMatrix("matrixExp", x, [[n, n]], (a, [result]) => {
     result!.set(exponential(a, n));
   });
   // The exponential of [[A', g], [0, A']] has the gradient in its upper right block (Al-Mohy and Higham 2009).

@@ -13,7 +13,7 @@ import { matmul } from "../matmul";
 import { sum } from "../reduce/reduce";
 import { squeeze, unsqueeze } from "../shape/extents";
 import { slice, transpose } from "../shape/shape";
-import { byHost } from "./by-host";
+import { byMatrix } from "./by-matrix";
 import { checkFloats, checkMatrices, inFull } from "./check-matrices";
 import { singularOf } from "./svd";
 
@@ -49,7 +49,7 @@ const roundingOf = ({ dtype, shape }: Tensor) => Math.max(...shape.slice(-2)) * 
 
 function pseudoinverse(where: string, x: Tensor, rtol: number, atol: number): { inverse: Tensor; values: Tensor } {
   const [m, n] = x.shape.slice(-2) as [number, number];
-  const [output, values] = byHost(where, x, [[n, m], [Math.min(m, n)]], (a, [result, all]) => {
+  const [output, values] = byMatrix(where, x, [[n, m], [Math.min(m, n)]], (a, [result, all]) => {
     const { values, left, right } = singularOf(where, a, m, n, "reduced");
     all!.set(values);
     const least = Math.max(atol, rtol * (values[0] ?? 0));

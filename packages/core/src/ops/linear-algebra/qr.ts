@@ -12,7 +12,7 @@ import { matmul } from "../matmul";
 import { expand } from "../shape/extents";
 import { concat, slice, transpose } from "../shape/shape";
 import { tril, triu } from "../shape/triangle";
-import { byHost } from "./by-host";
+import { byMatrix } from "./by-matrix";
 import { checkMatrices, inFull } from "./check-matrices";
 import { compactForm, orthogonal, reflections } from "./host/triangular";
 import { isDiagonal, partsOf } from "./packed-rows";
@@ -72,7 +72,7 @@ const backwardOf =
 
 /** Rows [transpose(q) | r], [k, m + n]. */
 function atOnce(x: Tensor, m: number, n: number, k: number): Tensor {
-  const [rows] = byHost("qr", x, [[k, m + n]], (a, [result]) => {
+  const [rows] = byMatrix("qr", x, [[k, m + n]], (a, [result]) => {
     const left = orthogonal(a, m, n, k);
     for (let i = 0; i < k; i++) {
       result!.set(left.subarray(i * m, i * m + m), i * (m + n));
@@ -93,7 +93,7 @@ function inPanels(x: Tensor, m: number, n: number, k: number): Tensor {
   for (let start = 0; start < Math.min(m, n); start += PANEL) {
     const height = m - start;
     const width = Math.min(PANEL, n - start, height);
-    const [v, t, r] = byHost(
+    const [v, t, r] = byMatrix(
       "qr",
       slice(rest, 0, width, -1),
       [

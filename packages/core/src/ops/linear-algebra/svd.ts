@@ -7,7 +7,7 @@ import { elementwise } from "../elementwise/elementwise";
 import { matmul } from "../matmul";
 import { squeeze } from "../shape/extents";
 import { concat, transpose } from "../shape/shape";
-import { byHost, checkFinite, turned } from "./by-host";
+import { byMatrix, checkFinite, turned } from "./by-matrix";
 import { checkMatrices, inFull } from "./check-matrices";
 import { type Singular, singular } from "./host/singular";
 import { gaps, isDiagonal, partsOf, quotient } from "./packed-rows";
@@ -56,7 +56,7 @@ export function svdvals(x: Tensor): Tensor {
       if (matrix!.requiresGrad && isTaping()) return decomposed(where, matrix!, false).s;
       checkMatrices(where, matrix);
       const [m, n] = matrix.shape.slice(-2) as [number, number];
-      const [values] = byHost(where, matrix, [[Math.min(m, n)]], (a, [result]) => {
+      const [values] = byMatrix(where, matrix, [[Math.min(m, n)]], (a, [result]) => {
         result!.set(singularOf(where, a, m, n, "values").values);
       });
       return values!;
@@ -91,7 +91,7 @@ function decomposed(where: string, x: Tensor, full: boolean): Svd {
     [lefts, m],
     [rights, n],
   ];
-  const [rows, moreLeft, moreRight] = byHost(where, x, shapes, (a, [result, moreLeft, moreRight]) => {
+  const [rows, moreLeft, moreRight] = byMatrix(where, x, shapes, (a, [result, moreLeft, moreRight]) => {
     const { values, left, right } = singularOf(where, a, m, n, full ? "full" : "reduced");
     for (let i = 0; i < k; i++) {
       result!.set(left.subarray(i * m, i * m + m), i * width);

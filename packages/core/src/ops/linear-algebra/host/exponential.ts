@@ -3,7 +3,7 @@
 /** Terms of the series: the next one is below an ulp for a norm of 1/4. */
 const TERMS = 13;
 
-/** Of a [n, n]. */
+/** Of a [n, n]: NaN unless all of it is finite. */
 export function exponential(a: Float64Array, n: number): Float64Array {
   let largest = 0;
   for (let i = 0; i < n; i++) {
@@ -11,9 +11,10 @@ export function exponential(a: Float64Array, n: number): Float64Array {
     for (let k = 0; k < n; k++) sum += Math.abs(a[i * n + k]!);
     largest = Math.max(largest, sum);
   }
+  if (!Number.isFinite(largest)) return new Float64Array(n * n).fill(Number.NaN);
   let squarings = 0;
   let scale = 1;
-  for (; largest * scale > 0.25 && squarings < 1100; squarings++) scale /= 2;
+  for (; largest * scale > 0.25; squarings++) scale /= 2;
   const scaled = a.map((x) => x * scale);
   let result = unit(n);
   // Horner's scheme: 1 + A (1 + A / 2 (1 + A / 3 (...))).

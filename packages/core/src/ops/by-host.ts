@@ -1,0 +1,49 @@
+/** Ops whose algorithm is the host's: it reads one tensor, and writes others. All devices then get the same words. */
+import { inEachRun } from "../device/host-code";
+import { check } from "../errors/errors";
+import { decode } from "../tensor/read";
+import { noGrad } from "../tensor/tape";
+import { Tensor } from "../tensor/tensor";
+import { byteSize, type TypedArray } from "../values/dtype";
+import type { Shape } from "../values/shape";
+
+let hasWarned = false;
+
+/**
+ * Tensors of given shapes and of x's dtype that `body` computes from x's elements: now, and in each run of a compiled function. Without a
+ * gradient. A device with memory of its own waits for it, and warns once.
+ *
+ * @throws OptError NOT_SYNC on a device that cannot be read without waiting
+ */
+export function byHost(
+  where: string,
+  x: Tensor,
+  shapes: readonly Shape[],
+  body: (given: TypedArray, results: readonly TypedArray[]) => void,
+): Tensor[] {
+  const { device, dtype } = x;
+  const { backend } = device;
+  check(
+    backend.readSync !== undefined,
+    "NOT_SYNC",
+    where,
+    () => `the host computes it, and ${device.name} cannot be read without waiting.`,
+    'Move it first: await x.to("js").',
+  );
+  if (!backend.sharesMemory && !hasWarned) {
+    hasWarned = true;
+    console.warn(`[${where}] ${device.name} has no kernel for it: the host computes it, and copies there and back.`);
+  }
+  const outputs = noGrad(() => shapes.map((shape) => Tensor.empty(shape, dtype, device)));
+  inEachRun([x, ...outputs], (x, ...outputs) => {
+    const { memory, byteOffset } = x.memorySlice();
+    const given = decode(x, backend.readSync!(memory, byteOffset, x.size * byteSize(dtype)));
+    const results = outputs.map(({ size }) => (dtype === "f64" ? new Float64Array(size) : new Float32Array(size)));
+    body(given, results);
+    for (const [i, output] of outputs.entries()) {
+      const to = output.memorySlice();
+      backend.write(to.memory, to.byteOffset, new Uint8Array(results[i]!.buffer));
+    }
+  });
+  return outputs;
+}
