@@ -146,6 +146,31 @@ export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operati
           call(name, square),
     ),
     slogdet: ({ square }) => Object.values(core.slogdet(square)),
+    triangularSolve: ({ square }) => core.triangularSolve(square, square),
+  },
+  factors: {
+    ...each(
+      "qr eigh svd lu",
+      (name) =>
+        ({ square }) =>
+          Object.values(call(name, square)),
+    ),
+    ...each(
+      "eigvalsh svdvals pinv matrixNorm matrixExp",
+      (name) =>
+        ({ square }) =>
+          call(name, square),
+    ),
+    matrixPower: ({ square }) => core.matrixPower(square, 2),
+    lstsq: ({ square }) => core.lstsq(square, square).solution,
+  },
+  "Fourier transforms": {
+    ...unary("fft ifft rfft irfft fft2 ifft2 rfft2 irfft2 fftn ifftn fftshift ifftshift"),
+  },
+  "complex numbers": {
+    ...unary("real imag conj angle complexAbs"),
+    ...binary("complex polar complexMul"),
+    complexEinsum: ({ x, y }) => core.complexEinsum("ij,ij->i", x, y),
   },
   shapes: {
     reshape: ({ x }) => core.reshape(x, [3, 2]),

@@ -85,7 +85,14 @@ export function linspace(start: number, end: number, steps: number, options: Cre
  * fftfreq(5); // [0, 0.2, 0.4, -0.4, -0.2]
  */
 export function fftfreq(n: number, spacing = 1, options: CreateOptions = {}): Tensor {
-  return frequencies("fftfreq", n, spacing, options, n, (i) => (i < n / 2 ? i : i - n));
+  return frequencies(
+    "fftfreq",
+    n,
+    spacing,
+    options,
+    () => n,
+    (i) => (i < n / 2 ? i : i - n),
+  );
 }
 
 /**
@@ -97,7 +104,14 @@ export function fftfreq(n: number, spacing = 1, options: CreateOptions = {}): Te
  * rfftfreq(5); // [0, 0.2, 0.4]
  */
 export function rfftfreq(n: number, spacing = 1, options: CreateOptions = {}): Tensor {
-  return frequencies("rfftfreq", n, spacing, options, Math.floor(n / 2) + 1, (i) => i);
+  return frequencies(
+    "rfftfreq",
+    n,
+    spacing,
+    options,
+    () => Math.floor(n / 2) + 1,
+    (i) => i,
+  );
 }
 
 function frequencies(
@@ -105,15 +119,22 @@ function frequencies(
   n: number,
   spacing: number,
   options: CreateOptions,
-  length: number,
+  length: () => number,
   at: (i: number) => number,
 ): Tensor {
   checkOptions(where, options, CREATE_OPTIONS);
   checkValue(Number.isInteger(n) && n > 0, where, "n", "a whole number from 1 on", n);
   const isSpacing = Number.isFinite(spacing) && spacing !== 0;
-  checkValue(isSpacing, where, "spacing", "a finite number other than 0", spacing, "It is the time between two samples.");
-  const values = room(where, length, Float64Array).map((_, i) => at(i) / (n * spacing));
-  return made(where, values, [length], options);
+  checkValue(
+    isSpacing,
+    where,
+    "spacing",
+    "a finite number other than 0",
+    spacing,
+    "It is the time between two samples.",
+  );
+  const values = room(where, length(), Float64Array).map((_, i) => at(i) / (n * spacing));
+  return made(where, values, [values.length], options);
 }
 
 /**

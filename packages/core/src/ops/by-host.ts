@@ -13,7 +13,7 @@ let hasWarned = false;
  * Tensors of given shapes and of x's dtype that `body` computes from x's elements: now, and in each run of a compiled function. Without a
  * gradient. A device with memory of its own waits for it, and warns once.
  *
- * @throws OptError NOT_SYNC on a device that cannot be read without waiting
+ * @throws OptError UNSUPPORTED on a device that cannot be read without waiting
  */
 export function byHost(
   where: string,
@@ -25,9 +25,9 @@ export function byHost(
   const { backend } = device;
   check(
     backend.readSync !== undefined,
-    "NOT_SYNC",
+    "UNSUPPORTED",
     where,
-    () => `the host computes it, and ${device.name} cannot be read without waiting.`,
+    () => `the host computes it, got ${dtype} on ${device.name}, which cannot be read without waiting.`,
     'Move it first: await x.to("js").',
   );
   if (!backend.sharesMemory && !hasWarned) {

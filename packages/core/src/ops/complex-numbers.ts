@@ -102,7 +102,7 @@ export function angle(x: Tensor): Tensor {
 }
 
 /**
- * Complex numbers of a length and an angle: abs cos(angle) + abs sin(angle) i. As torch.polar.
+ * Complex numbers of a length and an angle: abs cos(angle) + abs sin(angle) i. As torch.polar, whose gradient differs where abs <= 0.
  *
  * @throws OptError BAD_DTYPE unless both are f32; BAD_SHAPE, BAD_ARGUMENT, DEVICE_MISMATCH
  * @example

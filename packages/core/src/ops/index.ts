@@ -59,6 +59,7 @@ export { cholesky, choleskySolve, type TriangleOptions } from "./linear-algebra/
 export { det, logdet, type Slogdet, slogdet } from "./linear-algebra/determinant";
 export { type Eigen, eigh, eigvalsh } from "./linear-algebra/eigh";
 export { type Lu, lu } from "./linear-algebra/lu";
+export { type MatrixOrder, matrixExp, matrixNorm, matrixPower } from "./linear-algebra/matrix-functions";
 export { type LeastSquares, type LstsqOptions, lstsq, type PinvOptions, pinv } from "./linear-algebra/pinv";
 export { type Qr, type QrOptions, qr } from "./linear-algebra/qr";
 export { inverse, type SolveOptions, solve } from "./linear-algebra/solve";

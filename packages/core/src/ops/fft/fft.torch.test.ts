@@ -15,12 +15,21 @@ type Transform = (x: Tensor, options: F.FftOptions & F.FftnOptions) => Tensor;
 const squared = (y: Tensor) => (y.dtype === "c64" ? viewAsReal(y) : y).pow(2);
 
 /** @param options in Python, after a comma */
-function judged(name: string, transform: Transform, given: CallInput, options: F.FftOptions & F.FftnOptions, told: string) {
+function judged(
+  name: string,
+  transform: Transform,
+  given: CallInput,
+  options: F.FftOptions & F.FftnOptions,
+  told: string,
+) {
   const isComplex = given.shape.at(-1) === 2 && !name.startsWith("rfft") && !name.endsWith("real");
   const torch = `torch.fft.${name.split(" ")[0]}(${isComplex ? "torch.view_as_complex(a)" : "a"}${told})`;
   const isReal = name.startsWith("irfft");
-  add.second(`${name}${told}`, [given], `(${isReal ? torch : `torch.view_as_real((${torch}).resolve_conj())`}) ** 2`, (a) =>
-    squared(transform(isComplex ? viewAsComplex(a!) : a!, options)),
+  add.second(
+    `${name}${told}`,
+    [given],
+    `(${isReal ? torch : `torch.view_as_real((${torch}).resolve_conj())`}) ** 2`,
+    (a) => squared(transform(isComplex ? viewAsComplex(a!) : a!, options)),
   );
 }
 
@@ -72,17 +81,23 @@ for (let i = 0; i < 100; i++) {
   add("rfftfreq", [], `torch.fft.rfftfreq(${n}, ${spacing})`, () => rfftfreq(n, spacing));
 }
 const stored = 256;
-add("fftn of all axes", [input([2, 3, 4], "f32")], "torch.view_as_real(torch.fft.fftn(a))", (a) => viewAsReal(F.fftn(a!)));
+add("fftn of all axes", [input([2, 3, 4], "f32")], "torch.view_as_real(torch.fft.fftn(a))", (a) =>
+  viewAsReal(F.fftn(a!)),
+);
 add("fftn of the last axes", [input([2, 3, 4], "f32")], "torch.view_as_real(torch.fft.fftn(a, s=[2]))", (a) =>
   viewAsReal(F.fftn(a!, { sizes: [2] })),
 );
 for (const dtype of ["i32", "u8", "bool"] as const)
-  add("fft of whole numbers", [input([5], dtype)], "torch.view_as_real(torch.fft.fft(a))", (a) => viewAsReal(F.fft(a!)));
+  add("fft of whole numbers", [input([5], dtype)], "torch.view_as_real(torch.fft.fft(a))", (a) =>
+    viewAsReal(F.fft(a!)),
+  );
 // What PyTorch rejects.
 for (const dtype of ["f16", "bf16"] as const)
   add("fft of 16 bits", [input([4], dtype)], "torch.view_as_real(torch.fft.fft(a))", (a) => viewAsReal(F.fft(a!)));
 add("fft of nothing", [input([3, 0], "f32")], "torch.view_as_real(torch.fft.fft(a))", (a) => viewAsReal(F.fft(a!)));
-add("irfft of one", [input([1, 2], "f32")], "torch.fft.irfft(torch.view_as_complex(a))", (a) => F.irfft(viewAsComplex(a!)));
+add("irfft of one", [input([1, 2], "f32")], "torch.fft.irfft(torch.view_as_complex(a))", (a) =>
+  F.irfft(viewAsComplex(a!)),
+);
 add("rfft of pairs", [input([3, 2], "f32")], "torch.view_as_real(torch.fft.rfft(torch.view_as_complex(a)))", (a) =>
   viewAsReal(F.rfft(viewAsComplex(a!))),
 );

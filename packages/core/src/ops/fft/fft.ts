@@ -45,7 +45,7 @@ const SEVERAL = { sizes: "array", axes: "array", norm: "string" } as const;
  *
  * The host computes in float64, so js, wasm and cpu give equal words. Other devices copy to the host and back, with one warning.
  *
- * @throws OptError BAD_DTYPE; BAD_SHAPE for an axis without elements; BAD_ARGUMENT; NOT_SYNC on webgpu
+ * @throws OptError BAD_DTYPE; BAD_SHAPE for an axis without elements; BAD_ARGUMENT; UNSUPPORTED on webgpu
  * @example
  * viewAsReal(fft(tensor([1, 0, 0, 0]))); // four times 1 + 0i
  */
@@ -56,7 +56,7 @@ export function fft(x: Tensor, options: FftOptions = {}): Tensor {
 /**
  * x_j = 1/n sum_k y_k e^(2 pi i j k / n) along an axis, as c64: the inverse of `fft`, which see.
  *
- * @throws OptError BAD_DTYPE, BAD_SHAPE, BAD_ARGUMENT; NOT_SYNC on webgpu
+ * @throws OptError BAD_DTYPE, BAD_SHAPE, BAD_ARGUMENT; UNSUPPORTED on webgpu
  * @example
  * viewAsReal(ifft(fft(tensor([1, 2])))); // [[1, 0], [2, 0]]
  */
@@ -67,7 +67,7 @@ export function ifft(x: Tensor, options: FftOptions = {}): Tensor {
 /**
  * The first floor(n/2) + 1 elements of `fft` of real numbers along an axis, as c64: the others are their conjugates.
  *
- * @throws OptError BAD_DTYPE for f64 and complex numbers; BAD_SHAPE, BAD_ARGUMENT; NOT_SYNC on webgpu
+ * @throws OptError BAD_DTYPE for f64 and complex numbers; BAD_SHAPE, BAD_ARGUMENT; UNSUPPORTED on webgpu
  * @example
  * rfft(tensor([1, 2, 3, 4])); // 10, -2 + 2i, -2
  */
@@ -78,7 +78,7 @@ export function rfft(x: Tensor, options: FftOptions = {}): Tensor {
 /**
  * The inverse of `rfft` along an axis, as f32: n real numbers, by default 2 (m - 1) of m complex ones.
  *
- * @throws OptError BAD_DTYPE, BAD_SHAPE, BAD_ARGUMENT; NOT_SYNC on webgpu
+ * @throws OptError BAD_DTYPE, BAD_SHAPE, BAD_ARGUMENT; UNSUPPORTED on webgpu
  * @example
  * irfft(rfft(tensor([1, 2, 3])), { n: 3 }); // [1, 2, 3]
  */
@@ -89,7 +89,7 @@ export function irfft(x: Tensor, options: FftOptions = {}): Tensor {
 /**
  * `fft` along the last two axes, or along others.
  *
- * @throws OptError BAD_DTYPE, BAD_SHAPE, BAD_ARGUMENT; NOT_SYNC on webgpu
+ * @throws OptError BAD_DTYPE, BAD_SHAPE, BAD_ARGUMENT; UNSUPPORTED on webgpu
  * @example
  * fft2(ones([2, 2])); // [[4, 0], [0, 0]]
  */
@@ -100,7 +100,7 @@ export function fft2(x: Tensor, options: FftnOptions = {}): Tensor {
 /**
  * The inverse of `fft2`.
  *
- * @throws OptError BAD_DTYPE, BAD_SHAPE, BAD_ARGUMENT; NOT_SYNC on webgpu
+ * @throws OptError BAD_DTYPE, BAD_SHAPE, BAD_ARGUMENT; UNSUPPORTED on webgpu
  * @example
  * ifft2(fft2(ones([2, 2]))); // ones
  */
@@ -111,7 +111,7 @@ export function ifft2(x: Tensor, options: FftnOptions = {}): Tensor {
 /**
  * `rfft` along the last of two axes, then `fft` along the other.
  *
- * @throws OptError BAD_DTYPE, BAD_SHAPE, BAD_ARGUMENT; NOT_SYNC on webgpu
+ * @throws OptError BAD_DTYPE, BAD_SHAPE, BAD_ARGUMENT; UNSUPPORTED on webgpu
  * @example
  * rfft2(ones([2, 4])).shape; // [2, 3]
  */
@@ -122,7 +122,7 @@ export function rfft2(x: Tensor, options: FftnOptions = {}): Tensor {
 /**
  * The inverse of `rfft2`.
  *
- * @throws OptError BAD_DTYPE, BAD_SHAPE, BAD_ARGUMENT; NOT_SYNC on webgpu
+ * @throws OptError BAD_DTYPE, BAD_SHAPE, BAD_ARGUMENT; UNSUPPORTED on webgpu
  * @example
  * irfft2(rfft2(ones([2, 4]))); // ones
  */
@@ -133,7 +133,7 @@ export function irfft2(x: Tensor, options: FftnOptions = {}): Tensor {
 /**
  * `fft` along all axes, or along some.
  *
- * @throws OptError BAD_DTYPE, BAD_SHAPE, BAD_ARGUMENT; NOT_SYNC on webgpu
+ * @throws OptError BAD_DTYPE, BAD_SHAPE, BAD_ARGUMENT; UNSUPPORTED on webgpu
  * @example
  * fftn(ones([2, 2, 2])); // 8, then zeros
  */
@@ -144,7 +144,7 @@ export function fftn(x: Tensor, options: FftnOptions = {}): Tensor {
 /**
  * The inverse of `fftn`.
  *
- * @throws OptError BAD_DTYPE, BAD_SHAPE, BAD_ARGUMENT; NOT_SYNC on webgpu
+ * @throws OptError BAD_DTYPE, BAD_SHAPE, BAD_ARGUMENT; UNSUPPORTED on webgpu
  * @example
  * ifftn(fftn(ones([2, 2, 2]))); // ones
  */

@@ -8,7 +8,7 @@ import { byHost } from "../by-host";
  * What `body` makes of each matrix a [m, n] of x [..., m, n], which it may overwrite: a result of each shape, after the batch's axes, rounded
  * to x's dtype. Without a gradient.
  *
- * @throws OptError NOT_SYNC
+ * @throws OptError UNSUPPORTED
  */
 export function byMatrix(
   where: string,
@@ -32,7 +32,13 @@ export function byMatrix(
 /** @throws OptError BAD_ARGUMENT */
 export function checkFinite(where: string, a: Float64Array): void {
   const at = a.findIndex((value) => !Number.isFinite(value));
-  check(at < 0, "BAD_ARGUMENT", where, () => `elements must be finite, got ${a[at]}.`, "Look for NaN with isfinite(x).");
+  check(
+    at < 0,
+    "BAD_ARGUMENT",
+    where,
+    () => `elements must be finite, got ${a[at]}.`,
+    "Look for NaN with isfinite(x).",
+  );
 }
 
 /** Its lower triangle alone is read: sets zeros above it. @throws OptError BAD_ARGUMENT unless it is finite */

@@ -27,7 +27,7 @@ export interface Eigen {
  *
  * The host computes in float64, so js, wasm and cpu give equal words. Other devices copy to the host and back, with one warning.
  *
- * @throws OptError BAD_SHAPE, BAD_DTYPE; BAD_ARGUMENT for NaN or infinity; NOT_SYNC on webgpu
+ * @throws OptError BAD_SHAPE, BAD_DTYPE; BAD_ARGUMENT for NaN or infinity; UNSUPPORTED on webgpu
  * @example
  * const { eigenvalues, eigenvectors } = eigh(tensor([[2, 1], [1, 2]])); // 1 and 3
  */
@@ -39,7 +39,7 @@ export function eigh(x: Tensor, options: TriangleOptions = {}): Eigen {
 /**
  * The eigenvalues [..., n], ascending, of symmetric matrices [..., n, n] of f32 or f64. As torch.linalg.eigvalsh; see `eigh`.
  *
- * @throws OptError BAD_SHAPE, BAD_DTYPE; BAD_ARGUMENT for NaN or infinity; NOT_SYNC on webgpu
+ * @throws OptError BAD_SHAPE, BAD_DTYPE; BAD_ARGUMENT for NaN or infinity; UNSUPPORTED on webgpu
  * @example
  * eigvalsh(tensor([[2, 1], [1, 2]])); // [1, 3]
  */

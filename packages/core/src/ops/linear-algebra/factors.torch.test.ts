@@ -46,7 +46,16 @@ const leastSquares: [string, TorchCall["run"]] = [
 const orders = ["fro", "nuc", 1, -1, 2, -2, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY] as const;
 const inPython = (order: string | number) => (typeof order === "string" ? `'${order}'` : `float('${order}')`);
 
-const shapes = [[0, 0], [0, 2], [2, 0], [2, 0, 0], [1, 1], [3, 3], [2, 4], [4, 2]];
+const shapes = [
+  [0, 0],
+  [0, 2],
+  [2, 0],
+  [2, 0, 0],
+  [1, 1],
+  [3, 3],
+  [2, 4],
+  [4, 2],
+];
 for (const shape of shapes) {
   const x = regular(shape);
   for (const mode of ["reduced", "complete"] as const) {
@@ -86,12 +95,20 @@ const ranks = [
 for (const x of ranks) {
   const trained = { ...x, requiresGrad: true };
   add("svdvals of a low rank", [x], "torch.linalg.svdvals(a)", (a) => F.svdvals(a!));
-  add("svd of a low rank", [x], "U, S, Vh = torch.linalg.svd(a);;((U[..., :, :S.shape[-1]] * S) @ Vh[..., :S.shape[-1], :], U @ U.mT, Vh @ Vh.mT)", (a) => {
-    const { u, s, vh } = F.svd(a!);
-    const k = s.shape.at(-1)!;
-    const product = u.slice(0, k, -1).mul(s).matmul(vh.slice(0, k, -2));
-    return [product, u.matmul(u.transpose()), vh.matmul(vh.transpose())];
-  });
+  add(
+    "svd of a low rank",
+    [x],
+    "U, S, Vh = torch.linalg.svd(a);;((U[..., :, :S.shape[-1]] * S) @ Vh[..., :S.shape[-1], :], U @ U.mT, Vh @ Vh.mT)",
+    (a) => {
+      const { u, s, vh } = F.svd(a!);
+      const k = s.shape.at(-1)!;
+      const product = u
+        .slice(0, k, -1)
+        .mul(s)
+        .matmul(vh.slice(0, k, -2));
+      return [product, u.matmul(u.transpose()), vh.matmul(vh.transpose())];
+    },
+  );
   add("pinv of a low rank", [trained], "torch.linalg.pinv(a, rtol=1e-9)", (a) => F.pinv(a!, { rtol: 1e-9 }));
   add("qr of a low rank", [x], "q, r = torch.linalg.qr(a);;q @ r", (a) => {
     const { q, r } = F.qr(a!);
@@ -126,7 +143,12 @@ const wrong: [string, CallInput[], string, TorchCall["run"]][] = [
     (a) => F.matrixExp(a!),
   ],
   ["lstsq of other rows", [input([2, 3], "f64"), input([3, 1], "f64")], leastSquares[0], leastSquares[1]],
-  ["matrixPower of what is not square", [input([2, 3], "f64")], "torch.linalg.matrix_power(a, 2)", (a) => F.matrixPower(a!, 2)],
+  [
+    "matrixPower of what is not square",
+    [input([2, 3], "f64")],
+    "torch.linalg.matrix_power(a, 2)",
+    (a) => F.matrixPower(a!, 2),
+  ],
   ...(["f16", "bf16", "i32"] as const).flatMap((dtype): [string, CallInput[], string, TorchCall["run"]][] => [
     ["qr", [input([2, 2], dtype)], "torch.linalg.qr(a)", (a) => F.qr(a!).q],
     ["svd", [input([2, 2], dtype)], "torch.linalg.svd(a)", (a) => F.svd(a!).s],
@@ -163,7 +185,9 @@ for (let i = 0; i < 100; i++) {
     return [q, r];
   });
   judged("eigh", [square], ...eigen(upper));
-  judged("eigvalsh", [square], `torch.linalg.eigvalsh(a, UPLO="${upper ? "U" : "L"}")`, (a) => F.eigvalsh(a!, { upper }));
+  judged("eigvalsh", [square], `torch.linalg.eigvalsh(a, UPLO="${upper ? "U" : "L"}")`, (a) =>
+    F.eigvalsh(a!, { upper }),
+  );
   judged("svd", [any], ...singular);
   judged("svdvals", [any], "torch.linalg.svdvals(a)", (a) => F.svdvals(a!));
   judged("lu", [any], "P, L, U = torch.linalg.lu(a);;(P, L, U)", (a) => {
@@ -181,8 +205,11 @@ for (let i = 0; i < 100; i++) {
     (a) => F.matrixNorm(a!, order, [-1, -2], keepDim),
   );
   const power = random.below(9) - 3;
-  judged(`matrixPower ${power}`, [regular([...batch, n, n], dtype, 0.5)], `torch.linalg.matrix_power(a, ${power})`, (a) =>
-    F.matrixPower(a!, power),
+  judged(
+    `matrixPower ${power}`,
+    [regular([...batch, n, n], dtype, 0.5)],
+    `torch.linalg.matrix_power(a, ${power})`,
+    (a) => F.matrixPower(a!, power),
   );
   judged("matrixExp", [regular([...batch, n, n], dtype, random.below(2) / 2)], "torch.linalg.matrix_exp(a)", (a) =>
     F.matrixExp(a!),

@@ -4,7 +4,7 @@ import { type Backward, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { elementwise } from "../elementwise/elementwise";
 import { matmul } from "../matmul";
-import { concat, slice, transpose } from "../shape/shape";
+import { concat, transpose } from "../shape/shape";
 import { tril, triu } from "../shape/triangle";
 import { byMatrix } from "./by-matrix";
 import { checkMatrices, inFull } from "./check-matrices";
@@ -27,7 +27,7 @@ export interface Lu {
  *
  * The host computes in float64, so js, wasm and cpu give equal words. Other devices copy to the host and back, with one warning.
  *
- * @throws OptError BAD_SHAPE, BAD_DTYPE, BAD_ARGUMENT; NOT_SYNC on webgpu
+ * @throws OptError BAD_SHAPE, BAD_DTYPE, BAD_ARGUMENT; UNSUPPORTED on webgpu
  * @example
  * const { p, l, u } = lu(tensor([[0, 2], [4, 1]])); // u: [[4, 1], [0, 2]], l: the unit matrix, p swaps
  */

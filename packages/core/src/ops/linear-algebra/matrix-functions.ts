@@ -1,13 +1,13 @@
 /** Norms, powers and exponentials of matrices. */
+import { tidy } from "../../device/scope";
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { isFloat } from "../../values/dtype";
 import { normalizeAxis, showShape } from "../../values/shape";
-import { clone, computeIn } from "../cast";
+import { clone } from "../cast";
 import { checkTensor } from "../check-tensor";
-import { defineFunction } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
 import { fill } from "../map";
 import { matmul } from "../matmul";
@@ -16,7 +16,7 @@ import { norm } from "../reduce/norm";
 import { sum } from "../reduce/reduce";
 import { concat, permute, reshape, slice, transpose } from "../shape/shape";
 import { byMatrix } from "./by-matrix";
-import { checkSquare } from "./check-matrices";
+import { checkSquare, inFull } from "./check-matrices";
 import { exponential } from "./host/exponential";
 import { isDiagonal } from "./packed-rows";
 import { inverse } from "./solve";
@@ -32,31 +32,36 @@ export type MatrixOrder = (typeof ORDERS)[number] | number;
  * smallest of them, 1 and -1 the largest and the smallest sum of |x| of a column, Infinity and -Infinity of a row. Nothing has the norm 0.
  * As torch.linalg.matrix_norm. Singular values: see `svd`.
  *
- * @throws OptError BAD_SHAPE, BAD_DTYPE, BAD_ARGUMENT; of singular values also NOT_SYNC on webgpu
+ * @throws OptError BAD_SHAPE, BAD_DTYPE, BAD_ARGUMENT; of singular values also UNSUPPORTED on webgpu
  * @example
  * matrixNorm(tensor([[3, 0], [0, -4]])); // 5
  */
-export const matrixNorm = /* @__PURE__ */ defineFunction(
-  { name: "matrixNorm", torch: "torch.linalg.matrix_norm(a)", tensors: ["nmk"] },
-  (x: Tensor, order: MatrixOrder = "fro", axes: readonly [number, number] = [-2, -1], keepDim = false): Tensor => {
-    const where = "matrixNorm";
-    const isOrder = (ORDERS as readonly unknown[]).includes(order);
-    checkValue(isOrder, where, "order", '"fro", "nuc", 1, -1, 2, -2, Infinity or -Infinity', order);
-    checkValue(Array.isArray(axes) && axes.length === 2, where, "axes", "two axes", axes, "For example [0, 1].");
-    check(isFloat(x.dtype), "BAD_DTYPE", where, () => `x must be floats, got ${x.dtype}.`, 'Cast with to("f32").');
-    const rank = x.shape.length;
-    check(rank >= 2, "BAD_SHAPE", where, () => `x must be matrices, got ${showShape(x.shape)}.`);
-    const [row, column] = axes.map((axis) => normalizeAxis(where, axis, rank)) as [number, number];
-    checkValue(row !== column, where, "axes", "two axes that differ", axes, "For example [0, 1].");
-    if (order === "fro") return norm(x, 2, [row, column], keepDim);
+export function matrixNorm(
+  x: Tensor,
+  order: MatrixOrder = "fro",
+  axes: readonly [number, number] = [-2, -1],
+  keepDim = false,
+): Tensor {
+  const where = "matrixNorm";
+  checkTensor(where, x);
+  const isOrder = (ORDERS as readonly unknown[]).includes(order);
+  checkValue(isOrder, where, "order", '"fro", "nuc", 1, -1, 2, -2, Infinity or -Infinity', order);
+  checkValue(Array.isArray(axes) && axes.length === 2, where, "axes", "two axes", axes, "For example [0, 1].");
+  check(isFloat(x.dtype), "BAD_DTYPE", where, () => `x must be floats, got ${x.dtype}.`, 'Cast with to("f32").');
+  const rank = x.shape.length;
+  check(rank >= 2, "BAD_SHAPE", where, () => `x must be matrices, got ${showShape(x.shape)}.`);
+  const [row, column] = axes.map((axis) => normalizeAxis(where, axis, rank)) as [number, number];
+  checkValue(row !== column, where, "axes", "two axes that differ", axes, "For example [0, 1].");
+  if (order === "fro") return norm(x, 2, [row, column], keepDim);
+  return tidy(() => {
     if (order === "nuc" || Math.abs(order) === 2) return ofSingularValues(x, order, row, column, keepDim);
     if (x.shape[row] === 0 || x.shape[column] === 0) return sum(x, [row, column], keepDim);
     const [inner, outer] = Math.abs(order) === 1 ? [row, column] : [column, row];
     const sums = sum(elementwise("abs", [x]), inner, true);
     const found = (order < 0 ? minOver : maxOver)(sums, outer, true);
     return reshape(found, keptShape(x, row, column, keepDim));
-  },
-);
+  });
+}
 
 const keptShape = ({ shape }: Tensor, row: number, column: number, keepDim: boolean) =>
   shape.flatMap((extent, axis) => (axis !== row && axis !== column ? [extent] : keepDim ? [1] : []));
@@ -76,13 +81,14 @@ function ofSingularValues(x: Tensor, order: MatrixOrder, row: number, column: nu
  * @example
  * matrixPower(tensor([[1, 1], [0, 1]]), 5); // [[1, 5], [0, 1]]
  */
-export const matrixPower = /* @__PURE__ */ defineFunction(
-  { name: "matrixPower", torch: "torch.linalg.matrix_power(a, 3)", tensors: ["knn"], arguments: [3] },
-  (x: Tensor, exponent: number): Tensor => {
-    const where = "matrixPower";
-    checkValue(Number.isInteger(exponent), where, "exponent", "an integer", exponent, "For example 2.");
-    checkSquareOf(where, x);
-    if (exponent === 0) return unitOf(x);
+export function matrixPower(x: Tensor, exponent: number): Tensor {
+  const where = "matrixPower";
+  checkTensor(where, x);
+  checkValue(Number.isInteger(exponent), where, "exponent", "an integer", exponent, "For example 2.");
+  const isSquare = x.shape.length >= 2 && x.shape.at(-1) === x.shape.at(-2);
+  check(isSquare, "BAD_SHAPE", where, () => `x must be square matrices [..., n, n], got ${showShape(x.shape)}.`);
+  if (exponent === 0) return tidy(() => unitOf(x));
+  return tidy(() => {
     let square = exponent < 0 ? inverse(x) : clone(x);
     let result: Tensor | null = null;
     for (let left = Math.abs(exponent); left > 0; left = Math.floor(left / 2)) {
@@ -90,8 +96,8 @@ export const matrixPower = /* @__PURE__ */ defineFunction(
       if (left > 1) square = matmul(square, square);
     }
     return result!;
-  },
-);
+  });
+}
 
 /** The unit matrices, whose gradient is 0. */
 function unitOf(x: Tensor): Tensor {
@@ -99,33 +105,23 @@ function unitOf(x: Tensor): Tensor {
   return elementwise("select", [diagonal, 1, elementwise("select", [diagonal, x, 0])]);
 }
 
-function checkSquareOf(where: string, x: Tensor): void {
-  checkTensor(where, x);
-  const isSquare = x.shape.length >= 2 && x.shape.at(-1) === x.shape.at(-2);
-  check(isSquare, "BAD_SHAPE", where, () => `x must be square matrices [..., n, n], got ${showShape(x.shape)}.`);
-}
-
 /**
- * e^x of square matrices [..., n, n] of floats: 1 + x + x x / 2 + ..., by scaling and squaring. As torch.linalg.matrix_exp.
+ * e^x of square matrices [..., n, n] of f32 or f64: 1 + x + x x / 2 + ..., by scaling and squaring. As torch.linalg.matrix_exp.
  *
  * The host computes in float64, so js, wasm and cpu give equal words. Other devices copy to the host and back, with one warning.
  *
- * @throws OptError BAD_SHAPE, BAD_DTYPE, BAD_ARGUMENT; NOT_SYNC on webgpu
+ * @throws OptError BAD_SHAPE, BAD_DTYPE, BAD_ARGUMENT; UNSUPPORTED on webgpu
  * @example
  * matrixExp(tensor([[0, 1], [0, 0]])); // [[1, 1], [0, 1]]
  */
-export const matrixExp = /* @__PURE__ */ defineFunction(
-  { name: "matrixExp", torch: "torch.linalg.matrix_exp(a)", tensors: ["knn"] },
-  (x: Tensor): Tensor => {
-    checkSquareOf("matrixExp", x);
-    return x.dtype === "f16" || x.dtype === "bf16"
-      ? computeIn("f32", [x], x.dtype, (wide) => exponentialOf(wide!))
-      : exponentialOf(x);
-  },
-);
+export function matrixExp(x: Tensor): Tensor {
+  return inFull("matrixExp", [x], (matrix) => {
+    checkSquare("matrixExp", matrix);
+    return tidy(() => exponentialOf(matrix));
+  });
+}
 
 function exponentialOf(x: Tensor): Tensor {
-  checkSquare("matrixExp", x);
   const n = x.shape.at(-1)!;
   const [output] = byMatrix("matrixExp", x, [[n, n]], (a, [result]) => {
     result!.set(exponential(a, n));

@@ -30,7 +30,7 @@ export interface PinvOptions {
  *
  * The host computes in float64, so js, wasm and cpu give equal words. Other devices copy to the host and back, with one warning.
  *
- * @throws OptError BAD_SHAPE, BAD_DTYPE; BAD_ARGUMENT for NaN, infinity or negative tolerances; NOT_SYNC on webgpu
+ * @throws OptError BAD_SHAPE, BAD_DTYPE; BAD_ARGUMENT for NaN, infinity or negative tolerances; UNSUPPORTED on webgpu
  * @example
  * pinv(tensor([[2, 0], [0, 0]])); // [[0.5, 0], [0, 0]]
  */
@@ -99,7 +99,7 @@ export interface LeastSquares {
  *
  * The host computes in float64, see `pinv`; the product with b is the device's.
  *
- * @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH; BAD_ARGUMENT for NaN, infinity or a negative rcond; NOT_SYNC on webgpu
+ * @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH; BAD_ARGUMENT for NaN, infinity or a negative rcond; UNSUPPORTED on webgpu
  * @example
  * const { solution } = lstsq(tensor([[1, 0], [1, 1], [1, 2]]), tensor([1, 3, 5])); // [1, 2]
  */

@@ -40,7 +40,7 @@ export interface Qr {
  * The host computes in float64, wide f32 matrices in panels with products of the device between: js and cpu give equal words, and so does
  * wasm where `device.portable` is true. Other devices copy to the host and back, with one warning.
  *
- * @throws OptError BAD_SHAPE, BAD_DTYPE, BAD_ARGUMENT; NOT_SYNC on webgpu; backward: UNSUPPORTED for modes without a gradient
+ * @throws OptError BAD_SHAPE, BAD_DTYPE, BAD_ARGUMENT; UNSUPPORTED on webgpu, and in backward for modes without a gradient
  * @example
  * const { q, r } = qr(tensor([[3, 1], [4, 2]])); // q: [[-0.6, -0.8], [-0.8, 0.6]], r: [[-5, -2.2], [0, 0.4]]
  */

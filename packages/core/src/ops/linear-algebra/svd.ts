@@ -33,7 +33,7 @@ export interface Svd {
  *
  * The host computes in float64, so js, wasm and cpu give equal words. Other devices copy to the host and back, with one warning.
  *
- * @throws OptError BAD_SHAPE, BAD_DTYPE; BAD_ARGUMENT for NaN or infinity; NOT_SYNC on webgpu
+ * @throws OptError BAD_SHAPE, BAD_DTYPE; BAD_ARGUMENT for NaN or infinity; UNSUPPORTED on webgpu
  * @example
  * const { u, s, vh } = svd(tensor([[3, 0], [0, -2]])); // s: [3, 2]
  */
@@ -45,7 +45,7 @@ export function svd(x: Tensor, options: SvdOptions = {}): Svd {
 /**
  * The singular values [..., min(m, n)], descending, of matrices [..., m, n] of f32 or f64. As torch.linalg.svdvals; see `svd`.
  *
- * @throws OptError BAD_SHAPE, BAD_DTYPE; BAD_ARGUMENT for NaN or infinity; NOT_SYNC on webgpu
+ * @throws OptError BAD_SHAPE, BAD_DTYPE; BAD_ARGUMENT for NaN or infinity; UNSUPPORTED on webgpu
  * @example
  * svdvals(tensor([[3, 0], [0, -2]])); // [3, 2]
  */

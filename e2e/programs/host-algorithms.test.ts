@@ -1,0 +1,65 @@
+/** Linear algebra and Fourier transforms give the same words on every exact device. */
+import {
+  complexMul,
+  eigh,
+  eye,
+  fft,
+  Generator,
+  init,
+  irfft2,
+  lu,
+  matrixExp,
+  pinv,
+  qr,
+  randn,
+  rfft2,
+  svd,
+  type Tensor,
+  tidy,
+} from "@opt/core";
+import { EXACT_DEVICES, eachDevice } from "@opt/testkit";
+import { expect, it } from "vitest";
+import "@opt/kernels-cpu";
+import "@opt/kernels-wasm";
+
+const shapes = [
+  [1, 1],
+  [3, 5, 5],
+  [2, 7, 4],
+  [30, 41],
+];
+const square = (x: Tensor) => x.matmul(x, { transposeB: true }).add(eye(x.shape.at(-2)!, { device: x.device }));
+
+const OPS: Record<string, (x: Tensor) => readonly Tensor[]> = {
+  qr: (x) => Object.values(qr(x)),
+  svd: (x) => Object.values(svd(x)),
+  lu: (x) => Object.values(lu(x)),
+  pinv: (x) => [pinv(x)],
+  eigh: (x) => Object.values(eigh(square(x))),
+  matrixExp: (x) => [matrixExp(square(x).mul(0.25))],
+  fft: (x) => [fft(x), fft(x, { n: 17 }), fft(x, { axis: -2, n: 8192 })],
+  rfft2: (x) => [rfft2(x), irfft2(rfft2(x), { sizes: [6, 5] })],
+  complexMul: (x) => [complexMul(fft(x), fft(x, { norm: "ortho" }))],
+};
+
+function wordsOf(
+  run: (x: Tensor) => readonly Tensor[],
+  shape: readonly number[],
+  device: Tensor["device"],
+): Uint8Array[] {
+  return tidy(() => {
+    const x = randn(shape, { generator: new Generator(5) }).to(device);
+    return run(x).map((result) => result.bytesSync().slice());
+  });
+}
+
+const js = await init("js");
+await eachDevice((device) => {
+  it.each(Object.keys(OPS))("%s", (name) => {
+    for (const shape of shapes) expect(wordsOf(OPS[name]!, shape, device)).toEqual(wordsOf(OPS[name]!, shape, js));
+  });
+  it.skipIf(!device.portable)("qr of panels", () => {
+    for (const shape of [[90, 70], [2, 40, 70]]) // biome-ignore format: short
+      expect(wordsOf(OPS.qr!, shape, device)).toEqual(wordsOf(OPS.qr!, shape, js));
+  });
+}, EXACT_DEVICES);
