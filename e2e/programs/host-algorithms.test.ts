@@ -2,7 +2,6 @@
 import {
   complexMul,
   eigh,
-  eye,
   fft,
   Generator,
   init,
@@ -28,7 +27,11 @@ const shapes = [
   [2, 7, 4],
   [30, 41],
 ];
-const square = (x: Tensor) => x.matmul(x, { transposeB: true }).add(eye(x.shape.at(-2)!, { device: x.device }));
+/** Its first rows and columns. */
+function square(x: Tensor): Tensor {
+  const n = Math.min(...x.shape.slice(-2));
+  return x.slice(0, n, -1).slice(0, n, -2);
+}
 
 const OPS: Record<string, (x: Tensor) => readonly Tensor[]> = {
   qr: (x) => Object.values(qr(x)),
