@@ -304,6 +304,7 @@ const EXACT: Readonly<Partial<Record<string, Tolerance>>> = { f64: { absolute: 1
 const INEXACT: typeof EXACT = {
   ...EXACT,
   f32: { absolute: 1e-6, relative: 1e-5 },
+  c64: { absolute: 1e-6, relative: 1e-5 },
   f16: { absolute: 2 ** -14, relative: 2 ** -10 },
   bf16: { absolute: 2 ** -14, relative: 2 ** -7 },
 };

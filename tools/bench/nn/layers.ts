@@ -1,5 +1,19 @@
-/** Layers forward and backward, in sizes that models have; and products of matrices. */
-import { avgPool2d, init, maxPool2d, noGrad, type Tensor, tensor } from "@opt/core";
+/** Layers forward and backward, in sizes that models have; products and factors of matrices, and Fourier transforms. */
+import {
+  avgPool2d,
+  eigh,
+  fft,
+  init,
+  maxPool2d,
+  noGrad,
+  qr,
+  svd,
+  type Tensor,
+  tensor,
+  tidy,
+  viewAsComplex,
+  viewAsReal,
+} from "@opt/core";
 import { BatchNorm2d, crossEntropy, GRU, LayerNorm, LSTM, type Module, scaledDotProductAttention } from "@opt/nn";
 import { type Benchmark, type Contender, type Rate, timed } from "../contender";
 import { openTorch } from "../python/process";
@@ -70,10 +84,22 @@ const product = (size: number): Row => ({
   rate: { unit: "GFLOP/s", perStep: (2 * size ** 3) / 1e9 },
 });
 
+/** Of one tensor, forward alone. What it gives depends on no signs of vectors. */
+const decomposition = (title: string, shape: readonly number[], forward: (x: Tensor) => Tensor): Row => ({
+  shapes: [shape],
+  title,
+  make: () => ({ forward: (x) => tidy(() => forward(x!)) }),
+  rate: { unit: "per second", perStep: 1 },
+});
+
 const LAYERS: Readonly<Record<string, Row>> = {
   "matmul,256": product(256),
   "matmul,512": product(512),
   "matmul,1024": product(1024),
+  "linalg,qr": decomposition("qr, 256 x 256", [256, 256], (x) => qr(x).r),
+  "linalg,eigh": decomposition("eigh, 256 x 256", [256, 256], (x) => eigh(x).eigenvalues),
+  "linalg,svd": decomposition("svd, 256 x 256", [256, 256], (x) => svd(x).s),
+  fft: decomposition("fft of 2^20", [2 ** 20, 2], (x) => viewAsReal(fft(viewAsComplex(x)))),
   attention: { shapes: heads(256), title: "causal attention, 4 x 8 heads x 256 x 64", make: attention },
   "attention-short": { shapes: heads(64), title: "causal attention, 4 x 8 heads x 64 x 64", make: attention },
   lstm: { shapes: SEQUENCES, title: "LSTM 256 to 256, 64 places x 32", make: () => layerOf(new LSTM(256, 256)) },

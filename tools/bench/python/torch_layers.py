@@ -30,6 +30,10 @@ def cross_entropy():
 
 LAYERS = {
     **{f"matmul,{size}": lambda: (None, torch.matmul) for size in (256, 512, 1024)},
+    "linalg,qr": lambda: (None, lambda x: torch.linalg.qr(x).R),
+    "linalg,eigh": lambda: (None, lambda x: torch.linalg.eigh(x).eigenvalues),
+    "linalg,svd": lambda: (None, lambda x: torch.linalg.svd(x).S),
+    "fft": lambda: (None, lambda x: torch.view_as_real(torch.fft.fft(torch.view_as_complex(x)))),
     "attention": lambda: (None, attention),
     "attention-short": lambda: (None, attention),
     "lstm": lambda: recurrent(nn.LSTM(256, 256)),

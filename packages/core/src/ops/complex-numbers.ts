@@ -36,6 +36,11 @@ function checkComplex(where: string, x: unknown): asserts x is Tensor {
   check(x.dtype === "c64", "BAD_DTYPE", where, () => `needs complex numbers, got ${x.dtype}.`, "Leave it out.");
 }
 
+function checkPart(where: string, x: unknown): asserts x is Tensor {
+  checkTensor(where, x);
+  check(x.dtype === "f32", "BAD_DTYPE", where, () => `parts must be f32, got ${x.dtype}.`, 'Use x.to("f32").');
+}
+
 /**
  * Complex numbers of two tensors of one shape: re + im i, as c64. As torch.complex.
  *
@@ -44,7 +49,7 @@ function checkComplex(where: string, x: unknown): asserts x is Tensor {
  * complex(tensor([3, 0]), tensor([4, 1])); // 3 + 4i and i
  */
 export function complex(re: Tensor, im: Tensor): Tensor {
-  for (const x of [re, im]) checkTensor("complex", x);
+  for (const x of [re, im]) checkPart("complex", x);
   return tidy(() => joined(re, im));
 }
 
@@ -109,7 +114,7 @@ export function angle(x: Tensor): Tensor {
  * polar(tensor([2]), tensor([Math.PI / 2])); // 2i
  */
 export function polar(abs: Tensor, angle: Tensor): Tensor {
-  for (const x of [abs, angle]) checkTensor("polar", x);
+  for (const x of [abs, angle]) checkPart("polar", x);
   return tidy(() => joined(product(abs, elementwise("cos", [angle])), product(abs, elementwise("sin", [angle]))));
 }
 

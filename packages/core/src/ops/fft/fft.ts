@@ -6,7 +6,7 @@ import { checkOptions } from "../../errors/options";
 import type { Tensor } from "../../tensor/tensor";
 import { normalizeAxis, type Shape, showShape } from "../../values/shape";
 import { cast } from "../cast";
-import { checkAnyTensor } from "../check-tensor";
+import { checkAnyTensor, checkNumbers } from "../check-tensor";
 import { viewAsComplex, viewAsReal } from "../complex";
 import { elementwise } from "../elementwise/elementwise";
 import { floats } from "../indices/positions";
@@ -289,9 +289,6 @@ function mirrored(half: Tensor, axis: number, n: number): Tensor {
   return concat([first, elementwise("mul", [rest, conjugate])], axis);
 }
 
-/** Along which axes zero frequencies move; all by default. */
-type ShiftedAxes = number | readonly number[];
-
 /**
  * Moves the zero frequency to the middle of each axis, or of some: element i goes to i + floor(n/2), around the end. Of any dtype.
  *
@@ -299,7 +296,7 @@ type ShiftedAxes = number | readonly number[];
  * @example
  * fftshift(tensor([0, 1, 2, -2, -1])); // [-2, -1, 0, 1, 2]
  */
-export function fftshift(x: Tensor, axes?: ShiftedAxes): Tensor {
+export function fftshift(x: Tensor, axes?: number | readonly number[]): Tensor {
   return shifted("fftshift", x, axes, (extent) => Math.floor(extent / 2));
 }
 
@@ -310,12 +307,18 @@ export function fftshift(x: Tensor, axes?: ShiftedAxes): Tensor {
  * @example
  * ifftshift(tensor([-2, -1, 0, 1, 2])); // [0, 1, 2, -2, -1]
  */
-export function ifftshift(x: Tensor, axes?: ShiftedAxes): Tensor {
+export function ifftshift(x: Tensor, axes?: number | readonly number[]): Tensor {
   return shifted("ifftshift", x, axes, (extent) => -Math.floor(extent / 2));
 }
 
-function shifted(where: string, x: Tensor, axes: ShiftedAxes | undefined, by: (extent: number) => number): Tensor {
+function shifted(
+  where: string,
+  x: Tensor,
+  axes: number | readonly number[] | undefined,
+  by: (extent: number) => number,
+): Tensor {
   checkAnyTensor(where, x);
+  if (x.dtype !== "c64") checkNumbers(where, x);
   const { shape }: { shape: Shape } = x;
   const list = axes === undefined ? shape.map((_, axis) => axis) : [axes].flat();
   const along = list.map((axis) => normalizeAxis(where, axis, shape.length));
