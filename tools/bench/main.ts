@@ -15,7 +15,7 @@ import { markdown, type Report } from "./report";
 import { rowSteps } from "./row-sparse";
 
 const HELP = `npm run bench -- [options]
-  --only <words>      benchmarks that have all these words: optimizers, small (what a step costs by itself), rows, matmul, layers or training,
+  --only <words>      benchmarks that have all these words: optimizers, small (what a step costs by itself), rows, matmul, linalg, fft, layers or training,
                       a model (mnist, cnn, gpt), an optimizer, a size, e.g. --only cnn, --only matmul,512, --only optimizers,AdamW,65536
   --rounds <n>        interleaved rounds (default 15)
   --out <file>        JSON goes to <file>.json, the tables to <file>.md (default runs/bench/report)
