@@ -20,8 +20,10 @@ export {
   Tanh,
 } from "./layers/activation/activations";
 export { ELU, Hardswish, Hardtanh, LogSigmoid, Mish, ReLU6, SELU } from "./layers/activation/further-activations";
+export { type GumbelSoftmaxOptions, gumbelSoftmax } from "./layers/activation/gumbel-softmax";
 export { PReLU, type PReLUOptions } from "./layers/activation/prelu";
-export { LogSoftmax, Softmax } from "./layers/activation/softmax";
+export { GLU, LogSoftmax, Softmax } from "./layers/activation/softmax";
+export { Bilinear, bilinear } from "./layers/bilinear";
 export { ModuleDict, ModuleList } from "./layers/container/module-list";
 export { type Layer, Sequential } from "./layers/container/sequential";
 export type { PaddingMode } from "./layers/conv/border";
@@ -31,12 +33,20 @@ export { Conv1d, type Conv1dOptions } from "./layers/conv/conv1d";
 export { Conv2d, type Conv2dOptions } from "./layers/conv/conv2d";
 export { Conv3d, type Conv3dOptions, type Triple } from "./layers/conv/conv3d";
 export type { ConvolutionLayerOptions, Extents, TransposedLayerOptions } from "./layers/conv/convolution";
-export { Dropout, Dropout1d, Dropout2d, type DropoutOptions } from "./layers/dropout/dropout";
+export {
+  Dropout,
+  Dropout1d,
+  Dropout2d,
+  Dropout3d,
+  type DropoutCall,
+  type DropoutOptions,
+  dropout,
+} from "./layers/dropout/dropout";
 export { Embedding, type EmbeddingOptions } from "./layers/embedding/embedding";
 export { EmbeddingBag, type EmbeddingBagCall, type EmbeddingBagOptions } from "./layers/embedding/embedding-bag";
 export { Flatten, Identity } from "./layers/flatten";
 export type { LayerOptions } from "./layers/layer-options";
-export { Linear, type LinearOptions } from "./layers/linear";
+export { Linear, type LinearOptions, linear } from "./layers/linear";
 export { BatchNorm1d, BatchNorm2d, type BatchNormOptions } from "./layers/norm/batch-norm";
 export { GroupNorm, type GroupNormOptions } from "./layers/norm/group-norm";
 export { InstanceNorm1d, InstanceNorm2d, type InstanceNormOptions } from "./layers/norm/instance-norm";
@@ -53,6 +63,7 @@ export {
 } from "./layers/pool/pool1d";
 export { type InterpolateOptions, type InterpolationMode, interpolate } from "./layers/resize/interpolate";
 export { PixelShuffle, Unflatten, Upsample } from "./layers/resize/upsample";
+export { CosineSimilarity, PairwiseDistance } from "./layers/similarity";
 export { type BceWithLogitsOptions, bceWithLogits } from "./losses/bce-with-logits";
 export { type BinaryCrossEntropyOptions, binaryCrossEntropy } from "./losses/binary-cross-entropy";
 export { type CrossEntropyOptions, crossEntropy } from "./losses/cross-entropy";
@@ -79,13 +90,25 @@ export {
   type PoissonNllLossOptions,
   poissonNllLoss,
 } from "./losses/likelihood";
+export type { LossModule } from "./losses/loss-class";
+export * from "./losses/loss-classes";
 export {
+  type HingeEmbeddingLossOptions,
+  hingeEmbeddingLoss,
   type MarginRankingLossOptions,
   type MultiMarginLossOptions,
   marginRankingLoss,
   multiMarginLoss,
+  type SoftMarginLossOptions,
+  softMarginLoss,
 } from "./losses/margin-losses";
 export { type MseLossOptions, mseLoss } from "./losses/mse-loss";
+export {
+  type MultiLabelMarginLossOptions,
+  type MultiLabelSoftMarginLossOptions,
+  multiLabelMarginLoss,
+  multiLabelSoftMarginLoss,
+} from "./losses/multi-label-losses";
 export { type NllLossOptions, nllLoss } from "./losses/nll-loss";
 export type { Reduction } from "./losses/reduction";
 export { buffer } from "./module/buffer";
