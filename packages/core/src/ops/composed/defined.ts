@@ -1,6 +1,17 @@
 /** Every function that `defineFunction` made: a line here exports it, and all tables know it. */
 
 export type { FunctionDefinition } from "../define-function";
+export { adaptiveMaxPool2d } from "../windows/adaptive-max-pool";
+export {
+  adaptiveAvgPool1d,
+  adaptiveMaxPool1d,
+  avgPool1d,
+  conv1d,
+  convTranspose1d,
+  maxPool1d,
+} from "../windows/sequences";
+export { adaptiveAvgPool3d, adaptiveMaxPool3d, avgPool3d, maxPool3d } from "../windows/volume-pools";
+export { conv3d, convTranspose3d } from "../windows/volumes";
 export {
   bitwiseAnd,
   bitwiseLeftShift,

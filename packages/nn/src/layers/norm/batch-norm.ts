@@ -17,10 +17,12 @@ export interface BatchNormOptions extends ChannelNormOptions {
  * batch's, and the running ones follow, of which the variance is the unbiased one; in evaluation they are the running ones.
  * 16-bit inputs are computed in f32.
  */
-abstract class BatchNorm extends ChannelNorm {
+export abstract class BatchNorm extends ChannelNorm {
   protected constructor(features: number, options: BatchNormOptions) {
     super(features, options, true);
   }
+
+  abstract override forward(x: Tensor): Tensor;
 
   /** Of an input that has the axes it must have. */
   protected normalize(x: Tensor): Tensor {
@@ -129,6 +131,32 @@ export class BatchNorm2d extends BatchNorm {
       "BAD_SHAPE",
       "BatchNorm2d",
       () => `the input must be [batch, features, height, width], got [${x.shape}].`,
+      "Reshape it.",
+    );
+    return this.normalize(x);
+  }
+}
+
+/**
+ * Batch normalisation of volumes [batch, features, depth, height, width]: see `BatchNorm2d`.
+ *
+ * @throws OptError BAD_ARGUMENT for options out of range; forward: BAD_SHAPE
+ * @example
+ * const y = new BatchNorm3d(4).forward(rand([2, 4, 3, 6, 6])); // [2, 4, 3, 6, 6]
+ */
+export class BatchNorm3d extends BatchNorm {
+  constructor(features: number, options: BatchNormOptions = {}) {
+    super(features, options);
+  }
+
+  forward(x: Tensor): Tensor {
+    checkTensor("BatchNorm3d", x);
+    const fits = x.shape.length === 5;
+    check(
+      fits,
+      "BAD_SHAPE",
+      "BatchNorm3d",
+      () => `the input must be [batch, features, depth, height, width], got [${x.shape}].`,
       "Reshape it.",
     );
     return this.normalize(x);
