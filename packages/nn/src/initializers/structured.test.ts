@@ -1,5 +1,5 @@
 // Initialisers of whole matrices: what they promise, by arithmetic.
-import { Generator, parameter, type Tensor, zeros } from "@opt/core";
+import { cumsum, Generator, parameter, type Tensor, zeros } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { Conv1d, Conv2d } from "../index";
@@ -57,7 +57,7 @@ it("eye is the identity of a linear layer", () => {
 
 describe("dirac", () => {
   it("passes channels, in groups too", () => {
-    const x = zeros([1, 4, 6]).add(1).cumsum(2);
+    const x = cumsum(zeros([1, 4, 6]).add(1), 2);
     for (const groups of [1, 2]) {
       const layer = new Conv1d(4, 4, 3, { padding: 1, groups, bias: false });
       dirac(layer.weight, { groups });

@@ -28,6 +28,7 @@ export class AvgPool2d extends Module {
   }
 
   override describe(): string {
-    return `kernelSize=${[this.kernelSize].flat().join("x")}${describeWindow(this.window)}`;
+    const { countIncludePad, ...window } = this.window;
+    return `kernelSize=${[this.kernelSize].flat().join("x")}${describeWindow({ ...window, countIncludePad })}`;
   }
 }

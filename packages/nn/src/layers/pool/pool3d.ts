@@ -65,6 +65,7 @@ export class AvgPool3d extends Module {
   }
 
   override describe(): string {
-    return `kernelSize=${[this.kernelSize].flat().join("x")}${describeWindow(this.window)}`;
+    const { countIncludePad, ...window } = this.window;
+    return `kernelSize=${[this.kernelSize].flat().join("x")}${describeWindow({ ...window, countIncludePad })}`;
   }
 }

@@ -109,9 +109,12 @@ type Read = (whole: readonly Tensor[]) => Tensor;
 
 function nearest(at: readonly Tensor[], read: Read): Tensor {
   const values = read(noGrad(() => at.map((place) => round(place))));
-  // The grid's gradient is zeros, as PyTorch's, and not none.
-  const never = zerosLike(at[0]!.detach()).gt(0);
-  return at.reduce((sum, place) => sum.add(choose(never, place, 0).unsqueeze(-1)), values);
+  return at.reduce((sum, place) => sum.add(noGradient(place).unsqueeze(-1)), values);
+}
+
+/** Zeros whose gradient by x is zeros, as PyTorch's, and not none. */
+function noGradient(x: Tensor): Tensor {
+  return choose(zerosLike(x.detach()).gt(0), x, 0);
 }
 
 /** The pixels at the corners around each place, weighted by how near they are. */
@@ -150,7 +153,7 @@ function clipped(place: Tensor, high: number): Tensor {
 /** Mirrored at `low` and `high` as often as needed. */
 function reflected(place: Tensor, low: number, high: number): Tensor {
   const span = high - low;
-  if (span === 0) return zerosLike(place);
+  if (span === 0) return noGradient(place);
   const far = place.sub(low);
   const distance = far.mul(noGrad(() => choose(far.lt(0), -1, zerosLike(far).add(1))));
   const turns = noGrad(() => floor(distance.div(span)));
