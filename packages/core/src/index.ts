@@ -64,7 +64,6 @@ export {
   conv2d,
   convTranspose2d,
   crossEntropyRows,
-  fold,
   fusedAttention,
   fusedBatchNorm,
   fusedLstm,

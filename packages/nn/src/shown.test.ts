@@ -52,6 +52,7 @@ it.each<[nn.Module, string]>([
   [new nn.Flatten(), ""],
   [new nn.Unflatten(1, [3, -1]), "axis=1, sizes=[3,-1]"],
   [new nn.Embedding(3, 2, { paddingIdx: 1 }), "3, 2, paddingIdx=1"],
+  [new nn.Embedding(3, 2, { maxNorm: 1 }), "3, 2, maxNorm=1"],
   [new nn.EmbeddingBag(3, 2, { mode: "max" }), "3, 2, mode=max"],
   [
     new nn.BatchNorm1d(3, { momentum: null, eps: 0.1 }),

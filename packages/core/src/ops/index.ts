@@ -65,5 +65,5 @@ export type {
 } from "./windows/sequences";
 export type { AvgPool3dOptions, MaxPool3dOptions, OutputSize3d } from "./windows/volume-pools";
 export type { Convolution3dOptions, ConvTranspose3dCall, Triple } from "./windows/volumes";
-export { fold, type MaxPoolOptions, maxPool2d, type Pair, unfold, type WindowOptions } from "./windows/windows";
+export { type MaxPoolOptions, maxPool2d, type Pair, unfold, type WindowOptions } from "./windows/windows";
 export { withGradient } from "./with-gradient";

@@ -1,6 +1,14 @@
 /** Every function that `defineFunction` made: a line here exports it, and all tables know it. */
 
 export type { FunctionDefinition } from "../define-function";
+export {
+  bitwiseAnd,
+  bitwiseLeftShift,
+  bitwiseNot,
+  bitwiseOr,
+  bitwiseRightShift,
+  bitwiseXor,
+} from "../elementwise/bits";
 export { adaptiveMaxPool2d } from "../windows/adaptive-max-pool";
 export {
   adaptiveAvgPool1d,
@@ -12,14 +20,7 @@ export {
 } from "../windows/sequences";
 export { adaptiveAvgPool3d, adaptiveMaxPool3d, avgPool3d, maxPool3d } from "../windows/volume-pools";
 export { conv3d, convTranspose3d } from "../windows/volumes";
-export {
-  bitwiseAnd,
-  bitwiseLeftShift,
-  bitwiseNot,
-  bitwiseOr,
-  bitwiseRightShift,
-  bitwiseXor,
-} from "../elementwise/bits";
+export { fold } from "../windows/windows";
 export {
   atleast1d,
   atleast2d,

@@ -125,7 +125,9 @@ export const maxPool3d = /* @__PURE__ */ defineFunction(
 export const avgPool3d = /* @__PURE__ */ defineFunction(
   {
     name: "avgPool3d",
-    torch: "F.avg_pool3d(a, 2, (1, 2, 1), 1, count_include_pad=False)",
+    // PyTorch's has no 16 bits.
+    torch:
+      "F.avg_pool3d(a.to(torch.promote_types(a.dtype, torch.float32)), 2, (1, 2, 1), 1, count_include_pad=False).to(a.dtype)",
     tensors: ["nm345"],
     arguments: [2, { stride: [1, 2, 1], padding: 1, countIncludePad: false }],
   },
