@@ -77,6 +77,7 @@ export {
   type MaxPoolOptions,
   maxPool2d,
   needing,
+  type OutputSize2d,
   type OutputSize3d,
   type PadMode,
   type PadOptions,

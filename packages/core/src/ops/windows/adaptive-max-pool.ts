@@ -4,6 +4,7 @@ import { check } from "../../errors/errors";
 import type { Tensor } from "../../tensor/tensor";
 import { showShape } from "../../values/shape";
 import { defineFunction } from "../define-function";
+import type { OutputSize2d } from "./average-pool";
 import { partsOf } from "./parts";
 import { type AxisTaps, resample } from "./resample";
 import { maxPool2d } from "./windows";
@@ -23,7 +24,7 @@ export const adaptiveMaxPool2d = /* @__PURE__ */ defineFunction(
     tensors: ["nm57"],
     arguments: [[3, null]],
   },
-  (x: Tensor, outputSize: number | readonly [number | null, number | null]): Tensor => {
+  (x: Tensor, outputSize: OutputSize2d): Tensor => {
     const where = "adaptiveMaxPool2d";
     check(
       x.shape.length === 4 && !x.shape.slice(1).includes(0),

@@ -94,6 +94,9 @@ function countsOf(window: Window2d, includesPadding: boolean, { device, dtype }:
   return cast(places([outHeight, outWidth], device, at), dtype);
 }
 
+/** How many parts along each axis of images: one number for both, or one for each, of which null keeps the extent. */
+export type OutputSize2d = number | readonly [number | null, number | null];
+
 /**
  * Averages of parts of images, as many along each axis as `outputSize` says: part i of n begins at floor(i size / n) and ends before
  * ceil((i + 1) size / n). null keeps an extent.
@@ -102,7 +105,7 @@ function countsOf(window: Window2d, includesPadding: boolean, { device, dtype }:
  * @example
  * adaptiveAvgPool2d(rand([1, 3, 8, 6]), 1); // [1, 3, 1, 1]
  */
-export function adaptiveAvgPool2d(x: Tensor, outputSize: number | readonly [number | null, number | null]): Tensor {
+export function adaptiveAvgPool2d(x: Tensor, outputSize: OutputSize2d): Tensor {
   const samples = overSamples(adaptiveAvgPool2d, x, outputSize);
   if (samples !== undefined) return samples;
   const where = "adaptiveAvgPool2d";

@@ -8,7 +8,7 @@ import { checkTensor } from "../check-tensor";
 import { defineFunction } from "../define-function";
 import { permute, reshape } from "../shape/shape";
 import { conv2d, convTranspose2d, folded, inCompute, shifted } from "./convolution";
-import { WINDOW_OPTIONS, windowOf, windows } from "./windows";
+import { unfold, WINDOW_OPTIONS, windowOf } from "./windows";
 
 /** One number for all directions, or [depth, vertical, horizontal]. */
 export type Triple = number | readonly [number, number, number];
@@ -82,7 +82,7 @@ export const conv3d = /* @__PURE__ */ defineFunction(
     const window = windowOf(where, { shape: [batch, channels, depth, height * width] }, [slices, 1], along, 1);
     return inCompute(x, weight, bias, (volumes, weights, shift) => {
       const planes = reshape(volumes, [batch, channels, depth, height * width]);
-      const stacks = reshape(windows("unfold", planes, window), [
+      const stacks = reshape(unfold(planes, [slices, 1], along), [
         batch,
         channels * slices,
         window.outHeight,

@@ -7,6 +7,7 @@ import {
   adaptiveMaxPool2d,
   adaptiveMaxPool3d,
   check,
+  type OutputSize2d,
   type OutputSize3d,
   show,
   type Tensor,
@@ -14,8 +15,6 @@ import {
 import { Module } from "../../module/module";
 import { batched } from "../batched";
 import { checkExtents } from "../extent";
-
-type OutputSize2d = number | readonly [number | null, number | null];
 
 abstract class AdaptivePool<Size extends number | readonly (number | null)[]> extends Module {
   readonly outputSize: Size;
