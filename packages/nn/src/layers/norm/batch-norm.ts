@@ -17,12 +17,10 @@ export interface BatchNormOptions extends ChannelNormOptions {
  * batch's, and the running ones follow, of which the variance is the unbiased one; in evaluation they are the running ones.
  * 16-bit inputs are computed in f32.
  */
-export abstract class BatchNorm extends ChannelNorm {
+abstract class BatchNorm extends ChannelNorm {
   protected constructor(features: number, options: BatchNormOptions) {
     super(features, options, true);
   }
-
-  abstract override forward(x: Tensor): Tensor;
 
   /** Of an input that has the axes it must have. */
   protected normalize(x: Tensor): Tensor {
