@@ -80,6 +80,17 @@ const LOSSES: Record<string, [(x: Tensor, y: Tensor, p: Tensor) => Tensor, numbe
   crossEntropy: [(x) => crossEntropy(x, [0, 1]), 50.15663],
   ctcLoss: [(x) => nn.ctcLoss(flip(x, 1).logSoftmax().to("f16").reshape([2, 1, 2]), [[1]], [2], [1]), 1.3134766],
   gaussianNllLoss: [(x, y) => nn.gaussianNllLoss(x, y, x), 88.861176],
+  hingeEmbeddingLoss: [(x, y) => nn.hingeEmbeddingLoss(x, y.mul(0).add(1)), 175.75],
+  multiLabelMarginLoss: [
+    (x) =>
+      nn.multiLabelMarginLoss(x, [
+        [0, -1],
+        [1, 0],
+      ]),
+    25.25,
+  ],
+  multiLabelSoftMarginLoss: [(x, _, p) => nn.multiLabelSoftMarginLoss(x, p), 137.731995],
+  softMarginLoss: [(x) => nn.softMarginLoss(x, x.mul(0).sub(1)), 175.860047],
   huberLoss: [(x, y) => nn.huberLoss(x, y), 174.5625],
   klDiv: [(x, _, p) => nn.klDiv(x, p), -38.362022],
   l1Loss: [(x, y) => nn.l1Loss(x, y), 174.8125],

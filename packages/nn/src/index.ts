@@ -8,7 +8,31 @@ export {
 export { type AttentionOptions, scaledDotProductAttention } from "./attention/scaled-dot-product-attention";
 export type { Fan } from "./initializers/fan";
 export { gainOf, type Nonlinearity } from "./initializers/gain";
-export * from "./initializers/initializers";
+export {
+  constant,
+  type InitializerOptions,
+  type KaimingOptions,
+  kaimingNormal,
+  kaimingUniform,
+  normal,
+  ones,
+  type TruncNormalOptions,
+  truncNormal,
+  uniform,
+  type XavierOptions,
+  xavierNormal,
+  xavierUniform,
+  zeros,
+} from "./initializers/initializers";
+export {
+  type DiracOptions,
+  dirac,
+  eye,
+  type OrthogonalOptions,
+  orthogonal,
+  type SparseOptions,
+  sparse,
+} from "./initializers/structured";
 export {
   GELU,
   LeakyReLU,
@@ -20,39 +44,56 @@ export {
   Tanh,
 } from "./layers/activation/activations";
 export { ELU, Hardswish, Hardtanh, LogSigmoid, Mish, ReLU6, SELU } from "./layers/activation/further-activations";
+export { type GumbelSoftmaxOptions, gumbelSoftmax } from "./layers/activation/gumbel-softmax";
 export { PReLU, type PReLUOptions } from "./layers/activation/prelu";
-export { LogSoftmax, Softmax } from "./layers/activation/softmax";
+export { GLU, LogSoftmax, Softmax } from "./layers/activation/softmax";
+export { Bilinear, bilinear } from "./layers/bilinear";
 export { ModuleDict, ModuleList } from "./layers/container/module-list";
 export { type Layer, Sequential } from "./layers/container/sequential";
 export type { PaddingMode } from "./layers/conv/border";
 export { ConvTranspose1d, type ConvTranspose1dOptions } from "./layers/conv/conv-transpose1d";
 export { ConvTranspose2d, type ConvTranspose2dOptions } from "./layers/conv/conv-transpose2d";
+export { ConvTranspose3d, type ConvTranspose3dOptions } from "./layers/conv/conv-transpose3d";
 export { Conv1d, type Conv1dOptions } from "./layers/conv/conv1d";
 export { Conv2d, type Conv2dOptions } from "./layers/conv/conv2d";
-export { Conv3d, type Conv3dOptions, type Triple } from "./layers/conv/conv3d";
+export { Conv3d, type Conv3dOptions } from "./layers/conv/conv3d";
 export type { ConvolutionLayerOptions, Extents, TransposedLayerOptions } from "./layers/conv/convolution";
-export { Dropout, Dropout1d, Dropout2d, type DropoutOptions } from "./layers/dropout/dropout";
+export {
+  Dropout,
+  Dropout1d,
+  Dropout2d,
+  Dropout3d,
+  type DropoutCall,
+  type DropoutOptions,
+  dropout,
+} from "./layers/dropout/dropout";
 export { Embedding, type EmbeddingOptions } from "./layers/embedding/embedding";
 export { EmbeddingBag, type EmbeddingBagCall, type EmbeddingBagOptions } from "./layers/embedding/embedding-bag";
 export { Flatten, Identity } from "./layers/flatten";
 export type { LayerOptions } from "./layers/layer-options";
-export { Linear, type LinearOptions } from "./layers/linear";
-export { BatchNorm1d, BatchNorm2d, type BatchNormOptions } from "./layers/norm/batch-norm";
+export { Linear, type LinearOptions, linear } from "./layers/linear";
+export { BatchNorm1d, BatchNorm2d, BatchNorm3d, type BatchNormOptions } from "./layers/norm/batch-norm";
 export { GroupNorm, type GroupNormOptions } from "./layers/norm/group-norm";
-export { InstanceNorm1d, InstanceNorm2d, type InstanceNormOptions } from "./layers/norm/instance-norm";
+export { InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, type InstanceNormOptions } from "./layers/norm/instance-norm";
 export { LayerNorm, type LayerNormOptions } from "./layers/norm/layer-norm";
 export { RMSNorm, type RMSNormOptions } from "./layers/norm/rms-norm";
-export { AdaptiveAvgPool2d, AvgPool2d } from "./layers/pool/average-pool2d";
-export { MaxPool2d } from "./layers/pool/max-pool2d";
 export {
   AdaptiveAvgPool1d,
-  AvgPool1d,
-  type AvgPool1dOptions,
-  MaxPool1d,
-  type MaxPool1dOptions,
-} from "./layers/pool/pool1d";
+  AdaptiveAvgPool2d,
+  AdaptiveAvgPool3d,
+  AdaptiveMaxPool1d,
+  AdaptiveMaxPool2d,
+  AdaptiveMaxPool3d,
+} from "./layers/pool/adaptive-pool";
+export { AvgPool2d } from "./layers/pool/average-pool2d";
+export { MaxPool2d } from "./layers/pool/max-pool2d";
+export { AvgPool1d, MaxPool1d } from "./layers/pool/pool1d";
+export { AvgPool3d, MaxPool3d } from "./layers/pool/pool3d";
+export { Fold, Unfold } from "./layers/resize/fold";
+export { type AffineGridOptions, affineGrid, type GridSampleOptions, gridSample } from "./layers/resize/grid-sample";
 export { type InterpolateOptions, type InterpolationMode, interpolate } from "./layers/resize/interpolate";
-export { PixelShuffle, Unflatten, Upsample } from "./layers/resize/upsample";
+export { PixelShuffle, PixelUnshuffle, Unflatten, Upsample } from "./layers/resize/upsample";
+export { CosineSimilarity, PairwiseDistance } from "./layers/similarity";
 export { type BceWithLogitsOptions, bceWithLogits } from "./losses/bce-with-logits";
 export { type BinaryCrossEntropyOptions, binaryCrossEntropy } from "./losses/binary-cross-entropy";
 export { type CrossEntropyOptions, crossEntropy } from "./losses/cross-entropy";
@@ -79,19 +120,34 @@ export {
   type PoissonNllLossOptions,
   poissonNllLoss,
 } from "./losses/likelihood";
+export type { LossModule } from "./losses/loss-class";
+export * from "./losses/loss-classes";
 export {
+  type HingeEmbeddingLossOptions,
+  hingeEmbeddingLoss,
   type MarginRankingLossOptions,
   type MultiMarginLossOptions,
   marginRankingLoss,
   multiMarginLoss,
+  type SoftMarginLossOptions,
+  softMarginLoss,
 } from "./losses/margin-losses";
 export { type MseLossOptions, mseLoss } from "./losses/mse-loss";
+export {
+  type MultiLabelMarginLossOptions,
+  type MultiLabelSoftMarginLossOptions,
+  multiLabelMarginLoss,
+  multiLabelSoftMarginLoss,
+} from "./losses/multi-label-losses";
 export { type NllLossOptions, nllLoss } from "./losses/nll-loss";
 export type { Reduction } from "./losses/reduction";
 export { buffer } from "./module/buffer";
 export { functionalCall } from "./module/functional-call";
 export type { Misfit, StateDict } from "./module/load-state";
 export { type ForwardHook, Module, type ParametersOptions } from "./module/module";
+export { removeParametrization } from "./parametrizations/parametrize";
+export { type SpectralNormOptions, spectralNorm } from "./parametrizations/spectral-norm";
+export { type WeightNormOptions, weightNorm } from "./parametrizations/weight-norm";
 export type { RnnNonlinearity } from "./recurrent/cell";
 export { GRUCell, LSTMCell, RNNCell, type RnnCellOptions } from "./recurrent/cells";
 export { GRU } from "./recurrent/gru";

@@ -3,6 +3,6 @@ import { roomsTest } from "@opt/testkit/rooms";
 roomsTest(new URL(".", import.meta.url), [
   ["initializers", "module", "similarity"],
   ["layers", "losses"],
-  ["attention", "recurrent"],
+  ["attention", "parametrizations", "recurrent"],
   "transformer",
 ]);

@@ -5,7 +5,8 @@ import { attentionCalls } from "./calls/attention";
 import { commonLossCalls } from "./calls/common-losses";
 import { ctcCalls } from "./calls/ctc";
 import { embeddingCalls } from "./calls/embeddings";
-import { everyLayerCalls } from "./calls/every-layer";
+import { everyLayerCalls, LAYER_KINDS } from "./calls/every-layer";
+import { functionCalls } from "./calls/functions";
 import { lossCalls, lossesAtEdges } from "./calls/losses";
 import { normCalls } from "./calls/norms";
 import { recurrentCalls } from "./calls/recurrent";
@@ -23,7 +24,8 @@ export const STORED: Subjects = {
   losses: [...lossCalls(2), ...lossesAtEdges, ...ctcCalls(4), ...commonLossCalls(4)],
   transformers: transformerCalls(4),
   embeddings: embeddingCalls(8),
-  layers: everyLayerCalls(108, 1),
+  functions: functionCalls(12),
+  layers: everyLayerCalls(2 * LAYER_KINDS(), 1),
 };
 
 /** So many cases of all layers are asked, from this seed: others find what these do not. */
@@ -39,5 +41,6 @@ export const LIVE = (): Subjects => ({
   losses: [...lossCalls(200), ...lossesAtEdges, ...ctcCalls(200), ...commonLossCalls(200)],
   transformers: transformerCalls(200),
   embeddings: embeddingCalls(200),
+  functions: functionCalls(200),
   layers: everyLayerCalls(Number(OPT_LAYER_CASES), Number(OPT_LAYER_SEED)),
 });

@@ -88,8 +88,16 @@ export { type PadMode, type PadOptions, pad } from "./shape/pad";
 export { flip, repeat, roll } from "./shape/repeat";
 export { concat, permute, reshape, slice, transpose } from "./shape/shape";
 export { tril, triu } from "./shape/triangle";
-export { type AvgPoolOptions, adaptiveAvgPool2d, avgPool2d } from "./windows/average-pool";
+export { type AvgPoolOptions, adaptiveAvgPool2d, avgPool2d, type OutputSize2d } from "./windows/average-pool";
 export { type ConvolutionOptions, type ConvTransposeOptions, conv2d, convTranspose2d } from "./windows/convolution";
 export { type AxisTaps, resample } from "./windows/resample";
+export type {
+  AvgPool1dOptions,
+  Convolution1dOptions,
+  ConvTranspose1dCall,
+  MaxPool1dOptions,
+} from "./windows/sequences";
+export type { AvgPool3dOptions, MaxPool3dOptions, OutputSize3d } from "./windows/volume-pools";
+export type { Convolution3dOptions, ConvTranspose3dCall, Triple } from "./windows/volumes";
 export { type MaxPoolOptions, maxPool2d, type Pair, unfold, type WindowOptions } from "./windows/windows";
 export { withGradient } from "./with-gradient";

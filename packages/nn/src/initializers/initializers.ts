@@ -29,9 +29,9 @@ export interface XavierOptions extends InitializerOptions {
   readonly gain?: number;
 }
 
-const GENERATOR = { generator: "object" } as const;
+export const GENERATOR = { generator: "object" } as const;
 
-function fillWith(target: Tensor, next: () => number): Tensor {
+export function fillWith(target: Tensor, next: () => number): Tensor {
   const values = new Float64Array(target.size);
   for (let i = 0; i < values.length; i++) values[i] = next();
   target.set(values);
@@ -39,7 +39,7 @@ function fillWith(target: Tensor, next: () => number): Tensor {
 }
 
 /** Checks the tensor, numbers and options before anything is drawn. */
-function checkArguments(
+export function checkArguments(
   where: string,
   target: Tensor,
   numbers: Readonly<Record<string, number>>,
@@ -57,7 +57,7 @@ function checkArguments(
 }
 
 /** Standard normal numbers, one at a time, each pair that the generator makes used whole. */
-function normals(generator: Generator): () => number {
+export function normals(generator: Generator): () => number {
   let spare: number | undefined;
   return () => {
     if (spare !== undefined) {
@@ -95,7 +95,7 @@ export function uniform(target: Tensor, low = 0, high = 1, options: InitializerO
   return fillWith(target, () => low + (high - low) * generator.nextFloat(target.dtype));
 }
 
-function checkDeviation(where: string, deviation: number): void {
+export function checkDeviation(where: string, deviation: number): void {
   check(
     deviation >= 0,
     "BAD_ARGUMENT",
@@ -112,23 +112,36 @@ export function normal(target: Tensor, mean = 0, deviation = 1, options: Initial
   return fillWith(target, () => mean + deviation * next());
 }
 
-/** N(mean, deviation^2) within [low, high]: numbers outside are drawn again. @throws OptError BAD_ARGUMENT */
-export function truncatedNormal(
-  target: Tensor,
-  mean = 0,
-  deviation = 1,
-  low = -2,
-  high = 2,
-  options: InitializerOptions = {},
-): Tensor {
-  const generator = checkArguments("truncatedNormal", target, { mean, deviation, low, high }, options);
-  checkDeviation("truncatedNormal", deviation);
+export interface TruncNormalOptions extends InitializerOptions {
+  /** Default 0. */
+  readonly mean?: number;
+  /** The standard deviation before numbers are cut off. Default 1. */
+  readonly std?: number;
+  /** The least number. Default -2. */
+  readonly a?: number;
+  /** The largest number. Default 2. */
+  readonly b?: number;
+}
+
+/**
+ * N(mean, std^2) within [a, b]: numbers outside are drawn again.
+ *
+ * @throws OptError BAD_ARGUMENT, also for bounds more than two deviations from the mean
+ * @example
+ * const weight = truncNormal(parameter([[0, 0], [0, 0]]), { std: 0.02 });
+ */
+export function truncNormal(target: Tensor, options: TruncNormalOptions = {}): Tensor {
+  const where = "truncNormal";
+  checkOptions(where, options, { ...GENERATOR, mean: "number", std: "number", a: "number", b: "number" });
+  const { mean = 0, std: deviation = 1, a: low = -2, b: high = 2, ...drawn } = options;
+  const generator = checkArguments(where, target, { mean, std: deviation, a: low, b: high }, drawn);
+  checkDeviation(where, deviation);
   // Further out than two deviations hardly a draw is kept.
   check(
     low < high && low <= mean + 2 * deviation && high >= mean - 2 * deviation,
     "BAD_ARGUMENT",
-    "truncatedNormal",
-    () => `[low, high] must come within two deviations of the mean ${mean}, got [${low}, ${high}].`,
+    where,
+    () => `[a, b] must come within two deviations of the mean ${mean}, got [${low}, ${high}].`,
     "Widen it.",
   );
   const accepted = high - low < deviation ? fromNarrow(generator, mean, deviation, low, high) : undefined;

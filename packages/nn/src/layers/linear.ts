@@ -34,25 +34,58 @@ export class Linear extends Module {
 
   forward(x: Tensor): Tensor {
     checkTensor("Linear", x);
-    const [outFeatures, inFeatures] = this.weight.shape as [number, number];
-    check(
-      x.shape.at(-1) === inFeatures,
-      "BAD_SHAPE",
-      "Linear",
-      () => `the last axis of the input must be ${inFeatures}, got shape [${x.shape}].`,
-      "Reshape the input, or change inFeatures.",
-    );
-    return tidy(() => {
-      // One matrix product over all leading axes: faster than a batch of small ones, and vectors need no special case.
-      const rows = x.reshape([x.size / inFeatures, inFeatures]);
-      const product = rows.matmul(this.weight, { transposeB: true });
-      const sum = this.bias === null ? product : product.add(lowered(this.bias));
-      return sum.reshape([...x.shape.slice(0, -1), outFeatures]);
-    });
+    return product("Linear", x, this.weight, this.bias);
   }
 
   override describe(): string {
     const [outFeatures, inFeatures] = this.weight.shape;
     return `inFeatures=${inFeatures}, outFeatures=${outFeatures}, bias=${this.bias !== null}`;
   }
+}
+
+/**
+ * x W^T + b: `Linear` with weights of your own. x [..., in], weight [out, in] and bias [out] give [..., out]; weight [in] and a bias []
+ * give [...].
+ *
+ * @throws OptError BAD_SHAPE, DEVICE_MISMATCH; BAD_ARGUMENT for what is no tensor
+ * @example
+ * linear(tensor([[1, 2]]), tensor([[3, 4], [5, 6]]), tensor([10, 20])); // [[21, 37]]
+ */
+export function linear(x: Tensor, weight: Tensor, bias: Tensor | null = null): Tensor {
+  checkTensor("linear", x);
+  checkTensor("linear", weight, "weight");
+  if (bias !== null) checkTensor("linear", bias, "bias");
+  const { shape } = weight;
+  const isMatrix = shape.length === 2;
+  check(
+    isMatrix || shape.length === 1,
+    "BAD_SHAPE",
+    "linear",
+    () => `weight must be [out, in] or [in], got [${shape}].`,
+    "Reshape it.",
+  );
+  const out = isMatrix ? shape.slice(0, 1) : [];
+  const fits = bias === null || String(bias.shape) === String(out);
+  check(fits, "BAD_SHAPE", "linear", () => `bias must be [${out}], got [${bias!.shape}].`, "One number per output.");
+  if (isMatrix) return product("linear", x, weight, bias);
+  return tidy(() => product("linear", x, weight.unsqueeze(0), bias?.unsqueeze(0) ?? null).squeeze(-1));
+}
+
+function product(where: string, x: Tensor, weight: Tensor, bias: Tensor | null): Tensor {
+  const [outFeatures, inFeatures] = weight.shape as [number, number];
+  check(
+    x.shape.at(-1) === inFeatures,
+    "BAD_SHAPE",
+    where,
+    () => `the last axis of the input must be ${inFeatures}, got shape [${x.shape}].`,
+    "Reshape the input, or change inFeatures.",
+  );
+  return tidy(() => {
+    // One matrix product over all leading axes: faster than a batch of small ones, and vectors need no special case.
+    const leading = x.shape.slice(0, -1);
+    const rows = x.reshape([leading.reduce((a, b) => a * b, 1), inFeatures]);
+    const product = rows.matmul(weight, { transposeB: true });
+    const sum = bias === null ? product : product.add(lowered(bias));
+    return sum.reshape([...leading, outFeatures]);
+  });
 }

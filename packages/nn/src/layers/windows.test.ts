@@ -1,5 +1,5 @@
 // Convolutions, pools and changes of size: what they reject.
-import { pad, tensor, zeros } from "@opt/core";
+import { type AvgPool1dOptions, pad, tensor, zeros } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
 import * as nn from "../index";
@@ -45,7 +45,7 @@ it("pads more than one axis by itself", () => {
 });
 
 it("counts padding in averages, but not what lies beyond it", () => {
-  const average = (options: nn.AvgPool1dOptions) => [
+  const average = (options: AvgPool1dOptions) => [
     ...new nn.AvgPool1d(2, options).forward(tensor([[1, 2, 3]])).dataSync(),
   ];
   expect(average({ padding: 1 })).toEqual([0.5, 2.5]);

@@ -11,6 +11,16 @@ export interface BceWithLogitsOptions {
   readonly posWeight?: Tensor;
 }
 
+/** @throws OptError BAD_ARGUMENT */
+export function settledBceWithLogits(where: string, options: BceWithLogitsOptions) {
+  checkOptions(where, options, { reduction: "string", weight: "any", posWeight: "any" });
+  const { reduction = "mean", weight, posWeight } = options;
+  checkReduction(where, reduction);
+  if (weight !== undefined) checkTensor(where, weight, "weight");
+  if (posWeight !== undefined) checkTensor(where, posWeight, "posWeight");
+  return { reduction, weight, posWeight };
+}
+
 /**
  * Binary cross-entropy of logits x with targets y in [0, 1]: -w (p y log sigmoid(x) + (1 - y) log(1 - sigmoid(x))), p being `posWeight`.
  * Computed from softplus(-x), so that nothing overflows.
@@ -20,12 +30,8 @@ export interface BceWithLogitsOptions {
  * bceWithLogits(tensor([0, 2]), tensor([1, 0])); // (log 2 + log(1 + e^2)) / 2
  */
 export function bceWithLogits(input: Tensor, target: Tensor, options: BceWithLogitsOptions = {}): Tensor {
-  checkOptions("bceWithLogits", options, { reduction: "string", weight: "any", posWeight: "any" });
-  const { reduction = "mean", weight, posWeight } = options;
-  checkReduction("bceWithLogits", reduction);
+  const { reduction, weight, posWeight } = settledBceWithLogits("bceWithLogits", options);
   checkPair("bceWithLogits", input, target);
-  if (weight !== undefined) checkTensor("bceWithLogits", weight, "weight");
-  if (posWeight !== undefined) checkTensor("bceWithLogits", posWeight, "posWeight");
   return tidy(() => {
     const x = widened(input);
     const y = widened(target);

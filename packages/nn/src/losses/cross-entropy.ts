@@ -33,6 +33,24 @@ const OPTIONS = {
   weight: "any",
 } as const;
 
+/** @throws OptError BAD_ARGUMENT */
+export function settledCrossEntropy(where: string, options: CrossEntropyOptions) {
+  checkOptions(where, options, OPTIONS);
+  const { reduction = "mean", axis = -1, ignoreIndex = -100, labelSmoothing = 0, weight } = options;
+  checkReduction(where, reduction);
+  const whole = Number.isInteger(ignoreIndex);
+  check(whole, "BAD_ARGUMENT", where, () => `ignoreIndex must be an integer, got ${ignoreIndex}.`, "Use -100.");
+  check(
+    labelSmoothing >= 0 && labelSmoothing <= 1,
+    "BAD_ARGUMENT",
+    where,
+    () => `labelSmoothing must be in [0, 1], got ${show(labelSmoothing)}.`,
+    "Use 0.1.",
+  );
+  if (weight !== undefined) checkTensor(where, weight, "weight");
+  return { reduction, axis, ignoreIndex, labelSmoothing, weight };
+}
+
 /**
  * Cross-entropy of rows of logits [..., classes] with class labels [...], or with probabilities of the shape of the logits. PyTorch has the
  * classes on axis 1, which is `axis: 1`.
@@ -46,29 +64,13 @@ const OPTIONS = {
  * loss.backward();
  */
 export function crossEntropy(logits: Tensor, labels: Labels, options: CrossEntropyOptions = {}): Tensor {
-  checkOptions("crossEntropy", options, OPTIONS);
+  const settled = settledCrossEntropy("crossEntropy", options);
+  const { axis, ignoreIndex, weight } = settled;
   checkTensor("crossEntropy", logits, "logits");
-  const { reduction = "mean", axis = -1, ignoreIndex = -100, labelSmoothing = 0, weight } = options;
-  checkReduction("crossEntropy", reduction);
-  check(
-    Number.isInteger(ignoreIndex),
-    "BAD_ARGUMENT",
-    "crossEntropy",
-    () => `ignoreIndex must be an integer, got ${ignoreIndex}.`,
-    "Use -100.",
-  );
-  check(
-    labelSmoothing >= 0 && labelSmoothing <= 1,
-    "BAD_ARGUMENT",
-    "crossEntropy",
-    () => `labelSmoothing must be in [0, 1], got ${show(labelSmoothing)}.`,
-    "Use 0.1.",
-  );
   return tidy(() => {
     const given = widened(logits);
     const wide = classesLast("crossEntropy", given.dtype === "f64" ? given : given.to("f32"), axis);
     checkClassWeight("crossEntropy", weight, wide.shape.at(-1)!);
-    const settled = { ...options, reduction, ignoreIndex, labelSmoothing };
     const loss = isSoft(labels, logits)
       ? softLoss(wide, softTargets(wide, classesLast("crossEntropy", labels, axis)), settled)
       : lossOf(wide, labelIndices("crossEntropy", labels, wide, ignoreIndex), settled);
@@ -101,7 +103,7 @@ function softLoss(logits: Tensor, targets: Tensor, { reduction, labelSmoothing, 
   return reduce((weight === undefined ? terms : terms.mul(weight.to(logits.dtype))).sum(-1), reduction);
 }
 
-type ResolvedOptions = Required<Omit<CrossEntropyOptions, "weight" | "axis">> & Pick<CrossEntropyOptions, "weight">;
+type ResolvedOptions = ReturnType<typeof settledCrossEntropy>;
 
 /** For f32 and f64 logits: no 16-bit float tells class 257 from class 256. */
 function lossOf(

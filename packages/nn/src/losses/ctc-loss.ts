@@ -38,6 +38,14 @@ export interface CtcLossOptions {
 /** The logarithm of no probability: finite, so that sums of such have gradients. */
 const NEVER = -1e30;
 
+/** @throws OptError BAD_ARGUMENT */
+export function settledCtc(where: string, options: CtcLossOptions) {
+  checkOptions(where, options, { blank: "number", reduction: "string", zeroInfinity: "boolean" });
+  const { blank = 0, reduction = "mean", zeroInfinity = false } = options;
+  checkReduction(where, reduction);
+  return { blank, reduction, zeroInfinity };
+}
+
 /**
  * -log of the probability that a sequence of classes becomes the labels, when repeated classes are joined and blanks dropped then.
  * The gradient is that of the loss; PyTorch's adds exp(logProbs), which the gradient of `logSoftmax` takes away again.
@@ -60,9 +68,7 @@ export function ctcLoss(
 ): Tensor {
   const name = "ctcLoss";
   checkTensor(name, logProbs, "logProbs");
-  checkOptions(name, options, { blank: "number", reduction: "string", zeroInfinity: "boolean" });
-  const { blank = 0, reduction = "mean", zeroInfinity = false } = options;
-  checkReduction(name, reduction);
+  const { blank, reduction, zeroInfinity } = settledCtc(name, options);
   const isBatch = logProbs.shape.length === 3;
   check(
     (isBatch || logProbs.shape.length === 2) && logProbs.shape[0]! > 0,

@@ -7,6 +7,14 @@ export interface L1LossOptions {
   readonly reduction?: Reduction;
 }
 
+/** @throws OptError BAD_ARGUMENT */
+export function settledL1(where: string, options: L1LossOptions) {
+  checkOptions(where, options, { reduction: "string" });
+  const { reduction = "mean" } = options;
+  checkReduction(where, reduction);
+  return { reduction };
+}
+
 /**
  * Absolute error: the mean (or sum) of |input - target|, or each of them.
  *
@@ -15,9 +23,7 @@ export interface L1LossOptions {
  * l1Loss(tensor([1, 2, 3]), tensor([1, 2, 5])); // 2/3
  */
 export function l1Loss(input: Tensor, target: Tensor, options: L1LossOptions = {}): Tensor {
-  checkOptions("l1Loss", options, { reduction: "string" });
-  const { reduction = "mean" } = options;
-  checkReduction("l1Loss", reduction);
+  const { reduction } = settledL1("l1Loss", options);
   checkPair("l1Loss", input, target);
   return tidy(() => reduce(widened(input).sub(target).abs(), reduction));
 }
@@ -28,6 +34,15 @@ export interface HuberLossOptions {
   readonly delta?: number;
 }
 
+/** @throws OptError BAD_ARGUMENT */
+export function settledHuber(where: string, options: HuberLossOptions) {
+  checkOptions(where, options, { reduction: "string", delta: "number" });
+  const { reduction = "mean", delta = 1 } = options;
+  checkReduction(where, reduction);
+  check(delta > 0, "BAD_ARGUMENT", where, () => `delta must be > 0, got ${show(delta)}.`, "Use 1.");
+  return { reduction, delta };
+}
+
 /**
  * Squared error near the target, absolute error away from it (Huber 1964): d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2).
  *
@@ -36,10 +51,7 @@ export interface HuberLossOptions {
  * huberLoss(tensor([1, 2, 3]), tensor([1.5, 2, 6])); // (0.125 + 0 + 2.5) / 3
  */
 export function huberLoss(input: Tensor, target: Tensor, options: HuberLossOptions = {}): Tensor {
-  checkOptions("huberLoss", options, { reduction: "string", delta: "number" });
-  const { reduction = "mean", delta = 1 } = options;
-  checkReduction("huberLoss", reduction);
-  check(delta > 0, "BAD_ARGUMENT", "huberLoss", () => `delta must be > 0, got ${show(delta)}.`, "Use 1.");
+  const { reduction, delta } = settledHuber("huberLoss", options);
   checkPair("huberLoss", input, target);
   return tidy(() => {
     const apart = widened(input).sub(target);
@@ -56,6 +68,15 @@ export interface SmoothL1LossOptions {
   readonly beta?: number;
 }
 
+/** @throws OptError BAD_ARGUMENT */
+export function settledSmoothL1(where: string, options: SmoothL1LossOptions) {
+  checkOptions(where, options, { reduction: "string", beta: "number" });
+  const { reduction = "mean", beta = 1 } = options;
+  checkReduction(where, reduction);
+  check(beta >= 0, "BAD_ARGUMENT", where, () => `beta must be >= 0, got ${show(beta)}.`, "Use 1.");
+  return { reduction, beta };
+}
+
 /**
  * Huber's loss divided by beta: d^2 / (2 beta) where |d| < beta, else |d| - beta / 2 (Girshick 2015).
  *
@@ -64,10 +85,7 @@ export interface SmoothL1LossOptions {
  * smoothL1Loss(tensor([1, 2, 3]), tensor([1.5, 2, 6])); // (0.125 + 0 + 2.5) / 3
  */
 export function smoothL1Loss(input: Tensor, target: Tensor, options: SmoothL1LossOptions = {}): Tensor {
-  checkOptions("smoothL1Loss", options, { reduction: "string", beta: "number" });
-  const { reduction = "mean", beta = 1 } = options;
-  checkReduction("smoothL1Loss", reduction);
-  check(beta >= 0, "BAD_ARGUMENT", "smoothL1Loss", () => `beta must be >= 0, got ${show(beta)}.`, "Use 1.");
+  const { reduction, beta } = settledSmoothL1("smoothL1Loss", options);
   if (beta === 0) return l1Loss(input, target, { reduction });
   checkPair("smoothL1Loss", input, target);
   return tidy(() => huberLoss(input, target, { reduction, delta: beta }).div(beta));

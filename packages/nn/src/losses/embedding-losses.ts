@@ -18,6 +18,14 @@ export interface TripletMarginLossOptions {
 
 const TRIPLET = { reduction: "string", margin: "number", p: "number", eps: "number", swap: "boolean" } as const;
 
+/** @throws OptError BAD_ARGUMENT */
+export function settledTripletMargin(where: string, options: TripletMarginLossOptions) {
+  checkOptions(where, options, TRIPLET);
+  const { reduction = "mean", margin = 1, p = 2, eps = 1e-6, swap = false } = options;
+  checkReduction(where, reduction);
+  return { reduction, margin, p, eps, swap };
+}
+
 /**
  * max(d(anchor, positive) - d(anchor, negative) + margin, 0) for vectors along the last axis (Schroff et al. 2015).
  *
@@ -32,9 +40,7 @@ export function tripletMarginLoss(
   options: TripletMarginLossOptions = {},
 ): Tensor {
   const name = "tripletMarginLoss";
-  checkOptions(name, options, TRIPLET);
-  const { reduction = "mean", margin = 1, p = 2, eps = 1e-6, swap = false } = options;
-  checkReduction(name, reduction);
+  const { reduction, margin, p, eps, swap } = settledTripletMargin(name, options);
   checkPair(name, anchor, positive);
   checkPair(name, anchor, negative);
   return tidy(() => {
@@ -55,6 +61,14 @@ export interface CosineEmbeddingLossOptions {
 /** What keeps the squared lengths above 0, as in PyTorch. */
 const LEAST = 1e-12;
 
+/** @throws OptError BAD_ARGUMENT */
+export function settledCosineEmbedding(where: string, options: CosineEmbeddingLossOptions) {
+  checkOptions(where, options, { reduction: "string", margin: "number" });
+  const { reduction = "mean", margin = 0 } = options;
+  checkReduction(where, reduction);
+  return { reduction, margin };
+}
+
 /**
  * 1 - cos(a, b) where the target is 1, and max(cos(a, b) - margin, 0) where it is -1.
  *
@@ -70,9 +84,7 @@ export function cosineEmbeddingLoss(
   options: CosineEmbeddingLossOptions = {},
 ): Tensor {
   const name = "cosineEmbeddingLoss";
-  checkOptions(name, options, { reduction: "string", margin: "number" });
-  const { reduction = "mean", margin = 0 } = options;
-  checkReduction(name, reduction);
+  const { reduction, margin } = settledCosineEmbedding(name, options);
   checkPair(name, a, b);
   checkTensor(name, target, "target");
   const { shape } = a;

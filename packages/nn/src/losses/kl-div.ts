@@ -10,6 +10,14 @@ export interface KlDivOptions {
   readonly logTarget?: boolean;
 }
 
+/** @throws OptError BAD_ARGUMENT */
+export function settledKlDiv(where: string, options: KlDivOptions) {
+  checkOptions(where, options, { reduction: "string", logTarget: "boolean" });
+  const { reduction = "mean", logTarget = false } = options;
+  checkReduction(where, reduction, ["batchMean", "mean", "sum", "none"]);
+  return { reduction, logTarget };
+}
+
 /**
  * target (log target - input), elementwise: `input` is log-probabilities. What has probability 0 in the target counts for nothing.
  *
@@ -19,9 +27,7 @@ export interface KlDivOptions {
  * const divergence = klDiv(logits.logSoftmax(), target, { reduction: "batchMean" });
  */
 export function klDiv(input: Tensor, target: Tensor, options: KlDivOptions = {}): Tensor {
-  checkOptions("klDiv", options, { reduction: "string", logTarget: "boolean" });
-  const { reduction = "mean", logTarget = false } = options;
-  checkReduction("klDiv", reduction, ["batchMean", "mean", "sum", "none"]);
+  const { reduction, logTarget } = settledKlDiv("klDiv", options);
   checkPair("klDiv", input, target);
   return tidy(() => {
     const p = widened(target);

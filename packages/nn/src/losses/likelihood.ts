@@ -12,6 +12,15 @@ export interface GaussianNllLossOptions {
   readonly eps?: number;
 }
 
+/** @throws OptError BAD_ARGUMENT */
+export function settledGaussianNll(where: string, options: GaussianNllLossOptions) {
+  checkOptions(where, options, { reduction: "string", full: "boolean", eps: "number" });
+  const { reduction = "mean", full = false, eps = 1e-6 } = options;
+  checkReduction(where, reduction);
+  check(eps > 0, "BAD_ARGUMENT", where, () => `eps must be > 0, got ${show(eps)}.`, "Use 1e-6.");
+  return { reduction, full, eps };
+}
+
 /**
  * Negative log-likelihood of targets under normal distributions: (log v + (input - target)^2 / v) / 2, v being the variance and at least `eps`.
  * The variance has the shape of the input, or 1 in place of one extent, or lacks the last axis. Its gradient passes the bound, as in PyTorch.
@@ -27,10 +36,7 @@ export function gaussianNllLoss(
   options: GaussianNllLossOptions = {},
 ): Tensor {
   const name = "gaussianNllLoss";
-  checkOptions(name, options, { reduction: "string", full: "boolean", eps: "number" });
-  const { reduction = "mean", full = false, eps = 1e-6 } = options;
-  checkReduction(name, reduction);
-  check(eps > 0, "BAD_ARGUMENT", name, () => `eps must be > 0, got ${show(eps)}.`, "Use 1e-6.");
+  const { reduction, full, eps } = settledGaussianNll(name, options);
   checkPair(name, input, target);
   checkTensor(name, variance, "variance");
   return tidy(() => {
@@ -68,6 +74,14 @@ export interface PoissonNllLossOptions {
 
 const POISSON = { reduction: "string", logInput: "boolean", full: "boolean", eps: "number" } as const;
 
+/** @throws OptError BAD_ARGUMENT */
+export function settledPoissonNll(where: string, options: PoissonNllLossOptions) {
+  checkOptions(where, options, POISSON);
+  const { reduction = "mean", logInput = true, full = false, eps = 1e-8 } = options;
+  checkReduction(where, reduction);
+  return { reduction, logInput, full, eps };
+}
+
 /**
  * Negative log-likelihood of counts under Poisson distributions: exp(input) - target input, or with `logInput: false`
  * input - target log(input + eps).
@@ -78,9 +92,7 @@ const POISSON = { reduction: "string", logInput: "boolean", full: "boolean", eps
  */
 export function poissonNllLoss(input: Tensor, target: Tensor, options: PoissonNllLossOptions = {}): Tensor {
   const name = "poissonNllLoss";
-  checkOptions(name, options, POISSON);
-  const { reduction = "mean", logInput = true, full = false, eps = 1e-8 } = options;
-  checkReduction(name, reduction);
+  const { reduction, logInput, full, eps } = settledPoissonNll(name, options);
   checkPair(name, input, target);
   return tidy(() => {
     const x = widened(input);

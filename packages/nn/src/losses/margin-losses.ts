@@ -3,15 +3,16 @@ import {
   check,
   checkOptions,
   checkTensor,
+  where as choose,
   clamp,
   gather,
   gatherAlong,
   oneHot,
   relu,
   show,
+  softplus,
   type Tensor,
   tidy,
-  where,
   widened,
 } from "@opt/core";
 import { checkClassWeight, type Labels, labelIndices } from "./labels";
@@ -22,6 +23,14 @@ export interface MarginRankingLossOptions {
   readonly reduction?: Reduction;
   /** How much larger the better score should be. Default 0. */
   readonly margin?: number;
+}
+
+/** @throws OptError BAD_ARGUMENT */
+export function settledMarginRanking(where: string, options: MarginRankingLossOptions) {
+  checkOptions(where, options, { reduction: "string", margin: "number" });
+  const { reduction = "mean", margin = 0 } = options;
+  checkReduction(where, reduction);
+  return { reduction, margin };
 }
 
 /**
@@ -38,9 +47,7 @@ export function marginRankingLoss(
   options: MarginRankingLossOptions = {},
 ): Tensor {
   const name = "marginRankingLoss";
-  checkOptions(name, options, { reduction: "string", margin: "number" });
-  const { reduction = "mean", margin = 0 } = options;
-  checkReduction(name, reduction);
+  const { reduction, margin } = settledMarginRanking(name, options);
   checkPair(name, input1, input2);
   checkPair(name, input1, target);
   return tidy(() => reduce(clamp(target.mul(widened(input2).sub(input1)).add(margin), 0), reduction));
@@ -58,6 +65,16 @@ export interface MultiMarginLossOptions {
 
 const MULTI = { reduction: "string", p: "number", margin: "number", weight: "any" } as const;
 
+/** @throws OptError BAD_ARGUMENT */
+export function settledMultiMargin(where: string, options: MultiMarginLossOptions) {
+  checkOptions(where, options, MULTI);
+  const { reduction = "mean", p = 1, margin = 1, weight } = options;
+  checkReduction(where, reduction);
+  check(p === 1 || p === 2, "BAD_ARGUMENT", where, () => `p must be 1 or 2, got ${show(p)}.`, "Use 1.");
+  if (weight !== undefined) checkTensor(where, weight, "weight");
+  return { reduction, p, margin, weight };
+}
+
 /**
  * Mean over the classes of w[label] max(margin - input[label] + input[class], 0)^p, the label's own class counting 0 (Weston & Watkins 1999).
  *
@@ -68,11 +85,8 @@ const MULTI = { reduction: "string", p: "number", margin: "number", weight: "any
  */
 export function multiMarginLoss(input: Tensor, labels: Labels, options: MultiMarginLossOptions = {}): Tensor {
   const name = "multiMarginLoss";
-  checkOptions(name, options, MULTI);
+  const { reduction, p, margin, weight } = settledMultiMargin(name, options);
   checkTensor(name, input, "input");
-  const { reduction = "mean", p = 1, margin = 1, weight } = options;
-  checkReduction(name, reduction);
-  check(p === 1 || p === 2, "BAD_ARGUMENT", name, () => `p must be 1 or 2, got ${show(p)}.`, "Use 1.");
   const classes = input.shape.at(-1) ?? 0;
   const isRows = input.shape.length === 1 || input.shape.length === 2;
   check(isRows && classes > 0, "BAD_SHAPE", name, () => `input must be [batch, classes], got [${input.shape}].`);
@@ -82,8 +96,66 @@ export function multiMarginLoss(input: Tensor, labels: Labels, options: MultiMar
     const { indices } = labelIndices(name, labels, input, Number.NaN);
     const own = gatherAlong(scores, indices.unsqueeze(-1), -1);
     const short = relu(scores.sub(own).add(margin));
-    const others = where(oneHot(indices, classes).eq(0), p === 1 ? short : short.mul(short), 0);
+    const others = choose(oneHot(indices, classes).eq(0), p === 1 ? short : short.mul(short), 0);
     const losses = (weight === undefined ? others : others.mul(gather(weight, indices).unsqueeze(-1))).mean(-1);
     return reduce(losses, reduction);
   });
+}
+
+export interface HingeEmbeddingLossOptions {
+  readonly reduction?: Reduction;
+  /** From this distance on what differs costs nothing. Default 1. */
+  readonly margin?: number;
+}
+
+/** @throws OptError BAD_ARGUMENT */
+export function settledHingeEmbedding(where: string, options: HingeEmbeddingLossOptions) {
+  checkOptions(where, options, { reduction: "string", margin: "number" });
+  const { reduction = "mean", margin = 1 } = options;
+  checkReduction(where, reduction);
+  return { reduction, margin };
+}
+
+/**
+ * Of distances: x where the target is 1, and max(margin - x, 0) where it is -1.
+ *
+ * @throws OptError BAD_SHAPE if the shapes differ (nothing is broadcast); BAD_ARGUMENT, DEVICE_MISMATCH
+ * @example
+ * hingeEmbeddingLoss(tensor([0.5, 0.25]), tensor([1, -1])); // (0.5 + 0.75) / 2
+ */
+export function hingeEmbeddingLoss(input: Tensor, target: Tensor, options: HingeEmbeddingLossOptions = {}): Tensor {
+  const name = "hingeEmbeddingLoss";
+  const { reduction, margin } = settledHingeEmbedding(name, options);
+  checkPair(name, input, target);
+  return tidy(() => {
+    const x = widened(input);
+    const unlike = choose(target.eq(1), 0, clamp(x.neg().add(margin), 0));
+    return reduce(choose(target.eq(-1), 0, x).add(unlike), reduction);
+  });
+}
+
+export interface SoftMarginLossOptions {
+  readonly reduction?: Reduction;
+}
+
+/** @throws OptError BAD_ARGUMENT */
+export function settledSoftMargin(where: string, options: SoftMarginLossOptions) {
+  checkOptions(where, options, { reduction: "string" });
+  const { reduction = "mean" } = options;
+  checkReduction(where, reduction);
+  return { reduction };
+}
+
+/**
+ * log(1 + exp(-target input)) of targets 1 and -1.
+ *
+ * @throws OptError BAD_SHAPE if the shapes differ (nothing is broadcast); BAD_ARGUMENT, DEVICE_MISMATCH
+ * @example
+ * softMarginLoss(tensor([0, 2]), tensor([1, -1])); // (log 2 + log(1 + e^2)) / 2
+ */
+export function softMarginLoss(input: Tensor, target: Tensor, options: SoftMarginLossOptions = {}): Tensor {
+  const name = "softMarginLoss";
+  const { reduction } = settledSoftMargin(name, options);
+  checkPair(name, input, target);
+  return tidy(() => reduce(softplus(widened(input).mul(target).neg(), 1, Number.POSITIVE_INFINITY), reduction));
 }

@@ -6,6 +6,14 @@ export interface MseLossOptions {
   readonly reduction?: Reduction;
 }
 
+/** @throws OptError BAD_ARGUMENT */
+export function settledMse(where: string, options: MseLossOptions) {
+  checkOptions(where, options, { reduction: "string" });
+  const { reduction = "mean" } = options;
+  checkReduction(where, reduction);
+  return { reduction };
+}
+
 /**
  * Squared error: the mean (or sum) of (input - target)^2, or each of them.
  *
@@ -15,9 +23,7 @@ export interface MseLossOptions {
  * mseLoss(input, tensor([1, 2, 5])).backward(); // input.grad: [0, 0, -4/3]
  */
 export function mseLoss(input: Tensor, target: Tensor, options: MseLossOptions = {}): Tensor {
-  checkOptions("mseLoss", options, { reduction: "string" });
-  const { reduction = "mean" } = options;
-  checkReduction("mseLoss", reduction);
+  const { reduction } = settledMse("mseLoss", options);
   checkPair("mseLoss", input, target);
   return tidy(() => {
     const difference = widened(input).sub(target);

@@ -3,11 +3,11 @@ import {
   check,
   checkOptions,
   checkTensor,
+  where as choose,
   gather,
   gatherAlong,
   type Tensor,
   tidy,
-  where,
   widened,
   withFlatGradient,
 } from "@opt/core";
@@ -26,6 +26,17 @@ export interface NllLossOptions {
 
 const OPTIONS = { reduction: "string", axis: "number", ignoreIndex: "number", weight: "any" } as const;
 
+/** @throws OptError BAD_ARGUMENT */
+export function settledNll(where: string, options: NllLossOptions) {
+  checkOptions(where, options, OPTIONS);
+  const { reduction = "mean", axis = -1, ignoreIndex = -100, weight } = options;
+  checkReduction(where, reduction);
+  const whole = Number.isInteger(ignoreIndex);
+  check(whole, "BAD_ARGUMENT", where, () => `ignoreIndex must be an integer, got ${ignoreIndex}.`, "Use -100.");
+  if (weight !== undefined) checkTensor(where, weight, "weight");
+  return { reduction, axis, ignoreIndex, weight };
+}
+
 /**
  * -w[label] logProbabilities[label] of each row. With `logSoftmax` before it, it is `crossEntropy`.
  *
@@ -35,12 +46,8 @@ const OPTIONS = { reduction: "string", axis: "number", ignoreIndex: "number", we
  * const loss = nllLoss(model.forward(x).logSoftmax(), [2, 0, 1, 1, 0]);
  */
 export function nllLoss(logProbabilities: Tensor, labels: Labels, options: NllLossOptions = {}): Tensor {
-  checkOptions("nllLoss", options, OPTIONS);
+  const { reduction, axis, ignoreIndex, weight } = settledNll("nllLoss", options);
   checkTensor("nllLoss", logProbabilities, "logProbabilities");
-  const { reduction = "mean", axis = -1, ignoreIndex = -100, weight } = options;
-  checkReduction("nllLoss", reduction);
-  const whole = Number.isInteger(ignoreIndex);
-  check(whole, "BAD_ARGUMENT", "nllLoss", () => `ignoreIndex must be an integer, got ${ignoreIndex}.`, "Use -100.");
   return tidy(() => {
     const rows = classesLast("nllLoss", widened(logProbabilities), axis);
     checkClassWeight("nllLoss", weight, rows.shape.at(-1)!);
@@ -58,7 +65,7 @@ export function nllLoss(logProbabilities: Tensor, labels: Labels, options: NllLo
     const at = indices.to(dtype).mul(counts).to("i32");
     const factors = weight === undefined ? counts : gather(weight.to(dtype), at).mul(counts);
     const chosen = gatherAlong(withFlatGradient(rows), at.unsqueeze(-1), -1).squeeze(-1);
-    const losses = where(counts.gt(0), chosen.neg().mul(factors), 0);
+    const losses = choose(counts.gt(0), chosen.neg().mul(factors), 0);
     const loss = reduction === "mean" ? losses.sum().div(factors.sum()) : reduce(losses, reduction);
     return loss.to(rows.dtype);
   });

@@ -1,4 +1,5 @@
 /** Calls of every layer with random options, of batches of none, one and more, of which PyTorch knows values, gradients and second ones. */
+import { type Device, type DType, ones } from "@opt/core";
 import type { CallInput, TorchCall } from "@opt/testkit";
 import * as nn from "../../src/index";
 import { type LayerCall, layerCall } from "../layer-call";
@@ -18,6 +19,9 @@ interface Draw {
 
 const list = (values: readonly number[]) => (values.length === 1 ? String(values[0]) : `(${values.join(", ")})`);
 const times = <T>(count: number, of: (i: number) => T) => Array.from({ length: count }, (_, i) => of(i));
+
+/** How many kinds of layers there are. */
+export const LAYER_KINDS = () => Object.keys(LAYERS).length;
 
 /** `count` calls, the layers in turn. The same seed makes the same calls. */
 export function everyLayerCalls(count: number, seed: number): TorchCall[] {
@@ -103,7 +107,7 @@ const convolution =
   };
 
 const transposed =
-  (axes: 1 | 2) =>
+  (axes: 1 | 2 | 3) =>
   (draw: Draw): Drawn => {
     const { make } = draw;
     const groups = make.between(1, 2);
@@ -116,7 +120,7 @@ const transposed =
     ];
     const outputPadding = make.between(0, Math.max(stride, dilation) - 1);
     const bias = make.flip();
-    const Layer = axes === 1 ? nn.ConvTranspose1d : nn.ConvTranspose2d;
+    const Layer = [nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d][axes - 1]!;
     return {
       torch: `nn.ConvTranspose${axes}d(${inside}, ${out}, ${kernel}, stride=${stride}, padding=${padding}, output_padding=${outputPadding}, groups=${groups}, bias=${python(bias)}, dilation=${dilation})`,
       make: (place) =>
@@ -127,7 +131,7 @@ const transposed =
   };
 
 const pool =
-  (kind: "Max" | "Avg", axes: 1 | 2) =>
+  (kind: "Max" | "Avg", axes: 1 | 2 | 3) =>
   (draw: Draw): Drawn => {
     const { make } = draw;
     const kernel = make.between(1, 3);
@@ -137,37 +141,44 @@ const pool =
     const shared = { stride, padding, ceilMode };
     const text = `${kernel}, stride=${stride}, padding=${padding}, ceil_mode=${python(ceilMode)}`;
     const isMax = kind === "Max";
+    const divisorOverride = axes === 1 ? null : make.random.pick([null, 3]);
+    const average = { ...shared, countIncludePad, ...(axes > 1 && { divisorOverride }) };
+    const more = isMax
+      ? `dilation=${dilation}`
+      : `count_include_pad=${python(countIncludePad)}${divisorOverride === null ? "" : ", divisor_override=3"}`;
     return {
-      torch: `nn.${kind}Pool${axes}d(${text}, ${isMax ? `dilation=${dilation}` : `count_include_pad=${python(countIncludePad)}`})`,
+      torch: `nn.${kind}Pool${axes}d(${text}, ${more})`,
       make: () => {
-        if (isMax) return new (axes === 1 ? nn.MaxPool1d : nn.MaxPool2d)(kernel, { ...shared, dilation });
-        return new (axes === 1 ? nn.AvgPool1d : nn.AvgPool2d)(kernel, { ...shared, countIncludePad });
+        if (isMax) return new [nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d][axes - 1]!(kernel, { ...shared, dilation });
+        return new [nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d][axes - 1]!(kernel, average);
       },
-      inputs: [image(draw, 2, axes, 5)],
+      inputs: [image(draw, 2, axes, axes === 3 ? 4 : 5)],
     };
   };
 
 const adaptive =
-  (axes: 1 | 2) =>
+  (kind: "Max" | "Avg", axes: 1 | 2 | 3) =>
   (draw: Draw): Drawn => {
     const size = draw.make.between(1, 4);
+    const averages = [nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d];
+    const largest = [nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d, nn.AdaptiveMaxPool3d];
     return {
-      torch: `nn.AdaptiveAvgPool${axes}d(${size})`,
-      make: () => new (axes === 1 ? nn.AdaptiveAvgPool1d : nn.AdaptiveAvgPool2d)(size),
+      torch: `nn.Adaptive${kind}Pool${axes}d(${size})`,
+      make: () => new (kind === "Max" ? largest : averages)[axes - 1]!(size),
       inputs: [image(draw, 2, axes, 2)],
     };
   };
 
-const { BatchNorm1d, BatchNorm2d, InstanceNorm1d, InstanceNorm2d } = nn;
-const NORMS = { BatchNorm1d, BatchNorm2d, InstanceNorm1d, InstanceNorm2d } as const;
+const { BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d } = nn;
+const NORMS = { BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d } as const;
 
 const channelNorm =
   (kind: keyof typeof NORMS) =>
   (draw: Draw): Drawn => {
     const { make, x } = draw;
     const channels = make.between(1, 3);
-    const extents = kind.endsWith("2d")
-      ? [make.between(1, 4), make.between(1, 4)]
+    const extents = !kind.endsWith("1d")
+      ? times(Number(kind.at(-2)), () => make.between(1, 4))
       : make.flip() && kind === "BatchNorm1d"
         ? []
         : [make.between(1, 5)];
@@ -276,7 +287,106 @@ const transformer =
     };
   };
 
+const loss =
+  (of: (draw: Draw) => Omit<Drawn, "torch"> & { readonly torch: string }) =>
+  (draw: Draw): Drawn => ({ args: "a, b", forward: (call, ...given) => callOf(call)(...given), ...of(draw) });
+
+const callOf = (call: unknown) => call as (...inputs: unknown[]) => unknown;
+
+const { L1Loss, MSELoss, HuberLoss, SmoothL1Loss, SoftMarginLoss, HingeEmbeddingLoss } = nn;
+const PAIR_LOSSES = { L1Loss, MSELoss, HuberLoss, SmoothL1Loss, SoftMarginLoss, HingeEmbeddingLoss } as const;
+
+/** Losses of two tensors of one shape. */
+const pairLoss = (kind: keyof typeof PAIR_LOSSES) =>
+  loss(({ make, x, batch }) => {
+    const reduction = make.random.pick(["mean", "sum", "none"] as const);
+    const shape = [Math.max(batch, 1), make.between(1, 3)];
+    const signs = make.whole(shape, 2);
+    const target: CallInput = {
+      ...signs,
+      dtype: x(1).dtype,
+      values: Array.from(signs.values, (value) => 2 * value - 1),
+    };
+    return {
+      torch: `nn.${kind}(reduction="${reduction}")`,
+      make: () => new PAIR_LOSSES[kind]({ reduction }),
+      inputs: [x(...shape), kind === "SoftMarginLoss" || kind === "HingeEmbeddingLoss" ? target : x(...shape)],
+    };
+  });
+
+const LOSSES: Readonly<Record<string, (draw: Draw) => Drawn>> = {
+  L1Loss: pairLoss("L1Loss"),
+  MSELoss: pairLoss("MSELoss"),
+  HuberLoss: pairLoss("HuberLoss"),
+  SmoothL1Loss: pairLoss("SmoothL1Loss"),
+  SoftMarginLoss: pairLoss("SoftMarginLoss"),
+  HingeEmbeddingLoss: pairLoss("HingeEmbeddingLoss"),
+  CrossEntropyLoss: loss(({ make, x, batch }) => {
+    const classes = make.between(2, 4);
+    const [weighted, labelSmoothing] = [make.flip(), make.random.pick([0, 0.1])];
+    return {
+      torch: `nn.CrossEntropyLoss(${weighted ? `weight=torch.ones(${classes}), ` : ""}label_smoothing=${labelSmoothing})`,
+      make: (place) =>
+        new nn.CrossEntropyLoss({ axis: 1, labelSmoothing, ...(weighted && { weight: factors(classes, place) }) }),
+      inputs: [x(Math.max(batch, 1), classes, 2), make.whole([Math.max(batch, 1), 2], classes)],
+      args: "a, b.long()",
+      buffers: { weight: (shape) => make.numbers(shape, x(1).dtype, { low: 0.5, requiresGrad: false }) },
+    };
+  }),
+  BCEWithLogitsLoss: loss(({ make, x, batch }) => {
+    const [width, weighted] = [make.between(1, 3), make.flip()];
+    const shape = [Math.max(batch, 1), width];
+    const python = `${weighted ? `weight=torch.ones(${width}), ` : ""}pos_weight=torch.ones(${width})`;
+    return {
+      torch: `nn.BCEWithLogitsLoss(${python})`,
+      make: (place) =>
+        new nn.BCEWithLogitsLoss({
+          ...(weighted && { weight: factors(width, place) }),
+          posWeight: factors(width, place),
+        }),
+      inputs: [x(...shape), make.numbers(shape, x(1).dtype, { low: 0, high: 1, requiresGrad: false })],
+      buffers: { weight: (shape) => make.numbers(shape, x(1).dtype, { low: 0.5, requiresGrad: false }) },
+    };
+  }),
+  MultiLabelSoftMarginLoss: loss(({ make, x, batch }) => {
+    const shape = [Math.max(batch, 1), make.between(1, 3)];
+    return {
+      torch: `nn.MultiLabelSoftMarginLoss(weight=torch.ones(${shape[1]}))`,
+      make: (place) => new nn.MultiLabelSoftMarginLoss({ weight: factors(shape[1]!, place) }),
+      inputs: [x(...shape), { ...make.whole(shape, 2), dtype: x(1).dtype }],
+      buffers: { weight: (shape) => make.numbers(shape, x(1).dtype, { low: 0.5, requiresGrad: false }) },
+    };
+  }),
+  MultiLabelMarginLoss: loss(({ make, x, batch }) => {
+    const shape = [...(make.flip() ? [Math.max(batch, 1)] : []), make.between(1, 4)];
+    return {
+      torch: "nn.MultiLabelMarginLoss()",
+      make: () => new nn.MultiLabelMarginLoss(),
+      inputs: [x(...shape), make.whole(shape, shape.at(-1)!, -1, 0.3)],
+      args: "a, b.long()",
+      second: false, // of which PyTorch has none
+    };
+  }),
+};
+
+const factors = (count: number, place: { readonly dtype: DType; readonly device?: Device }) => ones([count], place);
+
+/** How layers of two inputs are called. */
+const ofPairs = {
+  args: "a, b",
+  forward: (call: unknown, ...given: readonly unknown[]) => callOf(call)(...given),
+} as const;
+
+/** Windows that fit into five rows. */
+function folding(make: RandomInputs) {
+  const kernel = [make.between(1, 3), make.between(1, 2)] as const;
+  const options = { stride: make.between(1, 2), padding: make.between(0, 1), dilation: make.between(1, 2) };
+  const text = `dilation=${options.dilation}, padding=${options.padding}, stride=${options.stride}`;
+  return { kernel, options, text };
+}
+
 const LAYERS: Readonly<Record<string, (draw: Draw) => Drawn>> = {
+  ...LOSSES,
   ReLU: fixed(nn.ReLU),
   Tanh: fixed(nn.Tanh),
   Sigmoid: fixed(nn.Sigmoid),
@@ -315,6 +425,11 @@ const LAYERS: Readonly<Record<string, (draw: Draw) => Drawn>> = {
     const axis = make.between(-rank, rank - 1);
     return [`nn.LogSoftmax(${axis})`, () => new nn.LogSoftmax(axis)];
   }),
+  GLU: ({ make, x, batch }) => {
+    const shape = [batch, ...times(make.between(1, 2), () => 2 * make.between(1, 2))];
+    const axis = make.between(1, shape.length - 1);
+    return { torch: `nn.GLU(${axis})`, make: () => new nn.GLU(axis), inputs: [x(...shape)] };
+  },
   PReLU: ({ make, x, batch }) => {
     const channels = make.between(1, 3);
     const count = make.flip() ? 1 : channels;
@@ -331,6 +446,82 @@ const LAYERS: Readonly<Record<string, (draw: Draw) => Drawn>> = {
       torch: `nn.Linear(${inside}, ${out}, bias=${python(bias)})`,
       make: (place) => new nn.Linear(inside, out, { bias, ...place }),
       inputs: [x(...leading, inside)],
+    };
+  },
+  "Linear with weightNorm": ({ make, x, batch }) => {
+    const [inside, out, axis] = [make.between(1, 4), make.between(1, 4), make.random.pick([0, 1, null])];
+    return {
+      torch: `torch.nn.utils.parametrizations.weight_norm(nn.Linear(${inside}, ${out}), dim=${python(axis)})`,
+      make: (place) => nn.weightNorm(new nn.Linear(inside, out, place), "weight", { axis }),
+      inputs: [x(batch, inside)],
+      second: false, // PyTorch's kernel takes the length for a constant there
+    };
+  },
+  "Conv2d with spectralNorm": (draw) => {
+    const { make, x } = draw;
+    const [inside, out, kernel] = [make.between(1, 2), make.between(1, 3), make.between(1, 2)];
+    const [axis, nPowerIterations] = [make.between(0, 1), make.between(1, 2)];
+    return {
+      torch: `torch.nn.utils.parametrizations.spectral_norm(nn.Conv2d(${inside}, ${out}, ${kernel}), n_power_iterations=${nPowerIterations}, dim=${axis})`,
+      make: (place) => nn.spectralNorm(new nn.Conv2d(inside, out, kernel, place), "weight", { axis, nPowerIterations }),
+      inputs: [x(2, inside, 3, 3)],
+      training: false, // else each of several forwards has other vectors
+      buffers: {
+        _u: (shape) => make.numbers(shape, x(1).dtype, { low: 0.2, high: 1, requiresGrad: false }),
+        _v: (shape) => make.numbers(shape, x(1).dtype, { low: 0.2, high: 1, requiresGrad: false }),
+      },
+    };
+  },
+  Bilinear: ({ make, x, batch }) => {
+    const [a, b, out, bias] = [make.between(1, 3), make.between(1, 3), make.between(1, 3), make.flip()];
+    const leading = [batch, ...times(make.between(0, 1), () => make.between(1, 3))];
+    return {
+      torch: `nn.Bilinear(${a}, ${b}, ${out}, bias=${python(bias)})`,
+      make: (place) => new nn.Bilinear(a, b, out, { bias, ...place }),
+      inputs: [x(...leading, a), x(...leading, b)],
+      ...ofPairs,
+    };
+  },
+  CosineSimilarity: ({ make, x, batch }) => {
+    const [axis, eps] = [make.between(0, 1), make.random.pick([1e-8, 0.5])];
+    const shape = [Math.max(batch, 1), make.between(1, 3)];
+    return {
+      torch: `nn.CosineSimilarity(dim=${axis}, eps=${eps})`,
+      make: () => new nn.CosineSimilarity({ axis, eps }),
+      inputs: [x(...shape), x(...shape)],
+      ...ofPairs,
+    };
+  },
+  PairwiseDistance: ({ make, x, batch }) => {
+    const [p, keepDim, shape] = [make.random.pick([1, 2, 3]), make.flip(), [batch, make.between(1, 3)]];
+    return {
+      torch: `nn.PairwiseDistance(p=${p}, eps=0.001, keepdim=${python(keepDim)})`,
+      make: () => new nn.PairwiseDistance({ p, eps: 0.001, keepDim }),
+      inputs: [x(...shape), x(...shape)],
+      ...ofPairs,
+    };
+  },
+  Unfold: (draw) => {
+    const { text, options, kernel } = folding(draw.make);
+    return {
+      torch: `nn.Unfold(${list(kernel)}, ${text})`,
+      make: () => new nn.Unfold(kernel, options),
+      inputs: [image(draw, 2, 2, 5)],
+      ...secondOf(draw),
+    };
+  },
+  Fold: (draw) => {
+    const { make, x, batch } = draw;
+    const { text, options, kernel } = folding(make);
+    const size = [make.between(5, 6), make.between(5, 6)] as const;
+    const { stride, padding, dilation } = options;
+    const windows = size.map((n, i) => Math.floor((n + 2 * padding - dilation * (kernel[i]! - 1) - 1) / stride) + 1);
+    const shape = [2 * kernel[0] * kernel[1], windows[0]! * windows[1]!];
+    return {
+      torch: `nn.Fold(${list(size)}, ${list(kernel)}, ${text})`,
+      make: () => new nn.Fold(size, kernel, options),
+      inputs: [make.flip() ? x(...shape) : x(batch, ...shape)],
+      ...secondOf(draw),
     };
   },
   Flatten: ({ make, x, batch }) => {
@@ -350,6 +541,25 @@ const LAYERS: Readonly<Record<string, (draw: Draw) => Drawn>> = {
     // PyTorch's gradient has another shape where the batch is empty.
     const shape = [Math.max(batch, 1), make.between(1, 2) * factor ** 2, make.between(1, 3), make.between(1, 3)];
     return { torch: `nn.PixelShuffle(${factor})`, make: () => new nn.PixelShuffle(factor), inputs: [x(...shape)] };
+  },
+  PixelUnshuffle: ({ make, x, batch }) => {
+    const factor = make.between(1, 3);
+    const shape = [Math.max(batch, 1), make.between(1, 2), make.between(1, 3) * factor, make.between(1, 3) * factor];
+    return { torch: `nn.PixelUnshuffle(${factor})`, make: () => new nn.PixelUnshuffle(factor), inputs: [x(...shape)] };
+  },
+  "Upsample by areas, cubics and exactly": ({ make, x, batch }) => {
+    const mode = make.random.pick(["area", "bicubic", "nearest-exact"] as const);
+    const axes = mode === "bicubic" ? 2 : make.between(1, 3);
+    const extents = times(axes, () => make.between(2, 5));
+    const isSize = mode === "area" || make.flip();
+    const numbers = extents.map(() => (isSize ? make.between(1, 8) : make.random.pick([0.5, 1.5, 2, 3])));
+    const alignCorners = mode === "bicubic" && make.flip();
+    const options = { mode, [isSize ? "size" : "scaleFactor"]: numbers, ...(alignCorners && { alignCorners }) };
+    return {
+      torch: `nn.Upsample(${isSize ? "size" : "scale_factor"}=(${numbers.join(", ")},), mode="${mode}"${alignCorners ? ", align_corners=True" : ""})`,
+      make: () => new nn.Upsample(options),
+      inputs: [x(Math.max(batch, 1), make.between(1, 2), ...extents)],
+    };
   },
   Upsample: (draw) => {
     const { make, x, batch } = draw;
@@ -383,21 +593,31 @@ const LAYERS: Readonly<Record<string, (draw: Draw) => Drawn>> = {
   Dropout: dropout(nn.Dropout, 0),
   Dropout1d: dropout(nn.Dropout1d, 1),
   Dropout2d: dropout(nn.Dropout2d, 2),
+  Dropout3d: dropout(nn.Dropout3d, 3),
   Conv1d: convolution(1),
   Conv2d: convolution(2),
   Conv3d: convolution(3),
   ConvTranspose1d: transposed(1),
   ConvTranspose2d: transposed(2),
+  ConvTranspose3d: transposed(3),
   MaxPool1d: pool("Max", 1),
   MaxPool2d: pool("Max", 2),
   AvgPool1d: pool("Avg", 1),
   AvgPool2d: pool("Avg", 2),
-  AdaptiveAvgPool1d: adaptive(1),
-  AdaptiveAvgPool2d: adaptive(2),
+  MaxPool3d: pool("Max", 3),
+  AvgPool3d: pool("Avg", 3),
+  AdaptiveAvgPool1d: adaptive("Avg", 1),
+  AdaptiveAvgPool2d: adaptive("Avg", 2),
+  AdaptiveAvgPool3d: adaptive("Avg", 3),
+  AdaptiveMaxPool1d: adaptive("Max", 1),
+  AdaptiveMaxPool2d: adaptive("Max", 2),
+  AdaptiveMaxPool3d: adaptive("Max", 3),
   BatchNorm1d: channelNorm("BatchNorm1d"),
   BatchNorm2d: channelNorm("BatchNorm2d"),
+  BatchNorm3d: channelNorm("BatchNorm3d"),
   InstanceNorm1d: channelNorm("InstanceNorm1d"),
   InstanceNorm2d: channelNorm("InstanceNorm2d"),
+  InstanceNorm3d: channelNorm("InstanceNorm3d"),
   GroupNorm: ({ make, x, batch }) => {
     const [groups, affine, eps] = [make.between(1, 3), make.flip(), make.random.pick([1e-5, 0.1])];
     const channels = groups * make.between(1, 3);

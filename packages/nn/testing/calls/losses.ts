@@ -92,6 +92,32 @@ function margins({ make, dtype, shape, reduction, add }: Configuration): void {
     `F.margin_ranking_loss(a, b, c, margin=${margin})`,
     (a, b, c) => nn.marginRankingLoss(a!, b!, c!, { reduction, margin }),
   );
+  add(
+    `hingeEmbeddingLoss ${margin}`,
+    [make.numbers(shape, dtype), targets],
+    `F.hinge_embedding_loss(a, b, margin=${margin})`,
+    (a, b) => nn.hingeEmbeddingLoss(a!, b!, { reduction, margin }),
+  );
+  add("softMarginLoss", [make.numbers(shape, dtype), targets], "F.soft_margin_loss(a, b)", (a, b) =>
+    nn.softMarginLoss(a!, b!, { reduction }),
+  );
+  const several = [...(make.flip() ? [make.between(1, 4)] : []), make.between(1, 5)];
+  add(
+    `multiMarginLoss of several labels of [${several}]`,
+    [make.numbers(several, dtype), make.whole(several, several.at(-1)!, -1, 0.3)],
+    "F.multilabel_margin_loss(a, b.long())",
+    (a, b) => nn.multiLabelMarginLoss(a!, b!, { reduction }),
+  );
+  add(
+    "multiLabelSoftMarginLoss",
+    [
+      make.numbers(several, dtype),
+      { ...make.whole(several, 2), dtype },
+      make.numbers(several.slice(-1), dtype, { low: 0.2, requiresGrad: false }),
+    ],
+    "F.multilabel_soft_margin_loss(a, b, weight=c)",
+    (a, b, c) => nn.multiLabelSoftMarginLoss(a!, b!, { reduction, weight: c! }),
+  );
   const [p, classes, weighted] = [make.between(1, 2), make.between(1, 5), make.flip()];
   const rows = make.flip() ? [make.between(1, 4)] : [];
   add(

@@ -9,6 +9,18 @@ export {
   bitwiseRightShift,
   bitwiseXor,
 } from "../elementwise/bits";
+export { adaptiveMaxPool2d } from "../windows/adaptive-max-pool";
+export {
+  adaptiveAvgPool1d,
+  adaptiveMaxPool1d,
+  avgPool1d,
+  conv1d,
+  convTranspose1d,
+  maxPool1d,
+} from "../windows/sequences";
+export { adaptiveAvgPool3d, adaptiveMaxPool3d, avgPool3d, maxPool3d } from "../windows/volume-pools";
+export { conv3d, convTranspose3d } from "../windows/volumes";
+export { fold } from "../windows/windows";
 export {
   atleast1d,
   atleast2d,

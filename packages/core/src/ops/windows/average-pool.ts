@@ -16,6 +16,7 @@ import { gather } from "../indices/gather";
 import { places } from "../indices/positions";
 import { mean, sum } from "../reduce/reduce";
 import { reshape, transpose } from "../shape/shape";
+import { partsOf } from "./parts";
 import { MOST_PLACES, type Pair, windowOf, windows } from "./windows";
 
 export interface AvgPoolOptions {
@@ -27,6 +28,8 @@ export interface AvgPoolOptions {
   readonly countIncludePad?: boolean;
   /** Windows may reach beyond the padding at the end, so that no element is left out. Default false. */
   readonly ceilMode?: boolean;
+  /** What sums are divided by, whatever the window holds. Default null: the number of its elements. */
+  readonly divisorOverride?: number | null;
 }
 
 /**
@@ -46,8 +49,17 @@ export function avgPool2d(x: Tensor, kernelSize: Pair, options: AvgPoolOptions =
     padding: ["number", "array"],
     countIncludePad: "boolean",
     ceilMode: "boolean",
+    divisorOverride: "any",
   });
-  const { stride = kernelSize, padding = 0, countIncludePad = true, ceilMode = false } = options;
+  const {
+    stride = kernelSize,
+    padding = 0,
+    countIncludePad = true,
+    ceilMode = false,
+    divisorOverride = null,
+  } = options;
+  const isDivisor = divisorOverride === null || (Number.isInteger(divisorOverride) && divisorOverride !== 0);
+  checkValue(isDivisor, where, "divisorOverride", "an integer other than 0, or null", divisorOverride, "Leave it out.");
   const window = windowOf(where, x, kernelSize, { stride, padding }, 1, ceilMode);
   const { batch, channels, outHeight, outWidth, kernel } = window;
   check(
@@ -61,7 +73,7 @@ export function avgPool2d(x: Tensor, kernelSize: Pair, options: AvgPoolOptions =
   return computeIn(computeDType(dtype), [x], dtype, (images) => {
     const taps = windows("unfold", withFlatGradient(images!), window);
     const sums = sum(reshape(taps, [batch, channels, kernel[0] * kernel[1], outHeight * outWidth]), 2);
-    const counts = countsOf(window, countIncludePad, images!);
+    const counts = divisorOverride ?? countsOf(window, countIncludePad, images!);
     return elementwise("div", [reshape(sums, [batch, channels, outHeight, outWidth]), counts]);
   });
 }
@@ -82,6 +94,9 @@ function countsOf(window: Window2d, includesPadding: boolean, { device, dtype }:
   return cast(places([outHeight, outWidth], device, at), dtype);
 }
 
+/** How many parts along each axis of images: one number for both, or one for each, of which null keeps the extent. */
+export type OutputSize2d = number | readonly [number | null, number | null];
+
 /**
  * Averages of parts of images, as many along each axis as `outputSize` says: part i of n begins at floor(i size / n) and ends before
  * ceil((i + 1) size / n). null keeps an extent.
@@ -90,7 +105,7 @@ function countsOf(window: Window2d, includesPadding: boolean, { device, dtype }:
  * @example
  * adaptiveAvgPool2d(rand([1, 3, 8, 6]), 1); // [1, 3, 1, 1]
  */
-export function adaptiveAvgPool2d(x: Tensor, outputSize: number | readonly [number | null, number | null]): Tensor {
+export function adaptiveAvgPool2d(x: Tensor, outputSize: OutputSize2d): Tensor {
   const samples = overSamples(adaptiveAvgPool2d, x, outputSize);
   if (samples !== undefined) return samples;
   const where = "adaptiveAvgPool2d";
@@ -161,13 +176,4 @@ function unequalParts(images: Tensor, rows: number, columns: number): Tensor {
   const sums = sum(elementwise("select", [reshape(inside, [parts, taps, 1]), taken, 0]), 1);
   const counts = cast(sum(inside, 1, true), images.dtype);
   return transpose(elementwise("div", [sums, counts]), 0, 1);
-}
-
-/** The position of element `tap` of part `part` on an axis that is cut into `count` parts, of which the longest has `most`; -1 beyond its part. */
-function partsOf(size: number, count: number) {
-  const from = (part: number) => Math.floor((part * size) / count);
-  const to = (part: number) => Math.ceil(((part + 1) * size) / count);
-  let most = 0;
-  for (let part = 0; part < count; part++) most = Math.max(most, to(part) - from(part));
-  return { most, at: (part: number, tap: number) => (from(part) + tap < to(part) ? from(part) + tap : -1) };
 }

@@ -181,7 +181,7 @@ function checkImages(
 }
 
 /** Sums of integers are exact in float64 before they are cut to their bits, as products are. */
-function folded(columns: Tensor, window: Window2d): Tensor {
+export function folded(columns: Tensor, window: Window2d): Tensor {
   const { dtype } = columns;
   if (isFloat(dtype)) return windows("fold", columns, window);
   const compute = computeOn(columns.device, "i32");
@@ -195,7 +195,7 @@ function folded(columns: Tensor, window: Window2d): Tensor {
 }
 
 /** Of 16-bit floats nothing but the result is rounded. Integers stay what they are, because products wrap as integers alone. */
-function inCompute(
+export function inCompute(
   x: Tensor,
   weight: Tensor,
   bias: Tensor | null,
@@ -211,6 +211,8 @@ function inCompute(
   );
 }
 
-function shifted(images: Tensor, bias: Tensor | undefined): Tensor {
-  return bias === undefined ? images : elementwise("add", [images, reshape(bias, [bias.size, 1, 1])]);
+/** Plus a number for each channel of [batch, channels, ...extents]. */
+export function shifted(images: Tensor, bias: Tensor | undefined): Tensor {
+  const extents = images.shape.slice(2).map(() => 1);
+  return bias === undefined ? images : elementwise("add", [images, reshape(bias, [bias.size, ...extents])]);
 }

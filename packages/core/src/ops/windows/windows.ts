@@ -14,11 +14,12 @@ import {
 import { overSamples } from "../../tensor/batching";
 import { type Backward, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
-import type { ComputeDType, MapDType } from "../../values/dtype";
+import { type ComputeDType, computeDType, isFloat, type MapDType } from "../../values/dtype";
 import { showShape } from "../../values/shape";
 import { computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { computeOn } from "../compute";
+import { defineFunction } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
 import { gather } from "../indices/gather";
 import { positions } from "../indices/positions";
@@ -66,7 +67,7 @@ export function pair(where: string, name: string, value: Pair, least: number): r
 
 export function windowOf(
   where: string,
-  x: Tensor,
+  x: Pick<Tensor, "shape">,
   kernelSize: Pair,
   options: WindowOptions,
   defaultStride: Pair,
@@ -143,6 +144,49 @@ export function unfold(x: Tensor, kernelSize: Pair, options: WindowOptions = {})
   if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => unfold(wide!, kernelSize, options));
   return windows("unfold", x, window);
 }
+
+/**
+ * The adjoint of `unfold`: columns [batch, channels * kernelHeight * kernelWidth, windows] are added at their places in images
+ * [batch, channels, ...outputSize]. Integers give f32.
+ *
+ * @throws OptError BAD_SHAPE, BAD_ARGUMENT
+ * @example
+ * fold(ones([1, 4, 4]), 3, 2); // [1, 1, 3, 3]: 4 in the middle, 1 in the corners
+ */
+export const fold = /* @__PURE__ */ defineFunction(
+  {
+    name: "fold",
+    torch: "F.fold(a, (3, 4), 2, padding=1, stride=2)",
+    tensors: ["n86"],
+    arguments: [[3, 4], 2, { padding: 1, stride: 2 }],
+  },
+  (x: Tensor, outputSize: Pair, kernelSize: Pair, options: WindowOptions = {}): Tensor => {
+    const where = "fold";
+    checkOptions(where, options, WINDOW_OPTIONS);
+    const [height, width] = pair(where, "outputSize", outputSize, 1);
+    const [rows, columns] = pair(where, "kernelSize", kernelSize, 1);
+    const [batch, depth = 0] = x.shape as [number, number, number];
+    check(
+      x.shape.length === 3 && depth > 0 && depth % (rows * columns) === 0,
+      "BAD_SHAPE",
+      where,
+      () => `columns must be [batch, channels * ${rows * columns}, windows], got ${showShape(x.shape)}.`,
+      "They are what unfold gives.",
+    );
+    const image = [batch, depth / (rows * columns), height, width];
+    const window = windowOf(where, { shape: image }, kernelSize, options, 1);
+    const count = window.outHeight * window.outWidth;
+    check(
+      x.shape[2] === count,
+      "BAD_SHAPE",
+      where,
+      () => `an image of ${showShape([height, width])} has ${count} windows, got ${x.shape[2]}.`,
+      "Check outputSize, stride and padding.",
+    );
+    const dtype = isFloat(x.dtype) ? x.dtype : "f32";
+    return computeIn(computeDType(dtype), [x], dtype, (wide) => windows("fold", wide!, window));
+  },
+);
 
 /** True if some window covers only padding along an axis: dilated taps can straddle a small image. */
 function missesImage({ kernel, stride, padding, dilation, ...window }: Window2d, axis: 0 | 1): boolean {

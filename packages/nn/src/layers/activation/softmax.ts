@@ -1,5 +1,5 @@
-/** Probabilities along an axis. */
-import { check, logSoftmax, show, softmax, type Tensor } from "@opt/core";
+/** Layers along an axis. */
+import { check, glu, logSoftmax, show, softmax, type Tensor } from "@opt/core";
 import { NumericLayer } from "./numeric-layer";
 
 /** exp(x) / sum(exp(x)) over an axis, the last by default. @throws OptError BAD_ARGUMENT */
@@ -27,6 +27,20 @@ export class LogSoftmax extends NumericLayer {
 
   forward(x: Tensor): Tensor {
     return logSoftmax(x, this.axis);
+  }
+}
+
+/** The first half of an axis times the sigmoid of the second, the last axis by default. @throws OptError BAD_ARGUMENT; forward: BAD_SHAPE */
+export class GLU extends NumericLayer {
+  readonly axis: number;
+
+  constructor(axis = -1) {
+    super("GLU", { axis });
+    this.axis = checked("GLU", axis);
+  }
+
+  forward(x: Tensor): Tensor {
+    return glu(x, this.axis);
   }
 }
 

@@ -35,6 +35,11 @@ export class ModuleList<M extends Module = Module> extends Module implements Ite
     return this.#all.at(index);
   }
 
+  /** The modules from `start` to before `end`, counted as an array's slice: the same modules, named from 0 on. */
+  slice(start?: number, end?: number): ModuleList<M> {
+    return new ModuleList(this.#all.slice(start, end));
+  }
+
   /** Adds modules at the end. @throws OptError BAD_ARGUMENT */
   push(...modules: M[]): this {
     for (const module of modules) checkModule("ModuleList", module);

@@ -1,4 +1,4 @@
-import { convTranspose2d, type Tensor, tidy } from "@opt/core";
+import { convTranspose1d, type Tensor } from "@opt/core";
 import { Convolution, type TransposedLayerOptions } from "./convolution";
 
 export type ConvTranspose1dOptions = TransposedLayerOptions<number>;
@@ -20,12 +20,12 @@ export class ConvTranspose1d extends Convolution {
   protected override slide(x: Tensor): Tensor {
     const { stride, padding, dilation, outputPadding, groups } = this.sliding;
     const along = {
-      stride: [1, stride[0]!],
-      padding: [0, padding[0]!],
-      dilation: [1, dilation[0]!],
-      outputPadding: [0, outputPadding[0]!],
+      stride: stride[0]!,
+      padding: padding[0]!,
+      dilation: dilation[0]!,
+      outputPadding: outputPadding[0]!,
       groups,
-    } as const;
-    return tidy(() => convTranspose2d(x.unsqueeze(2), this.weight.unsqueeze(2), this.bias, along).squeeze(2));
+    };
+    return convTranspose1d(x, this.weight, this.bias, along);
   }
 }

@@ -1,4 +1,4 @@
-import { conv2d, type Tensor, tidy } from "@opt/core";
+import { conv1d, type Tensor } from "@opt/core";
 import { Convolution, type ConvolutionLayerOptions } from "./convolution";
 
 export type Conv1dOptions = ConvolutionLayerOptions<number>;
@@ -18,7 +18,7 @@ export class Conv1d extends Convolution {
 
   protected override slide(x: Tensor): Tensor {
     const { stride, padding, dilation, groups } = this.sliding;
-    const along = { stride: [1, stride[0]!], padding: [0, padding[0]!], dilation: [1, dilation[0]!], groups } as const;
-    return tidy(() => conv2d(x.unsqueeze(2), this.weight.unsqueeze(2), this.bias, along).squeeze(2));
+    const along = { stride: stride[0]!, padding: padding[0]!, dilation: dilation[0]!, groups };
+    return conv1d(x, this.weight, this.bias, along);
   }
 }

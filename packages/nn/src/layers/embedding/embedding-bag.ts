@@ -16,9 +16,9 @@ import {
 import { holdParameters } from "../../module/held";
 import { Module } from "../../module/module";
 import { LAYER_OPTIONS, type LayerOptions } from "../layer-options";
-import { lookUp, paddingRow, tableOf } from "./table";
+import { LENGTH_OPTIONS, type LengthOptions, lengthsOf, lookUp, paddingRow, tableOf } from "./table";
 
-export interface EmbeddingBagOptions extends LayerOptions {
+export interface EmbeddingBagOptions extends LayerOptions, LengthOptions {
   /** What is made of the rows of a bag. Default "mean". */
   readonly mode?: "sum" | "mean" | "max";
   /** The weight's gradient is `RowSparse`: only the rows that were looked up. Default false. */
@@ -38,6 +38,7 @@ export interface EmbeddingBagCall {
 
 const OPTIONS = {
   ...LAYER_OPTIONS,
+  ...LENGTH_OPTIONS,
   mode: "any",
   sparse: "boolean",
   paddingIdx: "any",
@@ -60,6 +61,8 @@ export class EmbeddingBag extends Module {
   readonly sparse: boolean;
   /** The row that is not trained, from 0 on. */
   readonly paddingIdx: number | null;
+  readonly maxNorm: number | null;
+  readonly normType: number;
   readonly includeLastOffset: boolean;
 
   constructor(count: number, width: number, options: EmbeddingBagOptions = {}) {
@@ -67,12 +70,15 @@ export class EmbeddingBag extends Module {
     const owner = "EmbeddingBag";
     checkOptions(owner, options, OPTIONS);
     const { mode = "mean", sparse = false, paddingIdx = null, includeLastOffset = false } = options;
+    const { maxNorm, normType } = lengthsOf(owner, options);
     const isMode = mode === "sum" || mode === "mean" || mode === "max";
     check(isMode, "BAD_ARGUMENT", owner, () => `mode must be "sum", "mean" or "max", got ${show(mode)}.`);
     this.paddingIdx = paddingRow(owner, paddingIdx, count);
     this.weight = tableOf(owner, count, width, this.paddingIdx, options);
     this.mode = mode;
     this.sparse = sparse;
+    this.maxNorm = maxNorm;
+    this.normType = normType;
     this.includeLastOffset = includeLastOffset;
     holdParameters(this, ["weight"]);
   }

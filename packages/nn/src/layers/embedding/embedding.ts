@@ -2,9 +2,9 @@ import { checkOptions, checkTensor, type Tensor } from "@opt/core";
 import { holdParameters } from "../../module/held";
 import { Module } from "../../module/module";
 import { LAYER_OPTIONS, type LayerOptions } from "../layer-options";
-import { lookUp, paddingRow, tableOf } from "./table";
+import { LENGTH_OPTIONS, type LengthOptions, lengthsOf, lookUp, paddingRow, tableOf } from "./table";
 
-export interface EmbeddingOptions extends LayerOptions {
+export interface EmbeddingOptions extends LayerOptions, LengthOptions {
   /** The weight's gradient is `RowSparse`: only the rows that were looked up. Default false. */
   readonly sparse?: boolean;
   /** The row of what only fills up: it begins as zeros and its gradient is 0. Negative ones count from the end. Default null: none. */
@@ -27,14 +27,19 @@ export class Embedding extends Module {
   readonly sparse: boolean;
   /** The row that is not trained, from 0 on. */
   readonly paddingIdx: number | null;
+  readonly maxNorm: number | null;
+  readonly normType: number;
 
   constructor(count: number, width: number, options: EmbeddingOptions = {}) {
     super();
-    checkOptions("Embedding", options, { ...LAYER_OPTIONS, sparse: "boolean", paddingIdx: "any" });
+    checkOptions("Embedding", options, { ...LAYER_OPTIONS, ...LENGTH_OPTIONS, sparse: "boolean", paddingIdx: "any" });
     const { sparse = false, paddingIdx = null } = options;
+    const { maxNorm, normType } = lengthsOf("Embedding", options);
     this.paddingIdx = paddingRow("Embedding", paddingIdx, count);
     this.weight = tableOf("Embedding", count, width, this.paddingIdx, options);
     this.sparse = sparse;
+    this.maxNorm = maxNorm;
+    this.normType = normType;
     holdParameters(this, ["weight"]);
   }
 
@@ -45,6 +50,9 @@ export class Embedding extends Module {
 
   override describe(): string {
     const { weight, paddingIdx } = this;
-    return weight.shape.join(", ") + (paddingIdx === null ? "" : `, paddingIdx=${paddingIdx}`);
+    const { maxNorm } = this;
+    const own = { paddingIdx, maxNorm };
+    const settings = Object.entries(own).map(([name, value]) => (value === null ? "" : `, ${name}=${value}`));
+    return weight.shape.join(", ") + settings.join("");
   }
 }

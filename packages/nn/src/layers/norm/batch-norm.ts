@@ -134,3 +134,29 @@ export class BatchNorm2d extends BatchNorm {
     return this.normalize(x);
   }
 }
+
+/**
+ * Batch normalisation of volumes [batch, features, depth, height, width]: see `BatchNorm2d`.
+ *
+ * @throws OptError BAD_ARGUMENT for options out of range; forward: BAD_SHAPE
+ * @example
+ * const y = new BatchNorm3d(4).forward(rand([2, 4, 3, 6, 6])); // [2, 4, 3, 6, 6]
+ */
+export class BatchNorm3d extends BatchNorm {
+  constructor(features: number, options: BatchNormOptions = {}) {
+    super(features, options);
+  }
+
+  forward(x: Tensor): Tensor {
+    checkTensor("BatchNorm3d", x);
+    const fits = x.shape.length === 5;
+    check(
+      fits,
+      "BAD_SHAPE",
+      "BatchNorm3d",
+      () => `the input must be [batch, features, depth, height, width], got [${x.shape}].`,
+      "Reshape it.",
+    );
+    return this.normalize(x);
+  }
+}

@@ -12,6 +12,8 @@ export interface InstanceNormOptions extends ChannelNormOptions {
   readonly trackRunningStats?: boolean;
 }
 
+const AXES = { 1: "length", 2: "height, width", 3: "depth, height, width" } as const;
+
 /** Of each channel of each sample. 16-bit inputs are computed in f32. */
 abstract class InstanceNorm extends ChannelNorm {
   protected constructor(features: number, options: InstanceNormOptions) {
@@ -19,7 +21,7 @@ abstract class InstanceNorm extends ChannelNorm {
   }
 
   /** Of an input [batch, features, ...] with so many further axes, or without the batch. */
-  protected normalize(x: Tensor, axes: number): Tensor {
+  protected normalize(x: Tensor, axes: 1 | 2 | 3): Tensor {
     const where = this.constructor.name;
     checkTensor(where, x);
     const { features } = this;
@@ -30,7 +32,7 @@ abstract class InstanceNorm extends ChannelNorm {
       shape.length === axes + 2 && channels === features,
       "BAD_SHAPE",
       where,
-      () => `the input must be [batch, ${features}, ${axes === 1 ? "length" : "height, width"}], got [${x.shape}].`,
+      () => `the input must be [batch, ${features}, ${AXES[axes]}], got [${x.shape}].`,
       "Reshape it, or leave out the batch alone.",
     );
     const length = rest.reduce((a, b) => a * b, 1);
@@ -98,5 +100,22 @@ export class InstanceNorm2d extends InstanceNorm {
 
   forward(x: Tensor): Tensor {
     return this.normalize(x, 2);
+  }
+}
+
+/**
+ * Instance normalisation of volumes [batch, features, depth, height, width], or without the batch: see `InstanceNorm2d`.
+ *
+ * @throws OptError BAD_ARGUMENT for options out of range; forward: BAD_SHAPE
+ * @example
+ * const y = new InstanceNorm3d(4).forward(rand([2, 4, 3, 6, 6])); // [2, 4, 3, 6, 6]
+ */
+export class InstanceNorm3d extends InstanceNorm {
+  constructor(features: number, options: InstanceNormOptions = {}) {
+    super(features, options);
+  }
+
+  forward(x: Tensor): Tensor {
+    return this.normalize(x, 3);
   }
 }

@@ -1,23 +1,7 @@
-import {
-  type AvgPoolOptions,
-  adaptiveAvgPool2d,
-  avgPool2d,
-  check,
-  checkOptions,
-  type Pair,
-  show,
-  type Tensor,
-} from "@opt/core";
+import { type AvgPoolOptions, avgPool2d, checkOptions, type Pair, type Tensor } from "@opt/core";
 import { Module } from "../../module/module";
 import { batched } from "../batched";
-import { checkWindow, describeWindow } from "../window-options";
-
-const OPTIONS = {
-  stride: ["number", "array"],
-  padding: ["number", "array"],
-  countIncludePad: "boolean",
-  ceilMode: "boolean",
-} as const;
+import { AVERAGE_OPTIONS, checkAverage, describeWindow } from "../window-options";
 
 /**
  * The average of each window of images [batch, channels, height, width]. The stride is the kernel size by default.
@@ -33,9 +17,8 @@ export class AvgPool2d extends Module {
 
   constructor(kernelSize: Pair, options: AvgPoolOptions = {}) {
     super();
-    checkOptions("AvgPool2d", options, OPTIONS);
-    const { countIncludePad: _included, ceilMode: _ceil, ...window } = options;
-    checkWindow("AvgPool2d", kernelSize, window);
+    checkOptions("AvgPool2d", options, AVERAGE_OPTIONS);
+    checkAverage("AvgPool2d", kernelSize, options);
     this.kernelSize = kernelSize;
     this.window = { ...options };
   }
@@ -45,40 +28,7 @@ export class AvgPool2d extends Module {
   }
 
   override describe(): string {
-    const { countIncludePad = true, ...window } = this.window;
-    return `kernelSize=${[this.kernelSize].flat().join("x")}${describeWindow(window)}${countIncludePad ? "" : ", countIncludePad=false"}`;
-  }
-}
-
-/**
- * Averages of parts of images, as many along each axis as `outputSize` says; null keeps an extent.
- * The batch may be left out.
- *
- * @throws OptError BAD_ARGUMENT for sizes below 1; forward: BAD_SHAPE
- * @example
- * const features = new AdaptiveAvgPool2d(1).forward(rand([1, 3, 8, 8])); // [1, 3, 1, 1]
- */
-export class AdaptiveAvgPool2d extends Module {
-  readonly outputSize: number | readonly [number | null, number | null];
-
-  constructor(outputSize: number | readonly [number | null, number | null]) {
-    super();
-    const both: readonly unknown[] = Array.isArray(outputSize) ? outputSize : [outputSize, outputSize];
-    check(
-      both.length === 2 && both.every((n) => n === null || (Number.isInteger(n) && (n as number) >= 1)),
-      "BAD_ARGUMENT",
-      "AdaptiveAvgPool2d",
-      () => `outputSize must be an integer >= 1 or a pair of them or null, got ${show(outputSize)}.`,
-      "For example 1 or [4, null].",
-    );
-    this.outputSize = outputSize;
-  }
-
-  forward(x: Tensor): Tensor {
-    return batched("AdaptiveAvgPool2d", x, 2, (images) => adaptiveAvgPool2d(images, this.outputSize));
-  }
-
-  override describe(): string {
-    return `outputSize=${[this.outputSize].flat().map(String).join("x")}`;
+    const { countIncludePad, ...window } = this.window;
+    return `kernelSize=${[this.kernelSize].flat().join("x")}${describeWindow({ ...window, countIncludePad })}`;
   }
 }

@@ -1,46 +1,15 @@
 /** Pools along sequences [batch, channels, length], of which the batch may be left out. */
 import {
-  type AvgPoolOptions,
-  adaptiveAvgPool2d,
-  avgPool2d,
+  type AvgPool1dOptions,
+  avgPool1d,
   checkOptions,
-  type MaxPoolOptions,
-  maxPool2d,
+  type MaxPool1dOptions,
+  maxPool1d,
   type Tensor,
-  tidy,
 } from "@opt/core";
 import { Module } from "../../module/module";
 import { batched } from "../batched";
 import { checkExtents } from "../extent";
-
-/** As `MaxPoolOptions`, of numbers. */
-export interface MaxPool1dOptions {
-  readonly stride?: number;
-  readonly padding?: number;
-  readonly dilation?: number;
-  readonly ceilMode?: boolean;
-}
-
-/** As `AvgPoolOptions`, of numbers. */
-export interface AvgPool1dOptions {
-  readonly stride?: number;
-  readonly padding?: number;
-  readonly countIncludePad?: boolean;
-  readonly ceilMode?: boolean;
-}
-
-type Along = readonly [number, number];
-
-/** The options of images of one row. */
-function ofRows({ stride, padding, dilation, ...rest }: MaxPool1dOptions & AvgPool1dOptions, kernelSize: number) {
-  const along = (value: number, none: number): Along => [none, value];
-  return {
-    ...rest,
-    stride: along(stride ?? kernelSize, 1),
-    padding: along(padding ?? 0, 0),
-    ...(dilation === undefined ? {} : { dilation: along(dilation, 1) }),
-  };
-}
 
 abstract class Pool1d extends Module {
   readonly kernelSize: number;
@@ -57,10 +26,10 @@ abstract class Pool1d extends Module {
     this.options = { ...options };
   }
 
-  protected abstract pool(rows: Tensor): Tensor;
+  protected abstract pool(sequences: Tensor): Tensor;
 
   forward(x: Tensor): Tensor {
-    return batched(this.constructor.name, x, 1, (batch) => tidy(() => this.pool(batch.unsqueeze(2)).squeeze(2)));
+    return batched(this.constructor.name, x, 1, (batch) => this.pool(batch));
   }
 
   override describe(): string {
@@ -82,8 +51,8 @@ export class MaxPool1d extends Pool1d {
     super(kernelSize, options, "dilation");
   }
 
-  protected override pool(rows: Tensor): Tensor {
-    return maxPool2d(rows, [1, this.kernelSize], ofRows(this.options, this.kernelSize) as MaxPoolOptions);
+  protected override pool(sequences: Tensor): Tensor {
+    return maxPool1d(sequences, this.kernelSize, this.options);
   }
 }
 
@@ -99,34 +68,7 @@ export class AvgPool1d extends Pool1d {
     super(kernelSize, options, "countIncludePad");
   }
 
-  protected override pool(rows: Tensor): Tensor {
-    return avgPool2d(rows, [1, this.kernelSize], ofRows(this.options, this.kernelSize) as AvgPoolOptions);
-  }
-}
-
-/**
- * Averages of `outputSize` parts of sequences.
- *
- * @throws OptError BAD_ARGUMENT for a size below 1; forward: BAD_SHAPE
- * @example
- * const features = new AdaptiveAvgPool1d(1).forward(rand([1, 3, 8])); // [1, 3, 1]
- */
-export class AdaptiveAvgPool1d extends Module {
-  readonly outputSize: number;
-
-  constructor(outputSize: number) {
-    super();
-    checkExtents("AdaptiveAvgPool1d", { outputSize });
-    this.outputSize = outputSize;
-  }
-
-  forward(x: Tensor): Tensor {
-    return batched("AdaptiveAvgPool1d", x, 1, (batch) =>
-      tidy(() => adaptiveAvgPool2d(batch.unsqueeze(2), [1, this.outputSize]).squeeze(2)),
-    );
-  }
-
-  override describe(): string {
-    return `outputSize=${this.outputSize}`;
+  protected override pool(sequences: Tensor): Tensor {
+    return avgPool1d(sequences, this.kernelSize, this.options);
   }
 }

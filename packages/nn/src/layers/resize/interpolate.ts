@@ -1,23 +1,49 @@
 /** Sequences, images and volumes of another size. */
-import { type AxisTaps, check, checkOptions, checkTensor, resample, show, type Tensor, tidy } from "@opt/core";
+import {
+  type AxisTaps,
+  adaptiveAvgPool1d,
+  adaptiveAvgPool2d,
+  adaptiveAvgPool3d,
+  check,
+  checkOptions,
+  checkTensor,
+  resample,
+  show,
+  type Tensor,
+  tidy,
+} from "@opt/core";
+import { type AxisScale, cubicTaps, filteredTaps, linearTaps, nearestExactTaps, nearestTaps } from "./taps";
 
-export type InterpolationMode = "nearest" | "linear" | "bilinear" | "trilinear";
+export type InterpolationMode = "nearest" | "nearest-exact" | "linear" | "bilinear" | "trilinear" | "bicubic" | "area";
 
 export interface InterpolateOptions {
   /** The extents of the result: one for all axes, or one for each. */
   readonly size?: number | readonly number[];
   /** How many times larger the result is, in place of `size`: floor(extent * scaleFactor). */
   readonly scaleFactor?: number | readonly number[];
-  /** The nearest element, or weights by distance along one, two or three axes. Default "nearest". */
+  /**
+   * The nearest element; weights by distance along one, two or three axes; cubic weights of images; or "area", the mean of what an element
+   * covers. Default "nearest".
+   */
   readonly mode?: InterpolationMode;
   /** The corners of input and result are the same points, in place of their outer edges. Default false. */
   readonly alignCorners?: boolean;
   /** Places follow from the extents of the result, as with `size`, and not from `scaleFactor` itself. Default false. */
   readonly recomputeScaleFactor?: boolean;
+  /** Smaller images are filtered first, so that fine patterns leave no aliases: for "bilinear" and "bicubic". Default false. */
+  readonly antialias?: boolean;
 }
 
-/** How many axes a mode is for; "nearest" is for all. */
-const AXES: Readonly<Record<InterpolationMode, number>> = { nearest: 0, linear: 1, bilinear: 2, trilinear: 3 };
+/** How many axes a mode is for; 0 stands for any. */
+const AXES: Readonly<Record<InterpolationMode, number>> = {
+  nearest: 0,
+  "nearest-exact": 0,
+  linear: 1,
+  bilinear: 2,
+  trilinear: 3,
+  bicubic: 2,
+  area: 0,
+};
 
 const NUMBERS = ["number", "array"] as const;
 const OPTIONS = {
@@ -26,6 +52,7 @@ const OPTIONS = {
   mode: "string",
   alignCorners: "boolean",
   recomputeScaleFactor: "boolean",
+  antialias: "boolean",
 } as const;
 
 /** @throws OptError BAD_ARGUMENT */
@@ -55,12 +82,18 @@ export function checkInterpolation(where: string, options: InterpolateOptions): 
   const known = Object.keys(AXES).map((name) => `"${name}"`);
   const isKnown = typeof mode === "string" && mode in AXES;
   check(isKnown, "BAD_ARGUMENT", where, () => `mode must be one of ${known.join(", ")}, got ${show(mode)}.`, advice);
-  const isLinear = mode !== "nearest" || !alignCorners;
   check(
-    isLinear,
+    !alignCorners || AXES[mode] > 0,
     "BAD_ARGUMENT",
     where,
-    () => "alignCorners is for linear modes, got it with nearest.",
+    () => `alignCorners is for modes that weigh, got it with ${mode}.`,
+    "Leave it out.",
+  );
+  check(
+    !options.antialias || AXES[mode] === 2,
+    "BAD_ARGUMENT",
+    where,
+    () => `antialias is for "bilinear" and "bicubic", got it with ${mode}.`,
     "Leave it out.",
   );
 }
@@ -78,16 +111,17 @@ export function interpolate(x: Tensor, options: InterpolateOptions): Tensor {
   checkTensor(where, x);
   checkInterpolation(where, options);
   const { size, scaleFactor, mode = "nearest", alignCorners = false, recomputeScaleFactor = false } = options;
+  const { antialias = false } = options;
   const extents = x.shape.slice(2);
   const axes = extents.length;
   const given = [(size ?? scaleFactor)!].flat();
   check(
-    axes >= 1 && axes <= 3 && (mode === "nearest" || AXES[mode] === axes) && !x.shape.slice(1).includes(0),
+    axes >= 1 && axes <= 3 && (AXES[mode] === 0 || AXES[mode] === axes) && !x.shape.slice(1).includes(0),
     "BAD_SHAPE",
     where,
     () =>
       `mode "${mode}" needs [batch, channels, ...extents] with ${AXES[mode] || "1 to 3"} extents, got [${x.shape}].`,
-    'Modes are "linear", "bilinear" and "trilinear".',
+    '"nearest" and "area" take all three.',
   );
   const isEach = given.length === 1 || given.length === axes;
   check(
@@ -97,7 +131,7 @@ export function interpolate(x: Tensor, options: InterpolateOptions): Tensor {
     () => `needs 1 or ${axes} numbers for [${x.shape}], got ${given.length}.`,
     "One number is for all axes.",
   );
-  const taps = extents.map((extent, axis) => {
+  const scales = extents.map((extent, axis): AxisScale => {
     const number = given[axis] ?? given[0]!;
     const count = size === undefined ? Math.floor(extent * number) : number;
     check(
@@ -108,32 +142,23 @@ export function interpolate(x: Tensor, options: InterpolateOptions): Tensor {
       count < 1 ? "Scale by more." : "Scale by less.",
     );
     const step = size === undefined && !recomputeScaleFactor ? 1 / number : extent / count;
-    if (mode === "nearest") return nearest(extent, count, step, axes === 2);
-    return linear(extent, count, step, alignCorners);
+    return { extent, count, step, alignCorners };
   });
+  if (mode === "area") return averaged(x, scales);
+  const taps = scales.map((scale) => tapsOf(scale, mode, axes, antialias));
   return tidy(() => resample(x, taps));
 }
 
-/** PyTorch counts in float32 here, which decides between neighbours. In images it takes whole scales as whole, whatever was given. */
-function nearest(extent: number, count: number, step: number, isImage: boolean): AxisTaps {
-  const isWhole = isImage && (count === extent || count === 2 * extent);
-  const scale = isWhole ? extent / count : Math.fround(step);
-  const at = (i: number) => Math.floor(Math.fround(i * scale));
-  const indices = Array.from({ length: count }, (_, i) => [Math.min(at(i), extent - 1)]);
-  return { indices, weights: indices.map(() => [1]) };
+function tapsOf(scale: AxisScale, mode: InterpolationMode, axes: number, antialias: boolean): AxisTaps {
+  if (mode === "nearest") return nearestTaps(scale, axes === 2);
+  if (mode === "nearest-exact") return nearestExactTaps(scale);
+  const kind = mode === "bicubic" ? "cubic" : "linear";
+  if (antialias) return filteredTaps(scale, kind);
+  return kind === "cubic" ? cubicTaps(scale) : linearTaps(scale);
 }
 
-function linear(extent: number, count: number, step: number, alignCorners: boolean): AxisTaps {
-  const between = count > 1 ? (extent - 1) / (count - 1) : 0;
-  const places = Array.from({ length: count }, (_, i) =>
-    count === extent ? i : alignCorners ? i * between : Math.max((i + 0.5) * step - 0.5, 0),
-  );
-  const before = places.map((place) => Math.min(Math.floor(place), extent - 1));
-  return {
-    indices: before.map((at) => [at, Math.min(at + 1, extent - 1)]),
-    weights: before.map((at, i) => {
-      const share = Math.min(places[i]! - at, 1);
-      return [1 - share, share];
-    }),
-  };
+function averaged(x: Tensor, scales: readonly AxisScale[]): Tensor {
+  const [first, second, third] = scales.map(({ count }) => count) as [number, number, number];
+  if (scales.length === 1) return adaptiveAvgPool1d(x, first);
+  return scales.length === 2 ? adaptiveAvgPool2d(x, [first, second]) : adaptiveAvgPool3d(x, [first, second, third]);
 }

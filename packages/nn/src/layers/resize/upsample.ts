@@ -73,6 +73,47 @@ export class PixelShuffle extends Module {
 }
 
 /**
+ * Pixels become channels, the opposite of `PixelShuffle`: [..., channels, height r, width r] to [..., channels r^2, height, width].
+ *
+ * @throws OptError BAD_ARGUMENT; forward: BAD_SHAPE
+ * @example
+ * const smaller = new PixelUnshuffle(2).forward(rand([1, 3, 8, 8])); // [1, 12, 4, 4]
+ */
+export class PixelUnshuffle extends Module {
+  readonly downscaleFactor: number;
+
+  constructor(downscaleFactor: number) {
+    super();
+    checkExtents("PixelUnshuffle", { downscaleFactor });
+    this.downscaleFactor = downscaleFactor;
+  }
+
+  forward(x: Tensor): Tensor {
+    checkTensor("PixelUnshuffle", x);
+    const r = this.downscaleFactor;
+    const [channels = 0, height = 0, width = 0] = x.shape.slice(-3);
+    check(
+      x.shape.length >= 3 && height % r === 0 && width % r === 0,
+      "BAD_SHAPE",
+      "PixelUnshuffle",
+      () => `needs [..., channels, height, width] with extents divisible by ${r}, got [${x.shape}].`,
+      "Pad or crop the images.",
+    );
+    const before = x.shape.slice(0, -3);
+    const n = before.length;
+    return tidy(() => {
+      const parts = x.reshape([...before, channels, height / r, r, width / r, r]);
+      const order = [...before.keys(), n, n + 2, n + 4, n + 1, n + 3];
+      return parts.permute(order).reshape([...before, channels * r * r, height / r, width / r]);
+    });
+  }
+
+  override describe(): string {
+    return `downscaleFactor=${this.downscaleFactor}`;
+  }
+}
+
+/**
  * One axis as several: a view. One size may be -1.
  *
  * @throws OptError BAD_ARGUMENT; forward: BAD_SHAPE
