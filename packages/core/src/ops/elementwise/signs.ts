@@ -1,8 +1,8 @@
 /** Steps, signs and the larger of two where one is NaN. */
 import type { Expression } from "../../rule/expression";
 import { abs, div, less, mul, neg, where } from "../../rule/symbols";
+import { ifAtMost, ifNumber } from "./conditions";
 import { defineOp } from "./define-op";
-import { ifAtMost, ifNumber } from "./elementwise-table";
 
 type E = Expression;
 
