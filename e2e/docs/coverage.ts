@@ -65,7 +65,7 @@ function definedCall(definition: Definition): Operation {
       const shape = isPlain ? [2, 3] : [...letters].map((letter) => Number(letter) || 2);
       const size = shape.reduce((a, b) => a * b, 1);
       const values = Array.from({ length: size }, (_, place) => place % (kind === "numbers" ? 3 : 2));
-      if (kind === "mask") return isPlain ? mask : of(values, shape).to("bool");
+      if (kind === "mask") return isPlain ? mask : index(values, shape).to("bool");
       if (kind === "indices") return index(values, shape);
       if (!isPlain) return of(values, shape);
       return domain === undefined ? (i === 1 ? y : x) : shares;

@@ -58,7 +58,7 @@ export function expressionOf(definition: Definition, chosen: Chosen): string {
 }
 
 /** A value in Python. */
-export function python(value: unknown): string {
+function python(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(python).join(", ")}]`;
   if (typeof value === "boolean") return value ? "True" : "False";
   if (typeof value === "number") return String(value).replace("Infinity", "float('inf')");

@@ -62,8 +62,4 @@ export interface ElementwiseDefinition {
 export interface OpDefinition extends ElementwiseDefinition, Definition {
   readonly name: string;
   readonly inputs: 1 | 2 | 3;
-  /** Integers give integers, computed in float64. */
-  readonly keepsIntegers?: boolean;
-  /** Smaller floats are computed in float64, where the device has it: its formulas lose digits. */
-  readonly isWide?: boolean;
 }
