@@ -1,6 +1,5 @@
 """Prints the public names of PyTorch's modules, for the page of features."""
 import inspect
-import json
 import re
 
 import torch
@@ -29,19 +28,16 @@ def classes(module):
     return sorted(n for n in names if inspect.isclass(getattr(module, n)) and not n.startswith("_"))
 
 
-print(
-    json.dumps(
-        {
-            "torch": sorted(set(called(torch)) | set(CREATING.split())),
-            "torch.nn": classes(torch.nn.modules),
-            "torch.nn.functional": called(torch.nn.functional),
-            "torch.linalg": functions(torch.linalg),
-            "torch.fft": functions(torch.fft),
-            "torch.distributions": classes(torch.distributions),
-            "torch.func": functions(torch.func),
-            "torch.optim": classes(torch.optim),
-            "torch.optim.lr_scheduler": [n for n in classes(torch.optim.lr_scheduler) if n.endswith("LR") or n.startswith(("Cosine", "Chained", "Reduce"))],
-        },
-        indent=1,
-    )
-)
+MODULES = {
+    "torch": sorted(set(called(torch)) | set(CREATING.split())),
+    "torch.nn": classes(torch.nn.modules),
+    "torch.nn.functional": called(torch.nn.functional),
+    "torch.linalg": functions(torch.linalg),
+    "torch.fft": functions(torch.fft),
+    "torch.distributions": classes(torch.distributions),
+    "torch.func": functions(torch.func),
+    "torch.optim": classes(torch.optim),
+    "torch.optim.lr_scheduler": [n for n in classes(torch.optim.lr_scheduler) if n != "LRScheduler"],
+}
+for name, names in MODULES.items():
+    print(f"{name}: {' '.join(names)}")

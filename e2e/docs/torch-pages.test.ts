@@ -9,20 +9,20 @@ import { featuresPage, opTable, oursFor } from "./torch-pages";
 
 const fileOf = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 const [MIGRATION, FEATURES] = [fileOf("../../docs/guides/migration.md"), fileOf("../../docs/guides/features.md")];
-const NAMES = fileOf("torch-names.json");
+const NAMES = fileOf("torch-names.txt");
 const COMMAND = "OPT_WRITE_DOCS=1 npm run unit -- e2e/docs/torch-pages";
 
-/** One module a line. */
-const inLines = (names: object) =>
-  `{\n${Object.entries(names)
-    .map(([module, list]) => ` ${JSON.stringify(module)}: ${JSON.stringify(list)}`)
-    .join(",\n")}\n}\n`;
-const asked = () =>
-  inLines(JSON.parse(execFileSync(torchPython!, [fileOf("torch-names.py")], { encoding: "utf8", timeout: 120_000 })));
+const asked = () => execFileSync(torchPython!, [fileOf("torch-names.py")], { encoding: "utf8", timeout: 120_000 });
 
 const isWritten = process.env.OPT_WRITE_DOCS !== undefined;
 if (isWritten && torchPython !== undefined) writeFileSync(NAMES, asked());
-const names = JSON.parse(readFileSync(NAMES, "utf8")) as Record<string, string[]>;
+/** A module a line. */
+const names = Object.fromEntries(
+  readFileSync(NAMES, "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => [line.split(": ")[0]!, line.split(": ")[1]!.split(" ")]),
+);
 const made = () => featuresPage(names, readFileSync(fileOf("../../docs/guides/coverage.md"), "utf8"));
 const MARKED = /(<!-- ops -->\n\n)[\s\S]*?(\n\n<!-- \/ops -->)/;
 if (isWritten) {
