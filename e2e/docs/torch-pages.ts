@@ -1,5 +1,6 @@
 /** What of PyTorch exists here: the table of ops in the migration guide and the page of features, from definitions and exports. */
 import * as core from "@opt/core";
+import * as distributions from "@opt/core/distributions";
 import * as schedules from "@opt/core/schedules";
 import * as nn from "@opt/nn";
 import * as optim from "@opt/optim";
@@ -66,7 +67,7 @@ const DEFINED = new Map(
   ),
 );
 
-const EXPORTS: Readonly<Record<string, unknown>> = { ...optim, ...schedules, ...nn, ...core };
+const EXPORTS: Readonly<Record<string, unknown>> = { ...distributions, ...optim, ...schedules, ...nn, ...core };
 const LAYERS = new Map(Object.keys(nn).map((name) => [name.toLowerCase(), name]));
 
 /** What to write for a name that is not here: a layer may do it. */
