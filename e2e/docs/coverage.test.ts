@@ -8,7 +8,6 @@ import * as core from "@opt/core";
 import { init, listDevices } from "@opt/core";
 import { useSoftwareVulkan } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { COMPOSED, DEFINED } from "../../packages/core/testing/op-calls";
 import { type Coverage, cellsOf, coverageIn, coverageOf, coverageTables, OPERATIONS } from "./coverage";
 
 useSoftwareVulkan();
@@ -54,10 +53,3 @@ if (process.env.OPT_WRITE_DOCS) {
   const page = readFileSync(PAGE, "utf8").replace(/(^\|.*\n\n?)+/m, `${coverageTables(columns)}\n\n`);
   writeFileSync(PAGE, page);
 }
-
-it("the migration guide names each op that is defined", () => {
-  const guide = readFileSync(new URL("../../docs/guides/migration.md", import.meta.url), "utf8");
-  const calls = [...DEFINED, ...COMPOSED].map(({ torch }) => torch);
-  const names = calls.map((call) => /(?:torch|F|a)\.(?:linalg\.)?(\w+)\(/.exec(call.split("# ").at(-1)!)![1]!);
-  expect(names.filter((name) => !new RegExp(`\\b${name}\\b`).test(guide))).toEqual([]);
-});

@@ -2,8 +2,15 @@
 import * as core from "@opt/core";
 import { type Device, type DType, OptError, type Tensor, tensor } from "@opt/core";
 import * as nn from "@opt/nn";
-import { argumentsOf, compareNumbers, resultsOf, type Tolerance, tensorsOf } from "@opt/testkit";
-import { COMPOSED, DEFINED } from "../../packages/core/testing/op-calls";
+import {
+  argumentsOf,
+  compareNumbers,
+  type Definition,
+  definitionsIn,
+  operandsOf,
+  resultsOf,
+  type Tolerance,
+} from "@opt/testkit";
 
 const DTYPES = ["f32", "f64", "bf16", "f16", "i32", "u8", "bool", "c64"] as const satisfies readonly DType[];
 
@@ -32,27 +39,6 @@ interface Operands {
 type Result = Tensor | readonly Tensor[] | Promise<Tensor>;
 type Operation = (operands: Operands) => Result;
 
-const unary = (names: string, ...more: unknown[]) =>
-  each(
-    names,
-    (name) =>
-      ({ x }) =>
-        call(name, x, ...more),
-  );
-const binary = (names: string) =>
-  each(
-    names,
-    (name) =>
-      ({ x, y }) =>
-        call(name, x, y),
-  );
-const ofShares = (names: string, ...more: unknown[]) =>
-  each(
-    names,
-    (name) =>
-      ({ shares }) =>
-        call(name, shares, ...more),
-  );
 const losses = (names: string) =>
   each(
     names,
@@ -65,76 +51,54 @@ function each(names: string, operation: (name: string) => Operation): Record<str
   return Object.fromEntries(names.split(" ").map((name) => [name, operation(name)]));
 }
 
-/** What `defineOp` of core made, of so many operands. */
-const definedOf = (operands: number) =>
-  DEFINED.filter(({ inputs }) => inputs === operands)
-    .map(({ name }) => name)
-    .join(" ");
-
 const FUNCTIONS = { ...core, ...nn } as unknown as Readonly<Record<string, (...given: unknown[]) => Tensor>>;
 const call = (name: string, ...given: unknown[]): Tensor => FUNCTIONS[name]!(...given);
 
-/** Every operation on tensors, by the heading of its rows. */
-export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
+const DEFINITIONS = definitionsIn(core);
+
+/** A call as a definition gives it. */
+function definedCall(definition: Definition): Operation {
+  const { name, domain } = definition;
+  return ({ of, index, mask, x, y, shares }) => {
+    const operands = operandsOf(definition).map(({ kind, any, letters }, i) => {
+      const isPlain = any !== "none" && letters === "";
+      const shape = isPlain ? [2, 3] : [...letters].map((letter) => Number(letter) || 2);
+      const size = shape.reduce((a, b) => a * b, 1);
+      const values = Array.from({ length: size }, (_, place) => place % (kind === "numbers" ? 3 : 2));
+      if (kind === "mask") return isPlain ? mask : index(values, shape).to("bool");
+      if (kind === "indices") return index(values, shape);
+      if (!isPlain) return of(values, shape);
+      return domain === undefined ? (i === 1 ? y : x) : shares;
+    });
+    return resultsOf(call(name, ...argumentsOf(definition, operands, { axis: 1, flag: true })));
+  };
+}
+
+/** By their definitions. */
+const defined = (names: string) =>
+  Object.fromEntries(names.split(" ").map((name) => [name, definedCall(DEFINITIONS.get(name)!)]));
+
+/** Operations on tensors, by the heading of their rows: what has a definition needs no call here. */
+const BY_HEADING: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
   arithmetic: {
-    ...binary("add sub mul div maximum minimum"),
-    ...unary("neg abs square"),
-    fma: ({ x, y }) => core.fma(x, y, x),
-    lerp: ({ x, y }) => core.lerp(x, y, 0.5),
-    clamp: ({ x }) => core.clamp(x, 0, 1),
+    ...defined("add sub mul div maximum minimum neg abs square fma lerp clamp"),
     pow: ({ x }) => core.pow(x, 2),
     where: ({ x, y, mask }) => core.where(mask, x, y),
     maskedFill: ({ x, mask }) => core.maskedFill(x, mask, 1),
   },
-  comparisons: {
-    ...binary("less lt le gt ge eq ne logicalAnd logicalOr"),
-    ...unary("isnan isfinite logicalNot all any"),
-  },
-  functions: {
-    ...unary("exp expm1 tanh erf sin cos sigmoid floor ceil round sign"),
-    ...ofShares("sqrt rsqrt log log1p"),
-    ...binary("logaddexp"),
-    ...ofShares(definedOf(1)),
-    ...binary(definedOf(2)),
-  },
-  compositions: Object.fromEntries(
-    COMPOSED.map((definition) => [
-      definition.name,
-      ({ of, index, mask }: Operands) => {
-        const given = tensorsOf(definition, () => 2).map(({ shape, dtype, below }) => {
-          const numbers = Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => i % 3);
-          if (dtype === "bool") return mask.reshape([-1]).slice(0, numbers.length).reshape(shape);
-          return dtype === undefined
-            ? of(numbers, shape)
-            : index(
-                numbers.map((number) => number % below),
-                shape,
-              );
-        });
-        return resultsOf(FUNCTIONS[definition.name]!(...argumentsOf(definition, given)));
-      },
-    ]),
-  ),
+  comparisons: defined("less lt le gt ge eq ne logicalAnd logicalOr isnan isfinite logicalNot all any"),
+  functions: defined("exp expm1 tanh erf sin cos sigmoid floor ceil round sign sqrt rsqrt log log1p logaddexp"),
   activations: {
-    ...unary("relu gelu silu selu relu6 hardswish mish logsigmoid softplus elu"),
-    hardtanh: ({ x }) => core.hardtanh(x, 0, 3),
-    leakyRelu: ({ x }) => core.leakyRelu(x, 0.1),
-    prelu: ({ x, of }) => core.prelu(x, of([1], [1])),
-    softmax: ({ x }) => core.softmax(x),
-    logSoftmax: ({ x }) => core.logSoftmax(x),
+    ...defined("relu gelu silu selu relu6 hardswish mish logsigmoid softplus elu hardtanh leakyRelu prelu glu"),
+    ...defined("softmax logSoftmax"),
   },
   reductions: {
-    ...unary("sum mean max min argmax argmin prod norm", 0),
-    ...unary("std logsumexp cumsum cumprod logcumsumexp", 1),
+    ...defined("sum mean max min argmax argmin prod norm std logsumexp cumsum cumprod logcumsumexp median quantile"),
     var: ({ x }) => core.variance(x, 1),
   },
-  order: {
-    sort: ({ x }) => Object.values(core.sort(x)),
-    argsort: ({ x }) => core.argsort(x),
-    topk: ({ x }) => Object.values(core.topk(x, 2)),
-  },
+  order: defined("sort argsort topk"),
   products: {
-    matmul: ({ x, y }) => core.matmul(x, y, { transposeB: true }),
+    ...defined("matmul outer vdot kron cross tensordot cdist"),
     einsum: ({ x, y }) => [core.einsum("ij,kj->ik", x, y), core.einsum("ij->j", x)],
     cholesky: ({ square }) => core.cholesky(square),
     choleskySolve: ({ square }) => core.choleskySolve(square, square),
@@ -173,45 +137,20 @@ export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operati
     complexEinsum: ({ x, y }) => core.complexEinsum("ij,ij->i", x, y),
   },
   shapes: {
-    reshape: ({ x }) => core.reshape(x, [3, 2]),
-    flatten: ({ x }) => core.flatten(x),
-    squeeze: ({ x }) => core.squeeze(x),
-    unsqueeze: ({ x }) => core.unsqueeze(x, 0),
-    slice: ({ x }) => core.slice(x, 1, 3, 1),
-    select: ({ x }) => core.select(x, 1, 2),
-    at: ({ x }) => core.at(x, 1, 0),
-    split: ({ x }) => core.split(x, [1, 2], 1),
-    chunk: ({ x }) => core.chunk(x, 2, 1),
-    permute: ({ x }) => core.permute(x, [1, 0]),
-    transpose: ({ x }) => core.transpose(x),
-    expand: ({ x }) => core.expand(x, [2, 2, 3]),
+    ...defined("reshape flatten squeeze unsqueeze slice select at split chunk permute transpose expand stack"),
+    ...defined("repeat roll flip tril triu unbind repeatInterleave rot90 diag meshgrid trace"),
     concat: ({ x, y }) => core.concat([x, y], 1),
-    stack: ({ x, y }) => core.stack([x, y]),
     pad: ({ x }) => core.pad(x, [1, 0], { value: 1 }),
-    repeat: ({ x }) => core.repeat(x, [2, 1]),
-    roll: ({ x }) => core.roll(x, 1, 1),
-    flip: ({ x }) => core.flip(x, 1),
-    ...unary("tril triu"),
   },
   indices: {
-    gather: ({ x, index }) => core.gather(x, index([1, 0, 1], [3])),
-    gatherAlong: ({ x, index }) => core.gatherAlong(x, index([2, 0], [2, 1]), 1),
-    scatter: ({ x, y, index }) => core.scatter(x, 1, index([2, 0], [2, 1]), y),
-    scatterAdd: ({ x, y, index }) => core.scatterAdd(x, 1, index([1, 1, 0, 2, 2, 2], [2, 3]), y),
-    indexAdd: ({ x, y, index }) => core.indexAdd(x, 0, index([1, 1], [2]), y),
-    indexPut: ({ x, index }) => core.indexPut(x, [index([1, 0], [2]), index([0, 1], [2])], 1),
+    ...defined("gather gatherAlong scatter scatterAdd indexAdd indexPut"),
     maskedSelect: ({ x, mask }) => core.maskedSelect(x, mask),
     nonzero: ({ x }) => core.nonzero(x),
     unique: async ({ x }) => (await core.unique(x)).values,
     bincount: ({ of }) => core.bincount(of([2, 0, 2], [3])),
   },
   images: {
-    unfold: ({ images }) => core.unfold(images, 2),
-    conv2d: ({ images, weights }) => core.conv2d(images, weights, null, { padding: 1 }),
-    convTranspose2d: ({ images, weights }) => core.convTranspose2d(images, weights),
-    maxPool2d: ({ images }) => core.maxPool2d(images, 2, { stride: 1 }),
-    avgPool2d: ({ images }) => core.avgPool2d(images, 2, { stride: 1 }),
-    adaptiveAvgPool2d: ({ images }) => core.adaptiveAvgPool2d(images, 2),
+    ...defined("unfold conv2d convTranspose2d maxPool2d avgPool2d adaptiveAvgPool2d"),
     interpolate: ({ images }) => nn.interpolate(images, { size: 4 }),
     "interpolate, bilinear": ({ images }) => nn.interpolate(images, { size: 5, mode: "bilinear" }),
   },
@@ -240,6 +179,13 @@ export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operati
   },
 };
 
+/** All of them: definitions that are in no heading stand behind the functions. */
+export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = (() => {
+  const known = new Set(Object.values(BY_HEADING).flatMap((group) => Object.keys(group)));
+  const others = [...DEFINITIONS.keys()].filter((name) => !known.has(name) && !["variance", "oneHot"].includes(name));
+  return { ...BY_HEADING, functions: { ...BY_HEADING.functions, ...defined(others.join(" ")) } };
+})();
+
 /** Numbers that a dtype has and others round or wrap: of i32 beyond what float32 holds. */
 const VALUES: Readonly<Record<DType, readonly number[]>> = {
   ...(Object.fromEntries(
@@ -250,7 +196,7 @@ const VALUES: Readonly<Record<DType, readonly number[]>> = {
   bool: [1, 0, 1, 1, 0, 1, 0, 1],
 };
 
-function operandsOf(device: Device, dtype: DType): Operands {
+function operandsOn(device: Device, dtype: DType): Operands {
   const numbers = (values: readonly number[], shape: readonly number[], as: DType) => {
     if (as !== "c64") return tensor([...values], { shape, dtype: as, device });
     const parts = values.flatMap((value, i) => [value, i]);
@@ -288,7 +234,7 @@ type Outcome = { readonly dtypes: string; readonly values: readonly ArrayLike<nu
 
 async function outcomeOf(device: Device, dtype: DType, run: Operation): Promise<Outcome> {
   try {
-    const result = run(operandsOf(device, dtype));
+    const result = run(operandsOn(device, dtype));
     const list = await Promise.all([result].flat() as (Tensor | Promise<Tensor>)[]);
     const values = await Promise.all(list.map((each) => each.data()));
     return { dtypes: list.map((each) => each.dtype).join(), values };

@@ -1,6 +1,7 @@
 /** Every option of every public function has a test in which it works. */
 import { readFileSync } from "node:fs";
-import { adafactorGoldens, muonGoldens, torchGoldens } from "@opt/testkit";
+import * as core from "@opt/core";
+import { adafactorGoldens, argumentsOf, definitionsIn, muonGoldens, operandsOf, torchGoldens } from "@opt/testkit";
 import { expect, it } from "vitest";
 import { publishedPackages } from "./exports";
 import { readUses } from "./option-uses";
@@ -86,6 +87,21 @@ function inGoldens(): Map<string, Set<string>> {
   return found;
 }
 
+const DEFINITIONS = definitionsIn(core);
+
+/** Options that an op's definition gives, with which the tables of all ops call it. */
+function inDefinition(callee: string, parameters: ReadonlyMap<number, ReadonlySet<string>>): string[] {
+  const definition = DEFINITIONS.get(callee.replace("@opt/core: ", ""));
+  if (definition === undefined || !callee.startsWith("@opt/core: ")) return [];
+  const tensors = operandsOf(definition).map(() => "");
+  const given = argumentsOf(definition, tensors, { axis: 1, flag: true });
+  return [...parameters].flatMap(([place, options]) => {
+    const value = given[place];
+    const isObject = typeof value === "object" && !Array.isArray(value);
+    return value === undefined ? [] : isObject ? Object.keys(value as object) : [...options];
+  });
+}
+
 it("each option is given in a test that is not of an error", () => {
   // The optimizers again.
   const packages = publishedPackages().filter(({ name }) => name !== "@opt/optim");
@@ -101,6 +117,7 @@ it("each option is given in a test that is not of an error", () => {
       goldens.get(name.replace(/.*new /, "")) ?? [],
       WITHOUT_EFFECT[name] ?? [],
       ELSEWHERE[name] ?? [],
+      inDefinition(name, parameters),
     ];
     const known = new Set(tried.flatMap((each) => [...each]));
     const options = [...parameters.values()].flatMap((each) => [...each]);

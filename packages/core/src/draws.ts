@@ -8,6 +8,7 @@ import { check } from "./errors/errors";
 import { checkOptions } from "./errors/options";
 import { show } from "./errors/show";
 import { cast, checkTensor, cumsum, elementwise, gatherAlong, slice, topk } from "./ops";
+import { le } from "./ops/elementwise/logic";
 import { lookAtInput } from "./ops/look-at";
 import { checkGenerator, defaultGenerator, type Generator } from "./random/generator";
 import { noGrad } from "./tensor/tape";
@@ -213,8 +214,8 @@ function searched(weights: Tensor, shares: Tensor): Tensor {
   for (let bit = 2 ** Math.floor(Math.log2(Math.max(last, 1))); bit >= 1 && last > 0; bit /= 2) {
     const next = elementwise("add", [found, bit]);
     const before = elementwise("sub", [elementwise("minimum", [next, last]), 1]);
-    const isBelow = elementwise("le", [gatherAlong(sums, before, -1), level]);
-    const isThere = elementwise("mul", [elementwise("le", [next, last]), isBelow]);
+    const isBelow = le(gatherAlong(sums, before, -1), level);
+    const isThere = elementwise("mul", [le(next, last), isBelow]);
     found = elementwise("select", [isThere, next, found]);
   }
   return found;

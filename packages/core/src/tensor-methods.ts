@@ -3,7 +3,6 @@
 import { backward } from "./autograd";
 import { deviceOf } from "./device/registry";
 import { check } from "./errors/errors";
-import { checkOptions } from "./errors/options";
 import { inspectSymbol } from "./host/inspect-symbol";
 import * as ops from "./ops";
 import { operate } from "./rule/expression";
@@ -15,7 +14,7 @@ import { Tensor } from "./tensor/tensor";
 import { checkDType, isDType, meantDType, type TypedArray } from "./values/dtype";
 import * as views from "./views";
 
-type Shortened = (typeof ELEMENTWISE)[number] | keyof typeof CALLED;
+type Shortened = (typeof OF_RULES)[number] | keyof typeof CALLED;
 
 const written: Omit<Fluent<Tensor>, Shortened> & ThisType<Tensor> = {
   data<A extends TypedArray>() {
@@ -68,23 +67,8 @@ const written: Omit<Fluent<Tensor>, Shortened> & ThisType<Tensor> = {
   },
 
   [operate](name, operands) {
-    if (name === "where") return ops.where(...(operands as [Tensor, Tensor, Tensor]));
+    if (name === "where") return ops.chosen(...(operands as [Tensor, Tensor, Tensor]));
     return ops.elementwise(name, operands as readonly (Tensor | number)[]);
-  },
-  lt(other) {
-    return ops.elementwise("less", [this, other], "lt");
-  },
-  gt(other) {
-    return ops.elementwise("less", [other, this], "gt");
-  },
-  ge(other) {
-    return ops.elementwise("le", [other, this], "ge");
-  },
-  softmax(axis = -1) {
-    return ops.softmax(this, axis, false);
-  },
-  logSoftmax(axis = -1) {
-    return ops.softmax(this, axis, true);
   },
 };
 
@@ -93,10 +77,10 @@ async function itemOf(x: Tensor): Promise<number> {
   return (await x.data())[0]!;
 }
 
-/** Ops of the table under their own names: `x.add(y)`. */
-const ELEMENTWISE = [
-  ...(["neg", "exp", "log", "sqrt", "tanh", "sigmoid", "relu", "gelu", "abs", "log1p", "expm1"] as const),
-  ...(["add", "sub", "mul", "div", "pow", "maximum", "minimum", "eq", "ne", "le"] as const),
+/** Ops of rules, which need no checks of their own. */
+const OF_RULES = [
+  ...(["neg", "exp", "log", "sqrt", "tanh", "abs", "log1p", "expm1"] as const),
+  ...(["add", "sub", "mul", "div", "pow", "maximum", "minimum"] as const),
 ] as const;
 
 /** Functions whose first operand is the tensor: `x.sum(axis)` is `sum(x, axis)`. */
@@ -107,13 +91,24 @@ const CALLED = {
   clone: ops.clone,
   sum: ops.sum,
   mean: ops.mean,
+  sigmoid: ops.sigmoid,
+  relu: ops.relu,
+  gelu: ops.exactGelu,
+  eq: ops.eq,
+  ne: ops.ne,
+  lt: ops.lt,
+  le: ops.le,
+  gt: ops.gt,
+  ge: ops.ge,
+  softmax: ops.softmax,
+  logSoftmax: ops.logSoftmax,
   square: ops.square,
   rsqrt: ops.rsqrt,
   max: ops.maxOver,
   min: ops.minOver,
   argmax: ops.argmax,
   argmin: ops.argmin,
-  matmul,
+  matmul: ops.matmul,
   reshape: ops.reshape,
   transpose: views.transpose,
   permute: views.permute,
@@ -129,27 +124,12 @@ const CALLED = {
   expand: views.expand,
 };
 
-const MATMUL = { transposeA: "boolean", transposeB: "boolean" } as const;
-
-/**
- * The matrix product, with PyTorch's broadcasting of leading axes.
- * For users: the ops call each other without options objects of unknown making.
- */
-export function matmul(
-  a: Tensor,
-  b: Tensor,
-  options?: { readonly transposeA?: boolean; readonly transposeB?: boolean },
-): Tensor {
-  if (options !== undefined) checkOptions("matmul", options, MATMUL);
-  return ops.matmul(a, b, options);
-}
-
 type Method = (this: Tensor, ...args: never[]) => unknown;
 
 function allMethods(): Map<PropertyKey, Method> {
   const all = new Map<PropertyKey, Method>();
   for (const key of Reflect.ownKeys(written)) all.set(key, written[key as keyof typeof written] as Method);
-  for (const name of ELEMENTWISE) {
+  for (const name of OF_RULES) {
     all.set(name, function (...others: Tensor[]) {
       return ops.elementwise(name, [this, ...others]);
     });

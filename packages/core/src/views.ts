@@ -3,6 +3,7 @@
  * line to write instead. Ops call the unmarked forms, whose results nobody takes for views.
  */
 import * as ops from "./ops";
+import { definePrimitive } from "./ops/define-function";
 import { chosenBy } from "./ops/indexing/at";
 import { type Index, parseIndex } from "./ops/indexing/parse-index";
 import { taken } from "./ops/shape/region";
@@ -19,10 +20,13 @@ import { normalizeAxis, type Shape } from "./values/shape";
  * @example
  * slice(tensor([1, 2, 3, 4]), 1, -1); // [2, 3]
  */
-export function slice(x: Tensor, start: number, end?: number, axis = 0): Tensor {
-  const region = sliceRegion(x, start, end, axis);
-  return markPart("slice", taken("slice", x, region), x, region.chosen);
-}
+export const slice = /* @__PURE__ */ definePrimitive(
+  { torch: "a[$0:$1]", tensors: ["4n"], arguments: [1, 3] },
+  (x: Tensor, start: number, end?: number, axis = 0): Tensor => {
+    const region = sliceRegion(x, start, end, axis);
+    return markPart("slice", taken("slice", x, region), x, region.chosen);
+  },
+);
 
 /**
  * The part of x at one position of an axis, without that axis, as a copy. Negative positions count from the end.
@@ -31,10 +35,13 @@ export function slice(x: Tensor, start: number, end?: number, axis = 0): Tensor 
  * @example
  * select(tensor([[1, 2], [3, 4]]), 0, -1); // [3, 4]
  */
-export function select(x: Tensor, axis: number, index: number): Tensor {
-  const region = selectRegion(x, axis, index);
-  return markPart("select", taken("select", x, region), x, region.chosen);
-}
+export const select = /* @__PURE__ */ definePrimitive(
+  { torch: "a.select($0, $1)", tensors: ["nmk"], arguments: [1, -1] },
+  (x: Tensor, axis: number, index: number): Tensor => {
+    const region = selectRegion(x, axis, index);
+    return markPart("select", taken("select", x, region), x, region.chosen);
+  },
+);
 
 /**
  * What PyTorch's brackets choose, as a copy. Each index is for one axis, from the first on: a position drops its axis, [start, end, step]
@@ -50,12 +57,15 @@ export function select(x: Tensor, axis: number, index: number): Tensor {
  * at(x, 0, [0, 3, 2]); // [1, 3], x[0, 0:3:2]
  * at(x, tensor([1, 0], { dtype: "i32" }), tensor([2, 2], { dtype: "i32" })); // [6, 3]
  */
-export function at(x: Tensor, ...index: readonly Index[]): Tensor {
-  const parsed = parseIndex("at", x, index);
-  const part = chosenBy(x, parsed);
-  // Index tensors copy in PyTorch, too.
-  return parsed.picks.length > 0 ? part : markPart("at", part, x, parsed.region.chosen);
-}
+export const at = /* @__PURE__ */ definePrimitive(
+  { torch: "a[$0, 1:3]", tensors: ["n4"], arguments: [0, [1, 3]] },
+  (x: Tensor, ...index: readonly Index[]): Tensor => {
+    const parsed = parseIndex("at", x, index);
+    const part = chosenBy(x, parsed);
+    // Index tensors copy in PyTorch, too.
+    return parsed.picks.length > 0 ? part : markPart("at", part, x, parsed.region.chosen);
+  },
+);
 
 /**
  * Pieces of an axis, as copies: of one size, of which the last may be less, or of the sizes that are listed.
@@ -64,9 +74,12 @@ export function at(x: Tensor, ...index: readonly Index[]): Tensor {
  * @example
  * const [query, key, value] = split(zeros([2, 12]), 4, -1); // each [2, 4]
  */
-export function split(x: Tensor, sizes: number | readonly number[], axis = 0): Tensor[] {
-  return ops.split(x, sizes, axis, slice);
-}
+export const split = /* @__PURE__ */ definePrimitive(
+  { torch: "a.split($0, $1)", tensors: ["nmk"], arguments: [2, 1] },
+  (x: Tensor, sizes: number | readonly number[], axis = 0): Tensor[] => {
+    return ops.split(x, sizes, axis, slice);
+  },
+);
 
 /**
  * At most `chunks` pieces of an axis, as copies: of equal size, of which the last may be less.
@@ -75,22 +88,31 @@ export function split(x: Tensor, sizes: number | readonly number[], axis = 0): T
  * @example
  * chunk(zeros([5]), 2); // [3] and [2]
  */
-export function chunk(x: Tensor, chunks: number, axis = 0): Tensor[] {
-  return ops.chunk(x, chunks, axis, slice);
-}
+export const chunk = /* @__PURE__ */ definePrimitive(
+  { torch: "a.chunk($0, $1)", tensors: ["nmk"], arguments: [2, 1] },
+  (x: Tensor, chunks: number, axis = 0): Tensor[] => {
+    return ops.chunk(x, chunks, axis, slice);
+  },
+);
 
 /** The axes in another order, as a copy: axis i of the result is axis `axes[i]`. @throws OptError BAD_ARGUMENT */
-export function permute(x: Tensor, axes: readonly number[]): Tensor {
-  const copy = ops.permute(x, axes);
-  const order = axes.map((axis) => normalizeAxis("permute", axis, axes.length));
-  return markPermuted("permute", copy, x, order);
-}
+export const permute = /* @__PURE__ */ definePrimitive(
+  { torch: "a.permute($0)", tensors: ["nmk"], arguments: [[2, 0, 1]] },
+  (x: Tensor, axes: readonly number[]): Tensor => {
+    const copy = ops.permute(x, axes);
+    const order = axes.map((axis) => normalizeAxis("permute", axis, axes.length));
+    return markPermuted("permute", copy, x, order);
+  },
+);
 
 /** Two axes exchanged, as a copy: the last two by default. @throws OptError BAD_ARGUMENT */
-export function transpose(x: Tensor, a = -2, b = -1): Tensor {
-  const order = exchanged(x, a, b);
-  return markPermuted("transpose", ops.permute(x, order), x, order);
-}
+export const transpose = /* @__PURE__ */ definePrimitive(
+  { torch: "a.transpose($0, $1)", tensors: ["nmk"], arguments: [0, -1] },
+  (x: Tensor, a = -2, b = -1): Tensor => {
+    const order = exchanged(x, a, b);
+    return markPermuted("transpose", ops.permute(x, order), x, order);
+  },
+);
 
 /**
  * Stretched to a shape, as a copy: axes of extent 1 are repeated, new ones come first, -1 keeps an extent.
@@ -99,6 +121,9 @@ export function transpose(x: Tensor, a = -2, b = -1): Tensor {
  * @example
  * expand(tensor([[1], [2]]), [-1, 3]); // [[1, 1, 1], [2, 2, 2]]
  */
-export function expand(x: Tensor, shape: Shape): Tensor {
-  return markCopy("expand", ops.expand(x, shape), x);
-}
+export const expand = /* @__PURE__ */ definePrimitive(
+  { torch: "a.expand($0)", tensors: ["n1"], arguments: [[2, -1, 4]] },
+  (x: Tensor, shape: Shape): Tensor => {
+    return markCopy("expand", ops.expand(x, shape), x);
+  },
+);

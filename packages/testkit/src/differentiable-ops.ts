@@ -4,19 +4,16 @@ import {
   concat,
   conv2d,
   crossEntropyRows,
-  type DefinedOp,
-  type FunctionDefinition,
   Generator,
   gather,
   layerNorm,
   maxPool2d,
-  type OpDefinition,
   type Shape,
   type Tensor,
   tensor,
   unfold,
 } from "@opt/core";
-import { argumentsOf, resultsOf, tensorsOf } from "./defined-functions";
+import { argumentsOf, type Definition, definitionsIn, operandsOf, resultsOf } from "./definition-calls";
 import { DIFFERENTIABLE_ALGEBRA } from "./differentiable-algebra";
 import type { OpCase } from "./op-case";
 
@@ -33,32 +30,6 @@ export function inputsOf({ shapes, domain }: OpCase): { values: Float64Array; sh
     return { values, shape };
   });
 }
-
-const UNARY: [string, (x: Tensor) => Tensor, "positive"?][] = [
-  ["neg", F.neg],
-  ["abs", F.abs],
-  ["exp", F.exp],
-  ["log", F.log, "positive"],
-  ["sqrt", F.sqrt, "positive"],
-  ["tanh", F.tanh],
-  ["erf", F.erf],
-  ["sin", F.sin],
-  ["cos", F.cos],
-  ["sigmoid", F.sigmoid],
-  ["relu", F.relu],
-  ["gelu", (x) => F.gelu(x)],
-  ["gelu by tanh", (x) => F.gelu(x, { approximate: "tanh" })],
-  ["silu", F.silu],
-  ["leakyRelu", (x) => F.leakyRelu(x, 0.2)],
-  ["softplus", (x) => F.softplus(x, 2, 1)],
-  ["elu", (x) => F.elu(x, 0.8)],
-  ["selu", F.selu],
-  ["mish", F.mish],
-  ["logsigmoid", F.logsigmoid],
-  ["relu6", F.relu6],
-  ["hardtanh", (x) => F.hardtanh(x, -0.61, 0.83)],
-  ["hardswish", F.hardswish],
-];
 
 const BINARY: [string, (a: Tensor | number, b: Tensor | number) => Tensor][] = [
   ["add", (a, b) => F.add<Tensor>(a, b)],
@@ -165,34 +136,19 @@ function attended(q: Tensor, k: Tensor, v: Tensor, isCausal: boolean): Tensor {
   });
 }
 
-/** What `defineOp` and `defineFunction` of core made. */
-const DEFINED = Object.values(F).flatMap((op) =>
-  typeof op === "function" && "definition" in op ? [caseOf(op as DefinedOp<Tensor[]>, op.definition)] : [],
-);
+const EXTENTS: Readonly<Record<string, number>> = { n: 2, m: 3, k: 4, l: 2, p: 2, q: 1 };
+const EXPORTS = F as unknown as Readonly<Record<string, (...given: unknown[]) => object>>;
 
-function caseOf(op: (...given: never[]) => unknown, definition: OpDefinition | FunctionDefinition): OpCase | [] {
-  const { name } = definition;
-  if ("tensors" in definition) {
-    if (definition.isFlat) return [];
-    const extents: Readonly<Record<string, number>> = { n: 2, m: 3, k: 4, l: 2, p: 2, q: 1 };
-    const tensors = tensorsOf(definition, (letter) => extents[letter]!);
-    const shapes = tensors.flatMap(({ shape, dtype }) => (dtype === undefined ? [shape] : []));
-    const run = (...given: Tensor[]) =>
-      F.tidy(() => {
-        const floats = [...given];
-        const { device } = given[0]!;
-        const all = tensors.map(({ shape, dtype, below }) => {
-          if (dtype === undefined) return floats.shift()!;
-          const numbers = Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => (i * i + 1) % below);
-          return tensor(numbers, { dtype, device }).reshape(shape);
-        });
-        const results = resultsOf(op(...(argumentsOf(definition, all) as never[])) as object);
-        return results.filter(({ dtype }) => dtype !== "i32").reduce((product, part) => product.mul(part));
-      });
-    return { name, shapes, run };
-  }
-  if (definition.gradients.every((gradient) => gradient === null)) return [];
-  const { inputs, domain: { positive = false, low = -1.5, high = 1.5 } = {} } = definition;
+/** What a definition gives: null where no gradient flows. */
+function caseOf(definition: Definition): OpCase | null {
+  const { name, domain: { positive = false, low = -1.5, high = 1.5 } = {} } = definition;
+  if ("isFlat" in definition && definition.isFlat) return null;
+  const operands = operandsOf(definition);
+  const extentOf = (letter: string) => EXTENTS[letter] ?? Number(letter);
+  const shapes = operands.map(({ any, letters }, i) => [
+    ...(any === "none" || letters !== "" ? [] : [[2, 3], [3], [2, 1]][i]!),
+    ...[...letters].map(extentOf),
+  ]);
   const moved = (x: Tensor) =>
     positive
       ? x
@@ -200,17 +156,35 @@ function caseOf(op: (...given: never[]) => unknown, definition: OpDefinition | F
           .add(1.7)
           .mul((high - low) / 3.4)
           .add(low);
-  return {
-    name,
-    shapes: inputs === 1 ? [[2, 3]] : [[2, 3], [3]],
-    ...(positive && { domain: "positive" as const }),
-    run: (...given) => F.tidy(() => op(...(given.map(moved) as never[])) as Tensor),
-  };
+  const run = (...given: Tensor[]) =>
+    F.tidy(() => {
+      const { device } = given[0]!;
+      const numbers = given.map(moved);
+      const all = operands.map(({ kind, below }, i) => {
+        if (kind === "numbers") return numbers.shift()!;
+        const size = shapes[i]!.reduce((a, b) => a * b, 1);
+        const most = kind === "mask" ? 2 : extentOf(below);
+        const values = Array.from({ length: size }, (_, place) => (place * place + 1) % most);
+        return tensor(values, { shape: shapes[i]!, dtype: kind === "mask" ? "bool" : "i32", device });
+      });
+      const parts = resultsOf(EXPORTS[name]!(...argumentsOf(definition, all, { axis: 1, flag: true })));
+      const ofFloats = parts.filter(({ dtype }) => !["i32", "bool"].includes(dtype));
+      return ofFloats.length === 0 ? parts[0]! : ofFloats.reduce((product, part) => product.mul(part));
+    });
+  const own = shapes.filter((_, i) => operands[i]!.kind === "numbers");
+  const trial = own.map((shape) => F.ones(shape, { dtype: "f64", requiresGrad: true }));
+  if (trial.length === 0 || !run(...trial).requiresGrad) return null;
+  return { name, shapes: own, ...(positive && { domain: "positive" as const }), run };
 }
 
-export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
-  ...DEFINED.flat(),
-  ...UNARY.map(([name, run, domain]): OpCase => ({ name, shapes: [[2, 3]], domain, run: (x) => run(x!) })),
+/** Of all definitions, but those of which there are cases below. */
+const defined = (others: readonly OpCase[]): OpCase[] => {
+  const names = new Set(others.map(({ name }) => name));
+  const cases = [...definitionsIn(F).values()].filter(({ name }) => !names.has(name)).map(caseOf);
+  return cases.filter((each) => each !== null);
+};
+
+const CASES: readonly OpCase[] = [
   ...BINARY.flatMap(([name, run]) => [
     ...BROADCASTS.map(
       (shapes): OpCase => ({
@@ -480,3 +454,5 @@ export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
   },
   ...DIFFERENTIABLE_ALGEBRA,
 ];
+
+export const DIFFERENTIABLE_OPS: readonly OpCase[] = [...CASES, ...defined(CASES)];

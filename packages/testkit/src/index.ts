@@ -3,7 +3,16 @@ import "./numbers/matcher";
 
 export type { ContractTolerances } from "./contract/context";
 export { type ContractDevice, contractSuite, rulesSuite, whyUnavailable } from "./contract/suite";
-export { argumentsOf, resultsOf, tensorsOf } from "./defined-functions";
+export {
+  argumentsOf,
+  type Chosen,
+  type Definition,
+  definitionsIn,
+  expressionOf,
+  type Operand,
+  operandsOf,
+  resultsOf,
+} from "./definition-calls";
 export { DIFFERENTIABLE_OPS, inputsOf } from "./differentiable-ops";
 export { EXACT_DEVICES, eachDevice } from "./each-device";
 export { expectCode } from "./expect-code";

@@ -9,6 +9,7 @@ import { dts } from "rollup-plugin-dts";
 import { build as bundle } from "tsup";
 import { start } from "../run.mjs";
 import { batchExecutor, compilerProblems, resultsByFile } from "./batch.mjs";
+import { testDataLeftOut } from "./test-data.mjs";
 
 /** @typedef {import("../packages.mjs").Conditions} Conditions */
 
@@ -73,6 +74,7 @@ const configuration = (folder, entries) => ({
   skipNodeModulesBundle: true, // `#` names, too: these are chosen where the package is used
   removeNodeProtocol: false,
   silent: true,
+  esbuildPlugins: [testDataLeftOut],
   esbuildOptions(options) {
     options.sourcesContent = false; // the sources are beside it in the package
   },

@@ -7,6 +7,7 @@ import { viewAsComplex, viewAsReal } from "./complex";
 import { einsum } from "./einsum";
 import { atan2 } from "./elementwise/circular";
 import { elementwise } from "./elementwise/elementwise";
+import { le } from "./elementwise/logic";
 import { fill } from "./map";
 import { norm } from "./reduce/norm";
 import { stack } from "./shape/join";
@@ -100,7 +101,7 @@ export function angle(x: Tensor): Tensor {
   checkComplex("angle", x);
   return tidy(() => {
     const [re, im] = [part(x, 0), part(x, 1)];
-    const isNothing = elementwise("le", [norm(viewAsReal(x), 2, -1), 0]);
+    const isNothing = le(norm(viewAsReal(x), 2, -1), 0);
     const or = (value: number, of: Tensor) => elementwise("select", [isNothing, value, of]);
     return atan2(or(0, im), or(1, re));
   });

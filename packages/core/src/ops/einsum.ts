@@ -8,6 +8,7 @@ import type { Tensor } from "../tensor/tensor";
 import { showShape, sizeOf } from "../values/shape";
 import { checkDevice } from "./check-device";
 import { checkTensor } from "./check-tensor";
+import { definePrimitive } from "./define-function";
 import { elementwise } from "./elementwise/elementwise";
 import { matmul } from "./matmul";
 import { sum } from "./reduce/reduce";
@@ -35,29 +36,32 @@ const ADVICE = 'For example einsum("ij,jk->ik", a, b).';
  * einsum("ij,jk->ik", a, b); // the matrix product
  * einsum("ij->j", a); // sums of columns
  */
-export function einsum(equation: string, ...operands: readonly Tensor[]): Tensor {
-  const samples = overSamples(einsum, equation, ...operands);
-  if (samples !== undefined) return samples;
-  const terms = parsed(equation, operands.length);
-  for (const [i, operand] of operands.entries()) checkTensor(where, operand, `operand ${i}`);
-  checkDevice(where, operands);
-  const labels = operands.map((operand, i) => labelsOf(terms.inputs[i]!, operand));
-  const result = resultOf(terms.output, labels);
-  const extents = extentsOf(operands, labels);
-  return tidy(() => {
-    const all = operands.map((tensor, i) => withoutRepeats({ tensor, labels: labels[i]! }, extents));
-    let product = all[0]!;
-    all.slice(1).forEach((next, i) => {
-      const needed = new Set([...result, ...all.slice(i + 2).flatMap((later) => later.labels)]);
-      product = contracted(product, next, needed);
+export const einsum = /* @__PURE__ */ definePrimitive(
+  { torch: "torch.einsum('bik,jbk->ij', a, b)", tensors: ["nmk", "lnk"], arguments: ["bik,jbk->ij", "$a", "$b"] },
+  (equation: string, ...operands: readonly Tensor[]): Tensor => {
+    const samples = overSamples(einsum, equation, ...operands);
+    if (samples !== undefined) return samples;
+    const terms = parsed(equation, operands.length);
+    for (const [i, operand] of operands.entries()) checkTensor(where, operand, `operand ${i}`);
+    checkDevice(where, operands);
+    const labels = operands.map((operand, i) => labelsOf(terms.inputs[i]!, operand));
+    const result = resultOf(terms.output, labels);
+    const extents = extentsOf(operands, labels);
+    return tidy(() => {
+      const all = operands.map((tensor, i) => withoutRepeats({ tensor, labels: labels[i]! }, extents));
+      let product = all[0]!;
+      all.slice(1).forEach((next, i) => {
+        const needed = new Set([...result, ...all.slice(i + 2).flatMap((later) => later.labels)]);
+        product = contracted(product, next, needed);
+      });
+      const kept = summed(product, (label) => result.includes(label));
+      return diagonals(
+        kept.tensor,
+        result.map((label) => [kept.labels.indexOf(label)]),
+      );
     });
-    const kept = summed(product, (label) => result.includes(label));
-    return diagonals(
-      kept.tensor,
-      result.map((label) => [kept.labels.indexOf(label)]),
-    );
-  });
-}
+  },
+);
 
 function parsed(equation: unknown, count: number): { inputs: string[]; output: string | undefined } {
   const text = typeof equation === "string" ? equation.replaceAll(" ", "") : "";

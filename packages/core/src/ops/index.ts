@@ -15,17 +15,11 @@ export {
   real,
 } from "./complex-numbers";
 export { einsum } from "./einsum";
-export { type GeluOptions, gelu, leakyRelu, silu, softplus } from "./elementwise/activations";
-export { clamp } from "./elementwise/clamp";
+export { exactGelu } from "./elementwise/activations";
+export * from "./elementwise/defined";
 export { elementwise } from "./elementwise/elementwise";
-export { elu, hardswish, hardtanh, logsigmoid, mish, prelu, relu6, selu } from "./elementwise/further-activations";
-export { lerp } from "./elementwise/lerp";
-export { logaddexp } from "./elementwise/logaddexp";
-export { isfinite, isnan, logicalAnd, logicalNot, logicalOr } from "./elementwise/logic";
 export { binaryCrossEntropyTerms, logAddExp3 } from "./elementwise/loss-terms";
-export { rsqrt, square } from "./elementwise/powers";
-export { ceil, floor, type RoundOptions, rounded as round, sign } from "./elementwise/round";
-export { maskedFill, where } from "./elementwise/where";
+export { chosen } from "./elementwise/where";
 export {
   type FftnOptions,
   type FftOptions,
@@ -81,7 +75,7 @@ export { allTrue as all, anyTrue as any } from "./reduce/truth";
 export { std, type VarianceOptions, variance } from "./reduce/variance";
 export { crossEntropyRows } from "./rows/cross-entropy";
 export { layerNorm } from "./rows/layer-norm";
-export { softmax } from "./rows/softmax";
+export { logSoftmax, softmax, softmaxOf } from "./rows/softmax";
 export { expand, flatten, squeeze, unsqueeze } from "./shape/extents";
 export { chunk, split, stack } from "./shape/join";
 export { type PadMode, type PadOptions, pad } from "./shape/pad";

@@ -13,6 +13,7 @@ import { cast, computeIn } from "./cast";
 import { checkDevice } from "./check-device";
 import { checkTensor } from "./check-tensor";
 import { computeOn, LOW, WRAP } from "./compute";
+import { definePrimitive } from "./define-function";
 import { elementwise } from "./elementwise/elementwise";
 import { inWords } from "./map";
 import { stretched, sumTo } from "./reduce/reduce";
@@ -25,25 +26,28 @@ interface Transposes {
 
 const TRANSPOSES = { transposeA: "boolean", transposeB: "boolean" } as const;
 
-/** torch.matmul: vectors are rows on the left and columns on the right, leading axes broadcast. Integers are multiplied and summed modulo 2^32, u8 modulo 2^8. @throws OptError BAD_SHAPE, DEVICE_MISMATCH, BAD_ARGUMENT */
-export function matmul(a: Tensor, b: Tensor, options: Transposes = {}): Tensor {
-  const samples = overSamples(matmul, a, b, options);
-  if (samples !== undefined) return samples;
-  checkTensor("matmul", a, "the left operand");
-  checkTensor("matmul", b, "the right operand");
-  checkOptions("matmul", options, TRANSPOSES);
-  const { transposeA = false, transposeB = false } = options;
-  const device = checkDevice("matmul", [a, b]);
-  const low = inLow([a, b], (x, y) => matmul(x!, y!, options));
-  if (low !== null) return low;
-  const dtype = promote(a.dtype, b.dtype);
-  const compute = computeOn(device, dtype);
-  if (compute !== "i32" && (dtype === "i32" || dtype === "u8"))
-    return computeIn("f64", [a, b], dtype, (x, y) => onIntegers(x!, y!, transposeA, transposeB));
-  if (a.dtype !== compute || b.dtype !== compute)
-    return computeIn(compute, [a, b], dtype, (x, y) => product(x!, y!, transposeA, transposeB));
-  return product(a, b, transposeA, transposeB);
-}
+/** The matrix product, with PyTorch's broadcasting of leading axes: vectors are rows on the left and columns on the right. Integers are multiplied and summed modulo 2^32, u8 modulo 2^8. @throws OptError BAD_SHAPE, DEVICE_MISMATCH, BAD_ARGUMENT */
+export const matmul = /* @__PURE__ */ definePrimitive(
+  { torch: "a @ b # torch.matmul(a, b)", tensors: ["...mk", "kn"] },
+  (a: Tensor, b: Tensor, options: Transposes = {}): Tensor => {
+    const samples = overSamples(matmul, a, b, options);
+    if (samples !== undefined) return samples;
+    checkTensor("matmul", a, "the left operand");
+    checkTensor("matmul", b, "the right operand");
+    checkOptions("matmul", options, TRANSPOSES);
+    const { transposeA = false, transposeB = false } = options;
+    const device = checkDevice("matmul", [a, b]);
+    const low = inLow([a, b], (x, y) => matmul(x!, y!, options));
+    if (low !== null) return low;
+    const dtype = promote(a.dtype, b.dtype);
+    const compute = computeOn(device, dtype);
+    if (compute !== "i32" && (dtype === "i32" || dtype === "u8"))
+      return computeIn("f64", [a, b], dtype, (x, y) => onIntegers(x!, y!, transposeA, transposeB));
+    if (a.dtype !== compute || b.dtype !== compute)
+      return computeIn(compute, [a, b], dtype, (x, y) => product(x!, y!, transposeA, transposeB));
+    return product(a, b, transposeA, transposeB);
+  },
+);
 
 /** Of numbers of 16 bits, and of those times 2^16, float64 holds every sum; products of two upper halves are 0 modulo 2^32. */
 function onIntegers(a: Tensor, b: Tensor, transposeA: boolean, transposeB: boolean): Tensor {

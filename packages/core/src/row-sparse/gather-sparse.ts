@@ -4,6 +4,7 @@ import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import { cast, checkTensor, elementwise, gather } from "../ops";
+import { eq } from "../ops/elementwise/logic";
 import { scatterRows } from "../ops/indices/gather";
 import { isTaping, noGrad, record } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
@@ -51,5 +52,5 @@ export function gatherSparse(table: Tensor, indices: Tensor, options: GatherSpar
 /** -1, which stands for no row, in place of the padding's. */
 function rowsWithGradient(rows: Tensor, { paddingIdx }: GatherSparseOptions): Tensor {
   if (paddingIdx === undefined) return rows;
-  return tidy(() => elementwise("select", [elementwise("eq", [rows, paddingIdx]), -1, rows]));
+  return tidy(() => elementwise("select", [eq(rows, paddingIdx), -1, rows]));
 }

@@ -7,6 +7,7 @@ import type { Tensor } from "../../tensor/tensor";
 import { normalizeAxis, showShape, sizeOf } from "../../values/shape";
 import { defineFunction } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
+import { ne } from "../elementwise/logic";
 import { diagonalOf } from "../shape/diagonals";
 import { taken } from "../shape/region";
 import { repeat } from "../shape/repeat";
@@ -213,7 +214,7 @@ export const diff = /* @__PURE__ */ defineFunction(
     let rest = slice(x, 0, undefined, along);
     for (let i = 0; i < n && rest.shape[along]! > 0; i++) {
       const [later, earlier] = [slice(rest, 1, undefined, along), slice(rest, 0, -1, along)];
-      rest = elementwise(x.dtype === "bool" ? "ne" : "sub", [later, earlier]);
+      rest = x.dtype === "bool" ? ne(later, earlier) : elementwise("sub", [later, earlier]);
     }
     return rest;
   },

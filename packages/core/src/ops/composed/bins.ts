@@ -13,6 +13,7 @@ import { checkDevice } from "../check-device";
 import { checkTensor } from "../check-tensor";
 import { defineFunction } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
+import { eq, le } from "../elementwise/logic";
 import { floor } from "../elementwise/round";
 import { gatherAlong } from "../indices/gather-along";
 import { floats, places } from "../indices/positions";
@@ -36,7 +37,7 @@ function found(sorted: Tensor, values: Tensor, { right = false }: SearchsortedOp
       const next = elementwise("add", [place, step]);
       const before = elementwise("minimum", [elementwise("sub", [next, 1]), extent - 1]);
       const there = gatherAlong(sorted, before, -1);
-      const isBehind = right ? elementwise("less", [values, there]) : elementwise("le", [values, there]);
+      const isBehind = right ? elementwise("less", [values, there]) : le(values, there);
       const isBeyond = elementwise("less", [extent, next]);
       place = elementwise("select", [elementwise("max", [isBehind, isBeyond]), place, next]);
     }
@@ -130,11 +131,11 @@ export const histc = /* @__PURE__ */ defineFunction(
     return noGrad(() => {
       const all = cast(reshape(x, [x.size]), x.dtype === "f64" ? "f64" : "f32");
       const [least, most] = [bound(all, min, minOver), bound(all, max, maxOver)];
-      const isOne = elementwise("eq", [least, most]);
+      const isOne = eq(least, most);
       const [low, high] = [elementwise("sub", [least, isOne]), elementwise("add", [most, isOne])];
       const scaled = elementwise("mul", [elementwise("sub", [all, low]), bins]);
       const bin = floor(elementwise("div", [scaled, elementwise("sub", [high, low])]));
-      const isWithin = elementwise("mul", [elementwise("le", [low, all]), elementwise("le", [all, high])]);
+      const isWithin = elementwise("mul", [le(low, all), le(all, high)]);
       const places = elementwise("select", [isWithin, elementwise("minimum", [bin, bins - 1]), -1]);
       return cast(summed(fill([x.size], 1, "f32", x.device), cast(places, "i32"), [bins]), x.dtype);
     });

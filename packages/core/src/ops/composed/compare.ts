@@ -11,6 +11,7 @@ import { checkDevice } from "../check-device";
 import { checkTensor } from "../check-tensor";
 import { defineFunction } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
+import { eq, le, ne } from "../elementwise/logic";
 import { type Axes, sum } from "../reduce/reduce";
 import { allTrue } from "../reduce/truth";
 import { reshape } from "../shape/shape";
@@ -48,10 +49,10 @@ export const isclose = /* @__PURE__ */ defineFunction(
       const allowed = elementwise("add", [elementwise("mul", [elementwise("abs", [b]), rtol]), atol]);
       const distance = elementwise("abs", [elementwise("sub", [a, b])]);
       const isLimited = elementwise("less", [distance, Number.POSITIVE_INFINITY]);
-      const isNear = elementwise("mul", [isLimited, elementwise("le", [distance, allowed])]);
-      const isEqual = elementwise("max", [isNear, elementwise("eq", [a, b])]);
+      const isNear = elementwise("mul", [isLimited, le(distance, allowed)]);
+      const isEqual = elementwise("max", [isNear, eq(a, b)]);
       if (!equalNan) return isEqual;
-      const areNan = elementwise("mul", [elementwise("ne", [a, a]), elementwise("ne", [b, b])]);
+      const areNan = elementwise("mul", [ne(a, a), ne(b, b)]);
       return elementwise("max", [isEqual, areNan]);
     });
   },
@@ -80,7 +81,7 @@ export function equal(a: Tensor, b: Tensor): Promise<boolean> {
   checkTensor("equal", b, "b");
   checkDevice("equal", [a, b]);
   a.device.checkReadable();
-  return sameShape(a.shape, b.shape) ? answer(tidy(() => allTrue(elementwise("eq", [a, b])))) : Promise.resolve(false);
+  return sameShape(a.shape, b.shape) ? answer(tidy(() => allTrue(eq(a, b)))) : Promise.resolve(false);
 }
 
 async function answer(isTrue: Tensor): Promise<boolean> {
@@ -97,7 +98,7 @@ async function answer(isTrue: Tensor): Promise<boolean> {
  */
 export const isinf = /* @__PURE__ */ defineFunction(
   { name: "isinf", torch: "torch.isinf(a)", tensors: ["nm"], isFlat: true },
-  (x: Tensor): Tensor => noGrad(() => elementwise("eq", [elementwise("abs", [x]), Number.POSITIVE_INFINITY])),
+  (x: Tensor): Tensor => noGrad(() => eq(elementwise("abs", [x]), Number.POSITIVE_INFINITY)),
 );
 
 /**
@@ -109,12 +110,11 @@ export const isinf = /* @__PURE__ */ defineFunction(
  */
 export const countNonzero = /* @__PURE__ */ defineFunction(
   { name: "countNonzero", torch: "torch.count_nonzero(a, 1)", tensors: ["nm"], arguments: [1], isFlat: true },
-  (x: Tensor, axis?: Axes): Tensor => noGrad(() => sum(cast(elementwise("ne", [x, 0]), "i32"), axis)),
+  (x: Tensor, axis?: Axes): Tensor => noGrad(() => sum(cast(ne(x, 0), "i32"), axis)),
 );
 
 /** Zeros where x is NaN. */
-const numbersOf = (x: Tensor) =>
-  isFloat(x.dtype) ? cast(elementwise("select", [elementwise("ne", [x, x]), 0, x]), x.dtype) : x;
+const numbersOf = (x: Tensor) => (isFloat(x.dtype) ? cast(elementwise("select", [ne(x, x), 0, x]), x.dtype) : x);
 
 /**
  * The sum of what is not NaN, along axes or of all.
@@ -138,7 +138,7 @@ export const nansum = /* @__PURE__ */ defineFunction(
 export const nanmean = /* @__PURE__ */ defineFunction(
   { name: "nanmean", torch: "torch.nanmean(a, 1)", tensors: ["nm"], arguments: [1] },
   (x: Tensor, axis?: Axes, keepDim = false): Tensor => {
-    const count = noGrad(() => sum(cast(elementwise("eq", [x, x]), "i32"), axis, keepDim));
+    const count = noGrad(() => sum(cast(eq(x, x), "i32"), axis, keepDim));
     return elementwise("div", [sum(numbersOf(x), axis, keepDim), count]);
   },
 );
@@ -176,6 +176,6 @@ export const nanToNum = /* @__PURE__ */ defineFunction(
     const isBeyond = elementwise("less", [largest, x]);
     const above = elementwise("select", [isBeyond, posinf, x]);
     const within = elementwise("select", [elementwise("less", [x, -largest]), neginf, above]);
-    return elementwise("select", [elementwise("ne", [x, x]), nan, within]);
+    return elementwise("select", [ne(x, x), nan, within]);
   },
 );

@@ -1,6 +1,5 @@
 /** Every function that `defineFunction` made: a line here exports it, and all tables know it. */
 
-export type { FunctionDefinition } from "../define-function";
 export {
   bitwiseAnd,
   bitwiseLeftShift,

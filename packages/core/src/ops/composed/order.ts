@@ -8,6 +8,7 @@ import { axisOfElements } from "../../values/shape";
 import { cast } from "../cast";
 import { defineFunction } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
+import { eq, le, ne } from "../elementwise/logic";
 import { gatherAlong } from "../indices/gather-along";
 import { positions } from "../indices/positions";
 import { checkNotEmpty, maxOver, minOver } from "../reduce/largest";
@@ -33,7 +34,8 @@ const placed = (sorted: Tensor, place: number, axis: number, keepDim: boolean): 
 export const quantile = /* @__PURE__ */ defineFunction(
   {
     name: "quantile",
-    torch: "torch.quantile(a if a.dtype == torch.float64 else a.float(), 0.3, 1).to(a.dtype)",
+    torch:
+      "torch.quantile(a if a.dtype == torch.float64 else a.float(), 0.3, 1).to(a.dtype) # torch.quantile(a, 0.3, 1)",
     tensors: ["n5"],
     arguments: [0.3, 1],
   },
@@ -110,7 +112,7 @@ function runningExtreme(where: string, x: Tensor, axis: number, isSmallest: bool
     const numbers = expand(positions(rest, x.device), x.shape);
     const combine = ([later, at]: readonly Tensor[], [before, atBefore]: readonly Tensor[]): Tensor[] => {
       const [small, large] = isSmallest ? [later!, before!] : [before!, later!];
-      const isTaken = elementwise("max", [elementwise("ne", [later!, later!]), elementwise("le", [small, large])]);
+      const isTaken = elementwise("max", [ne(later!, later!), le(small, large)]);
       return [elementwise("select", [isTaken, later!, before!]), elementwise("select", [isTaken, at!, atBefore!])];
     };
     return x.size === 0 ? numbers : scan([x, numbers], along, combine)[1]!;
@@ -173,7 +175,7 @@ export const nanmedian = /* @__PURE__ */ defineFunction(
     checkNotEmpty("nanmedian", x, reducedShape("nanmedian", x, along, keepDim));
     if (x.shape.length === 0) return reshape(x, []);
     const places = noGrad(() => {
-      const count = sum(cast(elementwise("eq", [x, x]), "f32"), along, true);
+      const count = sum(cast(eq(x, x), "f32"), along, true);
       return cast(elementwise("mul", [elementwise("sub", [count, 1]), 0.5]), "i32"); // -0.5 is cut to 0
     });
     const found = gatherAlong(sort(x, along).values, places, along);

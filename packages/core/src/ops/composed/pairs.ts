@@ -112,7 +112,7 @@ export const cross = /* @__PURE__ */ defineFunction(
 export const cdist = /* @__PURE__ */ defineFunction(
   {
     name: "cdist",
-    torch: "(a.unsqueeze(-2) - b.unsqueeze(-3)).norm(dim=-1) # torch.cdist(a, b), in 16 bits too",
+    torch: "(a.unsqueeze(-2) - b.unsqueeze(-3)).norm(dim=-1) # torch.cdist(a, b)",
     tensors: ["nk", "mk"],
   },
   (a: Tensor, b: Tensor, p = 2): Tensor => {

@@ -6,6 +6,7 @@ import type { Tensor } from "../../tensor/tensor";
 import { normalizeAxis, showShape } from "../../values/shape";
 import { checkTensor } from "../check-tensor";
 import { defineFunction } from "../define-function";
+import { sigmoid } from "../elementwise/activations";
 import { elementwise } from "../elementwise/elementwise";
 import { diagonalOf, diagonalsOf } from "../shape/diagonals";
 import { expand, squeeze, unsqueeze } from "../shape/extents";
@@ -133,6 +134,6 @@ export const glu = /* @__PURE__ */ defineFunction(
     const half = x.shape[along]! / 2;
     check(Number.isInteger(half), "BAD_SHAPE", "glu", () => `axis ${axis} must be even, got ${showShape(x.shape)}.`);
     const [a, b] = split(x, half, along) as [Tensor, Tensor];
-    return elementwise("mul", [a, elementwise("sigmoid", [b])]);
+    return elementwise("mul", [a, sigmoid(b)]);
   },
 );

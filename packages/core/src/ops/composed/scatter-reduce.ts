@@ -8,6 +8,7 @@ import { computeDType, isFloat } from "../../values/dtype";
 import { cast } from "../cast";
 import { defineFunction } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
+import { eq, ne } from "../elementwise/logic";
 import { floorDivide } from "../elementwise/remainders";
 import { flatPlaces } from "../indices/flat-places";
 import { gather, scatterRows } from "../indices/gather";
@@ -117,7 +118,7 @@ function added(given: Scattered): Tensor {
 /** Running products that begin anew where the place changes. */
 function productsOfRuns(places: Tensor, factors: Tensor): Tensor {
   const last = places.size - 1;
-  const isNew = elementwise("ne", [slice(places, 1), slice(places, 0, last)]);
+  const isNew = ne(slice(places, 1), slice(places, 0, last));
   const isFirst = concat([fill([1], 1, "bool", places.device), isNew]);
   const joined = ([product, isFirst]: readonly Tensor[], [before, isFirstBefore]: readonly Tensor[]) => [
     elementwise("mul", [
@@ -137,8 +138,8 @@ function largest({ row, places, values, counts, includeSelf }: Scattered): Tenso
     const found = gather(values, gather(order, from));
     const withSelf = includeSelf ? elementwise("maximum", [found, row]) : found;
     const result = elementwise("select", [isPut, withSelf, row]);
-    const isKept = includeSelf ? elementwise("eq", [row, result]) : elementwise("eq", [counts, 0]);
-    const isOfValue = elementwise("eq", [values, gather(result, places)]);
+    const isKept = includeSelf ? eq(row, result) : eq(counts, 0);
+    const isOfValue = eq(values, gather(result, places));
     const equals = elementwise("add", [cast(isKept, "f32"), scatterRows(cast(isOfValue, "f32"), places, row.shape)]);
     const share = cast(elementwise("maximum", [equals, 1]), row.dtype);
     return { result, isOfSelf: isKept, isOfValue, share };

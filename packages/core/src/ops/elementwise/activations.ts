@@ -1,13 +1,16 @@
-/** Activations that only those ship who use them: each is one launch, and so is its gradient. */
+/** Activations: each is one launch, and so is its gradient. */
 
 import { checkValue } from "../../errors/check-value";
 import { checkOptions } from "../../errors/options";
 import type { Expression } from "../../rule/expression";
-import { abs, add, div, exp, less, log, maximum, minimum, mul, neg, sub, tanh, where } from "../../rule/symbols";
+import { abs, add, div, erf, exp, less, log, maximum, minimum, mul, neg, sub, tanh, where } from "../../rule/symbols";
 import type { Tensor } from "../../tensor/tensor";
 import { checkTensor } from "../check-tensor";
+import { definePrimitive } from "../define-function";
+import type { ElementwiseDefinition } from "../definition";
+import { defineOp } from "./define-op";
 import { elementwise } from "./elementwise";
-import { type ElementwiseDefinition, extended } from "./elementwise-table";
+import { extended } from "./elementwise-table";
 
 type E = Expression;
 
@@ -22,17 +25,11 @@ export const steadyLogistic = (x: E) => where(less(LEAST, x), logistic(maximum(x
 const siluSlope = (curve: (x: E) => E) => (g: E, _y: E, x: E) =>
   mul(g, mul(curve(x), add(1, mul(x, sub(1, curve(x))))));
 
-const SILU: ElementwiseDefinition = {
-  forward: (x) => div(x!, add(1, exp(neg(x!)))),
-  derivatives: [siluSlope(logistic)],
-  recorded: [siluSlope(steadyLogistic)],
-  result: "float",
-};
-
 const LEAKY_RELU: ElementwiseDefinition = {
   forward: (x, slope) => where(less(0, x!), x!, mul(x!, slope!)),
-  derivatives: [(g, _y, x, slope) => where(less(0, x!), g, mul(g, slope!)), null],
+  gradients: [(g, _y, x, slope) => where(less(0, x!), g, mul(g, slope!)), null],
   flat: [0],
+  result: "integer",
 };
 
 /** What 1 + u is above 1 at least, in float32 and float64. */
@@ -54,10 +51,54 @@ const SOFTPLUS: ElementwiseDefinition = {
     const soft = div(add(maximum(z, 0), logOfMore(exp(neg(abs(z))))), beta!);
     return where(less(threshold!, z), x!, soft);
   },
-  derivatives: [softplusSlope(logistic), null, null],
+  autocast: "f32",
+  gradients: [softplusSlope(logistic), null, null],
   recorded: [softplusSlope(steadyLogistic), null, null],
-  result: "float",
 };
+
+/** 1 / (1 + exp(-x)) */
+export const sigmoid = /* @__PURE__ */ defineOp({
+  name: "sigmoid",
+  torch: "a.sigmoid()",
+  inputs: 1,
+  forward: (x) => logistic(x!),
+  gradients: [(g, y) => mul(g, mul(y, sub(1, y)))],
+});
+
+/** max(x, 0) */
+export const relu = /* @__PURE__ */ defineOp({
+  name: "relu",
+  torch: "a.relu()",
+  inputs: 1,
+  forward: (x) => maximum(x!, 0),
+  gradients: [(g, y) => where(less(0, y), g, where(less(y, 1), 0, g))],
+  flat: [0],
+  result: "integer",
+});
+
+/** The standard normal distribution function. */
+const normalCdf = (x: E) => mul(0.5, add(1, erf(mul(x, Math.SQRT1_2))));
+
+/** x times the standard normal density. */
+const timesNormalDensity = (x: E) => mul(x, mul(1 / Math.sqrt(2 * Math.PI), exp(mul(-0.5, mul(x, x)))));
+/** Where x is smaller, x * normalCdf(x) may have lost digits. */
+const LEAST_FOR_QUOTIENT = 1e-30;
+
+/** Without the other way to compute it. */
+export const exactGelu = /* @__PURE__ */ defineOp({
+  name: "gelu",
+  torch: "F.gelu(a)",
+  inputs: 1,
+  forward: (x) => mul(x!, normalCdf(x!)),
+  // y / x is normalCdf(x), in a third of erf's time.
+  gradients: [
+    (g, y, x) => {
+      const cdf = where(less(abs(x!), LEAST_FOR_QUOTIENT), 0.5, div(y, x!));
+      return mul(g, add(cdf, timesNormalDensity(x!)));
+    },
+  ],
+  recorded: [(g, _y, x) => mul(g, add(normalCdf(x!), timesNormalDensity(x!)))],
+});
 
 const SQRT_TWO_OVER_PI = Math.sqrt(2 / Math.PI);
 const CUBIC = 0.044715;
@@ -68,13 +109,12 @@ const bend = (x: E) => mul(SQRT_TWO_OVER_PI, add(1, mul(3 * CUBIC, mul(x, x))));
 
 const TANH_GELU: ElementwiseDefinition = {
   forward: (x) => mul(mul(0.5, x!), add(1, tanh(bent(x!)))),
-  derivatives: [
+  gradients: [
     (g, _y, x) => {
       const t = tanh(bent(x!));
       return mul(g, mul(0.5, add(add(1, t), mul(x!, mul(sub(1, mul(t, t)), bend(x!))))));
     },
   ],
-  result: "float",
 };
 
 /** How `gelu` computes the normal distribution: exactly, or by tanh, as GPT-2 does. */
@@ -91,14 +131,17 @@ export interface GeluOptions {
  * gelu(tensor([0, 1])); // [0, 0.8413]
  * gelu(tensor([0, 1]), { approximate: "tanh" }); // [0, 0.8412]
  */
-export function gelu(x: Tensor, options: GeluOptions = {}): Tensor {
-  checkTensor("gelu", x);
-  checkOptions("gelu", options, { approximate: "string" });
-  const { approximate = "none" } = options;
-  const isKnown = approximate === "none" || approximate === "tanh";
-  checkValue(isKnown, "gelu", "approximate", '"none" or "tanh"', approximate);
-  return elementwise(approximate === "tanh" ? extended("geluTanh", TANH_GELU) : "gelu", [x]);
-}
+export const gelu = /* @__PURE__ */ definePrimitive(
+  { torch: "F.gelu(a)" },
+  (x: Tensor, options: GeluOptions = {}): Tensor => {
+    checkTensor("gelu", x);
+    checkOptions("gelu", options, { approximate: "string" });
+    const { approximate = "none" } = options;
+    const isKnown = approximate === "none" || approximate === "tanh";
+    checkValue(isKnown, "gelu", "approximate", '"none" or "tanh"', approximate);
+    return approximate === "tanh" ? elementwise(extended("geluTanh", TANH_GELU), [x]) : exactGelu(x);
+  },
+);
 
 /**
  * x / (1 + exp(-x)), also called swish (Hendrycks & Gimpel 2016).
@@ -106,10 +149,14 @@ export function gelu(x: Tensor, options: GeluOptions = {}): Tensor {
  * @example
  * silu(tensor([0, 1])); // [0, 0.7311]
  */
-export function silu(x: Tensor): Tensor {
-  checkTensor("silu", x);
-  return elementwise(extended("silu", SILU), [x]);
-}
+export const silu = /* @__PURE__ */ defineOp({
+  name: "silu",
+  torch: "F.silu(a)",
+  inputs: 1,
+  forward: (x) => div(x!, add(1, exp(neg(x!)))),
+  gradients: [siluSlope(logistic)],
+  recorded: [siluSlope(steadyLogistic)],
+});
 
 /**
  * x where it is positive, elsewhere x * slope.
@@ -118,11 +165,14 @@ export function silu(x: Tensor): Tensor {
  * @example
  * leakyRelu(tensor([-2, 3])); // [-0.02, 3]
  */
-export function leakyRelu(x: Tensor, slope = 0.01): Tensor {
-  checkTensor("leakyRelu", x);
-  checkNumber("leakyRelu", "slope", slope);
-  return elementwise(extended("leakyRelu", LEAKY_RELU), [x, slope]);
-}
+export const leakyRelu = /* @__PURE__ */ definePrimitive(
+  { torch: "F.leaky_relu(a, $0)", arguments: [0.2] },
+  (x: Tensor, slope = 0.01): Tensor => {
+    checkTensor("leakyRelu", x);
+    checkNumber("leakyRelu", "slope", slope);
+    return elementwise(extended("leakyRelu", LEAKY_RELU), [x, slope]);
+  },
+);
 
 /**
  * log(1 + exp(beta x)) / beta, and x where beta x is above the threshold.
@@ -131,12 +181,15 @@ export function leakyRelu(x: Tensor, slope = 0.01): Tensor {
  * @example
  * softplus(tensor([0, 30])); // [0.6931, 30]
  */
-export function softplus(x: Tensor, beta = 1, threshold = 20): Tensor {
-  checkTensor("softplus", x);
-  checkNumber("softplus", "beta", beta);
-  checkNumber("softplus", "threshold", threshold);
-  return elementwise(extended("softplus", SOFTPLUS), [x, beta, threshold]);
-}
+export const softplus = /* @__PURE__ */ definePrimitive(
+  { torch: "F.softplus(a, $0, $1)", arguments: [2, 1.03] },
+  (x: Tensor, beta = 1, threshold = 20): Tensor => {
+    checkTensor("softplus", x);
+    checkNumber("softplus", "beta", beta);
+    checkNumber("softplus", "threshold", threshold);
+    return elementwise(extended("softplus", SOFTPLUS), [x, beta, threshold]);
+  },
+);
 
 export function checkNumber(where: string, name: string, value: unknown): void {
   checkValue(typeof value === "number", where, name, "a number", value);

@@ -7,8 +7,10 @@ import type { Tensor } from "../../tensor/tensor";
 import { isFloat } from "../../values/dtype";
 import { checkTensor } from "../check-tensor";
 import { defineFunction } from "../define-function";
+import type { ElementwiseDefinition } from "../definition";
 import { elementwise } from "./elementwise";
-import { type ElementwiseDefinition, extended } from "./elementwise-table";
+import { extended } from "./elementwise-table";
+import { eq, ne } from "./logic";
 
 type E = Expression;
 
@@ -84,9 +86,9 @@ function bitOp(
   torch: string,
   tried: number,
   forward: (a: E, b: E) => E,
-  ofBooleans?: "mul" | "max" | "ne",
+  ofBooleans?: (a: Tensor, b: Tensor) => Tensor,
 ) {
-  const definition = { forward, derivatives: [null, null] } as unknown as ElementwiseDefinition;
+  const definition = { forward, gradients: [null, null], result: "integer" } as unknown as ElementwiseDefinition;
   return defineFunction(
     { name, torch: `torch.${torch}(a, ${tried})`, tensors: ["i32 nm"], arguments: [tried], isFlat: true },
     (a: Tensor, b: Tensor | number): Tensor => {
@@ -96,7 +98,7 @@ function bitOp(
         checkTensor(name, b, "b");
         checkIntegers(name, b);
         const areBooleans = a.dtype === "bool" && b.dtype === "bool";
-        if (areBooleans && ofBooleans !== undefined) return elementwise(ofBooleans, [a, b], name);
+        if (areBooleans && ofBooleans !== undefined) return ofBooleans(a, b);
         check(!areBooleans, "BAD_DTYPE", name, () => "needs integers, got bool.", 'Use x.to("i32").');
       }
       return elementwise(extended(name, definition), [a, b]);
@@ -111,7 +113,9 @@ function bitOp(
  * @example
  * bitwiseAnd(tensor([6, -1], { dtype: "i32" }), 3); // [2, 3]
  */
-export const bitwiseAnd = /* @__PURE__ */ bitOp("bitwiseAnd", "bitwise_and", 6, common, "mul");
+export const bitwiseAnd = /* @__PURE__ */ bitOp("bitwiseAnd", "bitwise_and", 6, common, (a, b) =>
+  elementwise("mul", [a, b]),
+);
 
 /**
  * The bits that one of two integers has; of booleans whether one is true.
@@ -120,7 +124,9 @@ export const bitwiseAnd = /* @__PURE__ */ bitOp("bitwiseAnd", "bitwise_and", 6, 
  * @example
  * bitwiseOr(tensor([6, 8], { dtype: "i32" }), 3); // [7, 11]
  */
-export const bitwiseOr = /* @__PURE__ */ bitOp("bitwiseOr", "bitwise_or", 5, either, "max");
+export const bitwiseOr = /* @__PURE__ */ bitOp("bitwiseOr", "bitwise_or", 5, either, (a, b) =>
+  elementwise("max", [a, b]),
+);
 
 /**
  * The bits that just one of two integers has; of booleans whether they differ.
@@ -129,7 +135,7 @@ export const bitwiseOr = /* @__PURE__ */ bitOp("bitwiseOr", "bitwise_or", 5, eit
  * @example
  * bitwiseXor(tensor([6, -1], { dtype: "i32" }), 3); // [5, -4]
  */
-export const bitwiseXor = /* @__PURE__ */ bitOp("bitwiseXor", "bitwise_xor", 3, oneOfTwo, "ne");
+export const bitwiseXor = /* @__PURE__ */ bitOp("bitwiseXor", "bitwise_xor", 3, oneOfTwo, ne);
 
 /**
  * a 2^n modulo 2^32, or 2^8 for u8; 0 for an n that is no place of a bit.
@@ -160,6 +166,6 @@ export const bitwiseNot = /* @__PURE__ */ defineFunction(
   { name: "bitwiseNot", torch: "torch.bitwise_not(a)", tensors: ["i32 nm"], isFlat: true },
   (x: Tensor): Tensor => {
     checkIntegers("bitwiseNot", x);
-    return x.dtype === "bool" ? elementwise("eq", [x, 0]) : elementwise("sub", [-1, x]);
+    return x.dtype === "bool" ? eq(x, 0) : elementwise("sub", [-1, x]);
   },
 );

@@ -125,7 +125,9 @@ function onIntegers(
 function power(base: Tensor, exponents: Tensor, most: number): Tensor {
   const op = (name: ElementwiseName, ...operands: (Tensor | number)[]) => elementwise(name, operands);
   // With negative exponents all but 1 and -1 become 0.
-  let result = op("select", op("less", exponents, 0), op("eq", op("abs", base), 1), 1);
+  const size = op("abs", base);
+  const isOne = op("mul", op("less", 0, size), op("less", size, 2));
+  let result = op("select", op("less", exponents, 0), isOne, 1);
   for (let bit = 1, square = base; bit <= most; bit *= 2) {
     const isSet = op("less", op("mul", exponents, 2 ** 31 / bit), 0); // shifted to the sign
     result = op("mul", result, op("select", isSet, square, 1));
@@ -146,17 +148,14 @@ function together(tensors: readonly Tensor[]): DType {
 /** Among themselves, booleans have these: their sum is "or", their product "and", as in PyTorch. */
 const BOOLEAN = /^(add|mul|max|min|select)/;
 
-/** Within autocast: torch.autocast's list. */
-const IN_FLOAT32 = new Set<string>(["exp", "expm1", "log", "log1p", "pow", "square", "rsqrt", "softplus"]);
-
 function resultDType(name: ElementwiseName, tensors: readonly Tensor[], scalars: readonly number[]): DType {
-  const { result } = ELEMENTWISE[name];
+  const { result, autocast } = ELEMENTWISE[name];
   if (result === "bool") return "bool";
   // The condition of select takes no part.
   const operands = name === "select" && tensors.length > 1 ? tensors.slice(1) : tensors;
   const dtype = together(operands);
-  if (isFloat(dtype)) return IN_FLOAT32.has(name) ? widenedDType(dtype) : dtype;
-  if (result === "float" || !scalars.every(Number.isInteger)) return "f32";
+  if (isFloat(dtype)) return autocast === undefined ? dtype : widenedDType(dtype);
+  if (result !== "integer" || !scalars.every(Number.isInteger)) return "f32";
   return dtype === "bool" && (scalars.length > 0 || !BOOLEAN.test(name)) ? "i32" : dtype;
 }
 

@@ -1,6 +1,6 @@
 /** Hyperbolic functions and their inverses. */
 import type { Expression } from "../../rule/expression";
-import { abs, add, div, exp, expm1, less, log, log1p, mul, neg, sqrt, sub, where } from "../../rule/symbols";
+import { abs, add, div, exp, expm1, less, log, log1p, minimum, mul, neg, sqrt, sub, where } from "../../rule/symbols";
 import { defineOp } from "./define-op";
 
 type E = Expression;
@@ -18,13 +18,14 @@ function halfExp(x: E): E {
 const LARGE = 20;
 
 const sinhOf = (x: E) => {
-  const [size, less1] = [abs(x), expm1(abs(x))];
+  const size = abs(x);
+  const less1 = expm1(minimum(size, LARGE)); // of what is not taken, no gradient may be NaN
   const small = mul(0.5, add(less1, div(less1, add(less1, 1))));
   return signed(x, where(less(size, LARGE), small, halfExp(size)));
 };
 const coshOf = (x: E) => {
-  const size = abs(x);
-  return where(less(size, LARGE), mul(0.5, add(exp(size), exp(neg(size)))), halfExp(size));
+  const [size, near] = [abs(x), minimum(abs(x), LARGE)];
+  return where(less(size, LARGE), mul(0.5, add(exp(near), exp(neg(near)))), halfExp(size));
 };
 
 /**

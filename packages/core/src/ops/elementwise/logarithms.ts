@@ -1,8 +1,9 @@
 /** Logarithms and powers of other bases. */
 import type { Expression } from "../../rule/expression";
-import { div, less, log, mul, pow, sub, where } from "../../rule/symbols";
+import { abs, add, div, exp, less, log, log1p, maximum, mul, neg, pow, sub, where } from "../../rule/symbols";
+import { steadyLogistic } from "./activations";
+import { ifEqual, ifNumber, zeroOrNaN } from "./conditions";
 import { defineOp } from "./define-op";
-import { ifEqual, ifNumber, zeroOrNaN } from "./elementwise-table";
 import { nearest } from "./round";
 
 type E = Expression;
@@ -95,4 +96,30 @@ export const logit = /* @__PURE__ */ defineOp({
   domain: { low: 0.05, high: 0.95, finite: true },
   forward: (x) => log(div(x!, sub(1, x!))),
   gradients: [(g, _y, x) => div(g, mul(x!, sub(1, x!)))],
+});
+
+/** How far b is above a: where both are the same infinity, 0, so that each gets half of the gradient. */
+function difference(a: E, b: E): E {
+  const above = sub(b, a);
+  return where(less(abs(a), Number.POSITIVE_INFINITY), above, ifEqual(a, b, 0, above));
+}
+
+const share = (g: E, a: E, b: E) => div(g, add(1, exp(difference(a, b))));
+const steadyShare = (g: E, a: E, b: E) => mul(g, steadyLogistic(neg(difference(a, b))));
+
+/**
+ * log(exp(a) + exp(b)), elementwise and broadcast, without overflow. Where both are the same infinity, each gets half of the gradient
+ * (PyTorch gives NaN).
+ *
+ * @example
+ * logaddexp(tensor([1000, 0]), tensor([1000, -Infinity])); // [1000.6931, 0]
+ */
+export const logaddexp = /* @__PURE__ */ defineOp({
+  name: "logaddexp",
+  torch: "torch.logaddexp(a, b)",
+  inputs: 2,
+  domain: { finite: true },
+  forward: (a, b) => ifEqual(a!, b!, add(a!, Math.LN2), add(maximum(a!, b!), log1p(exp(neg(abs(sub(a!, b!))))))),
+  gradients: [(g, _y, a, b) => share(g, a!, b!), (g, _y, a, b) => share(g, b!, a!)],
+  recorded: [(g, _y, a, b) => steadyShare(g, a!, b!), (g, _y, a, b) => steadyShare(g, b!, a!)],
 });

@@ -4,8 +4,9 @@ import type { Expression } from "../../rule/expression";
 import { abs, add, div, exp, less, log, maximum, mul, neg, sub, where } from "../../rule/symbols";
 import type { Tensor } from "../../tensor/tensor";
 import { checkTensor } from "../check-tensor";
+import type { ElementwiseDefinition } from "../definition";
 import { elementwise } from "./elementwise";
-import { type ElementwiseDefinition, extended } from "./elementwise-table";
+import { extended } from "./elementwise-table";
 
 type E = Expression;
 
@@ -21,11 +22,10 @@ const LEAST_VARIANCE = 9.999999960041972e-13;
 
 const BINARY_CROSS_ENTROPY: ElementwiseDefinition = {
   forward: (p, y) => sub(mul(sub(y!, 1), maximum(logOfRest(p!), LEAST_LOG)), mul(y!, maximum(log(p!), LEAST_LOG))),
-  derivatives: [
+  gradients: [
     (g, _y, p, y) => mul(g, div(sub(p!, y!), maximum(mul(sub(1, p!), p!), LEAST_VARIANCE))),
     (g, _y, p) => mul(g, sub(maximum(logOfRest(p!), LEAST_LOG), maximum(log(p!), LEAST_LOG))),
   ],
-  result: "float",
 };
 
 /** -(y log p + (1 - y) log(1 - p)) of each element, with logarithms of at least -100. */
@@ -41,12 +41,11 @@ export const LOG_ADD_EXP: ElementwiseDefinition = {
     const part = (x: E) => exp(sub(x, largest));
     return add(largest, log(add(add(part(a!), part(b!)), part(c!))));
   },
-  derivatives: [
+  gradients: [
     (g, y, a) => mul(g, exp(sub(a!, y))),
     (g, y, _a, b) => mul(g, exp(sub(b!, y))),
     (g, y, _a, _b, c) => mul(g, exp(sub(c!, y))),
   ],
-  result: "float",
 };
 
 /** log(exp(a) + exp(b) + exp(c)) of finite numbers. */

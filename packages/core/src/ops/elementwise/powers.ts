@@ -5,18 +5,17 @@ import type { Tensor } from "../../tensor/tensor";
 import { isFloat } from "../../values/dtype";
 import { computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
+import { definePrimitive } from "../define-function";
+import type { ElementwiseDefinition } from "../definition";
+import { defineOp } from "./define-op";
 import { elementwise } from "./elementwise";
-import { type ElementwiseDefinition, extended } from "./elementwise-table";
+import { extended } from "./elementwise-table";
 
 const SQUARE: ElementwiseDefinition = {
   forward: (x) => mul(x!, x!),
-  derivatives: [(g, _y, x) => mul(g, mul(2, x!))],
-};
-
-const RSQRT: ElementwiseDefinition = {
-  forward: (x) => div(1, sqrt(x!)),
-  derivatives: [(g, y) => mul(mul(-0.5, g), mul(y, mul(y, y)))],
-  result: "float",
+  gradients: [(g, _y, x) => mul(g, mul(2, x!))],
+  autocast: "f32",
+  result: "integer",
 };
 
 /**
@@ -26,11 +25,11 @@ const RSQRT: ElementwiseDefinition = {
  * @example
  * square(tensor([2, -3])); // [4, 9]
  */
-export function square(x: Tensor): Tensor {
+export const square = /* @__PURE__ */ definePrimitive({ torch: "a.square()" }, (x: Tensor): Tensor => {
   checkTensor("square", x);
   if (isFloat(x.dtype)) return elementwise(extended("square", SQUARE), [x]);
   return computeIn("i32", [x], x.dtype === "bool" ? "i32" : x.dtype, (whole) => elementwise("mul", [whole!, whole!]));
-}
+});
 
 /**
  * 1 / sqrt(x). Integers give f32.
@@ -39,7 +38,12 @@ export function square(x: Tensor): Tensor {
  * @example
  * rsqrt(tensor([4, 16])); // [0.5, 0.25]
  */
-export function rsqrt(x: Tensor): Tensor {
-  checkTensor("rsqrt", x);
-  return elementwise(extended("rsqrt", RSQRT), [x]);
-}
+export const rsqrt = /* @__PURE__ */ defineOp({
+  name: "rsqrt",
+  torch: "a.rsqrt()",
+  inputs: 1,
+  domain: { positive: true },
+  forward: (x) => div(1, sqrt(x!)),
+  gradients: [(g, y) => mul(mul(-0.5, g), mul(y, mul(y, y)))],
+  autocast: "f32",
+});

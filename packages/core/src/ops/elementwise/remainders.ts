@@ -1,7 +1,7 @@
 /** Whole parts, fractions, and what divisions leave. */
 import type { Expression } from "../../rule/expression";
 import { abs, add, div, fma, less, mul, neg, sub, where } from "../../rule/symbols";
-import { defineOp } from "./define-op";
+import { defineWideOp } from "./define-wide-op";
 import { nearest } from "./round";
 
 type E = Expression;
@@ -42,7 +42,7 @@ function remainderOf(a: E, b: E, whole: E): E {
  * @example
  * trunc(tensor([1.7, -1.7])); // [1, -1]
  */
-export const trunc = /* @__PURE__ */ defineOp({
+export const trunc = /* @__PURE__ */ defineWideOp({
   name: "trunc",
   torch: "torch.trunc(a)",
   inputs: 1,
@@ -58,7 +58,7 @@ export const trunc = /* @__PURE__ */ defineOp({
  * @example
  * frac(tensor([1.5, -1.25])); // [0.5, -0.25]
  */
-export const frac = /* @__PURE__ */ defineOp({
+export const frac = /* @__PURE__ */ defineWideOp({
   name: "frac",
   torch: "torch.frac(a)",
   inputs: 1,
@@ -75,7 +75,7 @@ export const frac = /* @__PURE__ */ defineOp({
  * @example
  * remainder(tensor([5, -5]), 3); // [2, 1]
  */
-export const remainder = /* @__PURE__ */ defineOp({
+export const remainder = /* @__PURE__ */ defineWideOp({
   name: "remainder",
   torch: "torch.remainder(a, b)",
   inputs: 2,
@@ -93,7 +93,7 @@ export const remainder = /* @__PURE__ */ defineOp({
  * @example
  * fmod(tensor([5, -5]), 3); // [2, -2]
  */
-export const fmod = /* @__PURE__ */ defineOp({
+export const fmod = /* @__PURE__ */ defineWideOp({
   name: "fmod",
   torch: "torch.fmod(a, b)",
   inputs: 2,
@@ -111,7 +111,7 @@ export const fmod = /* @__PURE__ */ defineOp({
  * @example
  * floorDivide(tensor([5, -5]), 3); // [1, -2]
  */
-export const floorDivide = /* @__PURE__ */ defineOp({
+export const floorDivide = /* @__PURE__ */ defineWideOp({
   name: "floorDivide",
   torch: "torch.floor_divide(a.detach(), b.detach())",
   inputs: 2,

@@ -3,8 +3,10 @@
 import type { Expression } from "../../rule/expression";
 import { abs, div, less, mul, pow, sqrt, sub, where } from "../../rule/symbols";
 import type { Tensor } from "../../tensor/tensor";
+import type { ElementwiseDefinition } from "../definition";
+import { zeroOrNaN } from "./conditions";
 import { elementwise } from "./elementwise";
-import { type ElementwiseDefinition, extended, zeroOrNaN } from "./elementwise-table";
+import { extended } from "./elementwise-table";
 
 /** 0 where y, which is not negative, is 0, and NaN where it is NaN. */
 const nonZero = (y: Expression, value: Expression) => where(less(0, y), value, y);
@@ -15,21 +17,23 @@ const flatAtZero = (y: Expression, value: (y: Expression) => Expression) =>
 
 const SQUARE_ROOT: ElementwiseDefinition = {
   forward: sqrt,
-  derivatives: [(g, y) => nonZero(y, div(g, mul(2, y)))],
+  gradients: [(g, y) => nonZero(y, div(g, mul(2, y)))],
   recorded: [(g, y) => flatAtZero(y, (root) => div(g, mul(2, root)))],
+  result: "integer",
 };
 
 const powerSlope = (g: Expression, x: Expression, p: Expression) => mul(g, mul(p, pow(x, sub(p, 1))));
 
 const POWER: ElementwiseDefinition = {
   forward: pow,
-  derivatives: [(g, y, x, p) => nonZero(y, powerSlope(g, x!, p!)), null],
+  gradients: [(g, y, x, p) => nonZero(y, powerSlope(g, x!, p!)), null],
   recorded: [(g, _y, x, p) => flatAtZero(x!, (sum) => powerSlope(g, sum, p!)), null],
+  result: "integer",
 };
 
 const POWER_OF_SIZE: ElementwiseDefinition = {
   forward: (x, p) => pow(abs(x!), p!),
-  derivatives: [
+  gradients: [
     (g, _y, x, p) => {
       const slope = powerSlope(g, abs(x!), p!);
       return where(less(x!, 0), mul(-1, slope), nonZero(x!, slope));
@@ -43,6 +47,7 @@ const POWER_OF_SIZE: ElementwiseDefinition = {
     },
     null,
   ],
+  result: "integer",
 };
 
 /** The square root. */

@@ -9,8 +9,10 @@ import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
 import { clone, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
+import { definePrimitive } from "../define-function";
+import type { ElementwiseDefinition } from "../definition";
 import { elementwise } from "./elementwise";
-import { type ElementwiseDefinition, extended } from "./elementwise-table";
+import { extended } from "./elementwise-table";
 
 const zeroGradient = (g: Expression) => where(less(g, g), g, 0);
 
@@ -28,7 +30,8 @@ function below(x: Expression, whole: Expression): Expression {
 
 const ofWhole = (forward: (x: Expression, whole: Expression) => Expression): ElementwiseDefinition => ({
   forward: (x, whole) => forward(x!, whole!),
-  derivatives: [zeroGradient, null],
+  gradients: [zeroGradient, null],
+  result: "integer",
 });
 
 const ROUND = /* @__PURE__ */ ofWhole(nearest);
@@ -38,7 +41,8 @@ const CEIL = /* @__PURE__ */ ofWhole((x, whole) => neg(below(neg(x), whole)));
 
 const SIGN: ElementwiseDefinition = {
   forward: (x) => where(less(x!, 0), -1, where(less(0, x!), 1, 0)),
-  derivatives: [zeroGradient],
+  gradients: [zeroGradient],
+  result: "integer",
 };
 
 export interface RoundOptions {
@@ -54,13 +58,16 @@ export interface RoundOptions {
  * round(tensor([0.5, 1.5, -2.6])); // [0, 2, -3]
  * round(tensor([1.26]), { decimals: 1 }); // [1.3]
  */
-export function rounded(x: Tensor, options: RoundOptions = {}): Tensor {
-  checkTensor("round", x);
-  checkOptions("round", options, { decimals: "number" });
-  const { decimals = 0 } = options;
-  checkValue(Number.isInteger(decimals), "round", "decimals", "an integer", decimals, "For example { decimals: 1 }.");
-  return decimals === 0 ? whole("round", ROUND, x) : toDecimals(x, decimals);
-}
+export const rounded = /* @__PURE__ */ definePrimitive(
+  { torch: "a.round()" },
+  (x: Tensor, options: RoundOptions = {}): Tensor => {
+    checkTensor("round", x);
+    checkOptions("round", options, { decimals: "number" });
+    const { decimals = 0 } = options;
+    checkValue(Number.isInteger(decimals), "round", "decimals", "an integer", decimals, "For example { decimals: 1 }.");
+    return decimals === 0 ? whole("round", ROUND, x) : toDecimals(x, decimals);
+  },
+);
 
 /**
  * The largest integer that is not above x. The gradient is 0.
@@ -69,9 +76,9 @@ export function rounded(x: Tensor, options: RoundOptions = {}): Tensor {
  * @example
  * floor(tensor([1.5, -1.5])); // [1, -2]
  */
-export function floor(x: Tensor): Tensor {
+export const floor = /* @__PURE__ */ definePrimitive({ torch: "a.floor()" }, (x: Tensor): Tensor => {
   return whole("floor", FLOOR, x);
-}
+});
 
 /**
  * The smallest integer that is not below x. The gradient is 0.
@@ -80,9 +87,9 @@ export function floor(x: Tensor): Tensor {
  * @example
  * ceil(tensor([1.5, -1.5])); // [2, -1]
  */
-export function ceil(x: Tensor): Tensor {
+export const ceil = /* @__PURE__ */ definePrimitive({ torch: "a.ceil()" }, (x: Tensor): Tensor => {
   return whole("ceil", CEIL, x);
-}
+});
 
 function whole(name: string, definition: ElementwiseDefinition, x: Tensor): Tensor {
   checkTensor(name, x);
@@ -99,10 +106,10 @@ function whole(name: string, definition: ElementwiseDefinition, x: Tensor): Tens
  * @example
  * sign(tensor([-2, 0, 3])); // [-1, 0, 1]
  */
-export function sign(x: Tensor): Tensor {
+export const sign = /* @__PURE__ */ definePrimitive({ torch: "a.sign()" }, (x: Tensor): Tensor => {
   checkTensor("sign", x);
   return x.dtype === "bool" ? clone(x) : elementwise(extended("sign", SIGN), [x]);
-}
+});
 
 /** PyTorch multiplies by a power of ten and divides by it, or the other way round. */
 function toDecimals(x: Tensor, decimals: number): Tensor {

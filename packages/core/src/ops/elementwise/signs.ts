@@ -1,8 +1,9 @@
 /** Steps, signs and the larger of two where one is NaN. */
 import type { Expression } from "../../rule/expression";
 import { abs, div, less, mul, neg, where } from "../../rule/symbols";
+import { ifAtMost, ifNumber } from "./conditions";
 import { defineOp } from "./define-op";
-import { ifAtMost, ifNumber } from "./elementwise-table";
+import { defineWideOp } from "./define-wide-op";
 
 type E = Expression;
 
@@ -12,7 +13,7 @@ type E = Expression;
  * @example
  * heaviside(tensor([-2, 0, 3]), 0.5); // [0, 0.5, 1]
  */
-export const heaviside = /* @__PURE__ */ defineOp({
+export const heaviside = /* @__PURE__ */ defineWideOp({
   name: "heaviside",
   torch: "torch.heaviside(a.detach(), b.detach())",
   inputs: 2,
@@ -46,7 +47,7 @@ const ofNumbers = (name: "fmax" | "fmin", [low, high]: readonly [0 | 1, 0 | 1]) 
     const [x, y] = [[a, b][low]!, [a, b][high]!];
     return ifAtMost(x, y, ofA, ifNumber(b, ofB, ofA));
   };
-  return defineOp({
+  return defineWideOp({
     name,
     torch: `torch.${name}(a, b)`,
     inputs: 2,

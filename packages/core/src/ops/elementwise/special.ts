@@ -1,7 +1,7 @@
 /** The gamma function's logarithm and its slope, and the inverse of the error function. */
 import { Expression } from "../../rule/expression";
 import { abs, add, cos, div, erf, exp, less, log, mul, neg, sin, sqrt, sub, where } from "../../rule/symbols";
-import { defineOp } from "./define-op";
+import { defineWideOp } from "./define-wide-op";
 import { nearest } from "./round";
 
 type E = Expression;
@@ -74,7 +74,7 @@ const ifFinite = (x: E, yes: E, no: E) => where(less(abs(x), Number.POSITIVE_INF
  * @example
  * lgamma(tensor([5, 0.5])); // [3.1781, 0.5724]
  */
-export const lgamma = /* @__PURE__ */ defineOp({
+export const lgamma = /* @__PURE__ */ defineWideOp({
   name: "lgamma",
   torch: "torch.lgamma(a)",
   inputs: 1,
@@ -92,7 +92,7 @@ export const lgamma = /* @__PURE__ */ defineOp({
  * @example
  * digamma(tensor([1, 0.5])); // [-0.5772, -1.9635]
  */
-export const digamma = /* @__PURE__ */ defineOp({
+export const digamma = /* @__PURE__ */ defineWideOp({
   name: "digamma",
   torch: "torch.digamma(a)",
   inputs: 1,
@@ -157,7 +157,7 @@ function erfinvOf(x: E): E {
  * @example
  * erfinv(tensor([0, 0.5])); // [0, 0.4769]
  */
-export const erfinv = /* @__PURE__ */ defineOp({
+export const erfinv = /* @__PURE__ */ defineWideOp({
   name: "erfinv",
   torch: "torch.erfinv(a)",
   inputs: 1,

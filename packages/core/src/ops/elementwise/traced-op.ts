@@ -31,12 +31,13 @@ export function traceOp(name: ElementwiseName, pattern: string, wraps: boolean):
   const key = wraps ? `${pattern} wrapped` : pattern;
   const known = cache.get(name)?.get(key);
   if (known !== undefined) return known;
-  const { forward, derivatives, recorded, flat = [] } = ELEMENTWISE[name];
+  const { forward, gradients, recorded, flat = [], rounds = false } = ELEMENTWISE[name];
+  const count = gradients.length + Number(rounds);
   check(
-    pattern.length === derivatives.length,
+    pattern.length === count,
     "BAD_ARGUMENT",
     name,
-    () => `takes ${derivatives.length} operands, got ${pattern.length}.`,
+    () => `takes ${count} operands, got ${pattern.length}.`,
     "Check the call.",
   );
   const kinds = [...pattern];
@@ -47,7 +48,7 @@ export function traceOp(name: ElementwiseName, pattern: string, wraps: boolean):
       const names = kind === "t" ? buffers : scalarNames;
       return new Expression(kind === "t" ? "buffer" : "scalar", [], names.indexOf("abc"[i]!));
     });
-  const traceDerivative = (derivative: NonNullable<(typeof derivatives)[number]>) => {
+  const traceDerivative = (derivative: NonNullable<(typeof gradients)[number]>) => {
     const buffers = ["g", "y", ...tensorNames];
     const [g, y] = [0, 1].map((slot) => new Expression("buffer", [], slot)) as [Expression, Expression];
     const expression = derivative(g, y, ...symbols(buffers));
@@ -59,7 +60,7 @@ export function traceOp(name: ElementwiseName, pattern: string, wraps: boolean):
   const traced: TracedOp = {
     forward: trace(tensorNames, scalarNames, [{ slot: 0, expression }]),
     derivatives: kinds.flatMap((kind, i) => {
-      const derivative = derivatives[i];
+      const derivative = gradients[i];
       if (kind !== "t") return [];
       if (!derivative) return [null];
       const again = recorded?.[i];

@@ -12,7 +12,8 @@ import { type ComputeDType, computeDType } from "../../values/dtype";
 import { sameShape, sizeOf } from "../../values/shape";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
-import { where } from "../elementwise/where";
+import { le } from "../elementwise/logic";
+import { chosen } from "../elementwise/where";
 import { positions } from "../indices/positions";
 import { matmul } from "../matmul";
 import { sum } from "../reduce/reduce";
@@ -100,7 +101,7 @@ function attentionGrad(gradient: Tensor, saved: readonly Tensor[], sizes: Attent
 function recordedGrad(g: Tensor, [query, key, value]: readonly Tensor[], { scale, isCausal }: AttentionForm): Tensor[] {
   const scaled = elementwise("mul", [query!, scale]);
   const product = matmul(scaled, key!, { transposeB: true });
-  const weights = softmax(isCausal ? causal(product) : product, -1, false);
+  const weights = softmax(isCausal ? causal(product) : product, -1);
   const ofWeights = matmul(g, value!, { transposeB: true });
   const along = sum(elementwise("mul", [ofWeights, weights]), -1, true);
   const ofScores = elementwise("mul", [weights, elementwise("sub", [ofWeights, along])]);
@@ -114,6 +115,6 @@ function recordedGrad(g: Tensor, [query, key, value]: readonly Tensor[], { scale
 function causal(scores: Tensor): Tensor {
   const [queries, keys] = scores.shape.slice(-2) as [number, number];
   const { device } = scores;
-  const isSeen = elementwise("le", [positions([keys], device), positions([queries, 1], device)]);
-  return where(isSeen, scores, Number.NEGATIVE_INFINITY);
+  const isSeen = le(positions([keys], device), positions([queries, 1], device));
+  return chosen(isSeen, scores, Number.NEGATIVE_INFINITY);
 }

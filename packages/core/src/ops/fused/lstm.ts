@@ -11,8 +11,10 @@ import { Tensor } from "../../tensor/tensor";
 import { type ComputeDType, computeDType } from "../../values/dtype";
 import { sameShape } from "../../values/shape";
 import { checkTensor } from "../check-tensor";
+import { sigmoid } from "../elementwise/activations";
 import { elementwise } from "../elementwise/elementwise";
 import type { ElementwiseName } from "../elementwise/elementwise-table";
+import { tanh } from "../elementwise/rule-ops";
 import { fill } from "../map";
 import { matmul } from "../matmul";
 import { sum } from "../reduce/reduce";
@@ -207,8 +209,8 @@ function placesOf(given: readonly Tensor[], sizes: SequenceSizes): (Place & { h:
   let [h, c] = [hidden, cell];
   return orderOf(sizes).map((t) => {
     const z = op("add", placeOf(biased, t), matmul(h, weight, { transposeB: true }));
-    const gate = (name: "sigmoid" | "tanh", n: number) => op(name, slice(z, n * width, (n + 1) * width, 1));
-    const gates = [gate("sigmoid", 0), gate("sigmoid", 1), gate("tanh", 2), gate("sigmoid", 3)] as const;
+    const gate = (curve: (x: Tensor) => Tensor, n: number) => curve(slice(z, n * width, (n + 1) * width, 1));
+    const gates = [gate(sigmoid, 0), gate(sigmoid, 1), gate(tanh, 2), gate(sigmoid, 3)] as const;
     const [i, f, g, o] = gates;
     const next = op("add", op("mul", f, c), op("mul", i, g));
     const result = op("mul", o, op("tanh", next));

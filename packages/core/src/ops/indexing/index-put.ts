@@ -12,6 +12,7 @@ import { type Shape, showShape } from "../../values/shape";
 import { cast, clone, copyInto } from "../cast";
 import { checkDevice } from "../check-device";
 import { checkTensor } from "../check-tensor";
+import { definePrimitive } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
 import { gather } from "../indices/gather";
 import { putRows, untouched } from "../indices/put-rows";
@@ -52,23 +53,21 @@ export interface IndexPutOptions {
  * indexPut(zeros([2, 3]), [null, [1]], 5); // [[0, 5, 5], [0, 5, 5]]
  * indexPut(ones([3]), [tensor([0, 0], { dtype: "i32" })], 1, { accumulate: true }); // [3, 1, 1]
  */
-export function indexPut(
-  x: Tensor,
-  index: Index | readonly Index[],
-  value: Tensor | TensorData,
-  options: IndexPutOptions = {},
-): Tensor {
-  const samples = overSamples(indexPut, x, index, value, options);
-  if (samples !== undefined) return samples;
-  const where = "indexPut";
-  checkTensor(where, x);
-  checkOptions(where, options, { accumulate: "boolean" });
-  const { accumulate = false } = options;
-  return tidy(() => {
-    const parsed = parseIndex(where, x, listOf(where, index));
-    return withValue(where, x, parsed, valueFor(where, x, value), accumulate);
-  });
-}
+export const indexPut = /* @__PURE__ */ definePrimitive(
+  { torch: "a.index_put((b.long(),), c)", tensors: ["nm", "i32 1 <n", "m"], arguments: ["$a", ["$b"], "$c"] },
+  (x: Tensor, index: Index | readonly Index[], value: Tensor | TensorData, options: IndexPutOptions = {}): Tensor => {
+    const samples = overSamples(indexPut, x, index, value, options);
+    if (samples !== undefined) return samples;
+    const where = "indexPut";
+    checkTensor(where, x);
+    checkOptions(where, options, { accumulate: "boolean" });
+    const { accumulate = false } = options;
+    return tidy(() => {
+      const parsed = parseIndex(where, x, listOf(where, index));
+      return withValue(where, x, parsed, valueFor(where, x, value), accumulate);
+    });
+  },
+);
 
 /** A single tensor, number or null stands for a list of one. @throws OptError BAD_ARGUMENT */
 export function listOf(where: string, index: Index | readonly Index[]): readonly Index[] {

@@ -7,6 +7,7 @@ import type { Tensor } from "../../tensor/tensor";
 import { axisOfElements, type Shape, showShape } from "../../values/shape";
 import { checkDevice } from "../check-device";
 import { checkTensor } from "../check-tensor";
+import { definePrimitive } from "../define-function";
 import { reshape } from "../shape/shape";
 import { checkIndexDType, checkIndices } from "./check-indices";
 import { flatPlaces } from "./flat-places";
@@ -23,27 +24,30 @@ import { gather } from "./gather";
  * const x = tensor([[1, 2], [3, 4]]);
  * gatherAlong(x, tensor([[1], [0]], { dtype: "i32" }), 1); // [[2], [3]]
  */
-export function gatherAlong(x: Tensor, indices: Tensor, axis: number): Tensor {
-  const samples = overSamples(gatherAlong, x, indices, axis);
-  if (samples !== undefined) return samples;
-  const where = "gatherAlong";
-  checkTensor(where, x);
-  checkTensor(where, indices, "indices");
-  checkDevice(where, [x, indices]);
-  checkIndexDType(where, indices);
-  const along = axisOfElements(where, axis, x.shape);
-  // A number is a row of one, as in PyTorch.
-  const [from, to] = [x.shape, indices.shape].map((shape) => (shape.length === 0 ? [1] : shape)) as [Shape, Shape];
-  check(
-    to.length === from.length && to.every((extent, i) => i === along || extent <= from[i]!),
-    "BAD_SHAPE",
-    where,
-    () => `indices must fit x ${showShape(x.shape)} along all axes but ${along}, got ${showShape(indices.shape)}.`,
-    "Rows of a table are taken by gather(table, indices).",
-  );
-  return tidy(() => {
-    checkIndices(where, indices, from[along]!);
-    const places = flatPlaces(reshape(indices, to), from, along);
-    return reshape(gather(reshape(x, [x.size]), places), indices.shape);
-  });
-}
+export const gatherAlong = /* @__PURE__ */ definePrimitive(
+  { torch: "a.gather($0, b.long())", tensors: ["nm", "i32 nm <m"], arguments: [1] },
+  (x: Tensor, indices: Tensor, axis: number): Tensor => {
+    const samples = overSamples(gatherAlong, x, indices, axis);
+    if (samples !== undefined) return samples;
+    const where = "gatherAlong";
+    checkTensor(where, x);
+    checkTensor(where, indices, "indices");
+    checkDevice(where, [x, indices]);
+    checkIndexDType(where, indices);
+    const along = axisOfElements(where, axis, x.shape);
+    // A number is a row of one, as in PyTorch.
+    const [from, to] = [x.shape, indices.shape].map((shape) => (shape.length === 0 ? [1] : shape)) as [Shape, Shape];
+    check(
+      to.length === from.length && to.every((extent, i) => i === along || extent <= from[i]!),
+      "BAD_SHAPE",
+      where,
+      () => `indices must fit x ${showShape(x.shape)} along all axes but ${along}, got ${showShape(indices.shape)}.`,
+      "Rows of a table are taken by gather(table, indices).",
+    );
+    return tidy(() => {
+      checkIndices(where, indices, from[along]!);
+      const places = flatPlaces(reshape(indices, to), from, along);
+      return reshape(gather(reshape(x, [x.size]), places), indices.shape);
+    });
+  },
+);

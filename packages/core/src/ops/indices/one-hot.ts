@@ -6,7 +6,8 @@ import { overSamples } from "../../tensor/batching";
 import type { Tensor } from "../../tensor/tensor";
 import { cast } from "../cast";
 import { checkTensor } from "../check-tensor";
-import { elementwise } from "../elementwise/elementwise";
+import { definePrimitive } from "../define-function";
+import { eq } from "../elementwise/logic";
 import { unsqueeze } from "../shape/extents";
 import { checkIndexDType, checkIndices } from "./check-indices";
 import { positions } from "./positions";
@@ -20,15 +21,18 @@ import { positions } from "./positions";
  * @example
  * oneHot(tensor([1, 0], { dtype: "i32" }), 3); // [[0, 1, 0], [1, 0, 0]]
  */
-export function oneHot(indices: Tensor, classes: number): Tensor {
-  const samples = overSamples(oneHot, indices, classes);
-  if (samples !== undefined) return samples;
-  checkTensor("oneHot", indices, "indices");
-  checkIndexDType("oneHot", indices);
-  const isCount = Number.isInteger(classes) && classes >= 0;
-  checkValue(isCount, "oneHot", "classes", "an integer >= 0", classes, "For example 10.");
-  return tidy(() => {
-    checkIndices("oneHot", indices, classes);
-    return cast(elementwise("eq", [unsqueeze(indices, -1), positions([classes], indices.device)]), "i32");
-  });
-}
+export const oneHot = /* @__PURE__ */ definePrimitive(
+  { torch: "F.one_hot(a.long(), $0)", tensors: ["i32 n"], arguments: [3] },
+  (indices: Tensor, classes: number): Tensor => {
+    const samples = overSamples(oneHot, indices, classes);
+    if (samples !== undefined) return samples;
+    checkTensor("oneHot", indices, "indices");
+    checkIndexDType("oneHot", indices);
+    const isCount = Number.isInteger(classes) && classes >= 0;
+    checkValue(isCount, "oneHot", "classes", "an integer >= 0", classes, "For example 10.");
+    return tidy(() => {
+      checkIndices("oneHot", indices, classes);
+      return cast(eq(unsqueeze(indices, -1), positions([classes], indices.device)), "i32");
+    });
+  },
+);

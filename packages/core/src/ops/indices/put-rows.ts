@@ -5,6 +5,7 @@ import type { Tensor } from "../../tensor/tensor";
 import { cast, clone } from "../cast";
 import { computeOn } from "../compute";
 import { elementwise } from "../elementwise/elementwise";
+import { le } from "../elementwise/logic";
 import { fill } from "../map";
 import { reshape, slice } from "../shape/shape";
 import { gather, scatterRows } from "./gather";
@@ -44,7 +45,7 @@ export function sources(rows: Tensor, count: number): { isPut: Tensor; from: Ten
   const numbers = cast(positions([size], device), computeOn(device, "i32")); // which holds every i32
   const found = scatterRows(elementwise("add", [numbers, 1]), lastOfEach(rows, count), [count + 1]);
   const from = elementwise("sub", [slice(cast(found, "i32"), 0, count), 1]);
-  return { isPut: elementwise("le", [0, from]), from: elementwise("maximum", [from, 0]) };
+  return { isPut: le(0, from), from: elementwise("maximum", [from, 0]) };
 }
 
 /** The places, and `count` for each that comes again later: bit by bit, those stay whose number has the highest bits of its rivals'. */

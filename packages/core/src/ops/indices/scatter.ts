@@ -12,6 +12,7 @@ import { cast } from "../cast";
 import { checkDevice } from "../check-device";
 import { checkTensor } from "../check-tensor";
 import { computeOn, WRAP } from "../compute";
+import { definePrimitive } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
 import { fill, inWords } from "../map";
 import { reshape, slice, transpose } from "../shape/shape";
@@ -33,42 +34,44 @@ export interface IndexAddOptions {
  * @example
  * indexAdd(zeros([3]), 0, tensor([2, 0, 2], { dtype: "i32" }), tensor([1, 2, 3])); // [2, 0, 4]
  */
-export function indexAdd(
-  x: Tensor,
-  axis: number,
-  indices: Tensor,
-  source: Tensor,
-  options: IndexAddOptions = {},
-): Tensor {
-  const samples = overSamples(indexAdd, x, axis, indices, source, options);
-  if (samples !== undefined) return samples;
-  const where = "indexAdd";
-  const along = checkOperands(where, x, axis, indices, source);
-  checkOptions(where, options, { alpha: "number" });
-  const { alpha = 1 } = options;
-  const isNumber = x.shape.length === 0;
-  const shape = isNumber ? [] : x.shape.with(along, indices.size);
-  const isRow = indices.shape.length === 1 || indices.shape.length === 0;
-  const fits = isRow && sameShape(source.shape, shape) && (!isNumber || indices.size === 1);
-  check(
-    fits,
-    "BAD_SHAPE",
-    where,
-    () =>
-      `needs indices [n] and a source ${showShape(shape)}, got ${showShape(indices.shape)} and ${showShape(source.shape)}.`,
-    "scatterAdd has an index for each element.",
-  );
-  if (isNumber || indices.shape.length === 0)
-    return asRows([x, indices, source], (x, indices, source) => indexAdd(x, along, indices, source, options));
-  checkIndices(where, indices, x.shape[along]!);
-  return tidy(() => {
-    const scaled = alpha === 1 ? source : elementwise("mul", [source, alpha]);
-    const rows = along === 0 ? scaled : transpose(scaled, 0, along);
-    const { shape: whole } = along === 0 ? x : { shape: swapped(x.shape, along) };
-    const sums = summed(rows, indices, whole);
-    return elementwise("add", [x, along === 0 ? sums : transpose(sums, 0, along)]);
-  });
-}
+export const indexAdd = /* @__PURE__ */ definePrimitive(
+  {
+    torch: "a.index_add(0, b.long(), c, alpha=2)",
+    tensors: ["nm", "i32 k <n", "km"],
+    between: [0],
+    arguments: [{ alpha: 2 }],
+  },
+  (x: Tensor, axis: number, indices: Tensor, source: Tensor, options: IndexAddOptions = {}): Tensor => {
+    const samples = overSamples(indexAdd, x, axis, indices, source, options);
+    if (samples !== undefined) return samples;
+    const where = "indexAdd";
+    const along = checkOperands(where, x, axis, indices, source);
+    checkOptions(where, options, { alpha: "number" });
+    const { alpha = 1 } = options;
+    const isNumber = x.shape.length === 0;
+    const shape = isNumber ? [] : x.shape.with(along, indices.size);
+    const isRow = indices.shape.length === 1 || indices.shape.length === 0;
+    const fits = isRow && sameShape(source.shape, shape) && (!isNumber || indices.size === 1);
+    check(
+      fits,
+      "BAD_SHAPE",
+      where,
+      () =>
+        `needs indices [n] and a source ${showShape(shape)}, got ${showShape(indices.shape)} and ${showShape(source.shape)}.`,
+      "scatterAdd has an index for each element.",
+    );
+    if (isNumber || indices.shape.length === 0)
+      return asRows([x, indices, source], (x, indices, source) => indexAdd(x, along, indices, source, options));
+    checkIndices(where, indices, x.shape[along]!);
+    return tidy(() => {
+      const scaled = alpha === 1 ? source : elementwise("mul", [source, alpha]);
+      const rows = along === 0 ? scaled : transpose(scaled, 0, along);
+      const { shape: whole } = along === 0 ? x : { shape: swapped(x.shape, along) };
+      const sums = summed(rows, indices, whole);
+      return elementwise("add", [x, along === 0 ? sums : transpose(sums, 0, along)]);
+    });
+  },
+);
 
 /**
  * x with the source's elements added along the axis: result[index[i, j], j] += source[i, j] for axis 0 (torch.scatter_add). Indices have
@@ -79,20 +82,23 @@ export function indexAdd(
  * @example
  * scatterAdd(zeros([3]), 0, tensor([2, 0, 2], { dtype: "i32" }), tensor([1, 2, 3])); // [2, 0, 4]
  */
-export function scatterAdd(x: Tensor, axis: number, indices: Tensor, source: Tensor): Tensor {
-  const samples = overSamples(scatterAdd, x, axis, indices, source);
-  if (samples !== undefined) return samples;
-  const where = "scatterAdd";
-  const along = checkOperands(where, x, axis, indices, source);
-  if ([x, indices, source].some(({ shape }) => shape.length === 0))
-    return asRows([x, indices, source], (x, indices, source) => scatterAdd(x, along, indices, source));
-  checkExtents(where, x, along, indices, source);
-  return tidy(() => {
-    const places = reshape(flatPlaces(indices, x.shape, along), [indices.size]);
-    const sums = summed(reshape(fitted(source, indices.shape), [indices.size]), places, [x.size]);
-    return elementwise("add", [x, reshape(sums, x.shape)]);
-  });
-}
+export const scatterAdd = /* @__PURE__ */ definePrimitive(
+  { torch: "a.scatter_add(1, b.long(), c)", tensors: ["nm", "i32 nm <m", "nm"], between: [1] },
+  (x: Tensor, axis: number, indices: Tensor, source: Tensor): Tensor => {
+    const samples = overSamples(scatterAdd, x, axis, indices, source);
+    if (samples !== undefined) return samples;
+    const where = "scatterAdd";
+    const along = checkOperands(where, x, axis, indices, source);
+    if ([x, indices, source].some(({ shape }) => shape.length === 0))
+      return asRows([x, indices, source], (x, indices, source) => scatterAdd(x, along, indices, source));
+    checkExtents(where, x, along, indices, source);
+    return tidy(() => {
+      const places = reshape(flatPlaces(indices, x.shape, along), [indices.size]);
+      const sums = summed(reshape(fitted(source, indices.shape), [indices.size]), places, [x.size]);
+      return elementwise("add", [x, reshape(sums, x.shape)]);
+    });
+  },
+);
 
 /**
  * x with the source's elements put in along the axis: result[index[i, j], j] = source[i, j] for axis 0 (torch.scatter). Indices have x's
@@ -103,26 +109,29 @@ export function scatterAdd(x: Tensor, axis: number, indices: Tensor, source: Ten
  * @example
  * scatter(zeros([2, 3]), 1, tensor([[2], [0]], { dtype: "i32" }), 1); // [[0, 0, 1], [1, 0, 0]]
  */
-export function scatter(x: Tensor, axis: number, indices: Tensor, source: Tensor | number): Tensor {
-  const samples = overSamples(scatter, x, axis, indices, source);
-  if (samples !== undefined) return samples;
-  const where = "scatter";
-  const along = checkOperands(where, x, axis, indices, typeof source === "number" ? x : source);
-  if ([x, indices, source].some((given) => given instanceof Tensor && given.shape.length === 0)) {
-    if (typeof source === "number") return asRows([x, indices], (x, indices) => scatter(x, along, indices, source));
-    return asRows([x, indices, source], (x, indices, source) => scatter(x, along, indices, source));
-  }
-  checkExtents(where, x, along, indices, typeof source === "number" ? indices : source);
-  return tidy(() => {
-    const flat = reshape(flatPlaces(indices, x.shape, along), [indices.size]);
-    const given =
-      typeof source === "number" ? fill(indices.shape, source, x.dtype, x.device) : fitted(source, indices.shape);
-    const [row, values] = [reshape(x, [x.size]), reshape(given, [indices.size])];
-    if (x.size === 0 || indices.size === 0) return reshape(untouched(row, values), x.shape);
-    const { isPut, from } = noGrad(() => sources(flat, x.size));
-    return reshape(elementwise("select", [isPut, gather(values, from), row]), x.shape);
-  });
-}
+export const scatter = /* @__PURE__ */ definePrimitive(
+  { torch: "a.scatter(1, b.long(), c)", tensors: ["n4", "i32 n1 <4", "n1"], between: [1] },
+  (x: Tensor, axis: number, indices: Tensor, source: Tensor | number): Tensor => {
+    const samples = overSamples(scatter, x, axis, indices, source);
+    if (samples !== undefined) return samples;
+    const where = "scatter";
+    const along = checkOperands(where, x, axis, indices, typeof source === "number" ? x : source);
+    if ([x, indices, source].some((given) => given instanceof Tensor && given.shape.length === 0)) {
+      if (typeof source === "number") return asRows([x, indices], (x, indices) => scatter(x, along, indices, source));
+      return asRows([x, indices, source], (x, indices, source) => scatter(x, along, indices, source));
+    }
+    checkExtents(where, x, along, indices, typeof source === "number" ? indices : source);
+    return tidy(() => {
+      const flat = reshape(flatPlaces(indices, x.shape, along), [indices.size]);
+      const given =
+        typeof source === "number" ? fill(indices.shape, source, x.dtype, x.device) : fitted(source, indices.shape);
+      const [row, values] = [reshape(x, [x.size]), reshape(given, [indices.size])];
+      if (x.size === 0 || indices.size === 0) return reshape(untouched(row, values), x.shape);
+      const { isPut, from } = noGrad(() => sources(flat, x.size));
+      return reshape(elementwise("select", [isPut, gather(values, from), row]), x.shape);
+    });
+  },
+);
 
 /** Rows added up by index, in their dtype: i32 modulo 2^32, u8 modulo 2^8. */
 export function summed(rows: Tensor, indices: Tensor, shape: Shape): Tensor {

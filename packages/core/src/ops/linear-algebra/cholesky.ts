@@ -8,8 +8,10 @@ import { overSamples } from "../../tensor/batching";
 import { noGrad, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { denseStrides, showShape } from "../../values/shape";
+import type { ElementwiseDefinition } from "../definition";
 import { elementwise } from "../elementwise/elementwise";
-import { type ElementwiseDefinition, extended } from "../elementwise/elementwise-table";
+import { extended } from "../elementwise/elementwise-table";
+import { eq } from "../elementwise/logic";
 import { positions } from "../indices/positions";
 import { lookAtResult } from "../look-at";
 import { fill } from "../map";
@@ -70,7 +72,8 @@ function checkPositive(diagonal: ArrayLike<number>, extent: number): void {
 
 const COLUMN: ElementwiseDefinition = {
   forward: (x, pivot) => div(x!, sqrt(pivot!)),
-  derivatives: [null, null],
+  gradients: [null, null],
+  result: "integer",
 };
 
 /** Column by column, each of which is taken off what is right of it and below. */
@@ -100,7 +103,7 @@ function factored(x: Tensor): Tensor {
 function factorGradient(g: Tensor, lower: Tensor): Tensor {
   const extent = lower.shape.at(-1)!;
   const inverse = inverseOfTriangle(lower);
-  const isDiagonal = elementwise("eq", [positions([extent, 1], g.device), positions([extent], g.device)]);
+  const isDiagonal = eq(positions([extent, 1], g.device), positions([extent], g.device));
   const product = tril(matmul(lower, g, { transposeA: true }));
   const half = elementwise("select", [isDiagonal, elementwise("mul", [product, 0.5]), product]);
   const symmetric = elementwise("mul", [elementwise("add", [half, transpose(half)]), 0.5]);

@@ -4,8 +4,10 @@ import { tidy } from "../../device/scope";
 import { div, less, where } from "../../rule/symbols";
 import type { Tensor } from "../../tensor/tensor";
 import { denseStrides } from "../../values/shape";
+import type { ElementwiseDefinition } from "../definition";
 import { elementwise } from "../elementwise/elementwise";
-import { type ElementwiseDefinition, extended } from "../elementwise/elementwise-table";
+import { extended } from "../elementwise/elementwise-table";
+import { eq } from "../elementwise/logic";
 import { positions } from "../indices/positions";
 import { fill } from "../map";
 import { argmax } from "../reduce/largest";
@@ -17,7 +19,8 @@ import { lessProduct } from "./less-product";
 /** 0 under a pivot of 0, where the column is 0 already. */
 const FACTOR: ElementwiseDefinition = {
   forward: (x, pivot) => where(less(pivot!, 0), div(x!, pivot!), where(less(0, pivot!), div(x!, pivot!), pivot!)),
-  derivatives: [null, null],
+  gradients: [null, null],
+  result: "integer",
 };
 
 /** The triangle U, with what the right sides became beside it, and of each round the row (i32) that was swapped with its first. */
@@ -52,7 +55,7 @@ export function eliminated(x: Tensor, extent: number): Elimination {
 function reduced(x: Tensor): { best: Tensor; pivotRow: Tensor; next: Tensor } {
   const height = x.shape.at(-2)!;
   const best = argmax(elementwise("abs", [slice(x, 0, 1, -1)]), -2, true);
-  const isPivot = elementwise("eq", [positions([height, 1], x.device), best]);
+  const isPivot = eq(positions([height, 1], x.device), best);
   const pivotRow = sum(elementwise("select", [isPivot, x, 0]), -2, true);
   // The first row takes the place of the pivot's.
   const below = (of: Tensor) => slice(of, 1, undefined, -2);

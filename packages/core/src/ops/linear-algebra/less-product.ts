@@ -2,12 +2,14 @@
 
 import { mul, sub } from "../../rule/symbols";
 import type { Tensor } from "../../tensor/tensor";
+import type { ElementwiseDefinition } from "../definition";
 import { elementwise } from "../elementwise/elementwise";
-import { type ElementwiseDefinition, extended } from "../elementwise/elementwise-table";
+import { extended } from "../elementwise/elementwise-table";
 
 const LESS_PRODUCT: ElementwiseDefinition = {
   forward: (x, a, b) => sub(x!, mul(a!, b!)),
-  derivatives: [null, null, null],
+  gradients: [null, null, null],
+  result: "integer",
 };
 
 /** x - a b, elementwise and broadcast, without a gradient. */

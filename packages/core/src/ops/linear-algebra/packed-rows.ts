@@ -1,6 +1,7 @@
 /** Factors of a matrix side by side in one tensor: one entry of the tape then has the history of all of them. */
 import type { Tensor } from "../../tensor/tensor";
 import { elementwise } from "../elementwise/elementwise";
+import { eq } from "../elementwise/logic";
 import { positions } from "../indices/positions";
 import { slice, transpose } from "../shape/shape";
 
@@ -15,12 +16,12 @@ export function partsOf(packed: Tensor, widths: readonly number[]): Tensor[] {
 
 /** True on the diagonal of [n, n]. */
 export function isDiagonal(n: number, { device }: Tensor): Tensor {
-  return elementwise("eq", [positions([n, 1], device), positions([n], device)]);
+  return eq(positions([n, 1], device), positions([n], device));
 }
 
 /** a / b, and 0 where both are 0: what has no gradient is not spoilt by equal eigenvalues. */
 export function quotient(a: Tensor, b: Tensor): Tensor {
-  const isZero = (x: Tensor) => elementwise("eq", [x, 0]);
+  const isZero = (x: Tensor) => eq(x, 0);
   const divisor = elementwise("select", [isZero(b), elementwise("select", [isZero(a), 1, b]), b]);
   return elementwise("div", [a, divisor]);
 }

@@ -11,6 +11,7 @@ import { broadcastShapes, sameShape, showShape } from "../../values/shape";
 import { cast } from "../cast";
 import { checkDevice } from "../check-device";
 import { elementwise } from "../elementwise/elementwise";
+import { eq } from "../elementwise/logic";
 import { positions } from "../indices/positions";
 import { lookAtResult } from "../look-at";
 import { matmul } from "../matmul";
@@ -126,7 +127,7 @@ function inverted(x: Tensor): Tensor {
   const output = noGrad(() =>
     tidy(() => {
       const extent = x.shape.at(-1)!;
-      const unit = elementwise("eq", [positions([extent, 1], x.device), positions([extent], x.device)]);
+      const unit = eq(positions([extent, 1], x.device), positions([extent], x.device));
       return solved("inverse", x, expand(cast(unit, x.dtype), x.shape));
     }),
   );

@@ -4,6 +4,7 @@ import { tidy } from "../../device/scope";
 import { noGrad, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { elementwise } from "../elementwise/elementwise";
+import { eq } from "../elementwise/logic";
 import { places, positions } from "../indices/positions";
 import { matmul } from "../matmul";
 import { diagonalOf } from "../shape/diagonals";
@@ -26,7 +27,7 @@ export function inverseOfTriangle(lower: Tensor): Tensor {
 function doubled(lower: Tensor): Tensor {
   const { device } = lower;
   const extent = lower.shape.at(-1)!;
-  const isDiagonal = elementwise("eq", [positions([extent, 1], device), positions([extent], device)]);
+  const isDiagonal = eq(positions([extent, 1], device), positions([extent], device));
   const reciprocals = unsqueeze(elementwise("div", [1, diagonalOf(lower)]), -2);
   let inverse = elementwise("select", [isDiagonal, reciprocals, 0]);
   for (let size = 1; size < extent; size *= 2) {
@@ -34,7 +35,7 @@ function doubled(lower: Tensor): Tensor {
     // An odd block of rows meets the even block of columns before it.
     const ofRows = places([extent, 1], device, (i) => (block(i) % 2 === 1 ? block(i) : -1));
     const ofColumns = places([extent], device, (i) => block(i) + 1);
-    const below = elementwise("select", [elementwise("eq", [ofRows, ofColumns]), lower, 0]);
+    const below = elementwise("select", [eq(ofRows, ofColumns), lower, 0]);
     inverse = elementwise("sub", [inverse, matmul(matmul(inverse, below), inverse)]);
   }
   return inverse;

@@ -7,6 +7,7 @@ import { axisOfElements } from "../../values/shape";
 import { widenedDType } from "../autocast-operands";
 import { clone, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
+import { definePrimitive } from "../define-function";
 import { runningProduct, runningSum } from "./recurrence";
 
 /**
@@ -16,11 +17,14 @@ import { runningProduct, runningSum } from "./recurrence";
  * @example
  * cumsum(tensor([1, 2, 3]), 0); // [1, 3, 6]
  */
-export function cumsum(x: Tensor, axis: number): Tensor {
-  const samples = overSamples(cumsum, x, axis);
-  if (samples !== undefined) return samples;
-  return along("cumsum", x, axis, runningSum);
-}
+export const cumsum = /* @__PURE__ */ definePrimitive(
+  { torch: "a.cumsum($0)", arguments: ["$axis"] },
+  (x: Tensor, axis: number): Tensor => {
+    const samples = overSamples(cumsum, x, axis);
+    if (samples !== undefined) return samples;
+    return along("cumsum", x, axis, runningSum);
+  },
+);
 
 /**
  * Products of each element along an axis and all before it. Integers are multiplied as i32. Zeros have gradients, as in PyTorch.
@@ -29,11 +33,14 @@ export function cumsum(x: Tensor, axis: number): Tensor {
  * @example
  * cumprod(tensor([1, 2, 3]), 0); // [1, 2, 6]
  */
-export function cumprod(x: Tensor, axis: number): Tensor {
-  const samples = overSamples(cumprod, x, axis);
-  if (samples !== undefined) return samples;
-  return along("cumprod", x, axis, (wide, at) => (wide.shape[at] === 1 ? clone(wide) : runningProduct(wide, at)));
-}
+export const cumprod = /* @__PURE__ */ definePrimitive(
+  { torch: "a.cumprod($0)", arguments: ["$axis"], domain: { finite: true } },
+  (x: Tensor, axis: number): Tensor => {
+    const samples = overSamples(cumprod, x, axis);
+    if (samples !== undefined) return samples;
+    return along("cumprod", x, axis, (wide, at) => (wide.shape[at] === 1 ? clone(wide) : runningProduct(wide, at)));
+  },
+);
 
 function along(where: string, x: Tensor, axis: number, run: (wide: Tensor, axis: number) => Tensor): Tensor {
   checkTensor(where, x);

@@ -9,9 +9,10 @@ import { axisOfElements } from "../../values/shape";
 import { widenedDType } from "../autocast-operands";
 import { clone, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
+import { definePrimitive } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
-import { logaddexp } from "../elementwise/logaddexp";
-import { isfinite } from "../elementwise/logic";
+import { logaddexp } from "../elementwise/logarithms";
+import { eq, isfinite } from "../elementwise/logic";
 import { withFlatGradient } from "../flat-gradient";
 import { fill } from "../map";
 import { reshape } from "../shape/shape";
@@ -27,14 +28,17 @@ import { scan } from "./scan";
  * @example
  * logsumexp(tensor([1000, 1000]), 0); // 1000.6931
  */
-export function logsumexp(x: Tensor, axis?: Axes, keepDim = false): Tensor {
-  const samples = overSamples(logsumexp, x, axis, keepDim);
-  if (samples !== undefined) return samples;
-  checkTensor("logsumexp", x);
-  const reduced = reducedShape("logsumexp", x, axis, keepDim);
-  const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "f32";
-  return computeIn(computeDType(dtype), [x], dtype, (wide) => summed(wide!, reduced));
-}
+export const logsumexp = /* @__PURE__ */ definePrimitive(
+  { torch: "torch.logsumexp(a, $0, keepdim=$1)", arguments: ["$axis", "$flag"], domain: { finite: true } },
+  (x: Tensor, axis?: Axes, keepDim = false): Tensor => {
+    const samples = overSamples(logsumexp, x, axis, keepDim);
+    if (samples !== undefined) return samples;
+    checkTensor("logsumexp", x);
+    const reduced = reducedShape("logsumexp", x, axis, keepDim);
+    const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "f32";
+    return computeIn(computeDType(dtype), [x], dtype, (wide) => summed(wide!, reduced));
+  },
+);
 
 function summed(x: Tensor, { axes, kept, shape }: ReducedShape): Tensor {
   const output = noGrad(() =>
@@ -54,7 +58,7 @@ const shares =
   (kept: ReducedShape["kept"]) =>
   (g: Tensor, [x, y]: readonly Tensor[]) => {
     const total = reshape(y!, kept);
-    const shift = elementwise("select", [elementwise("eq", [total, Number.NEGATIVE_INFINITY]), 0, total]);
+    const shift = elementwise("select", [eq(total, Number.NEGATIVE_INFINITY), 0, total]);
     return [elementwise("mul", [reshape(g, kept), elementwise("exp", [elementwise("sub", [x!, shift])])])];
   };
 
@@ -65,14 +69,17 @@ const shares =
  * @example
  * logcumsumexp(tensor([0, 0, 0]), 0); // [0, 0.6931, 1.0986]
  */
-export function logcumsumexp(x: Tensor, axis: number): Tensor {
-  const samples = overSamples(logcumsumexp, x, axis);
-  if (samples !== undefined) return samples;
-  checkTensor("logcumsumexp", x);
-  const along = axisOfElements("logcumsumexp", axis, x.shape);
-  const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "f32";
-  return computeIn(computeDType(dtype), [x], dtype, (wide) => runningTotal(wide!, along));
-}
+export const logcumsumexp = /* @__PURE__ */ definePrimitive(
+  { torch: "torch.logcumsumexp(a, $0)", arguments: ["$axis"], domain: { finite: true } },
+  (x: Tensor, axis: number): Tensor => {
+    const samples = overSamples(logcumsumexp, x, axis);
+    if (samples !== undefined) return samples;
+    checkTensor("logcumsumexp", x);
+    const along = axisOfElements("logcumsumexp", axis, x.shape);
+    const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "f32";
+    return computeIn(computeDType(dtype), [x], dtype, (wide) => runningTotal(wide!, along));
+  },
+);
 
 /** Its gradient depends on x, as far as there is an axis: of one element it is 0. */
 function runningTotal(x: Tensor, axis: number): Tensor {

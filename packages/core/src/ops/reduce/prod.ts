@@ -7,6 +7,7 @@ import { sizeOf } from "../../values/shape";
 import { widenedDType } from "../autocast-operands";
 import { clone, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
+import { definePrimitive } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
 import { withFlatGradient } from "../flat-gradient";
 import { permute, reshape, slice } from "../shape/shape";
@@ -20,14 +21,17 @@ import { type Axes, type ReducedShape, reducedShape, sum } from "./reduce";
  * @example
  * prod(tensor([[1, 2], [3, 4]]), 1); // [2, 12]
  */
-export function prod(x: Tensor, axis?: Axes, keepDim = false): Tensor {
-  const samples = overSamples(prod, x, axis, keepDim);
-  if (samples !== undefined) return samples;
-  checkTensor("prod", x);
-  const reduced = reducedShape("prod", x, axis, keepDim);
-  const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "i32";
-  return computeIn(isFloat(dtype) ? computeDType(dtype) : dtype, [x], dtype, (wide) => multiplied(wide!, reduced));
-}
+export const prod = /* @__PURE__ */ definePrimitive(
+  { torch: "a.prod($0, keepdim=$1)", arguments: ["$axis", "$flag"], domain: { nonZero: true, finite: true } },
+  (x: Tensor, axis?: Axes, keepDim = false): Tensor => {
+    const samples = overSamples(prod, x, axis, keepDim);
+    if (samples !== undefined) return samples;
+    checkTensor("prod", x);
+    const reduced = reducedShape("prod", x, axis, keepDim);
+    const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "i32";
+    return computeIn(isFloat(dtype) ? computeDType(dtype) : dtype, [x], dtype, (wide) => multiplied(wide!, reduced));
+  },
+);
 
 /** The last of the running products, of which no gradient divides by a factor. */
 function multiplied(factors: Tensor, { axes, shape }: ReducedShape): Tensor {

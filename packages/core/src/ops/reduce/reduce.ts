@@ -15,6 +15,7 @@ import { axisOfElements, type Shape, sameShape, sizeOf } from "../../values/shap
 import { computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { computeOn, WRAP } from "../compute";
+import { definePrimitive } from "../define-function";
 import { inWords, launchMap } from "../map";
 import { permute, reshape } from "../shape/shape";
 
@@ -81,38 +82,44 @@ export function launchReduce(op: Specs["reduce"]["op"], x: Tensor, { axes, dropp
 }
 
 /** Sum over axes. Integers are summed as i32, modulo 2^32. */
-export function sum(x: Tensor, axis?: Axes, keepDim = false): Tensor {
-  const samples = overSamples(sum, x, axis, keepDim);
-  if (samples !== undefined) return samples;
-  checkTensor("sum", x);
-  const dtype = isFloat(x.dtype) ? x.dtype : "i32";
-  const compute = computeOn(x.device, dtype);
-  if (x.dtype !== compute) {
-    return computeIn(compute, [x], dtype, (wide) => {
-      const total = sum(wide!, axis, keepDim);
-      return dtype === "i32" && compute === "f64" ? inWords(WRAP, total) : total;
-    });
-  }
-  const reduced = reducedShape("sum", x, axis, keepDim);
-  const output = launchReduce("sum", x, reduced);
-  const { shape } = x;
-  return record("sum", output, [x], [], (g) => [stretched(reshape(g, reduced.kept), shape)]);
-}
+export const sum = /* @__PURE__ */ definePrimitive(
+  { torch: "a.sum($0, keepdim=$1)", arguments: ["$axis", "$flag"] },
+  (x: Tensor, axis?: Axes, keepDim = false): Tensor => {
+    const samples = overSamples(sum, x, axis, keepDim);
+    if (samples !== undefined) return samples;
+    checkTensor("sum", x);
+    const dtype = isFloat(x.dtype) ? x.dtype : "i32";
+    const compute = computeOn(x.device, dtype);
+    if (x.dtype !== compute) {
+      return computeIn(compute, [x], dtype, (wide) => {
+        const total = sum(wide!, axis, keepDim);
+        return dtype === "i32" && compute === "f64" ? inWords(WRAP, total) : total;
+      });
+    }
+    const reduced = reducedShape("sum", x, axis, keepDim);
+    const output = launchReduce("sum", x, reduced);
+    const { shape } = x;
+    return record("sum", output, [x], [], (g) => [stretched(reshape(g, reduced.kept), shape)]);
+  },
+);
 
 /** Mean over axes. The mean of nothing is NaN. Integers give f32. */
-export function mean(x: Tensor, axis?: Axes, keepDim = false): Tensor {
-  const samples = overSamples(mean, x, axis, keepDim);
-  if (samples !== undefined) return samples;
-  checkTensor("mean", x);
-  const dtype = isFloat(x.dtype) ? x.dtype : "f32";
-  if (x.dtype !== computeDType(dtype))
-    return computeIn(computeDType(dtype), [x], dtype, (wide) => mean(wide!, axis, keepDim));
-  const reduced = reducedShape("mean", x, axis, keepDim);
-  const output = launchReduce("mean", x, reduced);
-  const { shape } = x;
-  const count = sizeOf(reduced.axes.map((a) => shape[a]!));
-  return record("mean", output, [x], [], (g) => [stretched(reshape(g, reduced.kept), shape, 1 / count)]);
-}
+export const mean = /* @__PURE__ */ definePrimitive(
+  { torch: "a.mean($0, keepdim=$1)", arguments: ["$axis", "$flag"] },
+  (x: Tensor, axis?: Axes, keepDim = false): Tensor => {
+    const samples = overSamples(mean, x, axis, keepDim);
+    if (samples !== undefined) return samples;
+    checkTensor("mean", x);
+    const dtype = isFloat(x.dtype) ? x.dtype : "f32";
+    if (x.dtype !== computeDType(dtype))
+      return computeIn(computeDType(dtype), [x], dtype, (wide) => mean(wide!, axis, keepDim));
+    const reduced = reducedShape("mean", x, axis, keepDim);
+    const output = launchReduce("mean", x, reduced);
+    const { shape } = x;
+    const count = sizeOf(reduced.axes.map((a) => shape[a]!));
+    return record("mean", output, [x], [], (g) => [stretched(reshape(g, reduced.kept), shape, 1 / count)]);
+  },
+);
 
 /** A tensor stretched to a shape, times a number. */
 export function stretched(tensor: Tensor, shape: Shape, factor = 1): Tensor {

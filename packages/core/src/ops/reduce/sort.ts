@@ -15,8 +15,9 @@ import { axisOfElements } from "../../values/shape";
 import { cast, clone } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { computeOn } from "../compute";
+import { definePrimitive } from "../define-function";
+import { ifNumber } from "../elementwise/conditions";
 import { elementwise } from "../elementwise/elementwise";
-import { ifNumber } from "../elementwise/elementwise-table";
 import { scatterRows } from "../indices/gather";
 import { gatherAlong } from "../indices/gather-along";
 import { positions } from "../indices/positions";
@@ -47,15 +48,18 @@ export interface Sorted {
  * @example
  * const { values, indices } = sort(tensor([3, 1, 2])); // [1, 2, 3] and [1, 2, 0]
  */
-export function sort(x: Tensor, axis = -1, options: SortOptions = {}): Sorted {
-  const samples = overSamples(sort, x, axis, options);
-  if (samples !== undefined) return samples;
-  return tidy(() => {
-    const indices = order("sort", x, axis, options);
-    if (x.shape.length > 0) return { values: gatherAlong(x, indices, axis), indices };
-    return { values: clone(x), indices };
-  });
-}
+export const sort = /* @__PURE__ */ definePrimitive(
+  { torch: "torch.sort(a, dim=$0, stable=True)", arguments: ["$axis"] },
+  (x: Tensor, axis = -1, options: SortOptions = {}): Sorted => {
+    const samples = overSamples(sort, x, axis, options);
+    if (samples !== undefined) return samples;
+    return tidy(() => {
+      const indices = order("sort", x, axis, options);
+      if (x.shape.length > 0) return { values: gatherAlong(x, indices, axis), indices };
+      return { values: clone(x), indices };
+    });
+  },
+);
 
 /**
  * Where the elements along an axis are that `sort` gives: i32 in x's shape.
@@ -64,11 +68,14 @@ export function sort(x: Tensor, axis = -1, options: SortOptions = {}): Sorted {
  * @example
  * argsort(tensor([3, 1, 2]), 0, { descending: true }); // [0, 2, 1]
  */
-export function argsort(x: Tensor, axis = -1, options: SortOptions = {}): Tensor {
-  const samples = overSamples(argsort, x, axis, options);
-  if (samples !== undefined) return samples;
-  return tidy(() => order("argsort", x, axis, options));
-}
+export const argsort = /* @__PURE__ */ definePrimitive(
+  { torch: "torch.argsort(a, dim=$0, stable=True)", arguments: ["$axis"] },
+  (x: Tensor, axis = -1, options: SortOptions = {}): Tensor => {
+    const samples = overSamples(argsort, x, axis, options);
+    if (samples !== undefined) return samples;
+    return tidy(() => order("argsort", x, axis, options));
+  },
+);
 
 function order(where: string, x: Tensor, axis: number, options: SortOptions): Tensor {
   checkTensor(where, x);

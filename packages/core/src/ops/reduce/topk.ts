@@ -11,7 +11,9 @@ import { isFloat } from "../../values/dtype";
 import { axisOfElements } from "../../values/shape";
 import { cast } from "../cast";
 import { checkTensor } from "../check-tensor";
+import { definePrimitive } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
+import { eq, ne } from "../elementwise/logic";
 import { gatherAlong } from "../indices/gather-along";
 import { positions } from "../indices/positions";
 import { fill } from "../map";
@@ -42,40 +44,43 @@ const MOST_ROUNDS = 16;
  * @example
  * const { values, indices } = topk(tensor([1, 5, 3]), 2); // [5, 3] and [1, 2]
  */
-export function topk(x: Tensor, k: number, axis = -1, options: TopkOptions = {}): Topk {
-  const samples = overSamples(topk, x, k, axis, options);
-  if (samples !== undefined) return samples;
-  checkTensor("topk", x);
-  checkOptions("topk", options, { largest: "boolean" });
-  const { largest = true } = options;
-  const along = axisOfElements("topk", axis, x.shape);
-  const extent = x.shape[along] ?? 1;
-  const isCount = Number.isInteger(k) && k >= 0 && k <= extent;
-  check(
-    isCount,
-    "BAD_ARGUMENT",
-    "topk",
-    () => `k must be an integer from 0 to ${extent}, got ${show(k)}.`,
-    "Take fewer.",
-  );
-  return tidy(() => {
-    if (x.shape.length === 0) {
-      const { values, indices } = topk(reshape(x, [1]), 1, 0, options);
-      return { values: reshape(values, []), indices: reshape(indices, []) };
-    }
-    if (k > MOST_ROUNDS && x.device.backend.sharesMemory) {
-      const indices = slice(argsort(x, along, { descending: largest }), 0, k, along);
-      return { values: gatherAlong(x, indices, along), indices };
-    }
-    const { places, values } = noGrad(() => tidy(() => ranked(transpose(x, along, -1), k, largest)));
-    const indices = transpose(places, along, -1);
-    // Those of floats are taken where they stand, which has a gradient.
-    return {
-      values: isFloat(x.dtype) ? gatherAlong(x, indices, along) : cast(transpose(values, along, -1), x.dtype),
-      indices,
-    };
-  });
-}
+export const topk = /* @__PURE__ */ definePrimitive(
+  { torch: "a.topk($0, $1)", tensors: ["n5"], arguments: [2, 1] },
+  (x: Tensor, k: number, axis = -1, options: TopkOptions = {}): Topk => {
+    const samples = overSamples(topk, x, k, axis, options);
+    if (samples !== undefined) return samples;
+    checkTensor("topk", x);
+    checkOptions("topk", options, { largest: "boolean" });
+    const { largest = true } = options;
+    const along = axisOfElements("topk", axis, x.shape);
+    const extent = x.shape[along] ?? 1;
+    const isCount = Number.isInteger(k) && k >= 0 && k <= extent;
+    check(
+      isCount,
+      "BAD_ARGUMENT",
+      "topk",
+      () => `k must be an integer from 0 to ${extent}, got ${show(k)}.`,
+      "Take fewer.",
+    );
+    return tidy(() => {
+      if (x.shape.length === 0) {
+        const { values, indices } = topk(reshape(x, [1]), 1, 0, options);
+        return { values: reshape(values, []), indices: reshape(indices, []) };
+      }
+      if (k > MOST_ROUNDS && x.device.backend.sharesMemory) {
+        const indices = slice(argsort(x, along, { descending: largest }), 0, k, along);
+        return { values: gatherAlong(x, indices, along), indices };
+      }
+      const { places, values } = noGrad(() => tidy(() => ranked(transpose(x, along, -1), k, largest)));
+      const indices = transpose(places, along, -1);
+      // Those of floats are taken where they stand, which has a gradient.
+      return {
+        values: isFloat(x.dtype) ? gatherAlong(x, indices, along) : cast(transpose(values, along, -1), x.dtype),
+        indices,
+      };
+    });
+  },
+);
 
 /** Along the last axis, best first: where they stand, and of integers the values. */
 function ranked(x: Tensor, k: number, largest: boolean): { places: Tensor; values: Tensor } {
@@ -86,15 +91,15 @@ function ranked(x: Tensor, k: number, largest: boolean): { places: Tensor; value
   const none = x.shape.with(-1, 0);
   const [places, values] = [[positions(none, x.device)], [positions(none, x.device)]];
   let free = fill(x.shape, 1, "bool", x.device);
-  const isNumber = whole || largest ? undefined : elementwise("eq", [x, x]);
+  const isNumber = whole || largest ? undefined : eq(x, x);
   const round = (before: Tensor) => {
     const open = isNumber === undefined ? before : someOr(elementwise("mul", [before, isNumber]), before);
     const rest = elementwise("select", [open, order, least]);
     const best = argmax(rest, -1, true);
     // Where nothing but the least is left, what is found may be taken already: then comes the first that is free.
-    const isFree = maxOver(elementwise("mul", [open, elementwise("eq", [at, best])]), -1, true);
+    const isFree = maxOver(elementwise("mul", [open, eq(at, best)]), -1, true);
     const next = elementwise("select", [isFree, best, argmax(open, -1, true)]);
-    const after = elementwise("mul", [before, elementwise("ne", [at, next])]);
+    const after = elementwise("mul", [before, ne(at, next)]);
     return { next, after, value: whole ? maxOver(rest, -1, true) : undefined };
   };
   for (let i = 0; i < k; i++) {
@@ -114,7 +119,7 @@ const someOr = (some: Tensor, others: Tensor) => elementwise("select", [maxOver(
 function smallestFirst(x: Tensor): Tensor {
   if (!isFloat(x.dtype)) return elementwise("sub", [-1, cast(x, "i32")]);
   const turned = elementwise("neg", [x]);
-  return elementwise("select", [elementwise("eq", [x, x]), turned, Number.NEGATIVE_INFINITY]);
+  return elementwise("select", [eq(x, x), turned, Number.NEGATIVE_INFINITY]);
 }
 
 const turnedBack = (values: Tensor, largest: boolean) => (largest ? values : elementwise("sub", [-1, values]));

@@ -5,7 +5,8 @@ import { overSamples } from "../../tensor/batching";
 import { noGrad } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { checkTensor } from "../check-tensor";
-import { elementwise } from "../elementwise/elementwise";
+import { definePrimitive } from "../define-function";
+import { eq, ne } from "../elementwise/logic";
 import { type Axes, reducedShape, sum } from "./reduce";
 
 /**
@@ -15,11 +16,14 @@ import { type Axes, reducedShape, sum } from "./reduce";
  * @example
  * any(tensor([[0, 0], [0, 3]]), 1); // [false, true]
  */
-export function anyTrue(x: Tensor, axis?: Axes, keepDim = false): Tensor {
-  const samples = overSamples(anyTrue, x, axis, keepDim);
-  if (samples !== undefined) return samples;
-  return counted("any", "ne", x, axis, keepDim);
-}
+export const anyTrue = /* @__PURE__ */ definePrimitive(
+  { torch: "a.any($0, keepdim=$1)", arguments: ["$axis", "$flag"] },
+  (x: Tensor, axis?: Axes, keepDim = false): Tensor => {
+    const samples = overSamples(anyTrue, x, axis, keepDim);
+    if (samples !== undefined) return samples;
+    return counted("any", ne, x, axis, keepDim);
+  },
+);
 
 /**
  * Whether every element along the axes, or of all, is true, as bool: all of nothing are.
@@ -28,17 +32,20 @@ export function anyTrue(x: Tensor, axis?: Axes, keepDim = false): Tensor {
  * @example
  * all(tensor([[1, 0], [2, 3]]), 1); // [false, true]
  */
-export function allTrue(x: Tensor, axis?: Axes, keepDim = false): Tensor {
-  const samples = overSamples(allTrue, x, axis, keepDim);
-  if (samples !== undefined) return samples;
-  return counted("all", "eq", x, axis, keepDim);
-}
+export const allTrue = /* @__PURE__ */ definePrimitive(
+  { torch: "a.all($0, keepdim=$1)", arguments: ["$axis", "$flag"] },
+  (x: Tensor, axis?: Axes, keepDim = false): Tensor => {
+    const samples = overSamples(allTrue, x, axis, keepDim);
+    if (samples !== undefined) return samples;
+    return counted("all", eq, x, axis, keepDim);
+  },
+);
 
 /** eq: whether the count of zeros is 0; ne: whether that of others is not. */
-function counted(where: string, op: "eq" | "ne", x: Tensor, axis: Axes, keepDim: boolean): Tensor {
+function counted(where: string, op: typeof eq, x: Tensor, axis: Axes, keepDim: boolean): Tensor {
   checkTensor(where, x);
   reducedShape(where, x, axis, keepDim);
   // Over no axes each element is its own answer, as in PyTorch.
-  if (Array.isArray(axis) && axis.length === 0) return noGrad(() => elementwise("ne", [x, 0]));
-  return noGrad(() => tidy(() => elementwise(op, [sum(elementwise(op, [x, 0]), axis, keepDim), 0])));
+  if (Array.isArray(axis) && axis.length === 0) return noGrad(() => ne(x, 0));
+  return noGrad(() => tidy(() => op(sum(op(x, 0), axis, keepDim), 0)));
 }

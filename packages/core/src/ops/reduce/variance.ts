@@ -10,6 +10,7 @@ import { computeDType, isFloat } from "../../values/dtype";
 import { sizeOf } from "../../values/shape";
 import { computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
+import { definePrimitive } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
 import { root } from "../elementwise/root";
 import { type Axes, mean, reducedShape, sum } from "./reduce";
@@ -29,11 +30,14 @@ export interface VarianceOptions {
  * @example
  * variance(tensor([1, 2, 4])); // 7/3
  */
-export function variance(x: Tensor, axis?: Axes, options: VarianceOptions = {}): Tensor {
-  const samples = overSamples(variance, x, axis, options);
-  if (samples !== undefined) return samples;
-  return spread("var", x, axis, options, (squares) => squares);
-}
+export const variance = /* @__PURE__ */ definePrimitive(
+  { torch: "a.var($0)", tensors: ["n5"], arguments: [1] },
+  (x: Tensor, axis?: Axes, options: VarianceOptions = {}): Tensor => {
+    const samples = overSamples(variance, x, axis, options);
+    if (samples !== undefined) return samples;
+    return spread("var", x, axis, options, (squares) => squares);
+  },
+);
 
 /**
  * The square root of the variance. Its gradient is 0 where it is 0.
@@ -42,11 +46,14 @@ export function variance(x: Tensor, axis?: Axes, options: VarianceOptions = {}):
  * @example
  * std(tensor([1, 2, 3])); // 1
  */
-export function std(x: Tensor, axis?: Axes, options: VarianceOptions = {}): Tensor {
-  const samples = overSamples(std, x, axis, options);
-  if (samples !== undefined) return samples;
-  return spread("std", x, axis, options, root);
-}
+export const std = /* @__PURE__ */ definePrimitive(
+  { torch: "a.std($0)", tensors: ["n5"], arguments: [1] },
+  (x: Tensor, axis?: Axes, options: VarianceOptions = {}): Tensor => {
+    const samples = overSamples(std, x, axis, options);
+    if (samples !== undefined) return samples;
+    return spread("std", x, axis, options, root);
+  },
+);
 
 function spread(
   where: string,

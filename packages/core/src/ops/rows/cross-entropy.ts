@@ -71,7 +71,7 @@ function recordedGrad(x: Tensor, labels: Tensor, g: Tensor, ignoreIndex: number)
   const [below, above] = [elementwise("less", [labels, ignoreIndex]), elementwise("less", [ignoreIndex, labels])];
   const column = [...labels.shape, 1];
   const counts = reshape(cast(elementwise("add", [below, above]), dtype), column);
-  const change = elementwise("sub", [softmax(x, -1, false), noGrad(() => softmax(x, -1, false))]);
+  const change = elementwise("sub", [softmax(x), noGrad(() => softmax(x))]);
   // The gradient of a mean over no rows is infinite, and infinity times 0 is NaN.
   const counted = elementwise("select", [counts, reshape(g, column), 0]);
   return elementwise("mul", [counted, elementwise("fma", [counts, change, one])]);

@@ -13,6 +13,7 @@ import { inFloat32 } from "../autocast-operands";
 import { computeIn } from "../cast";
 import { checkDevice } from "../check-device";
 import { checkTensor } from "../check-tensor";
+import { definePrimitive } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
 import { fill } from "../map";
 import { mean, sumTo } from "../reduce/reduce";
@@ -27,54 +28,57 @@ const GRADIENTS = /* @__PURE__ */ withPass(layerNormGradRows, async () =>
  *
  * @throws OptError BAD_SHAPE if weight and bias are not of x's trailing shape
  */
-export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | null = null, eps = 1e-5): Tensor {
-  const samples = overSamples(layerNorm, x, weight, bias, eps);
-  if (samples !== undefined) return samples;
-  checkTensor("layerNorm", x);
-  checkTensor("layerNorm", weight, "weight");
-  if (bias !== null) checkTensor("layerNorm", bias, "bias");
-  const isEps = typeof eps === "number" && eps >= 0;
-  checkValue(isEps, "layerNorm", "eps", ">= 0", eps, "Use 1e-5.");
-  const trailing = x.shape.slice(x.shape.length - weight.shape.length);
-  const got = () => `${showShape(weight.shape)}${bias === null ? "" : ` and ${showShape(bias.shape)}`}`;
-  check(
-    sameShape(trailing, weight.shape) && (bias === null || sameShape(bias.shape, weight.shape)),
-    "BAD_SHAPE",
-    "layerNorm",
-    () => `weight and bias must have the trailing shape of x ${showShape(x.shape)}, got ${got()}.`,
-    "Normalise over the last axes.",
-  );
-  const given = bias === null ? [x, weight] : [x, weight, bias];
-  const device = checkDevice("layerNorm", given);
-  const inFull = inFloat32(given, (wide, w, b) => layerNorm(wide!, w!, b ?? null, eps));
-  if (inFull !== null) return inFull;
-  const promoted = given.map((t) => t.dtype).reduce(promote);
-  const dtype = isFloat(promoted) ? promoted : "f32";
-  const compute = computeDType(dtype);
-  if (given.some((t) => t.dtype !== compute)) {
-    return computeIn(compute, given, dtype, (wide, w, b) => layerNorm(wide!, w!, b ?? null, eps));
-  }
-  const shift = bias ?? fill(weight.shape, 0, compute, device);
-  const length = weight.size;
-  const rows = length === 0 ? 0 : x.size / length;
-  const output = Tensor.empty(x.shape, compute, device);
-  const average = Tensor.empty([rows], compute, device);
-  const rstd = Tensor.empty([rows], compute, device);
-  launchRows(layerNormRows, {
-    inputs: { x, w: weight, b: shift },
-    outputs: { y: output, mean: average, rstd },
-    scalars: { eps },
-    rows,
-    length,
-  });
-  const recorded = record("layerNorm", output, [x, weight, shift], [x, weight, average, rstd], (g, saved) =>
-    isTaping() ? recordedGrad(g, saved, eps) : layerNormGrad(g, saved, rows, length),
-  );
-  average.dispose(); // the tape holds its own
-  rstd.dispose();
-  if (shift !== bias) shift.dispose();
-  return recorded;
-}
+export const layerNorm = /* @__PURE__ */ definePrimitive(
+  { torch: "F.layer_norm(a, (4,), b, c)", tensors: ["n4", "4", "4"] },
+  (x: Tensor, weight: Tensor, bias: Tensor | null = null, eps = 1e-5): Tensor => {
+    const samples = overSamples(layerNorm, x, weight, bias, eps);
+    if (samples !== undefined) return samples;
+    checkTensor("layerNorm", x);
+    checkTensor("layerNorm", weight, "weight");
+    if (bias !== null) checkTensor("layerNorm", bias, "bias");
+    const isEps = typeof eps === "number" && eps >= 0;
+    checkValue(isEps, "layerNorm", "eps", ">= 0", eps, "Use 1e-5.");
+    const trailing = x.shape.slice(x.shape.length - weight.shape.length);
+    const got = () => `${showShape(weight.shape)}${bias === null ? "" : ` and ${showShape(bias.shape)}`}`;
+    check(
+      sameShape(trailing, weight.shape) && (bias === null || sameShape(bias.shape, weight.shape)),
+      "BAD_SHAPE",
+      "layerNorm",
+      () => `weight and bias must have the trailing shape of x ${showShape(x.shape)}, got ${got()}.`,
+      "Normalise over the last axes.",
+    );
+    const given = bias === null ? [x, weight] : [x, weight, bias];
+    const device = checkDevice("layerNorm", given);
+    const inFull = inFloat32(given, (wide, w, b) => layerNorm(wide!, w!, b ?? null, eps));
+    if (inFull !== null) return inFull;
+    const promoted = given.map((t) => t.dtype).reduce(promote);
+    const dtype = isFloat(promoted) ? promoted : "f32";
+    const compute = computeDType(dtype);
+    if (given.some((t) => t.dtype !== compute)) {
+      return computeIn(compute, given, dtype, (wide, w, b) => layerNorm(wide!, w!, b ?? null, eps));
+    }
+    const shift = bias ?? fill(weight.shape, 0, compute, device);
+    const length = weight.size;
+    const rows = length === 0 ? 0 : x.size / length;
+    const output = Tensor.empty(x.shape, compute, device);
+    const average = Tensor.empty([rows], compute, device);
+    const rstd = Tensor.empty([rows], compute, device);
+    launchRows(layerNormRows, {
+      inputs: { x, w: weight, b: shift },
+      outputs: { y: output, mean: average, rstd },
+      scalars: { eps },
+      rows,
+      length,
+    });
+    const recorded = record("layerNorm", output, [x, weight, shift], [x, weight, average, rstd], (g, saved) =>
+      isTaping() ? recordedGrad(g, saved, eps) : layerNormGrad(g, saved, rows, length),
+    );
+    average.dispose(); // the tape holds its own
+    rstd.dispose();
+    if (shift !== bias) shift.dispose();
+    return recorded;
+  },
+);
 
 /** The gradients by ops that are recorded: of what was saved, x and weight have gradients themselves. */
 function recordedGrad(g: Tensor, [x, weight]: readonly Tensor[], eps: number): Tensor[] {

@@ -10,24 +10,26 @@ import { axisOfElements } from "../../values/shape";
 import { inFloat32 } from "../autocast-operands";
 import { computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
+import { definePrimitive } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
 import { sum } from "../reduce/reduce";
 import { reshape, transpose } from "../shape/shape";
 import { launchRows } from "./launch-rows";
 
-export function softmax(x: Tensor, axis: number, log: boolean): Tensor {
-  const samples = overSamples(softmax, x, axis, log);
+/** One of both. */
+export function softmaxOf(x: Tensor, axis: number, log: boolean): Tensor {
+  const samples = overSamples(softmaxOf, x, axis, log);
   if (samples !== undefined) return samples;
   const where = log ? "logSoftmax" : "softmax";
   checkTensor(where, x);
-  const inFull = inFloat32([x], (wide) => softmax(wide!, axis, log));
+  const inFull = inFloat32([x], (wide) => softmaxOf(wide!, axis, log));
   if (inFull !== null) return inFull;
   const dtype = isFloat(x.dtype) ? x.dtype : "f32";
   const compute = computeDType(dtype);
-  if (x.dtype !== compute) return computeIn(compute, [x], dtype, (wide) => softmax(wide!, axis, log));
+  if (x.dtype !== compute) return computeIn(compute, [x], dtype, (wide) => softmaxOf(wide!, axis, log));
   const last = x.shape.length - 1;
   const along = axisOfElements(where, axis, x.shape);
-  if (last < 0) return tidy(() => reshape(softmax(reshape(x, [1]), 0, log), []));
+  if (last < 0) return tidy(() => reshape(softmaxOf(reshape(x, [1]), 0, log), []));
   if (along !== last) return softmaxAlong(x, along, log);
   const length = x.shape[last]!;
   const rows = length === 0 ? 0 : x.size / length;
@@ -36,8 +38,20 @@ export function softmax(x: Tensor, axis: number, log: boolean): Tensor {
   return record(where, output, [x], [output], (g, [forward]) => [softmaxGrad(forward!, g, log, rows, length)]);
 }
 
+/** exp(x) / sum(exp(x)) over an axis. */
+export const softmax = /* @__PURE__ */ definePrimitive(
+  { torch: "a.softmax($0)", arguments: ["$axis"] },
+  (x: Tensor, axis = -1): Tensor => softmaxOf(x, axis, false),
+);
+
+/** log(exp(x) / sum(exp(x))) over an axis. */
+export const logSoftmax = /* @__PURE__ */ definePrimitive(
+  { torch: "a.log_softmax($0)", arguments: ["$axis"] },
+  (x: Tensor, axis = -1): Tensor => softmaxOf(x, axis, true),
+);
+
 function softmaxAlong(x: Tensor, axis: number, log: boolean): Tensor {
-  return tidy(() => transpose(softmax(transpose(x, axis, -1), -1, log), axis, -1));
+  return tidy(() => transpose(softmaxOf(transpose(x, axis, -1), -1, log), axis, -1));
 }
 
 /** y (g - sum(g y)); of the logarithm g - exp(y) sum(g). */

@@ -8,6 +8,7 @@ import { overSamples } from "../../tensor/batching";
 import type { Tensor } from "../../tensor/tensor";
 import { normalizeAxis, sameShape, showShape } from "../../values/shape";
 import { checkTensor } from "../check-tensor";
+import { definePrimitive } from "../define-function";
 import { unsqueeze } from "./extents";
 import { concat, slice } from "./shape";
 
@@ -18,35 +19,38 @@ import { concat, slice } from "./shape";
  * @example
  * stack([tensor([1, 2]), tensor([3, 4])]); // [[1, 2], [3, 4]]
  */
-export function stack(tensors: readonly Tensor[], axis = 0): Tensor {
-  const samples = overSamples(stack, tensors, axis);
-  if (samples !== undefined) return samples;
-  const isList = Array.isArray(tensors) && tensors.length > 0;
-  check(
-    isList,
-    "BAD_ARGUMENT",
-    "stack",
-    () => `needs a list of tensors, got ${show(tensors)}.`,
-    "Pass tensors: [a, b].",
-  );
-  for (const [i, tensor] of tensors.entries()) checkTensor("stack", tensor, `tensor ${i}`);
-  const { shape } = tensors[0]!;
-  const other = tensors.find((tensor) => !sameShape(tensor.shape, shape));
-  check(
-    other === undefined,
-    "BAD_SHAPE",
-    "stack",
-    () => `shapes must be equal, got ${showShape(shape)} and ${showShape(other!.shape)}.`,
-    "concat joins along an axis that is there.",
-  );
-  const along = normalizeAxis("stack", axis, shape.length + 1);
-  return tidy(() =>
-    concat(
-      tensors.map((tensor) => unsqueeze(tensor, along)),
-      along,
-    ),
-  );
-}
+export const stack = /* @__PURE__ */ definePrimitive(
+  { torch: "torch.stack([a, b], $0)", tensors: ["nm", "nm"], arguments: [1], isList: true },
+  (tensors: readonly Tensor[], axis = 0): Tensor => {
+    const samples = overSamples(stack, tensors, axis);
+    if (samples !== undefined) return samples;
+    const isList = Array.isArray(tensors) && tensors.length > 0;
+    check(
+      isList,
+      "BAD_ARGUMENT",
+      "stack",
+      () => `needs a list of tensors, got ${show(tensors)}.`,
+      "Pass tensors: [a, b].",
+    );
+    for (const [i, tensor] of tensors.entries()) checkTensor("stack", tensor, `tensor ${i}`);
+    const { shape } = tensors[0]!;
+    const other = tensors.find((tensor) => !sameShape(tensor.shape, shape));
+    check(
+      other === undefined,
+      "BAD_SHAPE",
+      "stack",
+      () => `shapes must be equal, got ${showShape(shape)} and ${showShape(other!.shape)}.`,
+      "concat joins along an axis that is there.",
+    );
+    const along = normalizeAxis("stack", axis, shape.length + 1);
+    return tidy(() =>
+      concat(
+        tensors.map((tensor) => unsqueeze(tensor, along)),
+        along,
+      ),
+    );
+  },
+);
 
 /** Pieces of an axis, which `take` takes: of one size, of which the last may be less, or of the sizes that are listed. @throws OptError BAD_ARGUMENT */
 export function split(x: Tensor, sizes: number | readonly number[], axis = 0, take = slice): Tensor[] {

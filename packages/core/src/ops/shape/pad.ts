@@ -11,6 +11,7 @@ import { Tensor } from "../../tensor/tensor";
 import { checkRange } from "../../values/literal";
 import { denseStrides, showShape } from "../../values/shape";
 import { checkTensor } from "../check-tensor";
+import { definePrimitive } from "../define-function";
 import { withFlatGradient } from "../flat-gradient";
 import { fillInPlace } from "../map";
 import { copyBox } from "./copy-box";
@@ -40,45 +41,53 @@ const PLACES: Readonly<Record<Exclude<PadMode, "constant">, (at: number, extent:
  * pad(tensor([[1, 2]]), [1, 0, 0, 1]); // [[0, 1, 2], [0, 0, 0]]
  * pad(tensor([[1, 2, 3]]), [2, 1], { mode: "reflect" }); // [[3, 2, 1, 2, 3, 2]]
  */
-export function pad(x: Tensor, padding: readonly number[], options: PadOptions = {}): Tensor {
-  const samples = overSamples(pad, x, padding, options);
-  if (samples !== undefined) return samples;
-  checkTensor("pad", x);
-  checkOptions("pad", options, { value: "number", mode: "string" });
-  const { value = 0, mode = "constant" } = options;
-  const isKnown = mode === "constant" || mode in PLACES;
-  checkValue(isKnown, "pad", "mode", '"constant", "reflect", "replicate" or "circular"', mode);
-  checkRange("pad", [value], x.dtype);
-  const rank = x.shape.length;
-  check(
-    Array.isArray(padding) && padding.length % 2 === 0 && padding.length <= 2 * rank && padding.every(Number.isInteger),
-    "BAD_ARGUMENT",
-    "pad",
-    () => `padding must be up to ${rank} pairs of integers, got ${show(padding)}.`,
-    "[left, right] pads the last axis, [left, right, top, bottom] the last two.",
-  );
-  if (mode !== "constant") return bordered(x, padding, mode);
-  const of = (axis: number, side: 0 | 1) => padding[2 * (rank - 1 - axis) + side] ?? 0;
-  const shape = x.shape.map((extent, axis) => extent + of(axis, 0) + of(axis, 1));
-  const fits = shape.every((extent) => extent >= 0);
-  check(
-    fits,
-    "BAD_SHAPE",
-    "pad",
-    () => `no more can be cut than there is of ${showShape(x.shape)}, got ${show(padding)}.`,
-  );
-  const output = Tensor.empty(shape, x.dtype, x.device);
-  if (padding.some((side) => side > 0)) fillInPlace(output, value);
-  const kept = x.shape.map((extent, axis) => Math.max(extent + Math.min(of(axis, 0), 0) + Math.min(of(axis, 1), 0), 0));
-  const place = (extents: readonly number[], sign: 1 | -1) => {
-    const strides = denseStrides(extents);
-    const starts = strides.map((stride, axis) => stride * Math.max(sign * of(axis, 0), 0));
-    return { offset: starts.reduce((a, b) => a + b, 0), strides };
-  };
-  copyBox(x, output, kept, place(x.shape, -1), place(shape, 1));
-  const back = padding.map((side) => -side);
-  return record("pad", output, [x], [], (g) => [pad(g, back)]);
-}
+export const pad = /* @__PURE__ */ definePrimitive(
+  { torch: "F.pad(a, $0)", tensors: ["nm"], arguments: [[1, 2, 0, 1]] },
+  (x: Tensor, padding: readonly number[], options: PadOptions = {}): Tensor => {
+    const samples = overSamples(pad, x, padding, options);
+    if (samples !== undefined) return samples;
+    checkTensor("pad", x);
+    checkOptions("pad", options, { value: "number", mode: "string" });
+    const { value = 0, mode = "constant" } = options;
+    const isKnown = mode === "constant" || mode in PLACES;
+    checkValue(isKnown, "pad", "mode", '"constant", "reflect", "replicate" or "circular"', mode);
+    checkRange("pad", [value], x.dtype);
+    const rank = x.shape.length;
+    check(
+      Array.isArray(padding) &&
+        padding.length % 2 === 0 &&
+        padding.length <= 2 * rank &&
+        padding.every(Number.isInteger),
+      "BAD_ARGUMENT",
+      "pad",
+      () => `padding must be up to ${rank} pairs of integers, got ${show(padding)}.`,
+      "[left, right] pads the last axis, [left, right, top, bottom] the last two.",
+    );
+    if (mode !== "constant") return bordered(x, padding, mode);
+    const of = (axis: number, side: 0 | 1) => padding[2 * (rank - 1 - axis) + side] ?? 0;
+    const shape = x.shape.map((extent, axis) => extent + of(axis, 0) + of(axis, 1));
+    const fits = shape.every((extent) => extent >= 0);
+    check(
+      fits,
+      "BAD_SHAPE",
+      "pad",
+      () => `no more can be cut than there is of ${showShape(x.shape)}, got ${show(padding)}.`,
+    );
+    const output = Tensor.empty(shape, x.dtype, x.device);
+    if (padding.some((side) => side > 0)) fillInPlace(output, value);
+    const kept = x.shape.map((extent, axis) =>
+      Math.max(extent + Math.min(of(axis, 0), 0) + Math.min(of(axis, 1), 0), 0),
+    );
+    const place = (extents: readonly number[], sign: 1 | -1) => {
+      const strides = denseStrides(extents);
+      const starts = strides.map((stride, axis) => stride * Math.max(sign * of(axis, 0), 0));
+      return { offset: starts.reduce((a, b) => a + b, 0), strides };
+    };
+    copyBox(x, output, kept, place(x.shape, -1), place(shape, 1));
+    const back = padding.map((side) => -side);
+    return record("pad", output, [x], [], (g) => [pad(g, back)]);
+  },
+);
 
 /** The border of an axis is made of its own elements, one after the other. */
 function bordered(x: Tensor, padding: readonly number[], mode: keyof typeof PLACES): Tensor {

@@ -12,18 +12,22 @@ import { axisOfElements, denseStrides, normalizeAxis, type Shape, showShape, siz
 import { cast } from "../cast";
 import { checkDevice } from "../check-device";
 import { checkAnyTensor, checkTensor } from "../check-tensor";
+import { definePrimitive } from "../define-function";
 import { copyBox, dense } from "./copy-box";
 import { type Region, rangeWithin, regionOf, taken } from "./region";
 
 /** The same elements in another shape, or in the same, without a copy: a tensor of its own on x's memory. One extent may be -1. */
-export function reshape(x: Tensor, shape: Shape): Tensor {
-  const samples = overSamples(reshape, x, shape);
-  if (samples !== undefined) return samples;
-  checkAnyTensor("reshape", x);
-  const inferred = inferShape(x, shape);
-  const before = x.shape;
-  return record("reshape", x.alias(inferred), [x], [], (g) => [reshape(g, before)]);
-}
+export const reshape = /* @__PURE__ */ definePrimitive(
+  { torch: "a.reshape($0)", arguments: [[-1]] },
+  (x: Tensor, shape: Shape): Tensor => {
+    const samples = overSamples(reshape, x, shape);
+    if (samples !== undefined) return samples;
+    checkAnyTensor("reshape", x);
+    const inferred = inferShape(x, shape);
+    const before = x.shape;
+    return record("reshape", x.alias(inferred), [x], [], (g) => [reshape(g, before)]);
+  },
+);
 
 function inferShape(x: Tensor, shape: Shape): Shape {
   if (shape === x.shape) return shape;
@@ -117,52 +121,55 @@ export function sliceRegion(x: Tensor, start: number, end?: number, axis = 0): R
 }
 
 /** Joins tensors along an axis; mixed dtypes are promoted as PyTorch's. @throws OptError BAD_SHAPE, DEVICE_MISMATCH, BAD_ARGUMENT; BAD_DTYPE for complex with real numbers */
-export function concat(tensors: readonly Tensor[], axis = 0): Tensor {
-  const samples = overSamples(concat, tensors, axis);
-  if (samples !== undefined) return samples;
-  const isList = Array.isArray(tensors);
-  check(isList, "BAD_ARGUMENT", "concat", () => `needs a list, got ${show(tensors)}.`, "Pass tensors: [a, b].");
-  for (const [i, tensor] of tensors.entries()) checkTensor("concat", tensor, `tensor ${i}`);
-  const [first] = tensors;
-  check(first !== undefined, "BAD_ARGUMENT", "concat", () => "needs a tensor, got none.", "Pass at least one.");
-  checkDevice("concat", tensors);
-  const along = normalizeAxis("concat", axis, first.shape.length);
-  for (const tensor of tensors) {
-    check(
-      tensor.shape.length === first.shape.length &&
-        tensor.shape.every((extent: number, axis: number) => axis === along || extent === first.shape[axis]),
-      "BAD_SHAPE",
-      "concat",
-      () =>
-        `shapes must have as many axes, and agree but along axis ${along}, got ${showShape(first.shape)} and ${showShape(tensor.shape)}.`,
-      "Reshape or slice them.",
+export const concat = /* @__PURE__ */ definePrimitive(
+  { torch: "torch.cat([a, b], $0)", tensors: ["nm", "nk"], arguments: [1], isList: true },
+  (tensors: readonly Tensor[], axis = 0): Tensor => {
+    const samples = overSamples(concat, tensors, axis);
+    if (samples !== undefined) return samples;
+    const isList = Array.isArray(tensors);
+    check(isList, "BAD_ARGUMENT", "concat", () => `needs a list, got ${show(tensors)}.`, "Pass tensors: [a, b].");
+    for (const [i, tensor] of tensors.entries()) checkTensor("concat", tensor, `tensor ${i}`);
+    const [first] = tensors;
+    check(first !== undefined, "BAD_ARGUMENT", "concat", () => "needs a tensor, got none.", "Pass at least one.");
+    checkDevice("concat", tensors);
+    const along = normalizeAxis("concat", axis, first.shape.length);
+    for (const tensor of tensors) {
+      check(
+        tensor.shape.length === first.shape.length &&
+          tensor.shape.every((extent: number, axis: number) => axis === along || extent === first.shape[axis]),
+        "BAD_SHAPE",
+        "concat",
+        () =>
+          `shapes must have as many axes, and agree but along axis ${along}, got ${showShape(first.shape)} and ${showShape(tensor.shape)}.`,
+        "Reshape or slice them.",
+      );
+    }
+    const dtype = tensors.map((tensor) => tensor.dtype).reduce(promote);
+    if (tensors.some((tensor) => tensor.dtype !== dtype))
+      return tidy(() =>
+        concat(
+          tensors.map((tensor) => cast(tensor, dtype)),
+          axis,
+        ),
+      );
+    const extents = tensors.map((tensor) => tensor.shape[along]!);
+    const shape = first.shape.with(
+      along,
+      extents.reduce((a, b) => a + b),
     );
-  }
-  const dtype = tensors.map((tensor) => tensor.dtype).reduce(promote);
-  if (tensors.some((tensor) => tensor.dtype !== dtype))
-    return tidy(() =>
-      concat(
-        tensors.map((tensor) => cast(tensor, dtype)),
-        axis,
-      ),
-    );
-  const extents = tensors.map((tensor) => tensor.shape[along]!);
-  const shape = first.shape.with(
-    along,
-    extents.reduce((a, b) => a + b),
-  );
-  const strides = denseStrides(shape);
-  const output = Tensor.empty(shape, first.dtype, first.device);
-  let position = 0;
-  const starts = tensors.map((tensor, i) => {
-    const start = position;
-    copyBox(tensor, output, tensor.shape, dense(tensor.shape), { offset: start * strides[along]!, strides });
-    position += extents[i]!;
-    return start;
-  });
-  if (!isFloat(first.dtype)) return output;
-  return record("concat", output, tensors, [], splitter(starts, extents, along));
-}
+    const strides = denseStrides(shape);
+    const output = Tensor.empty(shape, first.dtype, first.device);
+    let position = 0;
+    const starts = tensors.map((tensor, i) => {
+      const start = position;
+      copyBox(tensor, output, tensor.shape, dense(tensor.shape), { offset: start * strides[along]!, strides });
+      position += extents[i]!;
+      return start;
+    });
+    if (!isFloat(first.dtype)) return output;
+    return record("concat", output, tensors, [], splitter(starts, extents, along));
+  },
+);
 
 /** Made apart from the tensors, which a closure beside them would keep alive. */
 function splitter(starts: readonly number[], extents: readonly number[], axis: number): Backward {

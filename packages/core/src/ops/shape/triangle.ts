@@ -8,7 +8,9 @@ import type { Tensor } from "../../tensor/tensor";
 import { showShape } from "../../values/shape";
 import { cast } from "../cast";
 import { checkTensor } from "../check-tensor";
+import { definePrimitive } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
+import { le } from "../elementwise/logic";
 import { positions } from "../indices/positions";
 
 /**
@@ -18,11 +20,14 @@ import { positions } from "../indices/positions";
  * @example
  * tril(ones([2, 2])); // [[1, 0], [1, 1]]
  */
-export function tril(x: Tensor, diagonal = 0): Tensor {
-  const samples = overSamples(tril, x, diagonal);
-  if (samples !== undefined) return samples;
-  return triangle("tril", x, diagonal, (offset) => elementwise("le", [offset, diagonal]));
-}
+export const tril = /* @__PURE__ */ definePrimitive(
+  { torch: "a.tril($0)", tensors: ["...nm"], arguments: [-1] },
+  (x: Tensor, diagonal = 0): Tensor => {
+    const samples = overSamples(tril, x, diagonal);
+    if (samples !== undefined) return samples;
+    return triangle("tril", x, diagonal, (offset) => le(offset, diagonal));
+  },
+);
 
 /**
  * The upper triangle of matrices [..., rows, columns]: 0 where column - row < diagonal.
@@ -31,11 +36,14 @@ export function tril(x: Tensor, diagonal = 0): Tensor {
  * @example
  * triu(ones([2, 2]), 1); // [[0, 1], [0, 0]]
  */
-export function triu(x: Tensor, diagonal = 0): Tensor {
-  const samples = overSamples(triu, x, diagonal);
-  if (samples !== undefined) return samples;
-  return triangle("triu", x, diagonal, (offset) => elementwise("le", [diagonal, offset]));
-}
+export const triu = /* @__PURE__ */ definePrimitive(
+  { torch: "a.triu($0)", tensors: ["...nm"], arguments: [1] },
+  (x: Tensor, diagonal = 0): Tensor => {
+    const samples = overSamples(triu, x, diagonal);
+    if (samples !== undefined) return samples;
+    return triangle("triu", x, diagonal, (offset) => le(diagonal, offset));
+  },
+);
 
 function triangle(where: string, x: Tensor, diagonal: number, keeps: (offset: Tensor) => Tensor): Tensor {
   checkTensor(where, x);

@@ -10,7 +10,9 @@ import { computeDType, isFloat } from "../../values/dtype";
 import { showShape } from "../../values/shape";
 import { cast, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
+import { definePrimitive } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
+import { le } from "../elementwise/logic";
 import { withFlatGradient } from "../flat-gradient";
 import { gather } from "../indices/gather";
 import { places } from "../indices/positions";
@@ -39,44 +41,54 @@ export interface AvgPoolOptions {
  * @example
  * avgPool2d(rand([1, 3, 8, 8]), 2); // [1, 3, 4, 4]
  */
-export function avgPool2d(x: Tensor, kernelSize: Pair, options: AvgPoolOptions = {}): Tensor {
-  const samples = overSamples(avgPool2d, x, kernelSize, options);
-  if (samples !== undefined) return samples;
-  const where = "avgPool2d";
-  checkTensor(where, x);
-  checkOptions(where, options, {
-    stride: ["number", "array"],
-    padding: ["number", "array"],
-    countIncludePad: "boolean",
-    ceilMode: "boolean",
-    divisorOverride: "any",
-  });
-  const {
-    stride = kernelSize,
-    padding = 0,
-    countIncludePad = true,
-    ceilMode = false,
-    divisorOverride = null,
-  } = options;
-  const isDivisor = divisorOverride === null || (Number.isInteger(divisorOverride) && divisorOverride !== 0);
-  checkValue(isDivisor, where, "divisorOverride", "an integer other than 0, or null", divisorOverride, "Leave it out.");
-  const window = windowOf(where, x, kernelSize, { stride, padding }, 1, ceilMode);
-  const { batch, channels, outHeight, outWidth, kernel } = window;
-  check(
-    window.padding.every((p, i) => 2 * p <= kernel[i]!),
-    "BAD_ARGUMENT",
-    where,
-    () => `padding must be at most half the kernel, got ${window.padding} for ${kernel}.`,
-    "Pad less.",
-  );
-  const dtype = isFloat(x.dtype) ? x.dtype : "f32";
-  return computeIn(computeDType(dtype), [x], dtype, (images) => {
-    const taps = windows("unfold", withFlatGradient(images!), window);
-    const sums = sum(reshape(taps, [batch, channels, kernel[0] * kernel[1], outHeight * outWidth]), 2);
-    const counts = divisorOverride ?? countsOf(window, countIncludePad, images!);
-    return elementwise("div", [reshape(sums, [batch, channels, outHeight, outWidth]), counts]);
-  });
-}
+export const avgPool2d = /* @__PURE__ */ definePrimitive(
+  { torch: "F.avg_pool2d(a, $0)", tensors: ["nm44"], arguments: [2] },
+  (x: Tensor, kernelSize: Pair, options: AvgPoolOptions = {}): Tensor => {
+    const samples = overSamples(avgPool2d, x, kernelSize, options);
+    if (samples !== undefined) return samples;
+    const where = "avgPool2d";
+    checkTensor(where, x);
+    checkOptions(where, options, {
+      stride: ["number", "array"],
+      padding: ["number", "array"],
+      countIncludePad: "boolean",
+      ceilMode: "boolean",
+      divisorOverride: "any",
+    });
+    const {
+      stride = kernelSize,
+      padding = 0,
+      countIncludePad = true,
+      ceilMode = false,
+      divisorOverride = null,
+    } = options;
+    const isDivisor = divisorOverride === null || (Number.isInteger(divisorOverride) && divisorOverride !== 0);
+    checkValue(
+      isDivisor,
+      where,
+      "divisorOverride",
+      "an integer other than 0, or null",
+      divisorOverride,
+      "Leave it out.",
+    );
+    const window = windowOf(where, x, kernelSize, { stride, padding }, 1, ceilMode);
+    const { batch, channels, outHeight, outWidth, kernel } = window;
+    check(
+      window.padding.every((p, i) => 2 * p <= kernel[i]!),
+      "BAD_ARGUMENT",
+      where,
+      () => `padding must be at most half the kernel, got ${window.padding} for ${kernel}.`,
+      "Pad less.",
+    );
+    const dtype = isFloat(x.dtype) ? x.dtype : "f32";
+    return computeIn(computeDType(dtype), [x], dtype, (images) => {
+      const taps = windows("unfold", withFlatGradient(images!), window);
+      const sums = sum(reshape(taps, [batch, channels, kernel[0] * kernel[1], outHeight * outWidth]), 2);
+      const counts = divisorOverride ?? countsOf(window, countIncludePad, images!);
+      return elementwise("div", [reshape(sums, [batch, channels, outHeight, outWidth]), counts]);
+    });
+  },
+);
 
 /** How many elements of each window count: a number where that is all of them. */
 function countsOf(window: Window2d, includesPadding: boolean, { device, dtype }: Tensor): Tensor | number {
@@ -105,56 +117,59 @@ export type OutputSize2d = number | readonly [number | null, number | null];
  * @example
  * adaptiveAvgPool2d(rand([1, 3, 8, 6]), 1); // [1, 3, 1, 1]
  */
-export function adaptiveAvgPool2d(x: Tensor, outputSize: OutputSize2d): Tensor {
-  const samples = overSamples(adaptiveAvgPool2d, x, outputSize);
-  if (samples !== undefined) return samples;
-  const where = "adaptiveAvgPool2d";
-  checkTensor(where, x);
-  const isImages = x.shape.length === 4;
-  check(
-    isImages,
-    "BAD_SHAPE",
-    where,
-    () => `images must be [batch, channels, height, width], got ${showShape(x.shape)}.`,
-  );
-  const both: readonly unknown[] = Array.isArray(outputSize) ? outputSize : [outputSize, outputSize];
-  checkValue(
-    both.length === 2 && both.every((n) => n === null || (Number.isInteger(n) && (n as number) >= 1)),
-    where,
-    "outputSize",
-    "an integer >= 1 or a pair of them or null",
-    outputSize,
-    "For example 1 or [4, null].",
-  );
-  const [height, width] = x.shape.slice(2) as [number, number];
-  check(
-    height * width > 0,
-    "BAD_SHAPE",
-    where,
-    () => `images must have pixels, got ${showShape(x.shape)}.`,
-    "Leave them out.",
-  );
-  const [rows, columns] = [(both[0] as number | null) ?? height, (both[1] as number | null) ?? width];
-  check(
-    rows * columns <= MOST_PLACES,
-    "UNSUPPORTED",
-    where,
-    () => `there are at most ${MOST_PLACES} parts, got ${showShape([rows, columns])}.`,
-    "Pool to fewer.",
-  );
-  const dtype = isFloat(x.dtype) ? x.dtype : "f32";
-  const compute = computeDType(dtype);
-  return computeIn(compute, [x], dtype, (images) => {
-    const [batch, channels] = x.shape as [number, number];
-    // PyTorch takes one part for a plain mean, whose gradient does not depend on the images.
-    const given = rows * columns === 1 ? images! : withFlatGradient(images!);
-    if (height % rows === 0 && width % columns === 0) {
-      const parted = reshape(given, [batch, channels, rows, height / rows, columns, width / columns]);
-      return mean(parted, [3, 5]);
-    }
-    return reshape(unequalParts(given, rows, columns), [batch, channels, rows, columns]);
-  });
-}
+export const adaptiveAvgPool2d = /* @__PURE__ */ definePrimitive(
+  { torch: "F.adaptive_avg_pool2d(a, $0)", tensors: ["nm54"], arguments: [2] },
+  (x: Tensor, outputSize: OutputSize2d): Tensor => {
+    const samples = overSamples(adaptiveAvgPool2d, x, outputSize);
+    if (samples !== undefined) return samples;
+    const where = "adaptiveAvgPool2d";
+    checkTensor(where, x);
+    const isImages = x.shape.length === 4;
+    check(
+      isImages,
+      "BAD_SHAPE",
+      where,
+      () => `images must be [batch, channels, height, width], got ${showShape(x.shape)}.`,
+    );
+    const both: readonly unknown[] = Array.isArray(outputSize) ? outputSize : [outputSize, outputSize];
+    checkValue(
+      both.length === 2 && both.every((n) => n === null || (Number.isInteger(n) && (n as number) >= 1)),
+      where,
+      "outputSize",
+      "an integer >= 1 or a pair of them or null",
+      outputSize,
+      "For example 1 or [4, null].",
+    );
+    const [height, width] = x.shape.slice(2) as [number, number];
+    check(
+      height * width > 0,
+      "BAD_SHAPE",
+      where,
+      () => `images must have pixels, got ${showShape(x.shape)}.`,
+      "Leave them out.",
+    );
+    const [rows, columns] = [(both[0] as number | null) ?? height, (both[1] as number | null) ?? width];
+    check(
+      rows * columns <= MOST_PLACES,
+      "UNSUPPORTED",
+      where,
+      () => `there are at most ${MOST_PLACES} parts, got ${showShape([rows, columns])}.`,
+      "Pool to fewer.",
+    );
+    const dtype = isFloat(x.dtype) ? x.dtype : "f32";
+    const compute = computeDType(dtype);
+    return computeIn(compute, [x], dtype, (images) => {
+      const [batch, channels] = x.shape as [number, number];
+      // PyTorch takes one part for a plain mean, whose gradient does not depend on the images.
+      const given = rows * columns === 1 ? images! : withFlatGradient(images!);
+      if (height % rows === 0 && width % columns === 0) {
+        const parted = reshape(given, [batch, channels, rows, height / rows, columns, width / columns]);
+        return mean(parted, [3, 5]);
+      }
+      return reshape(unequalParts(given, rows, columns), [batch, channels, rows, columns]);
+    });
+  },
+);
 
 /** Averages of parts that differ in size: [planes, rows * columns]. Pixels are chosen, because a product of shares would make a NaN of one part that of all. */
 function unequalParts(images: Tensor, rows: number, columns: number): Tensor {
@@ -170,7 +185,7 @@ function unequalParts(images: Tensor, rows: number, columns: number): Tensor {
     return y < 0 || x < 0 ? -1 : y * width + x;
   };
   const pixels = places([parts, taps], device, (i) => pixelOf(Math.floor(i / taps), i % taps));
-  const inside = elementwise("le", [0, pixels]);
+  const inside = le(0, pixels);
   const planes = transpose(reshape(images, [shape[0]! * shape[1]!, height * width]), 0, 1);
   const taken = gather(planes, elementwise("max", [pixels, 0]));
   const sums = sum(elementwise("select", [reshape(inside, [parts, taps, 1]), taken, 0]), 1);

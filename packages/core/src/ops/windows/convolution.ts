@@ -14,6 +14,7 @@ import { inLow } from "../autocast-operands";
 import { cast, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { computeOn, WRAP } from "../compute";
+import { definePrimitive } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
 import { inWords } from "../map";
 import { matmul } from "../matmul";
@@ -39,42 +40,40 @@ export interface ConvTransposeOptions extends ConvolutionOptions {
  * @example
  * const edges = conv2d(rand([1, 1, 8, 8]), ones([1, 1, 3, 3]), null, { padding: 1 }); // [1, 1, 8, 8]
  */
-export function conv2d(
-  x: Tensor,
-  weight: Tensor,
-  bias: Tensor | null = null,
-  options: ConvolutionOptions = {},
-): Tensor {
-  const samples = overSamples(conv2d, x, weight, bias, options);
-  if (samples !== undefined) return samples;
-  const where = "conv2d";
-  checkOptions(where, options, { ...WINDOW_OPTIONS, groups: "number" });
-  const { groups = 1, ...sliding } = options;
-  const [outChannels, channels] = checkImages(where, x, weight, bias, groups, 0);
-  check(
-    x.shape[1] === channels * groups && outChannels % groups === 0,
-    "BAD_SHAPE",
-    where,
-    () =>
-      `weight must be [outChannels, channels / ${groups}, height, width] with the channels of x ${showShape(x.shape)}, got ${showShape(weight.shape)}.`,
-    "Check the channel counts.",
-  );
-  const kernel = weight.shape.slice(2) as [number, number];
-  const window = windowOf(where, x, kernel, sliding, 1);
-  const { batch, outHeight, outWidth } = window;
-  return inCompute(x, weight, bias, (images, weights, shift) => {
-    const columns = unfold(images, kernel, sliding);
-    const rows = channels * kernel[0] * kernel[1];
-    const product =
-      groups === 1
-        ? matmul(reshape(weights, [outChannels, rows]), columns)
-        : matmul(
-            reshape(weights, [groups, outChannels / groups, rows]),
-            reshape(columns, [batch, groups, rows, outHeight * outWidth]),
-          );
-    return shifted(reshape(product, [batch, outChannels, outHeight, outWidth]), shift);
-  });
-}
+export const conv2d = /* @__PURE__ */ definePrimitive(
+  { torch: "F.conv2d(a, b, c)", tensors: ["nm44", "km23", "k"] },
+  (x: Tensor, weight: Tensor, bias: Tensor | null = null, options: ConvolutionOptions = {}): Tensor => {
+    const samples = overSamples(conv2d, x, weight, bias, options);
+    if (samples !== undefined) return samples;
+    const where = "conv2d";
+    checkOptions(where, options, { ...WINDOW_OPTIONS, groups: "number" });
+    const { groups = 1, ...sliding } = options;
+    const [outChannels, channels] = checkImages(where, x, weight, bias, groups, 0);
+    check(
+      x.shape[1] === channels * groups && outChannels % groups === 0,
+      "BAD_SHAPE",
+      where,
+      () =>
+        `weight must be [outChannels, channels / ${groups}, height, width] with the channels of x ${showShape(x.shape)}, got ${showShape(weight.shape)}.`,
+      "Check the channel counts.",
+    );
+    const kernel = weight.shape.slice(2) as [number, number];
+    const window = windowOf(where, x, kernel, sliding, 1);
+    const { batch, outHeight, outWidth } = window;
+    return inCompute(x, weight, bias, (images, weights, shift) => {
+      const columns = unfold(images, kernel, sliding);
+      const rows = channels * kernel[0] * kernel[1];
+      const product =
+        groups === 1
+          ? matmul(reshape(weights, [outChannels, rows]), columns)
+          : matmul(
+              reshape(weights, [groups, outChannels / groups, rows]),
+              reshape(columns, [batch, groups, rows, outHeight * outWidth]),
+            );
+      return shifted(reshape(product, [batch, outChannels, outHeight, outWidth]), shift);
+    });
+  },
+);
 
 /**
  * The adjoint of `conv2d`, also called deconvolution. Weight [channels, outChannels / groups, kernelHeight, kernelWidth], bias [outChannels].
@@ -85,68 +84,66 @@ export function conv2d(
  * @example
  * const larger = convTranspose2d(rand([1, 2, 4, 4]), rand([2, 1, 2, 2]), null, { stride: 2 }); // [1, 1, 8, 8]
  */
-export function convTranspose2d(
-  x: Tensor,
-  weight: Tensor,
-  bias: Tensor | null = null,
-  options: ConvTransposeOptions = {},
-): Tensor {
-  const samples = overSamples(convTranspose2d, x, weight, bias, options);
-  if (samples !== undefined) return samples;
-  const where = "convTranspose2d";
-  checkOptions(where, options, { ...WINDOW_OPTIONS, groups: "number", outputPadding: ["number", "array"] });
-  const groups = options.groups ?? 1;
-  const [channels, outPerGroup] = checkImages(where, x, weight, bias, groups, 1);
-  check(
-    x.shape[1] === channels && channels % groups === 0,
-    "BAD_SHAPE",
-    where,
-    () =>
-      `weight must be [channels, outChannels / ${groups}, height, width] with the channels of x ${showShape(x.shape)}, got ${showShape(weight.shape)}.`,
-    "Check the channel counts.",
-  );
-  const [batch, , outHeight, outWidth] = x.shape as [number, number, number, number];
-  const kernel = weight.shape.slice(2) as [number, number];
-  const stride = pair(where, "stride", options.stride ?? 1, 1);
-  const padding = pair(where, "padding", options.padding ?? 0, 0);
-  const dilation = pair(where, "dilation", options.dilation ?? 1, 1);
-  const extra = pair(where, "outputPadding", options.outputPadding ?? 0, 0);
-  const extent = (size: number, i: 0 | 1) =>
-    (size - 1) * stride[i] - 2 * padding[i] + dilation[i] * (kernel[i] - 1) + extra[i] + 1;
-  const [height, width] = [extent(outHeight, 0), extent(outWidth, 1)];
-  check(
-    ([0, 1] as const).every((i) => extra[i] < Math.max(stride[i], dilation[i])),
-    "BAD_ARGUMENT",
-    where,
-    () => `outputPadding must be smaller than stride or dilation, got ${extra}.`,
-    "Pad the result with pad().",
-  );
-  const isThere = height >= 1 && width >= 1;
-  check(isThere, "BAD_SHAPE", where, () => `the result would have the extents ${height} and ${width}.`, "Pad less.");
-  const outChannels = outPerGroup * groups;
-  const rows = outPerGroup * kernel[0] * kernel[1];
-  const window = {
-    batch,
-    channels: outChannels,
-    height,
-    width,
-    outHeight,
-    outWidth,
-    kernel,
-    stride,
-    padding,
-    dilation,
-  };
-  return inCompute(x, weight, bias, (images, weights, shift) => {
-    const product = matmul(
-      reshape(weights, [groups, channels / groups, rows]),
-      reshape(images, [batch, groups, channels / groups, outHeight * outWidth]),
-      { transposeA: true },
+export const convTranspose2d = /* @__PURE__ */ definePrimitive(
+  { torch: "F.conv_transpose2d(a, b, c)", tensors: ["nm23", "mk22", "k"] },
+  (x: Tensor, weight: Tensor, bias: Tensor | null = null, options: ConvTransposeOptions = {}): Tensor => {
+    const samples = overSamples(convTranspose2d, x, weight, bias, options);
+    if (samples !== undefined) return samples;
+    const where = "convTranspose2d";
+    checkOptions(where, options, { ...WINDOW_OPTIONS, groups: "number", outputPadding: ["number", "array"] });
+    const groups = options.groups ?? 1;
+    const [channels, outPerGroup] = checkImages(where, x, weight, bias, groups, 1);
+    check(
+      x.shape[1] === channels && channels % groups === 0,
+      "BAD_SHAPE",
+      where,
+      () =>
+        `weight must be [channels, outChannels / ${groups}, height, width] with the channels of x ${showShape(x.shape)}, got ${showShape(weight.shape)}.`,
+      "Check the channel counts.",
     );
-    const columns = reshape(product, [batch, groups * rows, outHeight * outWidth]);
-    return shifted(folded(columns, window), shift);
-  });
-}
+    const [batch, , outHeight, outWidth] = x.shape as [number, number, number, number];
+    const kernel = weight.shape.slice(2) as [number, number];
+    const stride = pair(where, "stride", options.stride ?? 1, 1);
+    const padding = pair(where, "padding", options.padding ?? 0, 0);
+    const dilation = pair(where, "dilation", options.dilation ?? 1, 1);
+    const extra = pair(where, "outputPadding", options.outputPadding ?? 0, 0);
+    const extent = (size: number, i: 0 | 1) =>
+      (size - 1) * stride[i] - 2 * padding[i] + dilation[i] * (kernel[i] - 1) + extra[i] + 1;
+    const [height, width] = [extent(outHeight, 0), extent(outWidth, 1)];
+    check(
+      ([0, 1] as const).every((i) => extra[i] < Math.max(stride[i], dilation[i])),
+      "BAD_ARGUMENT",
+      where,
+      () => `outputPadding must be smaller than stride or dilation, got ${extra}.`,
+      "Pad the result with pad().",
+    );
+    const isThere = height >= 1 && width >= 1;
+    check(isThere, "BAD_SHAPE", where, () => `the result would have the extents ${height} and ${width}.`, "Pad less.");
+    const outChannels = outPerGroup * groups;
+    const rows = outPerGroup * kernel[0] * kernel[1];
+    const window = {
+      batch,
+      channels: outChannels,
+      height,
+      width,
+      outHeight,
+      outWidth,
+      kernel,
+      stride,
+      padding,
+      dilation,
+    };
+    return inCompute(x, weight, bias, (images, weights, shift) => {
+      const product = matmul(
+        reshape(weights, [groups, channels / groups, rows]),
+        reshape(images, [batch, groups, channels / groups, outHeight * outWidth]),
+        { transposeA: true },
+      );
+      const columns = reshape(product, [batch, groups * rows, outHeight * outWidth]);
+      return shifted(folded(columns, window), shift);
+    });
+  },
+);
 
 /** The extents of the weight's first axes. @throws OptError BAD_SHAPE, BAD_ARGUMENT */
 function checkImages(

@@ -19,7 +19,7 @@ import { showShape } from "../../values/shape";
 import { computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { computeOn } from "../compute";
-import { defineFunction } from "../define-function";
+import { defineFunction, definePrimitive } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
 import { gather } from "../indices/gather";
 import { positions } from "../indices/positions";
@@ -134,16 +134,19 @@ export function windows(kind: WindowKind, x: Tensor, window: Window2d): Tensor {
 }
 
 /** Windows of images as columns: [batch, channels * kernelHeight * kernelWidth, outHeight * outWidth]; padding reads 0. @throws OptError BAD_SHAPE, BAD_ARGUMENT */
-export function unfold(x: Tensor, kernelSize: Pair, options: WindowOptions = {}): Tensor {
-  const samples = overSamples(unfold, x, kernelSize, options);
-  if (samples !== undefined) return samples;
-  checkTensor("unfold", x);
-  checkOptions("unfold", options, WINDOW_OPTIONS);
-  const window = windowOf("unfold", x, kernelSize, options, 1);
-  const compute = computeOn(x.device, x.dtype);
-  if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => unfold(wide!, kernelSize, options));
-  return windows("unfold", x, window);
-}
+export const unfold = /* @__PURE__ */ definePrimitive(
+  { torch: "F.unfold(a, $0)", tensors: ["nm44"], arguments: [2] },
+  (x: Tensor, kernelSize: Pair, options: WindowOptions = {}): Tensor => {
+    const samples = overSamples(unfold, x, kernelSize, options);
+    if (samples !== undefined) return samples;
+    checkTensor("unfold", x);
+    checkOptions("unfold", options, WINDOW_OPTIONS);
+    const window = windowOf("unfold", x, kernelSize, options, 1);
+    const compute = computeOn(x.device, x.dtype);
+    if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => unfold(wide!, kernelSize, options));
+    return windows("unfold", x, window);
+  },
+);
 
 /**
  * The adjoint of `unfold`: columns [batch, channels * kernelHeight * kernelWidth, windows] are added at their places in images
@@ -200,45 +203,48 @@ function missesImage({ kernel, stride, padding, dilation, ...window }: Window2d,
 }
 
 /** Largest value of each window; of equal ones the first has the gradient, of NaN the last, as in PyTorch. The stride is the kernel size by default. @throws OptError BAD_SHAPE, BAD_ARGUMENT */
-export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions = {}): Tensor {
-  const samples = overSamples(maxPool2d, x, kernelSize, options);
-  if (samples !== undefined) return samples;
-  checkTensor("maxPool2d", x);
-  checkOptions("maxPool2d", options, { ...WINDOW_OPTIONS, ceilMode: "boolean" });
-  const window = windowOf("maxPool2d", x, kernelSize, options, kernelSize, options.ceilMode);
-  check(
-    window.padding.every((p, i) => 2 * p <= window.kernel[i]!),
-    "BAD_ARGUMENT",
-    "maxPool2d",
-    () => `padding must be at most half the kernel, got ${window.padding} for ${window.kernel}.`,
-    "Pad less.",
-  );
-  check(
-    !missesImage(window, 0) && !missesImage(window, 1),
-    "BAD_ARGUMENT",
-    "maxPool2d",
-    () => `every window must reach the image, got dilation ${window.dilation} with padding ${window.padding}.`,
-    "Pad or dilate less.",
-  );
-  const compute = computeOn(x.device, x.dtype);
-  if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => maxPool2d(wide!, kernelSize, options));
-  const { device } = x;
-  const shape = [window.batch, window.channels, window.outHeight, window.outWidth];
-  const output = Tensor.empty(shape, compute, device);
-  const indices = Tensor.empty(shape, "i32", device);
-  device.launch({
-    kind: "maxPool2d",
-    kernel: device.kernel({ kind: MAX_POOL, dtype: compute }),
-    input: x.memorySlice(),
-    output: output.memorySlice(),
-    indices: indices.memorySlice(),
-    window,
-  });
-  const backward: Backward = (g, [held]) => [maxPoolGrad(g, held!, window)];
-  const recorded = record("maxPool2d", output, [x], [indices], backward, [0]);
-  indices.dispose();
-  return recorded;
-}
+export const maxPool2d = /* @__PURE__ */ definePrimitive(
+  { torch: "F.max_pool2d(a, $0)", tensors: ["nm44"], arguments: [2] },
+  (x: Tensor, kernelSize: Pair, options: MaxPoolOptions = {}): Tensor => {
+    const samples = overSamples(maxPool2d, x, kernelSize, options);
+    if (samples !== undefined) return samples;
+    checkTensor("maxPool2d", x);
+    checkOptions("maxPool2d", options, { ...WINDOW_OPTIONS, ceilMode: "boolean" });
+    const window = windowOf("maxPool2d", x, kernelSize, options, kernelSize, options.ceilMode);
+    check(
+      window.padding.every((p, i) => 2 * p <= window.kernel[i]!),
+      "BAD_ARGUMENT",
+      "maxPool2d",
+      () => `padding must be at most half the kernel, got ${window.padding} for ${window.kernel}.`,
+      "Pad less.",
+    );
+    check(
+      !missesImage(window, 0) && !missesImage(window, 1),
+      "BAD_ARGUMENT",
+      "maxPool2d",
+      () => `every window must reach the image, got dilation ${window.dilation} with padding ${window.padding}.`,
+      "Pad or dilate less.",
+    );
+    const compute = computeOn(x.device, x.dtype);
+    if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => maxPool2d(wide!, kernelSize, options));
+    const { device } = x;
+    const shape = [window.batch, window.channels, window.outHeight, window.outWidth];
+    const output = Tensor.empty(shape, compute, device);
+    const indices = Tensor.empty(shape, "i32", device);
+    device.launch({
+      kind: "maxPool2d",
+      kernel: device.kernel({ kind: MAX_POOL, dtype: compute }),
+      input: x.memorySlice(),
+      output: output.memorySlice(),
+      indices: indices.memorySlice(),
+      window,
+    });
+    const backward: Backward = (g, [held]) => [maxPoolGrad(g, held!, window)];
+    const recorded = record("maxPool2d", output, [x], [indices], backward, [0]);
+    indices.dispose();
+    return recorded;
+  },
+);
 
 /** The gradient at the places of the largest values. */
 function maxPoolGrad(gradient: Tensor, indices: Tensor, window: Window2d): Tensor {
