@@ -82,8 +82,9 @@ export { type PadMode, type PadOptions, pad } from "./shape/pad";
 export { flip, repeat, roll } from "./shape/repeat";
 export { concat, permute, reshape, slice, transpose } from "./shape/shape";
 export { tril, triu } from "./shape/triangle";
-export { type AvgPoolOptions, adaptiveAvgPool2d, avgPool2d, type OutputSize2d } from "./windows/average-pool";
+export { type AvgPoolOptions, adaptiveAvgPool2d, avgPool2d } from "./windows/average-pool";
 export { type ConvolutionOptions, type ConvTransposeOptions, conv2d, convTranspose2d } from "./windows/convolution";
+export type { OutputSize2d } from "./windows/parts";
 export { type AxisTaps, resample } from "./windows/resample";
 export type {
   AvgPool1dOptions,

@@ -1,11 +1,9 @@
 /** The largest values of as many parts of images as are asked for. */
-import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import type { Tensor } from "../../tensor/tensor";
 import { showShape } from "../../values/shape";
 import { defineFunction } from "../define-function";
-import type { OutputSize2d } from "./average-pool";
-import { partsOf } from "./parts";
+import { type OutputSize2d, outputSizeOf, partsOf } from "./parts";
 import { type AxisTaps, resample } from "./resample";
 import { maxPool2d } from "./windows";
 
@@ -13,7 +11,7 @@ import { maxPool2d } from "./windows";
  * The largest values of parts of images, as many along each axis as `outputSize` says: part i of n begins at floor(i size / n) and ends
  * before ceil((i + 1) size / n). null keeps an extent. Of equal values the first has the gradient.
  *
- * @throws OptError BAD_SHAPE, BAD_ARGUMENT
+ * @throws OptError BAD_SHAPE, BAD_ARGUMENT; UNSUPPORTED for more than 2^24 parts
  * @example
  * adaptiveMaxPool2d(rand([1, 3, 8, 6]), 1); // [1, 3, 1, 1]
  */
@@ -33,16 +31,8 @@ export const adaptiveMaxPool2d = /* @__PURE__ */ defineFunction(
       () => `images must be [batch, channels, height, width] with pixels, got ${showShape(x.shape)}.`,
       "Reshape them.",
     );
-    const both: readonly unknown[] = Array.isArray(outputSize) ? outputSize : [outputSize, outputSize];
-    checkValue(
-      both.length === 2 && both.every((n) => n === null || (Number.isInteger(n) && (n as number) >= 1)),
-      where,
-      "outputSize",
-      "an integer >= 1 or a pair of them or null",
-      outputSize,
-      "For example 1 or [4, null].",
-    );
-    const parts = x.shape.slice(2).map((size, axis) => tapsOf(size, (both[axis] as number | null) ?? size));
+    const counts = outputSizeOf(where, x, outputSize);
+    const parts = counts.map((count, axis) => tapsOf(x.shape[2 + axis]!, count));
     const kernel = parts.map(({ most }) => most) as [number, number];
     const isEven = parts.every(({ isEven }) => isEven);
     const images = isEven

@@ -18,8 +18,8 @@ import { gather } from "../indices/gather";
 import { places } from "../indices/positions";
 import { mean, sum } from "../reduce/reduce";
 import { reshape, transpose } from "../shape/shape";
-import { partsOf } from "./parts";
-import { MOST_PLACES, type Pair, windowOf, windows } from "./windows";
+import { type OutputSize2d, outputSizeOf, partsOf } from "./parts";
+import { type Pair, windowOf, windows } from "./windows";
 
 export interface AvgPoolOptions {
   /** By default the kernel size. */
@@ -106,9 +106,6 @@ function countsOf(window: Window2d, includesPadding: boolean, { device, dtype }:
   return cast(places([outHeight, outWidth], device, at), dtype);
 }
 
-/** How many parts along each axis of images: one number for both, or one for each, of which null keeps the extent. */
-export type OutputSize2d = number | readonly [number | null, number | null];
-
 /**
  * Averages of parts of images, as many along each axis as `outputSize` says: part i of n begins at floor(i size / n) and ends before
  * ceil((i + 1) size / n). null keeps an extent.
@@ -131,15 +128,6 @@ export const adaptiveAvgPool2d = /* @__PURE__ */ definePrimitive(
       where,
       () => `images must be [batch, channels, height, width], got ${showShape(x.shape)}.`,
     );
-    const both: readonly unknown[] = Array.isArray(outputSize) ? outputSize : [outputSize, outputSize];
-    checkValue(
-      both.length === 2 && both.every((n) => n === null || (Number.isInteger(n) && (n as number) >= 1)),
-      where,
-      "outputSize",
-      "an integer >= 1 or a pair of them or null",
-      outputSize,
-      "For example 1 or [4, null].",
-    );
     const [height, width] = x.shape.slice(2) as [number, number];
     check(
       height * width > 0,
@@ -148,14 +136,7 @@ export const adaptiveAvgPool2d = /* @__PURE__ */ definePrimitive(
       () => `images must have pixels, got ${showShape(x.shape)}.`,
       "Leave them out.",
     );
-    const [rows, columns] = [(both[0] as number | null) ?? height, (both[1] as number | null) ?? width];
-    check(
-      rows * columns <= MOST_PLACES,
-      "UNSUPPORTED",
-      where,
-      () => `there are at most ${MOST_PLACES} parts, got ${showShape([rows, columns])}.`,
-      "Pool to fewer.",
-    );
+    const [rows, columns] = outputSizeOf(where, x, outputSize);
     const dtype = isFloat(x.dtype) ? x.dtype : "f32";
     const compute = computeDType(dtype);
     return computeIn(compute, [x], dtype, (images) => {
