@@ -92,3 +92,25 @@ it("Unfold and Fold take options, and are each other's adjoint", () => {
   const dot = (a: typeof x, b: typeof x) => a.mul(b).sum().dataSync()[0]!;
   expect(dot(unfolded, y)).toBeCloseTo(dot(x, folded), 4);
 });
+
+it("layers draw their first weights and their masks from a generator", () => {
+  const generator = () => new Generator(6);
+  const twice = (make: () => nn.Module) =>
+    [make(), make()].map((layer) => Object.values(layer.stateDict()).map((w) => w.tolist()));
+  for (const make of [
+    () => new nn.Bilinear(2, 3, 2, { generator: generator() }),
+    () => new nn.ConvTranspose3d(2, 2, 2, { generator: generator() }),
+  ]) {
+    const [a, b] = twice(make);
+    expect(a).toEqual(b);
+  }
+  const dropped = () => new nn.Dropout3d(0.5, { generator: generator() }).forward(ones([4, 4, 1, 1, 1])).tolist();
+  expect(dropped()).toEqual(dropped());
+});
+
+it("bilinear adds a bias, and Upsample filters", () => {
+  const y = nn.bilinear(tensor([1, 2]), tensor([3]), tensor([[[10], [1]]]), tensor([5]));
+  expect(y.tolist()).toEqual([41]);
+  const layer = new nn.Upsample({ size: [1, 1], mode: "bilinear", antialias: true });
+  expect(layer.forward(ones([1, 1, 4, 4])).dataSync()[0]).toBeCloseTo(1, 6);
+});

@@ -1,5 +1,5 @@
 // Losses as modules: their options, tensors among these, and which functions have a class.
-import { Generator, ones, randn, tensor } from "@opt/core";
+import { Generator, ones, randn, type Tensor, tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import * as nn from "../index";
@@ -48,4 +48,140 @@ it("takes labels of all classes, and what follows -1 for nothing", () => {
   expectCode("BAD_ARGUMENT", () => nn.multiLabelMarginLoss(scores, [4, 0, -1, 1]));
   expectCode("BAD_SHAPE", () => nn.multiLabelMarginLoss(scores, tensor([1, 0], { dtype: "i32" })));
   expectCode("BAD_SHAPE", () => nn.multiLabelSoftMarginLoss(tensor(1), tensor(1)));
+});
+
+/** Each class beside its function, with options that change the loss. */
+const p = () => x().sigmoid();
+const signs = () => tensor([1, -1]);
+const weight = () => tensor([1, 2, 3]);
+it.each<[string, () => [Tensor, Tensor]]>([
+  ["SmoothL1Loss", () => [new nn.SmoothL1Loss({ beta: 2 }).forward(x(), p()), nn.smoothL1Loss(x(), p(), { beta: 2 })]],
+  [
+    "CrossEntropyLoss",
+    () => [
+      new nn.CrossEntropyLoss({ ignoreIndex: 1 }).forward(x(), [0, 1]),
+      nn.crossEntropy(x(), [0, 1], { ignoreIndex: 1 }),
+    ],
+  ],
+  [
+    "NLLLoss",
+    () => {
+      const options = { reduction: "sum", axis: 1, ignoreIndex: 1 } as const;
+      return [
+        new nn.NLLLoss({ ...options, weight: weight() }).forward(x(), [0, 2]),
+        nn.nllLoss(x(), [0, 2], { ...options, weight: weight() }),
+      ];
+    },
+  ],
+  [
+    "KLDivLoss",
+    () => [
+      new nn.KLDivLoss({ reduction: "batchMean", logTarget: true }).forward(x(), p()),
+      nn.klDiv(x(), p(), { reduction: "batchMean", logTarget: true }),
+    ],
+  ],
+  [
+    "BCELoss",
+    () => [
+      new nn.BCELoss({ reduction: "sum", weight: weight() }).forward(p(), p()),
+      nn.binaryCrossEntropy(p(), p(), { reduction: "sum", weight: weight() }),
+    ],
+  ],
+  [
+    "BCEWithLogitsLoss",
+    () => [
+      new nn.BCEWithLogitsLoss({ reduction: "sum" }).forward(x(), p()),
+      nn.bceWithLogits(x(), p(), { reduction: "sum" }),
+    ],
+  ],
+  [
+    "CTCLoss",
+    () => {
+      const given = [randn([4, 1, 3], { generator: new Generator(2) }).logSoftmax(), [[1]], [4], [1]] as const;
+      return [
+        new nn.CTCLoss({ blank: 2, reduction: "sum", zeroInfinity: true }).forward(given[0], [[1]], [4], [1]),
+        nn.ctcLoss(given[0], [[1]], [4], [1], { blank: 2, reduction: "sum", zeroInfinity: true }),
+      ];
+    },
+  ],
+  [
+    "GaussianNLLLoss",
+    () => [
+      new nn.GaussianNLLLoss({ reduction: "sum", full: true, eps: 0.9 }).forward(x(), p(), p()),
+      nn.gaussianNllLoss(x(), p(), p(), { reduction: "sum", full: true, eps: 0.9 }),
+    ],
+  ],
+  [
+    "PoissonNLLLoss",
+    () => [
+      new nn.PoissonNLLLoss({ reduction: "sum", logInput: false, full: true, eps: 0.5 }).forward(p(), p()),
+      nn.poissonNllLoss(p(), p(), { reduction: "sum", logInput: false, full: true, eps: 0.5 }),
+    ],
+  ],
+  [
+    "MarginRankingLoss",
+    () => [
+      new nn.MarginRankingLoss({ reduction: "sum", margin: 2 }).forward(x(), p(), p()),
+      nn.marginRankingLoss(x(), p(), p(), { reduction: "sum", margin: 2 }),
+    ],
+  ],
+  [
+    "MultiMarginLoss",
+    () => [
+      new nn.MultiMarginLoss({ reduction: "sum", p: 2, margin: 2, weight: weight() }).forward(x(), [0, 2]),
+      nn.multiMarginLoss(x(), [0, 2], { reduction: "sum", p: 2, margin: 2, weight: weight() }),
+    ],
+  ],
+  [
+    "HingeEmbeddingLoss",
+    () => [new nn.HingeEmbeddingLoss({ margin: 3 }).forward(x(), p()), nn.hingeEmbeddingLoss(x(), p(), { margin: 3 })],
+  ],
+  [
+    "MultiLabelMarginLoss",
+    () => [
+      new nn.MultiLabelMarginLoss({ reduction: "sum" }).forward(x(), [
+        [0, -1, 1],
+        [2, 1, -1],
+      ]),
+      nn.multiLabelMarginLoss(
+        x(),
+        [
+          [0, -1, 1],
+          [2, 1, -1],
+        ],
+        { reduction: "sum" },
+      ),
+    ],
+  ],
+  [
+    "MultiLabelSoftMarginLoss",
+    () => [
+      new nn.MultiLabelSoftMarginLoss({ reduction: "sum" }).forward(x(), p()),
+      nn.multiLabelSoftMarginLoss(x(), p(), { reduction: "sum" }),
+    ],
+  ],
+  [
+    "TripletMarginLoss",
+    () => {
+      const options = { reduction: "sum", margin: 2, p: 1, eps: 0.1, swap: true } as const;
+      return [
+        new nn.TripletMarginLoss({ reduction: "sum", margin: 2, p: 1, eps: 0.1, swap: true }).forward(
+          x(),
+          p(),
+          ones([2, 3]),
+        ),
+        nn.tripletMarginLoss(x(), p(), ones([2, 3]), options),
+      ];
+    },
+  ],
+  [
+    "CosineEmbeddingLoss",
+    () => [
+      new nn.CosineEmbeddingLoss({ reduction: "sum", margin: 0.1 }).forward(x(), p(), signs()),
+      nn.cosineEmbeddingLoss(x(), p(), signs(), { reduction: "sum", margin: 0.1 }),
+    ],
+  ],
+])("%s is its function", (_, both) => {
+  const [loss, expected] = both();
+  expect(loss.tolist()).toEqual(expected.tolist());
 });

@@ -22,6 +22,7 @@ import {
   ones,
   parameter,
   rand,
+  slice,
   type Tensor,
   tensor,
   unfold,
@@ -140,3 +141,9 @@ it.each<["BAD_SHAPE" | "BAD_ARGUMENT", string, () => unknown]>([
   ["BAD_SHAPE", "columns of another kernel", () => fold(ones([1, 3, 4]), 3, 2)],
   ["BAD_ARGUMENT", "a divisor of 0", () => avgPool2d(ones([1, 1, 2, 2]), 2, { divisorOverride: 0 })],
 ])("rejects with %s %s", (code, _, body) => expectCode(code, body));
+
+it("windows of two are the two slices that they reach", () => {
+  const x = seeded(1, 1, 5);
+  const [left, right] = [slice(x, 0, 4, 2), slice(x, 1, 5, 2)];
+  expect(avgPool1d(x, 2, { stride: 1 }).dataSync()).toAgreeWith(left.add(right).div(2).dataSync(), near);
+});
