@@ -39,7 +39,7 @@ interface Operands {
 type Result = Tensor | readonly Tensor[] | Promise<Tensor>;
 type Operation = (operands: Operands) => Result;
 
-const losses = (names: string) =>
+const ofTwo = (names: string) =>
   each(
     names,
     (name) =>
@@ -129,11 +129,21 @@ const BY_HEADING: Readonly<Record<string, Readonly<Record<string, Operation>>>> 
     lstsq: ({ square }) => core.lstsq(square, square).solution,
   },
   "Fourier transforms": {
-    ...unary("fft ifft rfft irfft fft2 ifft2 rfft2 irfft2 fftn ifftn fftshift ifftshift"),
+    ...each(
+      "fft ifft rfft irfft fft2 ifft2 rfft2 irfft2 fftn ifftn fftshift ifftshift",
+      (name) =>
+        ({ x }) =>
+          call(name, x),
+    ),
   },
   "complex numbers": {
-    ...unary("real imag conj angle complexAbs"),
-    ...binary("complex polar complexMul"),
+    ...each(
+      "real imag conj angle complexAbs",
+      (name) =>
+        ({ x }) =>
+          call(name, x),
+    ),
+    ...ofTwo("complex polar complexMul"),
     complexEinsum: ({ x, y }) => core.complexEinsum("ij,ij->i", x, y),
   },
   shapes: {
@@ -159,7 +169,7 @@ const BY_HEADING: Readonly<Record<string, Readonly<Record<string, Operation>>>> 
     normalize: ({ x }) => nn.normalize(x),
     crossEntropy: ({ x, labels }) => nn.crossEntropy(x, labels),
     nllLoss: ({ x, labels }) => nn.nllLoss(x, labels),
-    ...losses("mseLoss l1Loss smoothL1Loss huberLoss cosineSimilarity pairwiseDistance"),
+    ...ofTwo("mseLoss l1Loss smoothL1Loss huberLoss cosineSimilarity pairwiseDistance"),
     bceWithLogits: ({ x, shares }) => nn.bceWithLogits(x, shares),
     binaryCrossEntropy: ({ shares }) => nn.binaryCrossEntropy(shares, shares),
     scaledDotProductAttention: ({ images }) => nn.scaledDotProductAttention(images, images, images),

@@ -118,8 +118,6 @@ export const INSTEAD: Readonly<Record<string, string>> = {
   Softsign: "`x.div(x.abs().add(1))`",
   tanhshrink: "`x.sub(x.tanh())`",
   Tanhshrink: "`x.sub(x.tanh())`",
-  HingeEmbeddingLoss: "`clamp` and `where`",
-  hinge_embedding_loss: "`clamp` and `where`",
   ParameterDict: "an object of parameters as a property of the module",
   ParameterList: "a list of parameters as a property of the module",
   multi_dot: "`a.matmul(b).matmul(c)`",
