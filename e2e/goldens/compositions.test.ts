@@ -4,20 +4,28 @@ import "@opt/kernels-wasm";
 import "@opt/kernels-webgpu";
 import * as core from "@opt/core";
 import { compile, type Device, type FunctionDefinition, init, type Tensor, tensor } from "@opt/core";
-import { argumentsOf, eachDevice, EXACT_DEVICES, resultsOf, tensorsOf, useSoftwareVulkan } from "@opt/testkit";
+import { argumentsOf, EXACT_DEVICES, eachDevice, operandsOf, resultsOf, useSoftwareVulkan } from "@opt/testkit";
 import { expect, it } from "vitest";
 
 useSoftwareVulkan();
 
-const DEFINITIONS: readonly FunctionDefinition[] = Object.values(core).flatMap((op) =>
-  typeof op === "function" && "definition" in op && "tensors" in op.definition ? [op.definition] : [],
+/** A definition that has a name is one of a function that composes ops. */
+const DEFINITIONS = Object.values(core).flatMap((op) =>
+  typeof op === "function" && "definition" in op && "name" in op.definition && !("gradients" in op.definition)
+    ? [op.definition as FunctionDefinition]
+    : [],
 );
+const CHOSEN = { axis: -1, flag: false };
+const extentOf = (letter: string) => Number(letter) || 4;
 
-function operandsOf(definition: FunctionDefinition, device: Device): Tensor[] {
-  return tensorsOf(definition, () => 4).map(({ shape, dtype, below }, place) => {
+function tensorsOf(definition: FunctionDefinition, device: Device): Tensor[] {
+  return operandsOf(definition).map(({ any, letters, kind, below }, place) => {
+    const shape = [...(any === "none" ? [] : [2, 3]), ...[...letters].map(extentOf)];
     const size = shape.reduce((a, b) => a * b, 1);
-    const at = (i: number) => (dtype === undefined ? Math.sin(3 * i + place) : (i * i + 1 + place) % below);
-    return tensor(Array.from({ length: size }, (_, i) => at(i)), { device, dtype: dtype ?? "f32" }).reshape(shape);
+    const most = kind === "mask" ? 2 : extentOf(below);
+    const at = (i: number) => (kind === "numbers" ? Math.sin(3 * i + place) : (i * i + 1 + place) % most);
+    const dtype = { numbers: "f32", mask: "bool", indices: "i32" } as const;
+    return tensor(Array.from({ length: size }, (_, i) => at(i)), { device, dtype: dtype[kind] }).reshape(shape);
   });
 }
 
@@ -25,16 +33,16 @@ const numbersOf = async (results: readonly Tensor[]) =>
   (await Promise.all(results.map((result) => result.data()))).map((values) => [...values]);
 
 /** Matrix products add up in each device's order, unless it is opened as portable. */
-const OF_PRODUCTS = ["tensordot"];
+const OF_PRODUCTS = ["tensordot", "conv1d", "conv3d", "convTranspose1d", "convTranspose3d"];
 
 const js = await init("js");
 
 await eachDevice((device) => {
   it.each(DEFINITIONS.map((definition) => [definition.name, definition] as const))("%s", async (name, definition) => {
     const call = core[name as keyof typeof core] as unknown as (...given: unknown[]) => object;
-    const run = (...given: Tensor[]) => [...resultsOf(call(...argumentsOf(definition, given)))];
-    const expected = await numbersOf(run(...operandsOf(definition, js)));
-    const operands = operandsOf(definition, device);
+    const run = (...given: Tensor[]) => [...resultsOf(call(...argumentsOf(definition, given, CHOSEN)))];
+    const expected = await numbersOf(run(...tensorsOf(definition, js)));
+    const operands = tensorsOf(definition, device);
     const compiled = compile(run);
     for (const results of [run(...operands), compiled(...operands), compiled(...operands)]) {
       const numbers = await numbersOf(results);

@@ -2,7 +2,7 @@
  * Random training runs until someone stops it, or OPT_CONFIGURATIONS of them; every run begins elsewhere. OPT_CONFIGURATIONS_WITH
  * passes by those without that text, such as `"q8"`.
  */
-import "@opt/kernels-webgpu";
+import { openWebGpuBackend } from "@opt/kernels-webgpu";
 import { useSoftwareVulkan, whyUnavailable } from "@opt/testkit";
 import { draw } from "@opt/testkit/configurations";
 import { expect, it } from "vitest";
@@ -17,7 +17,7 @@ const AT_ONCE = 200;
 it(`${count} configurations on ${OPT_CONFIGURATIONS_DEVICES}, from seed ${first}`, { timeout: 0 }, async (context) => {
   const devices = OPT_CONFIGURATIONS_DEVICES.split(",");
   useSoftwareVulkan(); // ranks inherit it
-  const reason = devices.includes("webgpu") ? await whyUnavailable("webgpu") : null;
+  const reason = devices.includes("webgpu") ? await whyUnavailable(() => openWebGpuBackend()) : null;
   if (reason) context.skip(`webgpu: ${reason}`);
   const drawn = await drawnOn(devices);
   const faults: string[] = [];
