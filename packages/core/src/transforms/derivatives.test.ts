@@ -160,6 +160,12 @@ describe("samples", () => {
     const alone = batch().tolist() as number[][];
     expect(each.tolist()).toEqual(alone.map(([a, b]) => [2 * (2 * a! + 3 * b!) * a!, 2 * (2 * a! + 3 * b!) * b!]));
     expect(each.requiresGrad).toBe(false);
+    const [, along] = vmap((x: Tensor) => jvp((x) => x.mul(x), x, tensor([1, 0])))(batch());
+    expect(along.tolist()).toEqual([
+      [2, 0],
+      [6, 0],
+      [10, 0],
+    ]);
     const curved = vmap((x: Tensor) => hessian((x) => x.mul(x).mul(x).sum(), x))(batch());
     expect(curved.shape).toEqual([3, 2, 2]);
     expect(curved.at(2).tolist()).toEqual([

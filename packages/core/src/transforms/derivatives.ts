@@ -5,7 +5,7 @@ import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import { checkBody, checkSynchronous } from "../host/synchronous";
-import { checkAnyTensor, elementwise, fill, reshape, slice, stack } from "../ops";
+import { cast, checkAnyTensor, elementwise, fill, reshape, slice, stack } from "../ops";
 import { enableGrad } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { eachTensor } from "./samples";
@@ -226,7 +226,8 @@ function alongTangents(
   tangents: readonly Tensor[],
   createGraph: boolean,
 ): Tensor {
-  const seed = zerosOf(y);
+  // Zeros that are one for each sample, where y is.
+  const seed = cast(elementwise("less", [y.detach(), y.detach()]), y.dtype);
   seed.requiresGrad = true;
   const slopes = gradientsOf(y, leaves, true, seed);
   return added(slopes.map((slope, i) => gradientsOf(slope, [seed], createGraph, tangents[i])[0]!));

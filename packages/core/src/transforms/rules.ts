@@ -18,6 +18,8 @@ import {
   cumprod,
   cumsum,
   det,
+  eigh,
+  eigvalsh,
   elementwise,
   expand,
   fill,
@@ -25,7 +27,9 @@ import {
   inverse,
   layerNorm,
   logsumexp,
+  lu,
   matmul,
+  matrixExp,
   maxOver,
   maxPool2d,
   mean,
@@ -33,20 +37,27 @@ import {
   norm,
   owned,
   permute,
+  pinv,
   prod,
+  qr,
   reshape,
   softmaxOf,
   sort,
   std,
   sum,
+  svd,
+  svdvals,
   topk,
   unfold,
   variance,
 } from "../ops";
+import { viewAsComplex, viewAsReal } from "../ops/complex";
+import { transformed } from "../ops/fft/pairs";
 import { lookAtInput, lookAtResult } from "../ops/look-at";
 import type { Axes } from "../ops/reduce/reduce";
 import { diagonals, embedded, type Groups } from "../ops/shape/diagonals";
 import { cleared, regionOf, taken } from "../ops/shape/region";
+import { windows } from "../ops/windows/windows";
 import { Tensor } from "../tensor/tensor";
 import { normalizeAxis, type Shape } from "../values/shape";
 import type { Samples } from "./samples";
@@ -159,7 +170,7 @@ export const RULES: ReadonlyMap<Op, Rule> = new Map([
     const isShared = samples.given.slice(1).every((each) => !samples.has(each));
     return isShared ? anywhere(samples) : samples.oneByOne();
   }),
-  ...[cholesky, inverse, det].map((op) => rule(op, anywhere)),
+  ...[cholesky, inverse, det, qr, eigh, eigvalsh, svd, svdvals, lu, pinv, matrixExp].map((op) => rule(op, anywhere)),
   ...[conv2d, convTranspose2d, avgPool2d, adaptiveAvgPool2d, maxPool2d, unfold].map((op) => rule(op, images)),
   rule(softmaxOf, along(1, -1)),
   rule(cumsum, along(1, 0)),
@@ -171,6 +182,15 @@ export const RULES: ReadonlyMap<Op, Rule> = new Map([
     const [table] = samples.given as Parameters<typeof gather>;
     return samples.has(table) ? samples.oneByOne() : samples.run(table, ...samples.whole(samples.given.slice(1)));
   }),
+  rule(windows as Op, (samples) => {
+    const [kind, x, window] = samples.given as Parameters<typeof windows>;
+    const count = samples.level.size * window.batch;
+    const y = windows(kind, reshape(samples.whole(x), [count, ...x.shape.slice(1)]), { ...window, batch: count });
+    return reshape(y, [samples.level.size, window.batch, ...y.shape.slice(1)]);
+  }),
+  rule(transformed as Op, anywhere),
+  rule(viewAsReal, anywhere),
+  rule(viewAsComplex, anywhere),
   rule(lookAtInput as Op, (samples) => {
     const [x, look] = samples.given as Parameters<typeof lookAtInput>;
     lookAtInput(samples.whole(x), look);

@@ -2,10 +2,13 @@
 import type { CallInput } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { opSweep } from "../../testing/sweep";
+import { FUNCTIONS } from "../../testing/valid-arguments";
 import { tensor } from "../create";
+import * as core from "../index";
 import { stack } from "../ops";
+import { viewAsComplex, viewAsReal } from "../ops/complex";
 import { noGrad } from "../tensor/tape";
-import type { Tensor } from "../tensor/tensor";
+import { Tensor } from "../tensor/tensor";
 import { vmap } from "./vmap";
 
 const SAMPLES = 3;
@@ -51,4 +54,33 @@ describe.each(Object.entries(opSweep()))("%s", (_, calls) => {
       });
     }
   });
+});
+
+/** What copies, moves or keeps what it is given rather than computing, or has other tensors beside. */
+const REFUSED = new Set("rowSparse span grad".split(" "));
+
+/** Of two axes, c64 among them. */
+function stacked(x: Tensor): Tensor {
+  if (x.dtype !== "c64") return stack([x, x]);
+  return viewAsComplex(stack([viewAsReal(x), viewAsReal(x)]));
+}
+
+it("takes each function of tensors", () => {
+  const refused = Object.entries(FUNCTIONS).filter(([name, make]) => {
+    const f = (core as unknown as Record<string, (...given: unknown[]) => Tensor>)[name];
+    const given = make();
+    const places = given.flatMap((each, place) => (each instanceof Tensor ? [place] : []));
+    if (f === undefined || places.length === 0 || REFUSED.has(name)) return false;
+    const alone: unknown = f(...given);
+    const isOne = alone instanceof Tensor;
+    if (!(isOne || Object.values(alone ?? {}).some((each) => each instanceof Tensor))) return false;
+    const run = (...samples: Tensor[]) => f(...given.map((each, i) => samples[places.indexOf(i)] ?? each));
+    try {
+      const result = vmap(run)(...places.map((place) => stacked(given[place] as Tensor)));
+      return isOne && JSON.stringify(result.shape) !== JSON.stringify([2, ...alone.shape]);
+    } catch {
+      return true;
+    }
+  });
+  expect(refused.map(([name]) => name)).toEqual([]);
 });

@@ -1,4 +1,5 @@
 /** Transforms of complex numbers as pairs of f32: [..., n, 2]. Everything around them is made of ops on real numbers. */
+import { overSamples } from "../../tensor/batching";
 import { type Backward, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { byHost } from "../by-host";
@@ -9,6 +10,8 @@ export type Direction = "forward" | "inverse";
 
 /** The sums of x_j e^(-+ 2 pi i j k / n), times `scale`, along the last axis but one: computed in float64, and rounded once. */
 export function transformed(where: string, x: Tensor, direction: Direction, scale: number): Tensor {
+  const samples = overSamples(transformed, where, x, direction, scale);
+  if (samples !== undefined) return samples;
   const n = x.shape.at(-2)!;
   const [output] = byHost(where, x, [x.shape], (given, [result]) => {
     const [re, im] = [new Float64Array(n), new Float64Array(n)];

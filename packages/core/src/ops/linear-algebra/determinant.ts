@@ -4,7 +4,7 @@ import { tidy } from "../../device/scope";
 import { overSamples } from "../../tensor/batching";
 import { noGrad, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
-import { cast } from "../cast";
+import { cast, clone } from "../cast";
 import { elementwise } from "../elementwise/elementwise";
 import { sign } from "../elementwise/round";
 import { prod } from "../reduce/prod";
@@ -61,6 +61,7 @@ export function det(x: Tensor): Tensor {
 
 function determinant(x: Tensor): Tensor {
   checkSquare("det", x);
+  if (x.shape.at(-1) === 1) return clone(reshape(x, x.shape.slice(0, -2))); // whose gradient does not depend on x
   const output = noGrad(() =>
     tidy(() => {
       const { diagonal, sign: parity } = pivots(x);

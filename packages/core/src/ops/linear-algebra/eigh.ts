@@ -1,6 +1,8 @@
 /** Eigenvalues and eigenvectors of symmetric matrices. */
+
 import { tidy } from "../../device/scope";
 import { checkOptions } from "../../errors/options";
+import { overSamples } from "../../tensor/batching";
 import { type Backward, isTaping, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { elementwise } from "../elementwise/elementwise";
@@ -32,6 +34,8 @@ export interface Eigen {
  * const { eigenvalues, eigenvectors } = eigh(tensor([[2, 1], [1, 2]])); // 1 and 3
  */
 export function eigh(x: Tensor, options: TriangleOptions = {}): Eigen {
+  const samples = overSamples(eigh, x, options);
+  if (samples !== undefined) return samples;
   checkOptions("eigh", options, { upper: "boolean" });
   return inFull("eigh", [x], (matrix) => tidy(() => eigenOf("eigh", matrix!, options)));
 }
@@ -44,6 +48,8 @@ export function eigh(x: Tensor, options: TriangleOptions = {}): Eigen {
  * eigvalsh(tensor([[2, 1], [1, 2]])); // [1, 3]
  */
 export function eigvalsh(x: Tensor, options: TriangleOptions = {}): Tensor {
+  const samples = overSamples(eigvalsh, x, options);
+  if (samples !== undefined) return samples;
   const where = "eigvalsh";
   checkOptions(where, options, { upper: "boolean" });
   return inFull(where, [x], (matrix) =>

@@ -1,5 +1,7 @@
 /** Triangular factors of matrices with swapped rows. */
+
 import { tidy } from "../../device/scope";
+import { overSamples } from "../../tensor/batching";
 import { type Backward, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { elementwise } from "../elementwise/elementwise";
@@ -32,6 +34,8 @@ export interface Lu {
  * const { p, l, u } = lu(tensor([[0, 2], [4, 1]])); // u: [[4, 1], [0, 2]], l: the unit matrix, p swaps
  */
 export function lu(x: Tensor): Lu {
+  const samples = overSamples(lu, x);
+  if (samples !== undefined) return samples;
   return inFull("lu", [x], (matrix) => tidy(() => factored(matrix!)));
 }
 

@@ -1,7 +1,9 @@
 /** Norms, powers and exponentials of matrices. */
+
 import { tidy } from "../../device/scope";
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
+import { overSamples } from "../../tensor/batching";
 import { record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { isFloat } from "../../values/dtype";
@@ -115,6 +117,8 @@ function unitOf(x: Tensor): Tensor {
  * matrixExp(tensor([[0, 1], [0, 0]])); // [[1, 1], [0, 1]]
  */
 export function matrixExp(x: Tensor): Tensor {
+  const samples = overSamples(matrixExp, x);
+  if (samples !== undefined) return samples;
   return inFull("matrixExp", [x], (matrix) => {
     checkSquare("matrixExp", matrix);
     return tidy(() => exponentialOf(matrix));

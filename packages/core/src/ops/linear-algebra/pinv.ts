@@ -1,8 +1,10 @@
 /** Pseudoinverses, and least squares by them. */
+
 import { tidy } from "../../device/scope";
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
+import { overSamples } from "../../tensor/batching";
 import { noGrad, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { sameShape, showShape } from "../../values/shape";
@@ -35,6 +37,8 @@ export interface PinvOptions {
  * pinv(tensor([[2, 0], [0, 0]])); // [[0.5, 0], [0, 0]]
  */
 export function pinv(x: Tensor, options: PinvOptions = {}): Tensor {
+  const samples = overSamples(pinv, x, options);
+  if (samples !== undefined) return samples;
   checkOptions("pinv", options, { rtol: "number", atol: "number" });
   for (const [name, value] of Object.entries(options))
     checkValue(value === undefined || value >= 0, "pinv", name, "at least 0", value);
@@ -104,6 +108,8 @@ export interface LeastSquares {
  * const { solution } = lstsq(tensor([[1, 0], [1, 1], [1, 2]]), tensor([1, 3, 5])); // [1, 2]
  */
 export function lstsq(a: Tensor, b: Tensor, options: LstsqOptions = {}): LeastSquares {
+  const samples = overSamples(lstsq, a, b, options);
+  if (samples !== undefined) return samples;
   const where = "lstsq";
   checkOptions(where, options, { rcond: "number" });
   const { rcond } = options;

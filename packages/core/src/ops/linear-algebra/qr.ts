@@ -1,8 +1,10 @@
 /** Orthogonal and triangular factors of matrices. */
+
 import { tidy } from "../../device/scope";
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
+import { overSamples } from "../../tensor/batching";
 import { type Backward, noGrad, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { cast } from "../cast";
@@ -45,6 +47,8 @@ export interface Qr {
  * const { q, r } = qr(tensor([[3, 1], [4, 2]])); // q: [[-0.6, -0.8], [-0.8, 0.6]], r: [[-5, -2.2], [0, 0.4]]
  */
 export function qr(x: Tensor, options: QrOptions = {}): Qr {
+  const samples = overSamples(qr, x, options);
+  if (samples !== undefined) return samples;
   checkOptions("qr", options, { mode: "string" });
   const { mode = "reduced" } = options;
   checkValue(MODES.includes(mode), "qr", "mode", '"reduced", "complete" or "r"', mode);

@@ -1,6 +1,8 @@
 /** Singular values and vectors. */
+
 import { tidy } from "../../device/scope";
 import { checkOptions } from "../../errors/options";
+import { overSamples } from "../../tensor/batching";
 import { type Backward, isTaping, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { elementwise } from "../elementwise/elementwise";
@@ -38,6 +40,8 @@ export interface Svd {
  * const { u, s, vh } = svd(tensor([[3, 0], [0, -2]])); // s: [3, 2]
  */
 export function svd(x: Tensor, options: SvdOptions = {}): Svd {
+  const samples = overSamples(svd, x, options);
+  if (samples !== undefined) return samples;
   checkOptions("svd", options, { fullMatrices: "boolean" });
   return inFull("svd", [x], (matrix) => tidy(() => decomposed("svd", matrix!, options.fullMatrices ?? true)));
 }
@@ -50,6 +54,8 @@ export function svd(x: Tensor, options: SvdOptions = {}): Svd {
  * svdvals(tensor([[3, 0], [0, -2]])); // [3, 2]
  */
 export function svdvals(x: Tensor): Tensor {
+  const samples = overSamples(svdvals, x);
+  if (samples !== undefined) return samples;
   const where = "svdvals";
   return inFull(where, [x], (matrix) =>
     tidy(() => {

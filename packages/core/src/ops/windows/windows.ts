@@ -129,6 +129,8 @@ function launchWindow(kind: WindowKind, input: Tensor, window: Window2d): Tensor
 
 /** Each is the other's adjoint. */
 export function windows(kind: WindowKind, x: Tensor, window: Window2d): Tensor {
+  const samples = overSamples(windows, kind, x, window);
+  if (samples !== undefined) return samples;
   const adjoint = kind === UNFOLD ? FOLD : UNFOLD;
   return record(kind, launchWindow(kind, x, window), [x], [], (g) => [windows(adjoint, g, window)]);
 }
