@@ -69,7 +69,7 @@ export function grad<const Inputs extends readonly Tensor[]>(
 ): OneEach<Inputs, Tensor>;
 export function grad(output: Tensor, inputs: readonly Tensor[], options: GradOptions = {}): (Tensor | null)[] {
   const samples = overSamples(grad as (...given: unknown[]) => (Tensor | null)[], output, inputs, options);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   const where = "grad";
   checkOptions(where, options, { ...OPTIONS, gradient: "object", allowUnused: "boolean" });
   checkAnyTensor(where, output, "the output");

@@ -90,7 +90,7 @@ export class Dirichlet extends Distribution {
 /** A sample for each row of concentrations. */
 function sharesOf(concentration: Tensor, options: DrawOptions): Tensor {
   const samples = overSamples(sharesOf, concentration, options);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   const { dtype } = concentration;
   const output = noGrad(() =>
     tidy(() => {

@@ -51,7 +51,7 @@ function copyLowBytes(source: Tensor, target: Tensor): void {
 
 export function clone(x: Tensor): Tensor {
   const samples = overSamples(clone, x);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   x.checkAlive();
   const output = Tensor.empty(x.shape, x.dtype, x.device);
   copyInto(x, output);
@@ -61,14 +61,14 @@ export function clone(x: Tensor): Tensor {
 /** Memory that nobody else sees: x's own where that is so, else a copy. */
 export function owned(x: Tensor): Tensor {
   const samples = overSamples(owned, x);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   return x.storage.isShared ? clone(x) : x.alias();
 }
 
 /** x in another dtype, or x itself. */
 export function cast(x: Tensor, dtype: DType): Tensor {
   const samples = overSamples(cast, x, dtype);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   if (x.dtype === dtype) return x;
   checkCast("to", x.dtype, dtype, x.device);
   const result = Tensor.empty(x.shape, dtype, x.device);
@@ -105,7 +105,7 @@ export function computeIn(
 /** x on another device, or x itself. */
 export function move(x: Tensor, device: Device): Tensor {
   const samples = overSamples(move, x, device);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   if (x.device === device) return x;
   check(
     !x.requiresGrad,

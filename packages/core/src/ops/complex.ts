@@ -18,7 +18,7 @@ import { checkAnyTensor } from "./check-tensor";
  */
 export function viewAsReal(x: Tensor): Tensor {
   const samples = overSamples(viewAsReal, x);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   checkAnyTensor("viewAsReal", x);
   check(x.dtype === "c64", "BAD_DTYPE", "viewAsReal", () => `needs complex numbers, got ${x.dtype}.`, "Leave it out.");
   return record("viewAsReal", x.alias([...x.shape, 2], 0, "f32"), [x], [], (g) => [viewAsComplex(g)]);
@@ -34,7 +34,7 @@ export function viewAsReal(x: Tensor): Tensor {
  */
 export function viewAsComplex(x: Tensor): Tensor {
   const samples = overSamples(viewAsComplex, x);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   const where = "viewAsComplex";
   checkAnyTensor(where, x);
   check(

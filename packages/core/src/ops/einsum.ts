@@ -40,7 +40,7 @@ export const einsum = /* @__PURE__ */ definePrimitive(
   { torch: "torch.einsum('bik,jbk->ij', a, b)", tensors: ["nmk", "lnk"], arguments: ["bik,jbk->ij", "$a", "$b"] },
   (equation: string, ...operands: readonly Tensor[]): Tensor => {
     const samples = overSamples(einsum, equation, ...operands);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     const terms = parsed(equation, operands.length);
     for (const [i, operand] of operands.entries()) checkTensor(where, operand, `operand ${i}`);
     checkDevice(where, operands);

@@ -31,7 +31,7 @@ export const matmul = /* @__PURE__ */ definePrimitive(
   { torch: "a @ b # torch.matmul(a, b)", tensors: ["...mk", "kn"] },
   (a: Tensor, b: Tensor, options: Transposes = {}): Tensor => {
     const samples = overSamples(matmul, a, b, options);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkTensor("matmul", a, "the left operand");
     checkTensor("matmul", b, "the right operand");
     checkOptions("matmul", options, TRANSPOSES);

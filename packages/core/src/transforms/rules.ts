@@ -6,7 +6,6 @@ import {
   all as allTrue,
   any as anyTrue,
   argmax,
-  argmin,
   argsort,
   avgPool2d,
   cast,
@@ -33,7 +32,6 @@ import {
   maxOver,
   maxPool2d,
   mean,
-  minOver,
   norm,
   owned,
   permute,
@@ -43,13 +41,11 @@ import {
   reshape,
   softmaxOf,
   sort,
-  std,
   sum,
   svd,
   svdvals,
   topk,
   unfold,
-  variance,
 } from "../ops";
 import { viewAsComplex, viewAsReal } from "../ops/complex";
 import { transformed } from "../ops/fft/pairs";
@@ -112,117 +108,120 @@ const besides = (groups: Groups): Groups => [[0], ...groups.map((axes) => axes.m
 
 const rule = (op: Op, run: Rule): [Op, Rule] => [op, run];
 
-export const RULES: ReadonlyMap<Op, Rule> = new Map([
-  rule(elementwise, (samples) => {
-    const [name, operands, where] = samples.given as Parameters<typeof elementwise>;
-    const tensors = operands.filter((each) => each instanceof Tensor);
-    const rank = Math.max(...tensors.map((each) => each.shape.length));
-    const aligned = operands.map((each) => (each instanceof Tensor ? samples.aligned(each, rank) : each));
-    return elementwise(name, aligned, where);
-  }),
-  rule(cast, anywhere),
-  rule(clone, anywhere),
-  rule(owned, anywhere),
-  rule(reshape, (samples) => {
-    const [x, shape] = samples.given as [Tensor, Shape];
-    return reshape(samples.whole(x), Array.isArray(shape) ? [samples.level.size, ...shape] : shape);
-  }),
-  rule(permute, (samples) => {
-    const [x, axes] = samples.given as [Tensor, readonly number[]];
-    return permute(samples.whole(x), [0, ...axes.map((axis) => 1 + normalizeAxis("permute", axis, x.shape.length))]);
-  }),
-  rule(expand, (samples) => {
-    const [x, shape] = samples.given as [Tensor, Shape];
-    if (!Array.isArray(shape) || shape.length < x.shape.length) return expand(x.detach(), shape);
-    return expand(samples.aligned(x, shape.length), [samples.level.size, ...shape]);
-  }),
-  rule(taken as Op, (samples) => {
-    const [name, x, region] = samples.given as Parameters<typeof taken>;
-    const whole = samples.whole(x);
-    return taken(name, whole, regionOf(whole.shape, [null, ...region.chosen]));
-  }),
-  rule(cleared, (samples) => {
-    const [x, region] = samples.given as Parameters<typeof cleared>;
-    const whole = samples.whole(x);
-    return cleared(whole, regionOf(whole.shape, [null, ...region.chosen]));
-  }),
-  rule(diagonals, (samples) => {
-    const [x, groups] = samples.given as Parameters<typeof diagonals>;
-    return diagonals(samples.whole(x), besides(groups));
-  }),
-  rule(embedded, (samples) => {
-    const [x, whole, groups] = samples.given as Parameters<typeof embedded>;
-    return embedded(samples.whole(x), [samples.level.size, ...whole], besides(groups));
-  }),
-  rule(concat, along(1, 0)),
-  rule(matmul, (samples) => {
-    const [a, b, options] = samples.given as Parameters<typeof matmul>;
-    if (a.shape.length < 2 || b.shape.length < 2) return samples.oneByOne();
-    const rank = Math.max(a.shape.length, b.shape.length);
-    return matmul(samples.aligned(a, rank), samples.aligned(b, rank), options);
-  }),
-  ...[sum, mean, maxOver, minOver, prod, logsumexp, variance, std].map((op) => rule(op, reducing())),
-  ...[anyTrue, allTrue].map((op) => rule(op, reducing(1, "none"))),
-  rule(norm, reducing(2)),
-  rule(argmax, placeOf),
-  rule(argmin, placeOf),
-  rule(layerNorm, (samples) => {
-    const isShared = samples.given.slice(1).every((each) => !samples.has(each));
-    return isShared ? anywhere(samples) : samples.oneByOne();
-  }),
-  ...[cholesky, inverse, det, qr, eigh, eigvalsh, svd, svdvals, lu, pinv, matrixExp].map((op) => rule(op, anywhere)),
-  ...[conv2d, convTranspose2d, avgPool2d, adaptiveAvgPool2d, maxPool2d, unfold].map((op) => rule(op, images)),
-  rule(softmaxOf, along(1, -1)),
-  rule(cumsum, along(1, 0)),
-  rule(cumprod, along(1, 0)),
-  rule(sort, along(1, -1)),
-  rule(argsort, along(1, -1)),
-  rule(topk, along(2, -1)),
-  rule(gather, (samples) => {
-    const [table] = samples.given as Parameters<typeof gather>;
-    return samples.has(table) ? samples.oneByOne() : samples.run(table, ...samples.whole(samples.given.slice(1)));
-  }),
-  rule(windows as Op, (samples) => {
-    const [kind, x, window] = samples.given as Parameters<typeof windows>;
-    const count = samples.level.size * window.batch;
-    const y = windows(kind, reshape(samples.whole(x), [count, ...x.shape.slice(1)]), { ...window, batch: count });
-    return reshape(y, [samples.level.size, window.batch, ...y.shape.slice(1)]);
-  }),
-  rule(transformed as Op, anywhere),
-  rule(viewAsReal, anywhere),
-  rule(viewAsComplex, anywhere),
-  rule(lookAtInput as Op, (samples) => {
-    const [x, look] = samples.given as Parameters<typeof lookAtInput>;
-    lookAtInput(samples.whole(x), look);
-    return null;
-  }),
-  rule(lookAtResult as Op, (samples) => {
-    const [x, look, ...others] = samples.given as Parameters<typeof lookAtResult>;
-    lookAtResult(samples.whole(x), look, ...samples.whole(others));
-    return null;
-  }),
-  rule(backward, () => {
-    const advice = "Take grad(), which returns them.";
-    throw new OptError(
-      "UNSUPPORTED",
-      "backward",
-      "gradients within vmap are not accumulated: each sample has its own.",
-      advice,
-    );
-  }),
-  rule(grad as Op, (samples) => {
-    const [output, inputs, options = {}] = samples.given as Parameters<typeof grad>;
-    for (const [i, input] of inputs.entries())
-      check(
-        samples.has(input),
+const rules = (): ReadonlyMap<Op, Rule> =>
+  new Map([
+    rule(elementwise, (samples) => {
+      const [name, operands, where] = samples.given as Parameters<typeof elementwise>;
+      const tensors = operands.filter((each) => each instanceof Tensor);
+      const rank = Math.max(...tensors.map((each) => each.shape.length));
+      const aligned = operands.map((each) => (each instanceof Tensor ? samples.aligned(each, rank) : each));
+      return elementwise(name, aligned, where);
+    }),
+    rule(cast, anywhere),
+    rule(clone, anywhere),
+    rule(owned, anywhere),
+    rule(reshape, (samples) => {
+      const [x, shape] = samples.given as [Tensor, Shape];
+      return reshape(samples.whole(x), Array.isArray(shape) ? [samples.level.size, ...shape] : shape);
+    }),
+    rule(permute, (samples) => {
+      const [x, axes] = samples.given as [Tensor, readonly number[]];
+      return permute(samples.whole(x), [0, ...axes.map((axis) => 1 + normalizeAxis("permute", axis, x.shape.length))]);
+    }),
+    rule(expand, (samples) => {
+      const [x, shape] = samples.given as [Tensor, Shape];
+      if (!Array.isArray(shape) || shape.length < x.shape.length) return expand(x.detach(), shape);
+      return expand(samples.aligned(x, shape.length), [samples.level.size, ...shape]);
+    }),
+    rule(taken as Op, (samples) => {
+      const [name, x, region] = samples.given as Parameters<typeof taken>;
+      const whole = samples.whole(x);
+      return taken(name, whole, regionOf(whole.shape, [null, ...region.chosen]));
+    }),
+    rule(cleared, (samples) => {
+      const [x, region] = samples.given as Parameters<typeof cleared>;
+      const whole = samples.whole(x);
+      return cleared(whole, regionOf(whole.shape, [null, ...region.chosen]));
+    }),
+    rule(diagonals, (samples) => {
+      const [x, groups] = samples.given as Parameters<typeof diagonals>;
+      return diagonals(samples.whole(x), besides(groups));
+    }),
+    rule(embedded, (samples) => {
+      const [x, whole, groups] = samples.given as Parameters<typeof embedded>;
+      return embedded(samples.whole(x), [samples.level.size, ...whole], besides(groups));
+    }),
+    rule(concat, along(1, 0)),
+    rule(matmul, (samples) => {
+      const [a, b, options] = samples.given as Parameters<typeof matmul>;
+      if (a.shape.length < 2 || b.shape.length < 2) return samples.oneByOne();
+      const rank = Math.max(a.shape.length, b.shape.length);
+      return matmul(samples.aligned(a, rank), samples.aligned(b, rank), options);
+    }),
+    ...[sum, mean, maxOver, prod, logsumexp].map((op) => rule(op, reducing())),
+    ...[anyTrue, allTrue].map((op) => rule(op, reducing(1, "none"))),
+    rule(norm, reducing(2)),
+    rule(argmax, placeOf),
+    rule(layerNorm, (samples) => {
+      const isShared = samples.given.slice(1).every((each) => !samples.has(each));
+      return isShared ? anywhere(samples) : samples.oneByOne();
+    }),
+    ...[cholesky, inverse, det, qr, eigh, eigvalsh, svd, svdvals, lu, pinv, matrixExp].map((op) => rule(op, anywhere)),
+    ...[conv2d, convTranspose2d, avgPool2d, adaptiveAvgPool2d, maxPool2d, unfold].map((op) => rule(op, images)),
+    rule(softmaxOf, along(1, -1)),
+    rule(cumsum, along(1, 0)),
+    rule(cumprod, along(1, 0)),
+    rule(sort, along(1, -1)),
+    rule(argsort, along(1, -1)),
+    rule(topk, along(2, -1)),
+    rule(gather, (samples) => {
+      const [table] = samples.given as Parameters<typeof gather>;
+      return samples.has(table) ? samples.oneByOne() : samples.run(table, ...samples.whole(samples.given.slice(1)));
+    }),
+    rule(windows as Op, (samples) => {
+      const [kind, x, window] = samples.given as Parameters<typeof windows>;
+      const count = samples.level.size * window.batch;
+      const y = windows(kind, reshape(samples.whole(x), [count, ...x.shape.slice(1)]), { ...window, batch: count });
+      return reshape(y, [samples.level.size, window.batch, ...y.shape.slice(1)]);
+    }),
+    rule(transformed as Op, anywhere),
+    rule(viewAsReal, anywhere),
+    rule(viewAsComplex, anywhere),
+    rule(lookAtInput as Op, (samples) => {
+      const [x, look] = samples.given as Parameters<typeof lookAtInput>;
+      lookAtInput(samples.whole(x), look);
+      return null;
+    }),
+    rule(lookAtResult as Op, (samples) => {
+      const [x, look, ...others] = samples.given as Parameters<typeof lookAtResult>;
+      lookAtResult(samples.whole(x), look, ...samples.whole(others));
+      return null;
+    }),
+    rule(backward, () => {
+      const advice = "Take grad(), which returns them.";
+      throw new OptError(
         "UNSUPPORTED",
-        "grad",
-        () => `within vmap input ${i} must have samples: its gradient is one for each.`,
-        "Expand it before, and pass it with the axis 0: w.expand([n, ...w.shape]).",
+        "backward",
+        "gradients within vmap are not accumulated: each sample has its own.",
+        advice,
       );
-    const whole = samples.ofAll(output);
-    const { gradient } = options;
-    const seed = gradient === undefined ? fill(whole.shape, 1, whole.dtype, whole.device) : samples.ofAll(gradient);
-    return grad(whole, samples.whole(inputs), { ...options, gradient: seed });
-  }),
-]);
+    }),
+    rule(grad as Op, (samples) => {
+      const [output, inputs, options = {}] = samples.given as Parameters<typeof grad>;
+      for (const [i, input] of inputs.entries())
+        check(
+          samples.has(input),
+          "UNSUPPORTED",
+          "grad",
+          () => `within vmap input ${i} must have samples: its gradient is one for each.`,
+          "Expand it before, and pass it with the axis 0: w.expand([n, ...w.shape]).",
+        );
+      const whole = samples.ofAll(output);
+      const { gradient } = options;
+      const seed = gradient === undefined ? fill(whole.shape, 1, whole.dtype, whole.device) : samples.ofAll(gradient);
+      return grad(whole, samples.whole(inputs), { ...options, gradient: seed });
+    }),
+  ]);
+
+/** In one call, so that a page without vmap loads none. */
+export const RULES = /* @__PURE__ */ rules();

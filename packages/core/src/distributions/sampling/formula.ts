@@ -17,7 +17,7 @@ export function formula(forward: (...operands: Expression[]) => Expression): For
   let program: Program | undefined;
   const launched: Formula = (...tensors) => {
     const samples = overSamples(launched, ...tensors);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     const names = tensors.map((_, i) => "abcd"[i]!);
     const expression = () => forward(...names.map((_, slot) => new Expression("buffer", [], slot)));
     program ??= trace(names, [], [{ slot: 0, expression: expression() }]);

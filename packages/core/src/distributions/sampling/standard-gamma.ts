@@ -61,7 +61,7 @@ export const logStandardGamma = (alpha: Tensor, options: DrawOptions): Tensor =>
 /** A sample for each concentration, with PyTorch's gradient (`torch._standard_gamma_grad`). */
 export function standardGamma(alpha: Tensor, options: DrawOptions): Tensor {
   const samples = overSamples(standardGamma, alpha, options);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   const { dtype } = alpha;
   const output = noGrad(() => tidy(() => cast(drawn(alpha, options, scaled), dtype).maximum(tiniestOf(dtype))));
   return record("standardGamma", output, [alpha], [alpha, output], (g, [a, x]) => [

@@ -121,7 +121,7 @@ export const histc = /* @__PURE__ */ defineFunction(
   },
   (x: Tensor, options: HistcOptions = {}): Tensor => {
     const samples = overSamples(histc, x, options);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkOptions("histc", options, { bins: "number", min: "number", max: "number" });
     const { bins = 100, min, max } = options;
     checkValue(Number.isInteger(bins) && bins > 0, "histc", "bins", "a positive count", bins, "For example 10.");

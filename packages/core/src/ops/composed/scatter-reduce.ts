@@ -85,7 +85,7 @@ export const scatterReduce = /* @__PURE__ */ defineFunction(
     options: ScatterReduceOptions = {},
   ): Tensor => {
     const samples = overSamples(scatterReduce, x, axis, indices, source, reduce, options);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     const where = "scatterReduce";
     const along = checkOperands(where, x, axis, indices, source);
     const names = Object.keys(REDUCTIONS).join(", ");

@@ -35,7 +35,7 @@ type Operands = readonly (Tensor | number)[];
 /** Applies an elementwise op, which users call `where`. @throws OptError BAD_SHAPE, DEVICE_MISMATCH, BAD_ARGUMENT, BAD_DTYPE, UNSUPPORTED */
 export function elementwise(name: ElementwiseName, operands: Operands, where: string = name): Tensor {
   const samples = overSamples(elementwise, name, operands, where);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   const tensors: Tensor[] = [];
   const scalars: number[] = [];
   let pattern = "";

@@ -11,7 +11,9 @@ type RuleOpDefinition = Omit<OpDefinition, "inputs" | "forward"> & Partial<OpDef
 
 /** The function of symbols and tensors, of which the definition is that of tensors. */
 function defineRuleOp<Op extends object>(op: Op, given: RuleOpDefinition): Op {
-  return Object.assign(op, { definition: { forward: op, ...given } });
+  const definition = { forward: op as unknown as ElementwiseDefinition["forward"], ...given };
+  RULE_OPS[given.name] = definition;
+  return Object.assign(op, { definition });
 }
 
 const TWO_OVER_SQRT_PI = 2 / Math.sqrt(Math.PI);
@@ -20,8 +22,21 @@ const TWO_OVER_SQRT_PI = 2 / Math.sqrt(Math.PI);
 const whereLarger = (g: E, _y: E, a: E, b: E) => rule.where(rule.less(a, b), 0, ifEqual(a, b, rule.mul(0.5, g), g));
 const whereSmaller = (g: E, y: E, a: E, b: E) => whereLarger(g, y, b, a);
 
+const integers = { result: "integer" } as const;
+
+/** The launches of these ops by their names, and what programs call `max`, `min` and `select`, whose condition is any number. */
+export const RULE_OPS: Record<string, ElementwiseDefinition> = {
+  max: { forward: (a, b) => rule.maximum(a!, b!), gradients: [whereLarger, whereSmaller], ...integers },
+  min: { forward: (a, b) => rule.minimum(a!, b!), gradients: [whereSmaller, whereLarger], ...integers },
+  select: {
+    forward: (condition, a, b) => ifZero(condition!, b!, a!),
+    gradients: [null, (g, _y, condition) => ifZero(condition!, 0, g), (g, _y, condition) => ifZero(condition!, g, 0)],
+    ...integers,
+  },
+};
+
 /** a + b. */
-export const add = /* @__PURE__ */ defineRuleOp(rule.add, {
+export const add = defineRuleOp(rule.add, {
   name: "add",
   torch: "a + b",
   gradients: [(g) => g, (g) => g],
@@ -29,7 +44,7 @@ export const add = /* @__PURE__ */ defineRuleOp(rule.add, {
 });
 
 /** a - b. */
-export const sub = /* @__PURE__ */ defineRuleOp(rule.sub, {
+export const sub = defineRuleOp(rule.sub, {
   name: "sub",
   torch: "a - b",
   gradients: [(g) => g, (g) => rule.neg(g)],
@@ -37,7 +52,7 @@ export const sub = /* @__PURE__ */ defineRuleOp(rule.sub, {
 });
 
 /** a * b, of each pair. */
-export const mul = /* @__PURE__ */ defineRuleOp(rule.mul, {
+export const mul = defineRuleOp(rule.mul, {
   name: "mul",
   torch: "a * b",
   gradients: [(g, _y, _a, b) => rule.mul(g, b!), (g, _y, a) => rule.mul(g, a!)],
@@ -45,7 +60,7 @@ export const mul = /* @__PURE__ */ defineRuleOp(rule.mul, {
 });
 
 /** a / b. */
-export const div = /* @__PURE__ */ defineRuleOp(rule.div, {
+export const div = defineRuleOp(rule.div, {
   name: "div",
   torch: "a / b",
   domain: { positive: true },
@@ -53,7 +68,7 @@ export const div = /* @__PURE__ */ defineRuleOp(rule.div, {
 });
 
 /** -x. */
-export const neg = /* @__PURE__ */ defineRuleOp(rule.neg, {
+export const neg = defineRuleOp(rule.neg, {
   name: "neg",
   torch: "-a",
   gradients: [(g) => rule.neg(g)],
@@ -61,7 +76,7 @@ export const neg = /* @__PURE__ */ defineRuleOp(rule.neg, {
 });
 
 /** |x|. */
-export const abs = /* @__PURE__ */ defineRuleOp(rule.abs, {
+export const abs = defineRuleOp(rule.abs, {
   name: "abs",
   torch: "a.abs()",
   gradients: [(g, _y, x) => rule.mul(g, rule.where(rule.less(x!, 0), -1, ifZero(x!, 0, 1)))],
@@ -70,7 +85,7 @@ export const abs = /* @__PURE__ */ defineRuleOp(rule.abs, {
 });
 
 /** The square root of x, rounded to nearest on exact devices. */
-export const sqrt = /* @__PURE__ */ defineRuleOp(rule.sqrt, {
+export const sqrt = defineRuleOp(rule.sqrt, {
   name: "sqrt",
   torch: "a.sqrt()",
   domain: { positive: true },
@@ -78,7 +93,7 @@ export const sqrt = /* @__PURE__ */ defineRuleOp(rule.sqrt, {
 });
 
 /** a * b + c, rounded once. */
-export const fma = /* @__PURE__ */ defineRuleOp(rule.fma, {
+export const fma = defineRuleOp(rule.fma, {
   name: "fma",
   torch: "a * b + c",
   gradients: [(g, _y, _a, b) => rule.mul(g, b!), (g, _y, a) => rule.mul(g, a!), (g) => g],
@@ -86,7 +101,7 @@ export const fma = /* @__PURE__ */ defineRuleOp(rule.fma, {
 });
 
 /** The larger of each pair; NaN if either is. In a rule it is `a < b ? b : a`: only a NaN in a survives, so write `maximum(new, old)`. */
-export const maximum = /* @__PURE__ */ defineRuleOp(rule.maximum, {
+export const maximum = defineRuleOp(rule.maximum, {
   name: "maximum",
   torch: "torch.maximum(a, b)",
   forward: (a, b) => nanOf(b!, rule.maximum(a!, b!)),
@@ -95,7 +110,7 @@ export const maximum = /* @__PURE__ */ defineRuleOp(rule.maximum, {
 });
 
 /** The smaller of each pair; NaN if either is. In a rule it is `b < a ? b : a`: only a NaN in a survives. */
-export const minimum = /* @__PURE__ */ defineRuleOp(rule.minimum, {
+export const minimum = defineRuleOp(rule.minimum, {
   name: "minimum",
   torch: "torch.minimum(a, b)",
   forward: (a, b) => nanOf(b!, rule.minimum(a!, b!)),
@@ -104,7 +119,7 @@ export const minimum = /* @__PURE__ */ defineRuleOp(rule.minimum, {
 });
 
 /** The condition a < b. */
-export const less = /* @__PURE__ */ defineRuleOp(rule.less, {
+export const less = defineRuleOp(rule.less, {
   name: "less",
   torch: "a < b",
   forward: (a, b) => rule.where(rule.less(a!, b!), 1, 0),
@@ -113,7 +128,7 @@ export const less = /* @__PURE__ */ defineRuleOp(rule.less, {
 });
 
 /** e^x. */
-export const exp = /* @__PURE__ */ defineRuleOp(rule.exp, {
+export const exp = defineRuleOp(rule.exp, {
   name: "exp",
   torch: "a.exp()",
   gradients: [(g, y) => rule.mul(g, y)],
@@ -121,7 +136,7 @@ export const exp = /* @__PURE__ */ defineRuleOp(rule.exp, {
 });
 
 /** The natural logarithm of x. */
-export const log = /* @__PURE__ */ defineRuleOp(rule.log, {
+export const log = defineRuleOp(rule.log, {
   name: "log",
   torch: "a.log()",
   domain: { positive: true },
@@ -130,28 +145,28 @@ export const log = /* @__PURE__ */ defineRuleOp(rule.log, {
 });
 
 /** The hyperbolic tangent of x. */
-export const tanh = /* @__PURE__ */ defineRuleOp(rule.tanh, {
+export const tanh = defineRuleOp(rule.tanh, {
   name: "tanh",
   torch: "a.tanh()",
   gradients: [(g, y) => rule.mul(g, rule.sub(1, rule.mul(y, y)))],
 });
 
 /** The error function. */
-export const erf = /* @__PURE__ */ defineRuleOp(rule.erf, {
+export const erf = defineRuleOp(rule.erf, {
   name: "erf",
   torch: "torch.erf(a)",
   gradients: [(g, _y, x) => rule.mul(g, rule.mul(TWO_OVER_SQRT_PI, rule.exp(rule.neg(rule.mul(x!, x!)))))],
 });
 
 /** The sine of x, in radians. */
-export const sin = /* @__PURE__ */ defineRuleOp(rule.sin, {
+export const sin = defineRuleOp(rule.sin, {
   name: "sin",
   torch: "a.sin()",
   gradients: [(g, _y, x) => rule.mul(g, rule.cos(x!))],
 });
 
 /** The cosine of x, in radians. */
-export const cos = /* @__PURE__ */ defineRuleOp(rule.cos, {
+export const cos = defineRuleOp(rule.cos, {
   name: "cos",
   torch: "a.cos()",
   gradients: [(g, _y, x) => rule.neg(rule.mul(g, rule.sin(x!)))],
@@ -160,7 +175,7 @@ export const cos = /* @__PURE__ */ defineRuleOp(rule.cos, {
 const powerSlope = (a: E, b: E) => rule.mul(b, rule.pow(a, rule.sub(b, 1)));
 
 /** a^b. */
-export const pow = /* @__PURE__ */ defineRuleOp(rule.pow, {
+export const pow = defineRuleOp(rule.pow, {
   name: "pow",
   torch: "a ** b",
   domain: { positive: true },
@@ -184,7 +199,7 @@ export const pow = /* @__PURE__ */ defineRuleOp(rule.pow, {
 });
 
 /** log(1 + x), with all digits of a small x. */
-export const log1p = /* @__PURE__ */ defineRuleOp(rule.log1p, {
+export const log1p = defineRuleOp(rule.log1p, {
   name: "log1p",
   torch: "a.log1p()",
   domain: { positive: true },
@@ -193,22 +208,9 @@ export const log1p = /* @__PURE__ */ defineRuleOp(rule.log1p, {
 });
 
 /** e^x - 1, with all digits of a small x. */
-export const expm1 = /* @__PURE__ */ defineRuleOp(rule.expm1, {
+export const expm1 = defineRuleOp(rule.expm1, {
   name: "expm1",
   torch: "a.expm1()",
   gradients: [(g, y) => rule.mul(g, rule.add(y, 1))],
   autocast: "f32",
 });
-
-const integers = { result: "integer" } as const;
-
-/** What programs call them: `max` and `min`, and the choice of `where`, whose condition is any number. */
-export const NODES: Readonly<Record<"max" | "min" | "select", ElementwiseDefinition>> = {
-  max: { forward: (a, b) => rule.maximum(a!, b!), gradients: [whereLarger, whereSmaller], ...integers },
-  min: { forward: (a, b) => rule.minimum(a!, b!), gradients: [whereSmaller, whereLarger], ...integers },
-  select: {
-    forward: (condition, a, b) => ifZero(condition!, b!, a!),
-    gradients: [null, (g, _y, condition) => ifZero(condition!, 0, g), (g, _y, condition) => ifZero(condition!, g, 0)],
-    ...integers,
-  },
-};

@@ -11,7 +11,7 @@ export type Direction = "forward" | "inverse";
 /** The sums of x_j e^(-+ 2 pi i j k / n), times `scale`, along the last axis but one: computed in float64, and rounded once. */
 export function transformed(where: string, x: Tensor, direction: Direction, scale: number): Tensor {
   const samples = overSamples(transformed, where, x, direction, scale);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   const n = x.shape.at(-2)!;
   const [output] = byHost(where, x, [x.shape], (given, [result]) => {
     const [re, im] = [new Float64Array(n), new Float64Array(n)];

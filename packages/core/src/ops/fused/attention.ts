@@ -41,7 +41,7 @@ export interface AttentionForm {
  */
 export function fusedAttention(query: Tensor, key: Tensor, value: Tensor, form: AttentionForm): Tensor | null {
   const samples = overSamples(fusedAttention, query, key, value, form);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   const name = "fusedAttention";
   const inputs = [query, key, value];
   for (const [i, input] of inputs.entries()) checkTensor(name, input, ["query", "key", "value"][i]);

@@ -39,7 +39,7 @@ export function fusedBatchNorm(
   eps: number,
 ): BatchNormalized | null {
   const samples = overSamples(fusedBatchNorm, x, weight, bias, eps);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   const where = "fusedBatchNorm";
   checkTensor(where, x);
   if (weight !== null) checkTensor(where, weight, "weight");

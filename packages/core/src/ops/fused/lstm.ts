@@ -56,7 +56,7 @@ export function fusedLstm(
   options: LstmOptions = {},
 ): LstmResults | null {
   const samples = overSamples(fusedLstm, inputs, weight, bias, hidden, cell, options);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   const where = "fusedLstm";
   const given = [inputs, weight, bias, hidden, cell];
   for (const [i, tensor] of given.entries()) checkTensor(where, tensor, NAMES[i]);

@@ -52,7 +52,7 @@ const NEVER = -1e30;
  */
 export function pathSums(begin: Tensor, scores: Tensor, skips: Tensor): Tensor {
   const samples = overSamples(pathSums, begin, scores, skips);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   const where = "pathSums";
   for (const [name, x] of Object.entries({ begin, scores, skips })) checkTensor(where, x, name);
   const { shape, dtype, device } = scores;

@@ -57,7 +57,7 @@ export const indexPut = /* @__PURE__ */ definePrimitive(
   { torch: "a.index_put((b.long(),), c)", tensors: ["nm", "i32 1 <n", "m"], arguments: ["$a", ["$b"], "$c"] },
   (x: Tensor, index: Index | readonly Index[], value: Tensor | TensorData, options: IndexPutOptions = {}): Tensor => {
     const samples = overSamples(indexPut, x, index, value, options);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     const where = "indexPut";
     checkTensor(where, x);
     checkOptions(where, options, { accumulate: "boolean" });

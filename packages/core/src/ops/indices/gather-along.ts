@@ -28,7 +28,7 @@ export const gatherAlong = /* @__PURE__ */ definePrimitive(
   { torch: "a.gather($0, b.long())", tensors: ["nm", "i32 nm <m"], arguments: [1] },
   (x: Tensor, indices: Tensor, axis: number): Tensor => {
     const samples = overSamples(gatherAlong, x, indices, axis);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     const where = "gatherAlong";
     checkTensor(where, x);
     checkTensor(where, indices, "indices");

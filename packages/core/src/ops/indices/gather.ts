@@ -29,7 +29,7 @@ export const gather = /* @__PURE__ */ definePrimitive(
   { torch: "a[b.long()] # torch.index_select(a, 0, b)", tensors: ["nm", "i32 k <n"] },
   (table: Tensor, indices: Tensor): Tensor => {
     const samples = overSamples(gather, table, indices);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkTensor("gather", table, "table");
     checkTensor("gather", indices, "indices");
     const device = checkDevice("gather", [table, indices]);

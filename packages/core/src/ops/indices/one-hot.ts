@@ -25,7 +25,7 @@ export const oneHot = /* @__PURE__ */ definePrimitive(
   { torch: "F.one_hot(a.long(), $0)", tensors: ["i32 n"], arguments: [3] },
   (indices: Tensor, classes: number): Tensor => {
     const samples = overSamples(oneHot, indices, classes);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkTensor("oneHot", indices, "indices");
     checkIndexDType("oneHot", indices);
     const isCount = Number.isInteger(classes) && classes >= 0;

@@ -43,7 +43,7 @@ export const indexAdd = /* @__PURE__ */ definePrimitive(
   },
   (x: Tensor, axis: number, indices: Tensor, source: Tensor, options: IndexAddOptions = {}): Tensor => {
     const samples = overSamples(indexAdd, x, axis, indices, source, options);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     const where = "indexAdd";
     const along = checkOperands(where, x, axis, indices, source);
     checkOptions(where, options, { alpha: "number" });
@@ -86,7 +86,7 @@ export const scatterAdd = /* @__PURE__ */ definePrimitive(
   { torch: "a.scatter_add(1, b.long(), c)", tensors: ["nm", "i32 nm <m", "nm"], between: [1] },
   (x: Tensor, axis: number, indices: Tensor, source: Tensor): Tensor => {
     const samples = overSamples(scatterAdd, x, axis, indices, source);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     const where = "scatterAdd";
     const along = checkOperands(where, x, axis, indices, source);
     if ([x, indices, source].some(({ shape }) => shape.length === 0))
@@ -113,7 +113,7 @@ export const scatter = /* @__PURE__ */ definePrimitive(
   { torch: "a.scatter(1, b.long(), c)", tensors: ["n4", "i32 n1 <4", "n1"], between: [1] },
   (x: Tensor, axis: number, indices: Tensor, source: Tensor | number): Tensor => {
     const samples = overSamples(scatter, x, axis, indices, source);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     const where = "scatter";
     const along = checkOperands(where, x, axis, indices, typeof source === "number" ? x : source);
     if ([x, indices, source].some((given) => given instanceof Tensor && given.shape.length === 0)) {

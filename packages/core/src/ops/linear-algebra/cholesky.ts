@@ -41,7 +41,7 @@ export interface TriangleOptions {
  */
 export function cholesky(x: Tensor, options: TriangleOptions = {}): Tensor {
   const samples = overSamples(cholesky, x, options);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   checkOptions("cholesky", options, { upper: "boolean" });
   return inFull("cholesky", [x], (matrix) => {
     checkSquare("cholesky", matrix);
@@ -120,7 +120,7 @@ function factorGradient(g: Tensor, lower: Tensor): Tensor {
  */
 export function choleskySolve(b: Tensor, factor: Tensor, options: TriangleOptions = {}): Tensor {
   const samples = overSamples(choleskySolve, b, factor, options);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   checkOptions("choleskySolve", options, { upper: "boolean" });
   return inFull("choleskySolve", [b, factor], (sides, triangle) => solvedBy(sides!, triangle!, options.upper ?? false));
 }

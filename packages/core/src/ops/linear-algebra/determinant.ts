@@ -32,7 +32,7 @@ export interface Slogdet {
  */
 export function slogdet(x: Tensor): Slogdet {
   const samples = overSamples(slogdet, x);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   return inFull("slogdet", [x], (matrix) => signAndLogarithm(matrix!));
 }
 
@@ -55,7 +55,7 @@ function signAndLogarithm(x: Tensor): Slogdet {
  */
 export function det(x: Tensor): Tensor {
   const samples = overSamples(det, x);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   return inFull("det", [x], (matrix) => determinant(matrix!));
 }
 
@@ -82,7 +82,7 @@ function determinant(x: Tensor): Tensor {
  */
 export function logdet(x: Tensor): Tensor {
   const samples = overSamples(logdet, x);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   return inFull("logdet", [x], (matrix) => logarithm(matrix!));
 }
 

@@ -35,7 +35,7 @@ export interface Eigen {
  */
 export function eigh(x: Tensor, options: TriangleOptions = {}): Eigen {
   const samples = overSamples(eigh, x, options);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   checkOptions("eigh", options, { upper: "boolean" });
   return inFull("eigh", [x], (matrix) => tidy(() => eigenOf("eigh", matrix!, options)));
 }
@@ -49,7 +49,7 @@ export function eigh(x: Tensor, options: TriangleOptions = {}): Eigen {
  */
 export function eigvalsh(x: Tensor, options: TriangleOptions = {}): Tensor {
   const samples = overSamples(eigvalsh, x, options);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   const where = "eigvalsh";
   checkOptions(where, options, { upper: "boolean" });
   return inFull(where, [x], (matrix) =>

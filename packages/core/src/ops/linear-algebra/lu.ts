@@ -35,7 +35,7 @@ export interface Lu {
  */
 export function lu(x: Tensor): Lu {
   const samples = overSamples(lu, x);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   return inFull("lu", [x], (matrix) => tidy(() => factored(matrix!)));
 }
 

@@ -118,7 +118,7 @@ function unitOf(x: Tensor): Tensor {
  */
 export function matrixExp(x: Tensor): Tensor {
   const samples = overSamples(matrixExp, x);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   return inFull("matrixExp", [x], (matrix) => {
     checkSquare("matrixExp", matrix);
     return tidy(() => exponentialOf(matrix));

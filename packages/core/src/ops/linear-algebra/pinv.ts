@@ -38,7 +38,7 @@ export interface PinvOptions {
  */
 export function pinv(x: Tensor, options: PinvOptions = {}): Tensor {
   const samples = overSamples(pinv, x, options);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   checkOptions("pinv", options, { rtol: "number", atol: "number" });
   for (const [name, value] of Object.entries(options))
     checkValue(value === undefined || value >= 0, "pinv", name, "at least 0", value);
@@ -109,7 +109,7 @@ export interface LeastSquares {
  */
 export function lstsq(a: Tensor, b: Tensor, options: LstsqOptions = {}): LeastSquares {
   const samples = overSamples(lstsq, a, b, options);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   const where = "lstsq";
   checkOptions(where, options, { rcond: "number" });
   const { rcond } = options;

@@ -48,7 +48,7 @@ export interface Qr {
  */
 export function qr(x: Tensor, options: QrOptions = {}): Qr {
   const samples = overSamples(qr, x, options);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   checkOptions("qr", options, { mode: "string" });
   const { mode = "reduced" } = options;
   checkValue(MODES.includes(mode), "qr", "mode", '"reduced", "complete" or "r"', mode);

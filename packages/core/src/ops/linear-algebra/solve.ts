@@ -38,7 +38,7 @@ export interface SolveOptions {
  */
 export function solve(a: Tensor, b: Tensor, options: SolveOptions = {}): Tensor {
   const samples = overSamples(solve, a, b, options);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   checkOptions("solve", options, { left: "boolean" });
   return inFull("solve", [a, b], (matrix, sides) => solution(matrix!, sides!, options.left ?? true));
 }
@@ -118,7 +118,7 @@ function checkPivots(where: string, pivots: Tensor, extent: number): void {
  */
 export function inverse(x: Tensor): Tensor {
   const samples = overSamples(inverse, x);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   return inFull("inverse", [x], (matrix) => inverted(matrix!));
 }
 

@@ -41,7 +41,7 @@ export interface Svd {
  */
 export function svd(x: Tensor, options: SvdOptions = {}): Svd {
   const samples = overSamples(svd, x, options);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   checkOptions("svd", options, { fullMatrices: "boolean" });
   return inFull("svd", [x], (matrix) => tidy(() => decomposed("svd", matrix!, options.fullMatrices ?? true)));
 }
@@ -55,7 +55,7 @@ export function svd(x: Tensor, options: SvdOptions = {}): Svd {
  */
 export function svdvals(x: Tensor): Tensor {
   const samples = overSamples(svdvals, x);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   const where = "svdvals";
   return inFull(where, [x], (matrix) =>
     tidy(() => {

@@ -21,7 +21,7 @@ export const cumsum = /* @__PURE__ */ definePrimitive(
   { torch: "a.cumsum($0)", arguments: ["$axis"] },
   (x: Tensor, axis: number): Tensor => {
     const samples = overSamples(cumsum, x, axis);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     return along("cumsum", x, axis, runningSum);
   },
 );
@@ -37,7 +37,7 @@ export const cumprod = /* @__PURE__ */ definePrimitive(
   { torch: "a.cumprod($0)", arguments: ["$axis"], domain: { finite: true } },
   (x: Tensor, axis: number): Tensor => {
     const samples = overSamples(cumprod, x, axis);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     return along("cumprod", x, axis, (wide, at) => (wide.shape[at] === 1 ? clone(wide) : runningProduct(wide, at)));
   },
 );

@@ -22,7 +22,7 @@ export const maxOver = /* @__PURE__ */ definePrimitive(
   { torch: "a.amax($0, keepdim=$1)", tensors: ["...+"], arguments: ["$axis", "$flag"] },
   (x: Tensor, axis?: Axes, keepDim = false): Tensor => {
     const samples = overSamples(maxOver, x, axis, keepDim);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkTensor("max", x);
     const compute = computeOn(x.device, isFloat(x.dtype) ? x.dtype : "i32");
     if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => maxOver(wide!, axis, keepDim));
@@ -44,7 +44,7 @@ export const argmax = /* @__PURE__ */ definePrimitive(
   { torch: "a.argmax($0, keepdim=$1)", tensors: ["...+"], arguments: ["$axis", "$flag"] },
   (x: Tensor, axis?: number, keepDim = false): Tensor => {
     const samples = overSamples(argmax, x, axis, keepDim);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkTensor("argmax", x);
     checkOneAxis("argmax", axis);
     const compute = computeOn(x.device, isFloat(x.dtype) ? x.dtype : "i32");
@@ -58,8 +58,6 @@ export const argmax = /* @__PURE__ */ definePrimitive(
 export const minOver = /* @__PURE__ */ definePrimitive(
   { torch: "a.amin($0, keepdim=$1)", tensors: ["...+"], arguments: ["$axis", "$flag"] },
   (x: Tensor, axis?: Axes, keepDim = false): Tensor => {
-    const samples = overSamples(minOver, x, axis, keepDim);
-    if (samples !== undefined) return samples;
     checkTensor("min", x);
     checkNotEmpty("min", x, reducedShape("min", x, axis, keepDim));
     return tidy(() => cast(turned(maxOver(turned(x), axis, keepDim)), x.dtype));
@@ -70,8 +68,6 @@ export const minOver = /* @__PURE__ */ definePrimitive(
 export const argmin = /* @__PURE__ */ definePrimitive(
   { torch: "a.argmin($0, keepdim=$1)", tensors: ["...+"], arguments: ["$axis", "$flag"] },
   (x: Tensor, axis?: number, keepDim = false): Tensor => {
-    const samples = overSamples(argmin, x, axis, keepDim);
-    if (samples !== undefined) return samples;
     checkTensor("argmin", x);
     checkOneAxis("argmin", axis);
     checkNotEmpty("argmin", x, reducedShape("argmin", x, axis, keepDim));

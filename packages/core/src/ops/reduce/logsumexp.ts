@@ -32,7 +32,7 @@ export const logsumexp = /* @__PURE__ */ definePrimitive(
   { torch: "torch.logsumexp(a, $0, keepdim=$1)", arguments: ["$axis", "$flag"], domain: { finite: true } },
   (x: Tensor, axis?: Axes, keepDim = false): Tensor => {
     const samples = overSamples(logsumexp, x, axis, keepDim);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkTensor("logsumexp", x);
     const reduced = reducedShape("logsumexp", x, axis, keepDim);
     const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "f32";
@@ -73,7 +73,7 @@ export const logcumsumexp = /* @__PURE__ */ definePrimitive(
   { torch: "torch.logcumsumexp(a, $0)", arguments: ["$axis"], domain: { finite: true } },
   (x: Tensor, axis: number): Tensor => {
     const samples = overSamples(logcumsumexp, x, axis);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkTensor("logcumsumexp", x);
     const along = axisOfElements("logcumsumexp", axis, x.shape);
     const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "f32";

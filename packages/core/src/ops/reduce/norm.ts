@@ -31,7 +31,7 @@ export const norm = /* @__PURE__ */ definePrimitive(
   },
   (x: Tensor, p = 2, axis?: Axes, keepDim = false): Tensor => {
     const samples = overSamples(norm, x, p, axis, keepDim);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkTensor("norm", x);
     const isNumber = typeof p === "number" && !Number.isNaN(p);
     checkValue(isNumber, "norm", "p", "a number", p, "For example norm(x, 2, axis).");

@@ -25,7 +25,7 @@ export const prod = /* @__PURE__ */ definePrimitive(
   { torch: "a.prod($0, keepdim=$1)", arguments: ["$axis", "$flag"], domain: { nonZero: true, finite: true } },
   (x: Tensor, axis?: Axes, keepDim = false): Tensor => {
     const samples = overSamples(prod, x, axis, keepDim);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkTensor("prod", x);
     const reduced = reducedShape("prod", x, axis, keepDim);
     const dtype = isFloat(x.dtype) ? widenedDType(x.dtype) : "i32";

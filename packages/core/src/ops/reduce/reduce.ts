@@ -86,7 +86,7 @@ export const sum = /* @__PURE__ */ definePrimitive(
   { torch: "a.sum($0, keepdim=$1)", arguments: ["$axis", "$flag"] },
   (x: Tensor, axis?: Axes, keepDim = false): Tensor => {
     const samples = overSamples(sum, x, axis, keepDim);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkTensor("sum", x);
     const dtype = isFloat(x.dtype) ? x.dtype : "i32";
     const compute = computeOn(x.device, dtype);
@@ -108,7 +108,7 @@ export const mean = /* @__PURE__ */ definePrimitive(
   { torch: "a.mean($0, keepdim=$1)", arguments: ["$axis", "$flag"] },
   (x: Tensor, axis?: Axes, keepDim = false): Tensor => {
     const samples = overSamples(mean, x, axis, keepDim);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkTensor("mean", x);
     const dtype = isFloat(x.dtype) ? x.dtype : "f32";
     if (x.dtype !== computeDType(dtype))

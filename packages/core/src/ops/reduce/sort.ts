@@ -52,7 +52,7 @@ export const sort = /* @__PURE__ */ definePrimitive(
   { torch: "torch.sort(a, dim=$0, stable=True)", arguments: ["$axis"] },
   (x: Tensor, axis = -1, options: SortOptions = {}): Sorted => {
     const samples = overSamples(sort, x, axis, options);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     return tidy(() => {
       const indices = order("sort", x, axis, options);
       if (x.shape.length > 0) return { values: gatherAlong(x, indices, axis), indices };
@@ -72,7 +72,7 @@ export const argsort = /* @__PURE__ */ definePrimitive(
   { torch: "torch.argsort(a, dim=$0, stable=True)", arguments: ["$axis"] },
   (x: Tensor, axis = -1, options: SortOptions = {}): Tensor => {
     const samples = overSamples(argsort, x, axis, options);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     return tidy(() => order("argsort", x, axis, options));
   },
 );

@@ -48,7 +48,7 @@ export const topk = /* @__PURE__ */ definePrimitive(
   { torch: "a.topk($0, $1)", tensors: ["n5"], arguments: [2, 1] },
   (x: Tensor, k: number, axis = -1, options: TopkOptions = {}): Topk => {
     const samples = overSamples(topk, x, k, axis, options);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkTensor("topk", x);
     checkOptions("topk", options, { largest: "boolean" });
     const { largest = true } = options;

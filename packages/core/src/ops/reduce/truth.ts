@@ -20,7 +20,7 @@ export const anyTrue = /* @__PURE__ */ definePrimitive(
   { torch: "a.any($0, keepdim=$1)", arguments: ["$axis", "$flag"] },
   (x: Tensor, axis?: Axes, keepDim = false): Tensor => {
     const samples = overSamples(anyTrue, x, axis, keepDim);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     return counted("any", ne, x, axis, keepDim);
   },
 );
@@ -36,7 +36,7 @@ export const allTrue = /* @__PURE__ */ definePrimitive(
   { torch: "a.all($0, keepdim=$1)", arguments: ["$axis", "$flag"] },
   (x: Tensor, axis?: Axes, keepDim = false): Tensor => {
     const samples = overSamples(allTrue, x, axis, keepDim);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     return counted("all", eq, x, axis, keepDim);
   },
 );

@@ -4,7 +4,6 @@ import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
 import { show } from "../../errors/show";
-import { overSamples } from "../../tensor/batching";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
 import { sizeOf } from "../../values/shape";
@@ -33,8 +32,6 @@ export interface VarianceOptions {
 export const variance = /* @__PURE__ */ definePrimitive(
   { torch: "a.var($0)", tensors: ["n5"], arguments: [1] },
   (x: Tensor, axis?: Axes, options: VarianceOptions = {}): Tensor => {
-    const samples = overSamples(variance, x, axis, options);
-    if (samples !== undefined) return samples;
     return spread("var", x, axis, options, (squares) => squares);
   },
 );
@@ -49,8 +46,6 @@ export const variance = /* @__PURE__ */ definePrimitive(
 export const std = /* @__PURE__ */ definePrimitive(
   { torch: "a.std($0)", tensors: ["n5"], arguments: [1] },
   (x: Tensor, axis?: Axes, options: VarianceOptions = {}): Tensor => {
-    const samples = overSamples(std, x, axis, options);
-    if (samples !== undefined) return samples;
     return spread("std", x, axis, options, root);
   },
 );

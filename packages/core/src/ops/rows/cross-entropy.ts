@@ -27,7 +27,7 @@ import { softmax } from "./softmax";
  */
 export function crossEntropyRows(logits: Tensor, labels: Tensor, ignoreIndex = -100): Tensor {
   const samples = overSamples(crossEntropyRows, logits, labels, ignoreIndex);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   checkTensor("crossEntropy", logits, "logits");
   checkTensor("crossEntropy", labels, "labels");
   const device = checkDevice("crossEntropy", [logits, labels]);

@@ -32,7 +32,7 @@ export const layerNorm = /* @__PURE__ */ definePrimitive(
   { torch: "F.layer_norm(a, (4,), b, c)", tensors: ["n4", "4", "4"] },
   (x: Tensor, weight: Tensor, bias: Tensor | null = null, eps = 1e-5): Tensor => {
     const samples = overSamples(layerNorm, x, weight, bias, eps);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkTensor("layerNorm", x);
     checkTensor("layerNorm", weight, "weight");
     if (bias !== null) checkTensor("layerNorm", bias, "bias");

@@ -19,7 +19,7 @@ import { launchRows } from "./launch-rows";
 /** One of both. */
 export function softmaxOf(x: Tensor, axis: number, log: boolean): Tensor {
   const samples = overSamples(softmaxOf, x, axis, log);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   const where = log ? "logSoftmax" : "softmax";
   checkTensor(where, x);
   const inFull = inFloat32([x], (wide) => softmaxOf(wide!, axis, log));

@@ -13,7 +13,7 @@ export type Groups = readonly (readonly number[])[];
 /** [[0], [1, 2]] of [n, m, m] is the diagonals [n, m]; groups of one axis each are a permutation. A copy. */
 export function diagonals(x: Tensor, groups: Groups): Tensor {
   const samples = overSamples(diagonals, x, groups);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   const { shape: whole } = x;
   const { shape, strides } = placesOf(whole, groups);
   const output = Tensor.empty(shape, x.dtype, x.device);
@@ -24,7 +24,7 @@ export function diagonals(x: Tensor, groups: Groups): Tensor {
 /** Zeros, and x on the diagonals: the adjoint. */
 export function embedded(x: Tensor, whole: Shape, groups: Groups): Tensor {
   const samples = overSamples(embedded, x, whole, groups);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   const { shape, strides } = placesOf(whole, groups);
   const output = fill(whole, 0, x.dtype, x.device);
   copyBox(x, output, shape, { offset: 0, strides: denseStrides(shape) }, { offset: 0, strides });

@@ -74,7 +74,7 @@ export const flatten = /* @__PURE__ */ definePrimitive(
 /** Stretched to a shape: axes of extent 1 are repeated, new ones come first, -1 keeps an extent. @throws OptError BAD_SHAPE */
 export function expand(x: Tensor, shape: Shape): Tensor {
   const samples = overSamples(expand, x, shape);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   checkTensor("expand", x);
   const missing = Array.isArray(shape) ? shape.length - x.shape.length : -1;
   const target =

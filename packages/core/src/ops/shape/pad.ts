@@ -45,7 +45,7 @@ export const pad = /* @__PURE__ */ definePrimitive(
   { torch: "F.pad(a, $0)", tensors: ["nm"], arguments: [[1, 2, 0, 1]] },
   (x: Tensor, padding: readonly number[], options: PadOptions = {}): Tensor => {
     const samples = overSamples(pad, x, padding, options);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkTensor("pad", x);
     checkOptions("pad", options, { value: "number", mode: "string" });
     const { value = 0, mode = "constant" } = options;

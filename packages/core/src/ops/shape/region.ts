@@ -45,7 +45,7 @@ export function rangeWithin(extent: number, start = 0, end = extent, step = 1): 
 /** The region's elements, as a copy. */
 export function taken(name: string, x: Tensor, region: Region): Tensor {
   const samples = overSamples(taken, name, x, region);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   const output = Tensor.empty(region.shape, x.dtype, x.device);
   copyBox(x, output, region.shape, region, dense(region.shape));
   return record(name, output, [x], [], (g) => [placed(name, g, region)]);
@@ -61,7 +61,7 @@ function placed(name: string, x: Tensor, region: Region): Tensor {
 /** x with zeros in the region: what is left of a gradient where elements were overwritten. */
 export function cleared(x: Tensor, region: Region): Tensor {
   const samples = overSamples(cleared, x, region);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   const output = Tensor.empty(region.whole, x.dtype, x.device);
   copyInto(x, output);
   const zero = fill([], 0, x.dtype, x.device);

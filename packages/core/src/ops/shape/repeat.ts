@@ -27,7 +27,7 @@ export const flip = /* @__PURE__ */ definePrimitive(
   { torch: "a.flip(($0,))", arguments: ["$axis"] },
   (x: Tensor, axes: number | readonly number[]): Tensor => {
     const samples = overSamples(flip, x, axes);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkTensor("flip", x);
     const turned = axesOf(axes, (axis) => axisOfElements("flip", axis, x.shape), "flip");
     const differ = new Set(turned).size === turned.length;
@@ -59,7 +59,7 @@ export const roll = /* @__PURE__ */ definePrimitive(
   { torch: "a.roll($0, $1)", tensors: ["nmk"], arguments: [2, 1] },
   (x: Tensor, shifts: number | readonly number[], axes?: number | readonly number[]): Tensor => {
     const samples = overSamples(roll, x, shifts, axes);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkTensor("roll", x);
     const list = typeof shifts === "number" ? [shifts] : shifts;
     const areWhole = Array.isArray(list) && list.every(Number.isInteger);
@@ -98,7 +98,7 @@ export const repeat = /* @__PURE__ */ definePrimitive(
   { torch: "a.repeat($0)", tensors: ["nm"], arguments: [[2, 1, 3]] },
   (x: Tensor, repeats: Shape): Tensor => {
     const samples = overSamples(repeat, x, repeats);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkTensor("repeat", x);
     const isList = Array.isArray(repeats) && repeats.every((count) => Number.isInteger(count) && count >= 0);
     checkValue(isList, "repeat", "repeats", "a list of counts", repeats, "For example [2, 1].");

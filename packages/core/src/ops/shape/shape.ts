@@ -21,7 +21,7 @@ export const reshape = /* @__PURE__ */ definePrimitive(
   { torch: "a.reshape($0)", arguments: [[-1]] },
   (x: Tensor, shape: Shape): Tensor => {
     const samples = overSamples(reshape, x, shape);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkAnyTensor("reshape", x);
     const inferred = inferShape(x, shape);
     const before = x.shape;
@@ -63,7 +63,7 @@ function holds(shape: Shape, size: number): boolean {
 /** The axes in another order, as a copy. */
 export function permute(x: Tensor, axes: readonly number[]): Tensor {
   const samples = overSamples(permute, x, axes);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   checkTensor("permute", x);
   const isList = Array.isArray(axes);
   checkValue(isList, "permute", "axes", "a list", axes, "For example [1, 0].");
@@ -125,7 +125,7 @@ export const concat = /* @__PURE__ */ definePrimitive(
   { torch: "torch.cat([a, b], $0)", tensors: ["nm", "nk"], arguments: [1], isList: true },
   (tensors: readonly Tensor[], axis = 0): Tensor => {
     const samples = overSamples(concat, tensors, axis);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     const isList = Array.isArray(tensors);
     check(isList, "BAD_ARGUMENT", "concat", () => `needs a list, got ${show(tensors)}.`, "Pass tensors: [a, b].");
     for (const [i, tensor] of tensors.entries()) checkTensor("concat", tensor, `tensor ${i}`);

@@ -24,7 +24,7 @@ export const tril = /* @__PURE__ */ definePrimitive(
   { torch: "a.tril($0)", tensors: ["...nm"], arguments: [-1] },
   (x: Tensor, diagonal = 0): Tensor => {
     const samples = overSamples(tril, x, diagonal);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     return triangle("tril", x, diagonal, (offset) => le(offset, diagonal));
   },
 );
@@ -40,7 +40,7 @@ export const triu = /* @__PURE__ */ definePrimitive(
   { torch: "a.triu($0)", tensors: ["...nm"], arguments: [1] },
   (x: Tensor, diagonal = 0): Tensor => {
     const samples = overSamples(triu, x, diagonal);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     return triangle("triu", x, diagonal, (offset) => le(diagonal, offset));
   },
 );

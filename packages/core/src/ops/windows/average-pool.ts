@@ -45,7 +45,7 @@ export const avgPool2d = /* @__PURE__ */ definePrimitive(
   { torch: "F.avg_pool2d(a, $0)", tensors: ["nm44"], arguments: [2] },
   (x: Tensor, kernelSize: Pair, options: AvgPoolOptions = {}): Tensor => {
     const samples = overSamples(avgPool2d, x, kernelSize, options);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     const where = "avgPool2d";
     checkTensor(where, x);
     checkOptions(where, options, {
@@ -118,7 +118,7 @@ export const adaptiveAvgPool2d = /* @__PURE__ */ definePrimitive(
   { torch: "F.adaptive_avg_pool2d(a, $0)", tensors: ["nm54"], arguments: [2] },
   (x: Tensor, outputSize: OutputSize2d): Tensor => {
     const samples = overSamples(adaptiveAvgPool2d, x, outputSize);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     const where = "adaptiveAvgPool2d";
     checkTensor(where, x);
     const isImages = x.shape.length === 4;

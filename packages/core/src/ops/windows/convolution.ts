@@ -44,7 +44,7 @@ export const conv2d = /* @__PURE__ */ definePrimitive(
   { torch: "F.conv2d(a, b, c)", tensors: ["nm44", "km23", "k"] },
   (x: Tensor, weight: Tensor, bias: Tensor | null = null, options: ConvolutionOptions = {}): Tensor => {
     const samples = overSamples(conv2d, x, weight, bias, options);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     const where = "conv2d";
     checkOptions(where, options, { ...WINDOW_OPTIONS, groups: "number" });
     const { groups = 1, ...sliding } = options;
@@ -88,7 +88,7 @@ export const convTranspose2d = /* @__PURE__ */ definePrimitive(
   { torch: "F.conv_transpose2d(a, b, c)", tensors: ["nm23", "mk22", "k"] },
   (x: Tensor, weight: Tensor, bias: Tensor | null = null, options: ConvTransposeOptions = {}): Tensor => {
     const samples = overSamples(convTranspose2d, x, weight, bias, options);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     const where = "convTranspose2d";
     checkOptions(where, options, { ...WINDOW_OPTIONS, groups: "number", outputPadding: ["number", "array"] });
     const groups = options.groups ?? 1;

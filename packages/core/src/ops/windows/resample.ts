@@ -24,7 +24,7 @@ export interface AxisTaps {
 /** x [batch, channels, ...extents], one list of taps for each extent. The weights of an output multiply over the axes. */
 export function resample(x: Tensor, axes: readonly AxisTaps[]): Tensor {
   const samples = overSamples(resample, x, axes);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   checkTensor("resample", x);
   const isList = Array.isArray(axes) && axes.length === x.shape.length - 2;
   const fits = isList && axes.every((taps) => Array.isArray(taps?.indices?.[0]) && Array.isArray(taps.weights?.[0]));

@@ -130,7 +130,7 @@ function launchWindow(kind: WindowKind, input: Tensor, window: Window2d): Tensor
 /** Each is the other's adjoint. */
 export function windows(kind: WindowKind, x: Tensor, window: Window2d): Tensor {
   const samples = overSamples(windows, kind, x, window);
-  if (samples !== undefined) return samples;
+  if (samples) return samples;
   const adjoint = kind === UNFOLD ? FOLD : UNFOLD;
   return record(kind, launchWindow(kind, x, window), [x], [], (g) => [windows(adjoint, g, window)]);
 }
@@ -140,7 +140,7 @@ export const unfold = /* @__PURE__ */ definePrimitive(
   { torch: "F.unfold(a, $0)", tensors: ["nm44"], arguments: [2] },
   (x: Tensor, kernelSize: Pair, options: WindowOptions = {}): Tensor => {
     const samples = overSamples(unfold, x, kernelSize, options);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkTensor("unfold", x);
     checkOptions("unfold", options, WINDOW_OPTIONS);
     const window = windowOf("unfold", x, kernelSize, options, 1);
@@ -209,7 +209,7 @@ export const maxPool2d = /* @__PURE__ */ definePrimitive(
   { torch: "F.max_pool2d(a, $0)", tensors: ["nm44"], arguments: [2] },
   (x: Tensor, kernelSize: Pair, options: MaxPoolOptions = {}): Tensor => {
     const samples = overSamples(maxPool2d, x, kernelSize, options);
-    if (samples !== undefined) return samples;
+    if (samples) return samples;
     checkTensor("maxPool2d", x);
     checkOptions("maxPool2d", options, { ...WINDOW_OPTIONS, ceilMode: "boolean" });
     const window = windowOf("maxPool2d", x, kernelSize, options, kernelSize, options.ceilMode);
