@@ -97,7 +97,7 @@ function inDefinition(callee: string, parameters: ReadonlyMap<number, ReadonlySe
   const given = argumentsOf(definition, tensors, { axis: 1, flag: true });
   return [...parameters].flatMap(([place, options]) => {
     const value = given[place];
-    const isObject = typeof value === "object" && !Array.isArray(value);
+    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
     return value === undefined ? [] : isObject ? Object.keys(value as object) : [...options];
   });
 }

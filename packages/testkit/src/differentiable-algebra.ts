@@ -48,34 +48,6 @@ export const DIFFERENTIABLE_ALGEBRA: readonly OpCase[] = [
   { name: "slogdet", shapes: [[2, 3, 3]], run: (x) => F.tidy(() => F.slogdet(definite(x!)).logabsdet.to(x!.dtype)) },
   { name: "logdet", shapes: [[3, 3]], run: (x) => F.tidy(() => F.logdet(definite(x!)).to(x!.dtype)) },
   { name: "det", shapes: [[3, 3]], run: (x) => F.tidy(() => F.det(definite(x!)).to(x!.dtype)) },
-  ...[
-    [2, 3, 3],
-    [4, 2],
-    [2, 4],
-  ].flatMap((shape): OpCase[] => [
-    { name: `qr, q of ${shape}`, shapes: [shape], run: (x) => F.tidy(() => F.qr(wide(x!)).q.to(x!.dtype)) },
-    { name: `qr, r of ${shape}`, shapes: [shape], run: (x) => F.tidy(() => F.qr(wide(x!)).r.to(x!.dtype)) },
-    { name: `svdvals of ${shape}`, shapes: [shape], run: (x) => F.tidy(() => F.svdvals(wide(x!)).to(x!.dtype)) },
-    { name: `lu, l of ${shape}`, shapes: [shape], run: (x) => F.tidy(() => F.lu(wide(x!)).l.to(x!.dtype)) },
-    { name: `lu, u of ${shape}`, shapes: [shape], run: (x) => F.tidy(() => F.lu(wide(x!)).u.to(x!.dtype)) },
-    { name: `pinv of ${shape}`, shapes: [shape], run: (x) => F.tidy(() => F.pinv(wide(x!)).to(x!.dtype)) },
-  ]),
-  {
-    name: "svd",
-    shapes: [[4, 3]],
-    run: (x) =>
-      F.tidy(() => {
-        const { u, s, vh } = F.svd(wide(x!), { fullMatrices: false });
-        return u.mul(s.sqrt()).matmul(vh).to(x!.dtype);
-      }),
-  },
-  ...(["fro", "nuc", 1, -2, Number.POSITIVE_INFINITY] as const).map(
-    (order): OpCase => ({
-      name: `matrixNorm ${order}`,
-      shapes: [[2, 3, 2]],
-      run: (x) => F.tidy(() => F.matrixNorm(wide(x!), order).to(x!.dtype)),
-    }),
-  ),
   ...[0, 3, -2].map(
     (power): OpCase => ({
       name: `matrixPower ${power}`,
@@ -83,27 +55,8 @@ export const DIFFERENTIABLE_ALGEBRA: readonly OpCase[] = [
       run: (x) => F.tidy(() => F.matrixPower(definite(x!), power).to(x!.dtype)),
     }),
   ),
-  { name: "matrixExp", shapes: [[2, 2, 2]], run: (x) => F.tidy(() => F.matrixExp(wide(x!)).to(x!.dtype)) },
   { name: "fftshift", shapes: [[2, 3]], run: (x) => F.fftshift(x!) },
   { name: "ifftshift", shapes: [[2, 3]], run: (x) => F.ifftshift(x!, 1) },
-  { name: "eigvalsh", shapes: [[3, 3]], run: (x) => F.tidy(() => F.eigvalsh(definite(x!)).to(x!.dtype)) },
-  {
-    name: "eigh",
-    shapes: [[3, 3]],
-    run: (x) =>
-      F.tidy(() => {
-        const { eigenvalues, eigenvectors } = F.eigh(definite(x!));
-        return eigenvectors.mul(eigenvalues.sqrt()).matmul(eigenvectors, { transposeB: true }).to(x!.dtype);
-      }),
-  },
-  {
-    name: "lstsq",
-    shapes: [
-      [4, 2],
-      [4, 3],
-    ],
-    run: (a, b) => F.tidy(() => F.lstsq(wide(a!), wide(b!)).solution.to(b!.dtype)),
-  },
   {
     name: "triangularSolve",
     shapes: [
@@ -112,7 +65,63 @@ export const DIFFERENTIABLE_ALGEBRA: readonly OpCase[] = [
     ],
     run: (a, b) => F.tidy(() => F.triangularSolve(definite(a!), wide(b!), { upper: true }).to(b!.dtype)),
   },
+  ...ofHost(),
 ];
+
+/** Factors and what is made of them. */
+function ofHost(): OpCase[] {
+  const cases: OpCase[] = [
+    ...[
+      [2, 3, 3],
+      [4, 2],
+      [2, 4],
+    ].flatMap((shape): OpCase[] => [
+      { name: `qr, q of ${shape}`, shapes: [shape], run: (x) => F.tidy(() => F.qr(wide(x!)).q.to(x!.dtype)) },
+      { name: `qr, r of ${shape}`, shapes: [shape], run: (x) => F.tidy(() => F.qr(wide(x!)).r.to(x!.dtype)) },
+      { name: `svdvals of ${shape}`, shapes: [shape], run: (x) => F.tidy(() => F.svdvals(wide(x!)).to(x!.dtype)) },
+      { name: `lu, l of ${shape}`, shapes: [shape], run: (x) => F.tidy(() => F.lu(wide(x!)).l.to(x!.dtype)) },
+      { name: `lu, u of ${shape}`, shapes: [shape], run: (x) => F.tidy(() => F.lu(wide(x!)).u.to(x!.dtype)) },
+      { name: `pinv of ${shape}`, shapes: [shape], run: (x) => F.tidy(() => F.pinv(wide(x!)).to(x!.dtype)) },
+    ]),
+    {
+      name: "svd",
+      shapes: [[4, 3]],
+      run: (x) =>
+        F.tidy(() => {
+          const { u, s, vh } = F.svd(wide(x!), { fullMatrices: false });
+          return u.mul(s.sqrt()).matmul(vh).to(x!.dtype);
+        }),
+    },
+    ...(["fro", "nuc", 1, -2, Number.POSITIVE_INFINITY] as const).map(
+      (order): OpCase => ({
+        name: `matrixNorm ${order}`,
+        isOfHost: order === "nuc" || order === -2, // by singular values
+        shapes: [[2, 3, 2]],
+        run: (x) => F.tidy(() => F.matrixNorm(wide(x!), order).to(x!.dtype)),
+      }),
+    ),
+    { name: "matrixExp", shapes: [[2, 2, 2]], run: (x) => F.tidy(() => F.matrixExp(wide(x!)).to(x!.dtype)) },
+    { name: "eigvalsh", shapes: [[3, 3]], run: (x) => F.tidy(() => F.eigvalsh(definite(x!)).to(x!.dtype)) },
+    {
+      name: "eigh",
+      shapes: [[3, 3]],
+      run: (x) =>
+        F.tidy(() => {
+          const { eigenvalues, eigenvectors } = F.eigh(definite(x!));
+          return eigenvectors.mul(eigenvalues.sqrt()).matmul(eigenvectors, { transposeB: true }).to(x!.dtype);
+        }),
+    },
+    {
+      name: "lstsq",
+      shapes: [
+        [4, 2],
+        [4, 3],
+      ],
+      run: (a, b) => F.tidy(() => F.lstsq(wide(a!), wide(b!)).solution.to(b!.dtype)),
+    },
+  ];
+  return cases.map((each) => ({ isOfHost: true, ...each }));
+}
 
 /** Linear algebra is of f32 and f64. */
 const wide = (x: F.Tensor) => (x.dtype === "f64" ? x : x.to("f32"));

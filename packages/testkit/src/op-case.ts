@@ -6,5 +6,7 @@ export interface OpCase {
   readonly shapes: readonly Shape[];
   /** Inputs are in 0.5 .. 2.5, all different: away from the kinks of max and abs and the pole of log. */
   readonly domain?: "positive";
+  /** The host computes it: UNSUPPORTED where the device can't be read without waiting. */
+  readonly isOfHost?: boolean;
   run(...inputs: Tensor[]): Tensor;
 }

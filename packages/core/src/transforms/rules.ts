@@ -3,8 +3,6 @@ import { backward, grad } from "../autograd";
 import { check, OptError } from "../errors/errors";
 import {
   adaptiveAvgPool2d,
-  all as allTrue,
-  any as anyTrue,
   argmax,
   argsort,
   avgPool2d,
@@ -73,16 +71,15 @@ const along =
     return samples.run(...given);
   };
 
-/** A reduction over axes, the argument at `place`: by default all, and of an empty list `ofNone`. */
+/** A reduction over axes, the argument at `place`: by default, and of an empty list, all. */
 const reducing =
-  (place = 1, ofNone: "all" | "none" = "all"): Rule =>
+  (place = 1): Rule =>
   (samples) => {
     const given = [...samples.whole(samples.given)];
     const rank = (samples.given[0] as Tensor).shape.length;
     if (rank === 0) return samples.oneByOne();
     const chosen = given[place] === undefined ? undefined : [given[place] as Axes].flat();
-    const isAll = chosen === undefined || (chosen.length === 0 && ofNone === "all");
-    const axes = isAll ? Array.from({ length: rank }, (_, i) => i) : (chosen as number[]);
+    const axes = (chosen?.length ? chosen : Array.from({ length: rank }, (_, i) => i)) as number[];
     given[place] = axes.map((axis) => 1 + normalizeAxis(samples.op.name, axis, rank));
     return samples.run(...given);
   };
@@ -159,7 +156,6 @@ const rules = (): ReadonlyMap<Op, Rule> =>
       return matmul(samples.aligned(a, rank), samples.aligned(b, rank), options);
     }),
     ...[sum, mean, maxOver, prod, logsumexp].map((op) => rule(op, reducing())),
-    ...[anyTrue, allTrue].map((op) => rule(op, reducing(1, "none"))),
     rule(norm, reducing(2)),
     rule(argmax, placeOf),
     rule(layerNorm, (samples) => {

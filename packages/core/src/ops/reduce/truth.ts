@@ -1,7 +1,6 @@
 /** Whether elements are true: all that are not 0 are, NaN too. */
 
 import { tidy } from "../../device/scope";
-import { overSamples } from "../../tensor/batching";
 import { noGrad } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { checkTensor } from "../check-tensor";
@@ -19,8 +18,6 @@ import { type Axes, reducedShape, sum } from "./reduce";
 export const anyTrue = /* @__PURE__ */ definePrimitive(
   { torch: "a.any($0, keepdim=$1)", arguments: ["$axis", "$flag"] },
   (x: Tensor, axis?: Axes, keepDim = false): Tensor => {
-    const samples = overSamples(anyTrue, x, axis, keepDim);
-    if (samples) return samples;
     return counted("any", ne, x, axis, keepDim);
   },
 );
@@ -35,8 +32,6 @@ export const anyTrue = /* @__PURE__ */ definePrimitive(
 export const allTrue = /* @__PURE__ */ definePrimitive(
   { torch: "a.all($0, keepdim=$1)", arguments: ["$axis", "$flag"] },
   (x: Tensor, axis?: Axes, keepDim = false): Tensor => {
-    const samples = overSamples(allTrue, x, axis, keepDim);
-    if (samples) return samples;
     return counted("all", eq, x, axis, keepDim);
   },
 );

@@ -4,7 +4,6 @@ import { tidy } from "../../device/scope";
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { show } from "../../errors/show";
-import { overSamples } from "../../tensor/batching";
 import type { Tensor } from "../../tensor/tensor";
 import { normalizeAxis, sameShape, showShape } from "../../values/shape";
 import { checkTensor } from "../check-tensor";
@@ -22,8 +21,6 @@ import { concat, slice } from "./shape";
 export const stack = /* @__PURE__ */ definePrimitive(
   { torch: "torch.stack([a, b], $0)", tensors: ["nm", "nm"], arguments: [1], isList: true },
   (tensors: readonly Tensor[], axis = 0): Tensor => {
-    const samples = overSamples(stack, tensors, axis);
-    if (samples) return samples;
     const isList = Array.isArray(tensors) && tensors.length > 0;
     check(
       isList,
@@ -54,8 +51,6 @@ export const stack = /* @__PURE__ */ definePrimitive(
 
 /** Pieces of an axis, which `take` takes: of one size, of which the last may be less, or of the sizes that are listed. @throws OptError BAD_ARGUMENT */
 export function split(x: Tensor, sizes: number | readonly number[], axis = 0, take = slice): Tensor[] {
-  const samples = overSamples(split, x, sizes, axis, take);
-  if (samples) return samples;
   checkTensor("split", x);
   const along = normalizeAxis("split", axis, x.shape.length);
   const extent = x.shape[along]!;
@@ -76,8 +71,6 @@ export function split(x: Tensor, sizes: number | readonly number[], axis = 0, ta
 
 /** At most `chunks` pieces of an axis, which `take` takes: of equal size, of which the last may be less. @throws OptError BAD_ARGUMENT */
 export function chunk(x: Tensor, chunks: number, axis = 0, take = slice): Tensor[] {
-  const samples = overSamples(chunk, x, chunks, axis, take);
-  if (samples) return samples;
   checkTensor("chunk", x);
   checkValue(Number.isInteger(chunks) && chunks > 0, "chunk", "chunks", "a positive integer", chunks, "For example 2.");
   const extent = x.shape[normalizeAxis("chunk", axis, x.shape.length)]!;
