@@ -38,7 +38,8 @@ export type Tensors = Tensor | readonly Tensors[] | { readonly [name: string]: T
  * @example
  * const distances = vmap((a, b) => a.sub(b).square().sum().sqrt());
  * distances(rand([8, 3]), rand([8, 3])); // [8]
- * vmap((x) => matmul(w, x), { inAxes: 1, outAxes: 1 })(rand([3, 8])); // w times each column
+ * const swap = tensor([[0, 1], [1, 0]]);
+ * vmap((x) => matmul(swap, x), { inAxes: 1, outAxes: 1 })(rand([2, 8])); // swap times each column
  */
 export function vmap<Inputs extends readonly Tensors[], Result extends Tensors>(
   f: (...inputs: Inputs) => Result,

@@ -67,6 +67,7 @@ function dot(a: Float64Array, b: Float64Array): number {
  *
  * @throws OptError BAD_SHAPE for what is no matrix
  * @example
+ * import { eye } from "@opt/nn";
  * const weight = eye(parameter([[0, 0], [0, 0]])); // [[1, 0], [0, 1]]
  */
 export function eye(target: Tensor): Tensor {

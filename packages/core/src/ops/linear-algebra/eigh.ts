@@ -7,12 +7,12 @@ import { type Backward, isTaping, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { elementwise } from "../elementwise/elementwise";
 import { matmul } from "../matmul";
+import { symmetricEigen } from "../matrix-algorithms/symmetric";
 import { squeeze } from "../shape/extents";
 import { transpose } from "../shape/shape";
 import { byMatrix, checkTriangle } from "./by-matrix";
 import { checkSquare, inFull } from "./check-matrices";
 import type { TriangleOptions } from "./cholesky";
-import { symmetricEigen } from "./host/symmetric";
 import { gaps, isDiagonal, partsOf, quotient } from "./packed-rows";
 
 /** What `eigh` found. */

@@ -6,11 +6,11 @@ import { type Backward, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { elementwise } from "../elementwise/elementwise";
 import { matmul } from "../matmul";
+import { eliminate } from "../matrix-algorithms/triangular";
 import { concat, transpose } from "../shape/shape";
 import { tril, triu } from "../shape/triangle";
 import { byMatrix } from "./by-matrix";
 import { checkMatrices, inFull } from "./check-matrices";
-import { eliminate } from "./host/triangular";
 import { partsOf } from "./packed-rows";
 import { inverseOfTriangle } from "./triangle";
 

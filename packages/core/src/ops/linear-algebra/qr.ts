@@ -11,12 +11,12 @@ import { cast } from "../cast";
 import { elementwise } from "../elementwise/elementwise";
 import { fill } from "../map";
 import { matmul } from "../matmul";
+import { compactForm, orthogonal, reflections } from "../matrix-algorithms/triangular";
 import { expand } from "../shape/extents";
 import { concat, slice, transpose } from "../shape/shape";
 import { tril, triu } from "../shape/triangle";
 import { byMatrix } from "./by-matrix";
 import { checkMatrices, inFull } from "./check-matrices";
-import { compactForm, orthogonal, reflections } from "./host/triangular";
 import { isDiagonal, partsOf } from "./packed-rows";
 import { inverseOfTriangle } from "./triangle";
 

@@ -7,11 +7,11 @@ import { type Backward, isTaping, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { elementwise } from "../elementwise/elementwise";
 import { matmul } from "../matmul";
+import { type Singular, singular } from "../matrix-algorithms/singular";
 import { squeeze } from "../shape/extents";
 import { concat, transpose } from "../shape/shape";
 import { byMatrix, checkFinite, turned } from "./by-matrix";
 import { checkMatrices, inFull } from "./check-matrices";
-import { type Singular, singular } from "./host/singular";
 import { gaps, isDiagonal, partsOf, quotient } from "./packed-rows";
 
 export interface SvdOptions {

@@ -1,5 +1,5 @@
 /** Eigenvalues and eigenvectors of symmetric matrices, in float64: tridiagonal by reflections, then diagonal by implicit QL rounds. */
-import { check } from "../../../errors/errors";
+import { check } from "../../errors/errors";
 import { productRows, type Reflection, reflection } from "./reflectors";
 import { hypotenuse, rotateRows, type Sweep } from "./rotations";
 

@@ -1,5 +1,5 @@
 /** Singular values and vectors, in float64: bidiagonal by reflections, then diagonal by implicit QR rounds (Golub and Reinsch 1970). */
-import { check } from "../../../errors/errors";
+import { check } from "../../errors/errors";
 import { addProduct, dot, productRows, type Reflection, reflection } from "./reflectors";
 import { hypotenuse, rotatePair, rotateRows, type Sweep } from "./rotations";
 
