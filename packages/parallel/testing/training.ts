@@ -21,7 +21,6 @@ import {
   tensor,
   tidy,
 } from "@opt/core";
-import { wholesOf } from "@opt/core/backend";
 import { Lamb } from "@opt/lamb";
 import { Lion } from "@opt/lion";
 import { Muon } from "@opt/muon";
@@ -89,7 +88,6 @@ export interface Run {
   /** By FullyShardedDataParallel. */
   readonly fully?: boolean;
   readonly keepGathered?: boolean;
-  readonly shardOver?: number;
   readonly compiled?: boolean;
   readonly clip?: ClipOptions;
   readonly stochasticRounding?: boolean;
@@ -185,11 +183,12 @@ export async function trainOnRanks(run: Run, communicator: Communicator): Promis
 /** By FullyShardedDataParallel. */
 async function trainDivided(run: Run, communicator: Communicator): Promise<Record<string, string>> {
   await init(run.device);
-  const { keepGathered = false, shardOver = communicator.size } = run;
-  const parallel = new FullyShardedDataParallel(makeNet(), communicator, { keepGathered, shardOver });
+  const parallel = new FullyShardedDataParallel(makeNet(), communicator, { keepGathered: run.keepGathered ?? false });
   const optimizer = optimizerOf(run, parallel);
   await train(run, parallel, optimizer, communicator.rank);
-  return bitsOf(parallel, optimizer, (_, x) => wholesOf([x], [x.placement])[0]!);
+  const { tensors } = parallel.layout;
+  const wholeOf = (name: string, x: Tensor) => (name in tensors ? communicator.allGather(x) : x);
+  return bitsOf(parallel, optimizer, wholeOf);
 }
 
 async function train(
