@@ -31,9 +31,7 @@ it(`${count} configurations on ${OPT_CONFIGURATIONS_DEVICES}, from seed ${first}
     for (const fault of found) console.log(fault);
     faults.push(...found);
     done += seeds.length;
-    console.log(
-      `${done} configurations, ${faults.length} faults, ${Math.round((performance.now() - begun) / 1000)} s`,
-    );
+    console.log(`${done} configurations, ${faults.length} faults, ${Math.round((performance.now() - begun) / 1000)} s`);
   }
   expect(faults).toEqual([]);
 });
