@@ -41,7 +41,7 @@ export class Batched extends Tensor {
       "UNSUPPORTED",
       "vmap",
       "values can't be read or written one by one inside: a tensor there stands for every sample.",
-      "Compute with ops: where() in place of if, indexPut() in place of assign().",
+      "Use where() in place of if, and indexPut() in place of assign(). Compile and recompute around vmap, not within.",
     );
   }
 

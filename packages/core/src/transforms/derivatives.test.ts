@@ -4,6 +4,7 @@ import { grad } from "../autograd";
 import { compile } from "../compile/compile";
 import { parameter, tensor } from "../create";
 import { matmul, solve, sort, stack, tanh } from "../functions";
+import { recompute } from "../recompute";
 import type { Tensor } from "../tensor/tensor";
 import { hessian, hvp, jacobian, jvp, vjp } from "./derivatives";
 import { vmap } from "./vmap";
@@ -211,11 +212,20 @@ describe("samples", () => {
       ),
     );
     const w = parameter([1, 1]);
+    const advice = "Compile and recompute around vmap";
+    expect(with1(compile((x: Tensor) => x.exp()))).toThrow(advice);
+    const again = vmap((x: Tensor) => recompute((x) => x.mul(w), x))(batch()).sum();
+    expect(() => again.backward()).toThrow(advice);
     expectCode(
       "UNSUPPORTED",
       with1((x) => grad(x.mul(w).sum(), [w])[0]),
     );
     expectCode("UNSUPPORTED", () => vmap((x: Tensor) => solve(x, x))(tensor([]).reshape([0, 2, 2])));
+  });
+
+  it("are told what is wrong with the shape of one", () => {
+    for (const shape of [[], [3]]) expectCode("BAD_SHAPE", () => vmap((x: Tensor) => x.expand(shape))(batch()));
+    expectCode("BAD_SHAPE", () => vmap((x: Tensor) => x.reshape([3]))(batch()));
   });
 
   it("must be equally many, and somewhere", () => {

@@ -127,7 +127,7 @@ const rules = (): ReadonlyMap<Op, Rule> =>
     }),
     rule(expand, (samples) => {
       const [x, shape] = samples.given as [Tensor, Shape];
-      if (!Array.isArray(shape) || shape.length < x.shape.length) return expand(x.detach(), shape);
+      if (!Array.isArray(shape) || shape.length < x.shape.length) return samples.oneByOne(); // which says what is wrong
       return expand(samples.aligned(x, shape.length), [samples.level.size, ...shape]);
     }),
     rule(taken as Op, (samples) => {

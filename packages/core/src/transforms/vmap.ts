@@ -34,7 +34,7 @@ export type Tensors = Tensor | readonly Tensors[] | { readonly [name: string]: T
  *
  * @param f a synchronous function, which uses ops and does not ask for values
  * @returns a function of tensors with samples along `inAxes`
- * @throws OptError BAD_ARGUMENT; BAD_SHAPE where inputs have other numbers of samples; UNSUPPORTED where f reads or overwrites elements
+ * @throws OptError BAD_ARGUMENT; BAD_SHAPE where inputs have other numbers of samples; UNSUPPORTED where f reads or overwrites elements, calls a compiled function, or recomputes
  * @example
  * const distances = vmap((a, b) => a.sub(b).square().sum().sqrt());
  * distances(rand([8, 3]), rand([8, 3])); // [8]
