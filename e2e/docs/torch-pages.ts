@@ -90,8 +90,7 @@ export function oursFor(name: string): string | undefined {
 export function featuresPage(names: Readonly<Record<string, readonly string[]>>, coverage: string): string {
   const columns = coverageIn(coverage);
   const devices = Object.keys(columns);
-  const missingOn = (ours: string) =>
-    devices.filter((device) => columns[device]![ours] !== undefined && !/\b(all|f32)\b/.test(columns[device]![ours]!));
+  const missingOn = (ours: string) => devices.filter((device) => columns[device]![ours] === "none");
   const counts: string[] = [];
   const sections = Object.entries(names).map(([module, all]) => {
     const here = all.filter((name) => oursFor(name) !== undefined);
