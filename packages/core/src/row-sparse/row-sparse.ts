@@ -185,7 +185,7 @@ const alone = <Result>(body: () => Result): Result => noGrad(() => tidy(body));
 export interface MergedRows {
   /** i32 [n]: a row where it came first, else -1. */
   readonly rows: Tensor;
-  /** [n, ...]: its sum there, 0 elsewhere: norms and clipping take all of them. */
+  /** `[n, ...]`: its sum there, 0 elsewhere: norms and clipping take all of them. */
   readonly values: Tensor;
 }
 

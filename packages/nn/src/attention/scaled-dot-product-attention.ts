@@ -98,7 +98,7 @@ function byOps(q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions, isPla
   return isPlain ? needing("attention", result, [q, k, v, result]) : result;
 }
 
-/** [..., queries, keys]: how much each query takes of each key's value. */
+/** `[..., queries, keys]`: how much each query takes of each key's value. */
 export function attentionWeights(query: Tensor, key: Tensor, options: AttentionOptions): Tensor {
   const { attnMask, isCausal = false, dropoutP = 0, generator } = options;
   const scores = query.mul(scaleOf(query, options)).matmul(key, { transposeB: true });

@@ -19,7 +19,7 @@ import { gaps, isDiagonal, partsOf, quotient } from "./packed-rows";
 export interface Eigen {
   /** [..., n], ascending. */
   readonly eigenvalues: Tensor;
-  /** [..., n, n]: the columns, each of length 1 and of either sign. */
+  /** `[..., n, n]`: the columns, each of length 1 and of either sign. */
   readonly eigenvectors: Tensor;
 }
 

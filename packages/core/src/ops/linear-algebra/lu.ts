@@ -16,11 +16,11 @@ import { inverseOfTriangle } from "./triangle";
 
 /** What `lu` found: x = p l u. */
 export interface Lu {
-  /** [..., m, m]: a 1 in each row and each column. Without a gradient. */
+  /** `[..., m, m]`: a 1 in each row and each column. Without a gradient. */
   readonly p: Tensor;
   /** [..., m, k] with k = min(m, n): lower triangles with ones on the diagonal. */
   readonly l: Tensor;
-  /** [..., k, n]: upper triangles. */
+  /** `[..., k, n]`: upper triangles. */
   readonly u: Tensor;
 }
 
