@@ -9,8 +9,8 @@ import type { Configuration, Told } from "@opt/testkit/configurations";
 const RANKS = 4;
 /** Where checkpoints touch no disk. */
 const MEMORY = "/dev/shm";
-/** A configuration takes a tenth of a second; ranks that wait for one another give up after 30 s. */
-const PATIENCE = 120_000;
+/** A configuration takes a tenth of a second; ranks that wait for one another give up after 90 s. */
+const PATIENCE = 240_000;
 
 /** Of the configuration at this place of the list. */
 export interface ToldOf extends Told {
@@ -23,9 +23,10 @@ let programs: Promise<readonly [string, string]> | undefined;
 export async function runAll(list: readonly Configuration[], tell: (told: ToldOf) => void): Promise<void> {
   programs ??= bundled(optRun, join(import.meta.dirname, "ranks.ts"));
   const [launcher, program] = await programs;
-  const folder = mkdtempSync(join(existsSync(MEMORY) ? MEMORY : tmpdir(), "opt-configurations-"));
+  const all = mkdtempSync(join(existsSync(MEMORY) ? MEMORY : tmpdir(), "opt-configurations-"));
   /** Returns those that were not told, and what was written besides. */
   const run = async (indices: readonly number[]) => {
+    const folder = mkdtempSync(join(all, "job-")); // one that ended early has left files
     const file = join(folder, "list.json");
     writeFileSync(file, JSON.stringify(indices.map((index) => ({ index, one: list[index] }))));
     const untold = new Set(indices);
@@ -56,7 +57,7 @@ export async function runAll(list: readonly Configuration[], tell: (told: ToldOf
       left = left.length > RANKS ? (await run(left.slice(RANKS))).left : [];
     }
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(all, { recursive: true, force: true });
   }
 }
 

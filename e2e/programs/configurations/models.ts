@@ -64,7 +64,7 @@ const VOCABULARY = 10;
 const PLACES = 5;
 
 /** Two layers beside a connection past them. */
-class Block extends Module {
+export class Block extends Module {
   readonly up;
   readonly down;
   readonly drop;

@@ -18,7 +18,7 @@ import {
   ShardedOptimizer,
 } from "@opt/parallel";
 import type { Configuration, Phase } from "@opt/testkit/configurations";
-import { modelOf } from "./models";
+import { Block, modelOf } from "./models";
 
 /** The ranks of a phase, as this process sees them. */
 export interface Place {
@@ -77,7 +77,10 @@ export function partsOf(
     data === undefined || phase.over === "alone"
       ? undefined
       : phase.over === "FullyShardedDataParallel"
-        ? new FullyShardedDataParallel(module, data)
+        ? new FullyShardedDataParallel(module, data, {
+            ...(phase.shardOver && { shardOver: phase.shardOver }),
+            ...(phase.units && { units: [Block] }),
+          })
         : isDivided
           ? new DataParallel(module, data)
           : undefined;

@@ -27,7 +27,7 @@ import { load, remove, save } from "./saves";
 enableStochasticRounding();
 enableQ8();
 const [folder, file] = process.argv.slice(2) as [string, string];
-const world = await connect({ timeout: 30_000 });
+const world = await connect({ timeout: 90_000 });
 const optimizers = optim as unknown as Optimizers;
 
 /** The ranks of a phase; undefined on those that have no part in it. */

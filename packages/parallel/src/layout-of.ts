@@ -4,7 +4,7 @@ import { check, show } from "@opt/core";
 import { Module } from "@opt/nn";
 import { partOfWhole } from "./fully-sharded/fully-sharded";
 import { ProcessMesh } from "./mesh/mesh";
-import { axisOf } from "./placement/axis";
+import { meshFor } from "./mesh/neighbours";
 import { layoutOfTensors } from "./placement/layout";
 
 /**
@@ -22,8 +22,10 @@ export function layoutOf(model: Module, mesh: ProcessMesh): Layout {
   check(model instanceof Module, "BAD_ARGUMENT", where, () => `needs a module, got ${show(model)}.`);
   check(mesh instanceof ProcessMesh, "BAD_ARGUMENT", where, () => `needs a mesh, got ${show(mesh)}.`, "mesh(...)");
   const tensors = model.namedTensors().map(([name, tensor]) => [name, partOfWhole(tensor)] as const);
-  return layoutOfTensors(mesh, tensors, (axis, tensor) => {
-    const found = mesh.axes.find((name) => axisOf(mesh.axis(name)) === axis);
+  const axes = mesh.axes.map((name) => [name, mesh.axis(name)] as const);
+  const { mesh: refined, names } = meshFor(axes, tensors);
+  return layoutOfTensors(refined, tensors, (axis, tensor) => {
+    const found = names.get(axis);
     check(
       found,
       "BAD_ARGUMENT",

@@ -21,6 +21,7 @@ import {
   tensor,
   tidy,
 } from "@opt/core";
+import { wholesOf } from "@opt/core/backend";
 import { Lamb } from "@opt/lamb";
 import { Lion } from "@opt/lion";
 import { Muon } from "@opt/muon";
@@ -88,6 +89,7 @@ export interface Run {
   /** By FullyShardedDataParallel. */
   readonly fully?: boolean;
   readonly keepGathered?: boolean;
+  readonly shardOver?: number;
   readonly compiled?: boolean;
   readonly clip?: ClipOptions;
   readonly stochasticRounding?: boolean;
@@ -183,12 +185,11 @@ export async function trainOnRanks(run: Run, communicator: Communicator): Promis
 /** By FullyShardedDataParallel. */
 async function trainDivided(run: Run, communicator: Communicator): Promise<Record<string, string>> {
   await init(run.device);
-  const parallel = new FullyShardedDataParallel(makeNet(), communicator, { keepGathered: run.keepGathered ?? false });
+  const { keepGathered = false, shardOver = communicator.size } = run;
+  const parallel = new FullyShardedDataParallel(makeNet(), communicator, { keepGathered, shardOver });
   const optimizer = optimizerOf(run, parallel);
   await train(run, parallel, optimizer, communicator.rank);
-  const { tensors } = parallel.layout;
-  const wholeOf = (name: string, x: Tensor) => (name in tensors ? communicator.allGather(x) : x);
-  return bitsOf(parallel, optimizer, wholeOf);
+  return bitsOf(parallel, optimizer, (_, x) => wholesOf([x], [x.placement])[0]!);
 }
 
 async function train(

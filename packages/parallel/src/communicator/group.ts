@@ -14,6 +14,13 @@ const OPERATIONS = 1 << 12;
 const MOST_NOTES = 16;
 const encoder = new TextEncoder();
 
+/** How a group belongs to another one, with which it is closed. */
+interface Belongs {
+  readonly main: Group;
+  /** Its collectives take their turn among those of `main`, and need no number of their own. */
+  readonly isWithin: boolean;
+}
+
 export class Group implements Members {
   readonly rank: number;
   readonly size: number;
@@ -22,16 +29,13 @@ export class Group implements Members {
   readonly #notes: string[] = [];
   #isClosed = false;
 
-  /**
-   * @param members ranks of the world, by their rank in this group
-   * @param main the group of the same ranks beside which this one speaks
-   */
+  /** @param members ranks of the world, by their rank in this group */
   constructor(
     readonly world: World,
     readonly name: string,
     readonly members: readonly number[],
     private readonly number: number,
-    private readonly main?: Group,
+    private readonly belongs?: Belongs,
   ) {
     check(
       number < MOST_GROUPS,
@@ -49,12 +53,18 @@ export class Group implements Members {
     );
     this.rank = members.indexOf(world.engine.rank);
     this.size = members.length;
-    this.traffic = main?.traffic ?? { messages: 0, bytes: 0 };
+    this.traffic = belongs?.main.traffic ?? { messages: 0, bytes: 0 };
   }
 
   /** The same ranks, whose collectives do not mix with those of this one. */
   aside(): Group {
-    return new Group(this.world, `${this.name}, aside`, this.members, this.number, this);
+    const belongs = { main: this, isWithin: false };
+    return new Group(this.world, `${this.name}, aside`, this.members, this.number, belongs);
+  }
+
+  /** Some of these ranks. All ranks of this group begin as many collectives in such groups, in the same order. */
+  within(name: string, members: readonly number[]): Group {
+    return new Group(this.world, name, members, this.number, { main: this, isWithin: true });
   }
 
   /** The next collective, which every rank begins in the same order, and says so to the next rank. @throws OptError DISPOSED */
@@ -102,7 +112,7 @@ export class Group implements Members {
 
   #checkOpen(where: string): void {
     runsOnce(where, "talk to other ranks", "Compile what comes before and after it: two functions.");
-    const isClosed = this.#isClosed || (this.main ?? this).#isClosed || this.world.isClosed;
+    const isClosed = this.#isClosed || (this.belongs?.main ?? this).#isClosed || this.world.isClosed;
     check(
       !isClosed,
       "DISPOSED",
@@ -114,16 +124,22 @@ export class Group implements Members {
 
   #next(where: string, heading: Heading): Operation {
     this.#checkOpen(where);
+    const { size, rank } = this;
+    const ring = size === 1 ? { to: [], from: [] } : { to: [(rank + 1) % size], from: [(rank + size - 1) % size] };
+    return new Operation(this, where, this.#nextTag(), this.#withNotes(heading), ring);
+  }
+
+  #nextTag(): number {
+    if (this.belongs?.isWithin) return this.belongs.main.#nextTag();
     // 0 is of messages from one rank to another.
     const operation = this.#operations;
     this.#operations = (operation % (OPERATIONS - 1)) + 1;
-    const { size, rank } = this;
-    const ring = size === 1 ? { to: [], from: [] } : { to: [(rank + 1) % size], from: [(rank + size - 1) % size] };
-    return new Operation(this, where, this.#tag(operation), this.#withNotes(heading), ring);
+    return this.#tag(operation);
   }
 
   #tag(operation: number): number {
-    return (((this.main ? MOST_GROUPS : 0) + this.number) * OPERATIONS + operation) * PHASES;
+    if (this.belongs?.isWithin) return this.belongs.main.#tag(operation);
+    return (((this.belongs ? MOST_GROUPS : 0) + this.number) * OPERATIONS + operation) * PHASES;
   }
 
   #withNotes(heading: Heading): Heading {

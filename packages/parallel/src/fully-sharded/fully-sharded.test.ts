@@ -43,6 +43,58 @@ it.each(triesAll ? [2, 3, 4] : [3])("%d ranks train a divided model", (ranks) =>
   checkTraining(ranks, runs, { imports: IMPORTS }),
 );
 
+it("4 ranks train a model that pairs of them divide", () => {
+  const paired = { ...base, shardOver: 2 };
+  const others: Run[] = [
+    { ...paired, device: "wasm", accumulate: 2, clip: { norm: 0.5 }, compiled: true },
+    { ...paired, algorithm: "Muon", device: "js", steps: 3, shardOver: 1 },
+  ];
+  return checkTraining(4, [paired, ...others], { imports: IMPORTS });
+});
+
+it("groups of all ranks meet, though some ranks have made groups of their own", async () => {
+  const body = `const made = (ranks, shardOver) => {
+      const model = new Linear(4, 4, { bias: false, generator: new core.Generator(1) });
+      return new FullyShardedDataParallel(model, ranks, { shardOver });
+    };
+    const some = await communicator.split(communicator.rank < 2 ? 0 : 1);
+    if (communicator.rank < 2) made(some, 1).dispose();
+    const parallel = made(communicator, 2);
+    parallel.forward(core.full([1, 4], communicator.rank)).sum().backward();
+    await parallel.sync();
+    tell(parallel.parameters()[0].grad.dataSync());`;
+  const { told, error } = await runJob(4, body, { imports: IMPORTS });
+  expect(error).toBe("");
+  for (const grad of told) expect(Object.values(grad as object)).toEqual(Array(8).fill((0 + 1 + 2 + 3) / 4));
+});
+
+it("a checkpoint of groups has each part once", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "opt-groups-"));
+  const body = `const saved = [];
+    for (const shardOver of [2, 4]) {
+      const model = new Sequential(new Linear(64, 64, { bias: false, generator: new core.Generator(1) }));
+      const parallel = new FullyShardedDataParallel(model, communicator, { shardOver });
+      const optimizer = new SGD(parallel.namedParameters(), { lr: 1 });
+      parallel.forward(core.full([1, 64], communicator.rank)).sum().backward();
+      await parallel.sync();
+      optimizer.step();
+      const folder = ${JSON.stringify(join(folder, "of-"))} + shardOver;
+      await saveCheckpoint(folder, { step: 1, tensors: parallel.stateDict() }, { communicator, layout: parallel.layout });
+      const { tensors } = await loadCheckpoint(folder);
+      saved.push([parallel.parameters()[0].shape[0], parallel.layout.mesh.shape, tensors["0.weight"].sum().dataSync()[0]]);
+      parallel.dispose();
+    }
+    tell(saved);`;
+  const { told, error } = await runJob(4, body, { imports: IMPORTS });
+  rmSync(folder, { recursive: true });
+  expect(error).toBe("");
+  for (const [paired, all] of told as [number, number[], number][][]) {
+    expect(paired!.slice(0, 2)).toEqual([32, [2, 2]]);
+    expect(all!.slice(0, 2)).toEqual([16, [4]]);
+    expect(paired![2]).toBe(all![2]);
+  }
+});
+
 const tried = jobOf(
   2,
   {
@@ -310,6 +362,7 @@ describe("wrong arguments", () => {
     ["no module", () => made({})],
     ["no communicator", async () => new FullyShardedDataParallel(new Linear(2, 2), {} as never)],
     ["no parameters", () => made(new Empty())],
+    ["groups that the ranks don't fill", () => made(new Linear(2, 2), { shardOver: 2 })],
     ["a unit of another model", () => made(new Linear(2, 2), { units: [new Linear(1, 1)] })],
   ])("%s", async (_, call) => {
     await expect(call()).rejects.toMatchObject({ code: "BAD_ARGUMENT" });

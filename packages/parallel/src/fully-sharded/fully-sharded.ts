@@ -9,8 +9,8 @@ import { agree, type Groups, optionsLine } from "../data-parallel/agreement";
 import { Buffers } from "../data-parallel/buffers";
 import { averagedBy, checkAveraged, linesOf, type NamedParameter, tensorsOf } from "../data-parallel/parameters";
 import { Silence } from "../data-parallel/silence";
+import { meshFor, neighboursOf } from "../mesh/neighbours";
 import { placing } from "../mesh/placing";
-import { axisOf } from "../placement/axis";
 import { layoutOfTensors } from "../placement/layout";
 import { type Shard, Unit } from "./unit";
 import { chosenUnits, parametersByUnit, unitsOf } from "./units";
@@ -29,6 +29,11 @@ export interface FullyShardedDataParallelOptions {
   readonly keepGathered?: boolean;
   /** In which dtype gradients are added; they travel in their own. "f32" for 16-bit ones. Default: their own. */
   readonly reduceDType?: "f32" | "f64";
+  /**
+   * Parts are divided over groups of so many neighbouring ranks, as those of one machine, and each group has all of them (HSDP). Weights
+   * travel within a group, and of gradients a rank's part alone leaves it. Default: all ranks.
+   */
+  readonly shardOver?: number;
 }
 
 /**
@@ -56,6 +61,8 @@ export class FullyShardedDataParallel<Model extends Module> {
   /** Rejects with BAD_STATE where ranks differ in names, shapes, dtypes, the order or the values of parameters, or in options. `sync` waits for it. */
   readonly ready: Promise<void>;
   readonly #units: readonly Unit[];
+  /** Those that gather and reduce. */
+  readonly #talking: readonly Communicator[];
   readonly #buffers: Buffers;
   readonly #names: readonly string[];
   /** What required no gradient at first. */
@@ -81,6 +88,7 @@ export class FullyShardedDataParallel<Model extends Module> {
       broadcastBuffers: "boolean",
       keepGathered: "boolean",
       reduceDType: "string",
+      shardOver: "number",
     });
     check(module instanceof Module, "BAD_ARGUMENT", WHERE, () => `needs a module, got ${show(module)}.`);
     const isOurs = communicator instanceof Communicator;
@@ -88,6 +96,15 @@ export class FullyShardedDataParallel<Model extends Module> {
     const { broadcastBuffers = true, keepGathered = false, reduceDType } = options;
     const isKnown = reduceDType === undefined || reduceDType === "f32" || reduceDType === "f64";
     check(isKnown, "BAD_ARGUMENT", WHERE, () => `reduceDType must be "f32" or "f64", got ${show(reduceDType)}.`);
+    const { size } = communicator;
+    const { shardOver = size } = options;
+    check(
+      Number.isSafeInteger(shardOver) && shardOver > 0 && size % shardOver === 0,
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `shardOver must divide the ${size} ranks, got ${show(shardOver)}.`,
+      "The ranks of one machine: { shardOver: 8 }.",
+    );
     const units = options.units === undefined ? unitsOf(module) : chosenUnits(WHERE, module, options.units);
     const { trainable, frozen, buffers: all } = tensorsOf(WHERE, module);
     const buffers = broadcastBuffers ? all : [];
@@ -98,15 +115,19 @@ export class FullyShardedDataParallel<Model extends Module> {
     this.#buffers = new Buffers(buffers);
     this.#names = trainable.map(({ name }) => name);
     const isAlone = communicator.size === 1;
-    const settings = `broadcastBuffers ${broadcastBuffers}, keepGathered ${keepGathered}, reduceDType ${reduceDType}`;
+    const settings = `broadcastBuffers ${broadcastBuffers}, keepGathered ${keepGathered}, reduceDType ${reduceDType}, shardOver ${shardOver}`;
     const lines = isAlone ? [] : linesOf([...trainable, ...frozen, ...buffers], settings);
     const agreed = isAlone ? Promise.resolve() : agree(communicator.group, WHERE, lines, true);
     this.ready = agreed.then(() => {});
     this.ready.catch(() => {}); // sync() throws it
+    const { near, copies } =
+      shardOver === size ? { near: communicator, copies: undefined } : neighboursOf(communicator, shardOver);
+    this.#talking = copies ? [near, copies] : [near];
     this.#units = parametersByUnit(module, units, trainable).map(([unit, name, list]) => {
       const made: Unit = new Unit(
         name,
-        communicator,
+        near,
+        copies,
         list,
         (shard) => this.#checkOpen(shard),
         (shards) => void this.#noted?.push({ unit: made, shards }),
@@ -149,7 +170,7 @@ export class FullyShardedDataParallel<Model extends Module> {
   #noteOptions(groups: Groups): void {
     if (this.#stepped.has(groups)) return;
     this.#stepped.add(groups);
-    this.communicator.group.note(`step ${this.#step} with ${optionsLine(groups)}`);
+    for (const { group } of this.#talking) group.note(`step ${this.#step} with ${optionsLine(groups)}`);
   }
 
   /** The model's. */
@@ -272,10 +293,12 @@ export class FullyShardedDataParallel<Model extends Module> {
 
   /** For `saveCheckpoint` and `loadCheckpoint`: which rows each rank has. On a mesh of several axes: `layoutOf`. */
   get layout(): Layout {
-    return layoutOfTensors({ shape: [this.communicator.size], axes: ["rank"] }, this.namedTensors(), (axis, name) => {
-      const isOurs = axis === axisOf(this.communicator);
-      check(isOurs, "BAD_STATE", WHERE, () => `${name} is divided over other ranks, too.`, "layoutOf(model, mesh)");
-      return "rank";
+    const tensors = this.namedTensors();
+    const { mesh, names } = meshFor([["rank", this.communicator]], tensors);
+    return layoutOfTensors(mesh, tensors, (axis, name) => {
+      const found = names.get(axis);
+      check(found, "BAD_STATE", WHERE, () => `${name} is divided over other ranks, too.`, "layoutOf(model, mesh)");
+      return found;
     });
   }
 

@@ -49,12 +49,15 @@ export class Unit {
   #gathered = -1;
 
   /**
+   * @param communicator of the ranks that divide parameters
+   * @param copies of those that have the same parts
    * @param mayGather throws where no forward or backward is under way
    * @param gathers is told whose weights are gathered, in each run
    */
   constructor(
     readonly name: string,
     private readonly communicator: Communicator,
+    private readonly copies: Communicator | undefined,
     parameters: readonly NamedParameter[],
     private readonly mayGather: (shard: Shard) => void,
     private readonly gathers: (shards: readonly Shard[]) => void,
@@ -134,7 +137,10 @@ export class Unit {
     const present = this.shards.map(({ whole }) => (whole.grad === null ? 0 : 1)).join("");
     const heading: Heading = {
       what: `gradients of ${this.name}`,
-      more: [`those of parameters ${present}`, ...(divisor === group.size ? [] : [`divisor ${divisor}`])],
+      more: [
+        `those of parameters ${present}`,
+        ...(divisor === group.size * (this.copies?.size ?? 1) ? [] : [`divisor ${divisor}`]),
+      ],
       advice: ALIKE,
     };
     const moves: Moves = [];
@@ -157,30 +163,64 @@ export class Unit {
     });
     this.#exchange(heading, moves);
     for (const done of ends) done();
-    for (const [i, shard] of shards.entries()) take(shard, all[i]!, divisor, this.reduceDType);
+    const sum = (by: number, before?: readonly Tensor[]) =>
+      shards.map(({ part }, i) => added(part, before ? [before[i]!, ...all[i]!] : all[i]!, by, this.reduceDType));
+    const averages = this.copies ? this.#acrossCopies(this.copies, heading, shards, sum, divisor) : sum(divisor);
+    for (const [i, shard] of shards.entries()) take(shard, averages[i]!);
+  }
+
+  /** Sums go from group to group, so that ranks are added in their order. The averages of the last group come back. */
+  #acrossCopies(
+    { group }: Communicator,
+    heading: Heading,
+    shards: readonly Shard[],
+    sum: (divisor: number, before?: readonly Tensor[]) => Tensor[],
+    divisor: number,
+  ): Tensor[] {
+    const operation = group.beginNow(WHERE, heading);
+    const last = group.size - 1;
+    const receive = (rank: number, phase: number, rooms: readonly Tensor[]) => {
+      const buffers = rooms.map(receiveBuffer);
+      operation.now(buffers.map(({ bytes }) => ({ kind: "receive", rank, phase, bytes })));
+      for (const { done } of buffers) done();
+      return rooms;
+    };
+    const send = (rank: number, phase: number, tensors: readonly Tensor[]): Moves =>
+      tensors.map((each) => ({ kind: "send", rank, phase, bytes: bytesNow(WHERE, each) }));
+    const roomFor = ({ part: { size, dtype, device } }: Shard) =>
+      keep(empty([size], { dtype: this.reduceDType ?? dtype, device }));
+    const before = group.rank > 0 ? receive(group.rank - 1, 0, shards.map(roomFor)) : undefined;
+    const sums = sum(group.rank === last ? divisor : 1, before);
+    if (group.rank === last) operation.now(others(group).flatMap((rank) => send(rank, 1, sums)));
+    else {
+      operation.now(send(group.rank + 1, 0, sums));
+      receive(last, 1, sums);
+    }
+    return sums;
   }
 }
 
-/** The part's gradient: the average of contributions, which are freed, and so is the whole gradient. */
-function take({ whole, part }: Shard, contributions: readonly Tensor[], divisor: number, dtype = part.dtype): void {
+/** The sum of contributions, which are freed. */
+function added(part: Tensor, contributions: readonly Tensor[], divisor: number, dtype = part.dtype): Tensor {
+  const sum = keep(empty([part.size], { dtype, device: part.device }));
+  const alike = () => contributions.map((each) => each.to(dtype));
+  noGrad(() => tidy(() => combine(sum, alike(), "add", divisor)));
+  for (const each of contributions) each.dispose();
+  return sum;
+}
+
+/** The part's gradient is the average, which is freed, and the whole gradient too. */
+function take({ whole, part }: Shard, average: Tensor): void {
   noGrad(() =>
     tidy(() => {
-      const sum = empty([part.size], { dtype, device: part.device });
-      combine(
-        sum,
-        contributions.map((each) => each.to(dtype)),
-        "add",
-        divisor,
-      );
-      const average = sum.reshape(part.shape).to(part.dtype);
-      for (const each of contributions) each.dispose();
-      if (part === whole) {
-        part.grad!.set(average);
-        return;
+      const own = average.reshape(part.shape).to(part.dtype);
+      if (part === whole) part.grad!.set(own);
+      else {
+        if (part.grad === null) part.grad = own;
+        else part.grad.set(part.grad.add(own));
+        whole.grad = null;
       }
-      if (part.grad === null) part.grad = average;
-      else part.grad.set(part.grad.add(average));
-      whole.grad = null;
+      average.dispose();
     }),
   );
 }

@@ -5,6 +5,7 @@ import type { Communicator } from "../communicator/communicator";
 import { axisOf } from "../placement/axis";
 import { layoutOfTensors } from "../placement/layout";
 import { meshOf } from "./mesh";
+import { meshFor } from "./neighbours";
 
 const WHERE = "placing";
 
@@ -21,10 +22,10 @@ export function placing(
 ): Placing<Communicator> {
   const grid = meshOf(communicator);
   const own = axisOf(communicator);
-  const axes = new Map(grid?.axes.map((name) => [axisOf(grid.axis(name)), name] as const) ?? [[own, "rank"]]);
-  const mesh = grid ?? { shape: [communicator.size], axes: ["rank"] };
+  const given = grid?.axes.map((name) => [name, grid.axis(name)] as const) ?? [["rank", communicator] as const];
+  const { mesh, names } = meshFor(given, tensors);
   const layout = layoutOfTensors(mesh, tensors, (axis, name) => {
-    const found = axes.get(axis);
+    const found = names.get(axis);
     check(
       found !== undefined && (axis !== own || dividesModel),
       "BAD_ARGUMENT",

@@ -17,6 +17,10 @@ export interface Phase {
   readonly model: number;
   /** Batches of each rank and step. */
   readonly accumulate: number;
+  /** Neighbours that divide parameters. */
+  readonly shardOver?: number;
+  /** Blocks are gathered, in place of the model's children. */
+  readonly units?: true;
 }
 
 export interface Configuration {
@@ -76,10 +80,12 @@ export const samplesOf = ({ stepsPerEpoch, rest = 0 }: Configuration): number =>
 /** Ranks that a phase needs. */
 export const ranksOf = ({ data, model }: Phase): number => data * model;
 
-const phaseText = ({ way, device, over, data, model, accumulate }: Phase): string =>
+const phaseText = ({ way, device, over, data, model, accumulate, shardOver, units }: Phase): string =>
   [
     `${way} on ${device}`,
     over === "alone" && data * model === 1 ? "1 process" : `${over} on ${data} x ${model} ranks`,
+    ...(shardOver ? [`parts over ${shardOver}`] : []),
+    ...(units ? ["units of blocks"] : []),
     ...(accumulate > 1 ? [`${accumulate} batches a step`] : []),
   ].join(", ");
 

@@ -59,12 +59,16 @@ function phaseOf(
   const [data, parts] = isDivided
     ? random.pick(GRIDS)
     : [over === "alone" ? (1 as const) : random.pick([2, 3, 4] as const), 1];
+  const isCut = over === "FullyShardedDataParallel";
+  const groups = [1, 2].filter((size) => size < data && data % size === 0);
   return {
     way,
     device,
     over,
     data,
     model: parts,
+    ...(isCut && groups.length > 0 && random.below(2) === 0 && { shardOver: random.pick(groups.slice(-1)) }),
+    ...(isCut && divides(model) && random.below(2) === 0 && { units: true }),
     accumulate: random.pick(way === "fit" && data === 1 ? [2, 3] : ACCUMULATE[data]),
   };
 }

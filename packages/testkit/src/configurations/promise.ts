@@ -19,9 +19,9 @@ const AS_FLOAT32 = 1e-6;
 
 export function promiseOf({ phases, uneven, dtype, width, optimizer, autocast, options }: Configuration): Promised {
   // Ranks whose rows begin inside a block pack others than one process. Rprop steps by the signs of what is packed.
-  const isCut = ({ over, data }: Phase) =>
+  const isCut = ({ over, data, shardOver = data }: Phase) =>
     over === "FullyShardedDataParallel" &&
-    Array.from({ length: data }, (_, rank) => partOf(width, data, rank)).some(
+    Array.from({ length: shardOver }, (_, rank) => partOf(width, shardOver, rank)).some(
       ([begin]) => (begin * width) % PACKED_BLOCK > 0,
     );
   if (options.stateDType === "q8" && phases.some(isCut)) return optimizer === "Rprop" ? "names" : CLOSE.bf16;

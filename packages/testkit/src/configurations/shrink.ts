@@ -1,6 +1,8 @@
 /** The smallest configuration that still fails, found by taking features away. */
 import type { Configuration, Phase } from "./configuration";
 
+type Undefinable<T> = { readonly [K in keyof T]?: T[K] | undefined };
+
 /** Its simplest forms first: without a feature, or with the plainest one in its place. */
 export function smaller(one: Configuration): Configuration[] {
   const { phases, break: _, through: __, killed: ___, ...rest } = one;
@@ -24,7 +26,8 @@ export function smaller(one: Configuration): Configuration[] {
     "rest",
     "killed",
   ] as const;
-  const withPhase = (i: number, change: Partial<Phase>): Configuration =>
+  const whole = { shardOver: undefined, units: undefined };
+  const withPhase = (i: number, change: Undefinable<Phase>): Configuration =>
     ({ ...one, phases: phases.map((phase, k) => (k === i ? { ...phase, ...change } : phase)) }) as never;
   const candidates: Configuration[] = [
     ...(phases.length > 1 ? phases.map((phase) => ({ ...rest, phases: [phase] }) as Configuration) : []),
@@ -37,9 +40,11 @@ export function smaller(one: Configuration): Configuration[] {
     ...(one.stepsPerEpoch > 2 && (one.break ?? 0) < 4 ? [{ ...one, stepsPerEpoch: 2 }] : []),
     ...(one.model === "mlp" ? [] : [{ ...one, model: "mlp" as const, counted: undefined, sparse: undefined }]),
     ...phases.flatMap((phase, i) => [
-      ...(phase.over === "alone" ? [] : [withPhase(i, { over: "alone", data: 1, model: 1 })]),
+      ...(phase.over === "alone" ? [] : [withPhase(i, { over: "alone", data: 1, model: 1, ...whole })]),
+      ...(phase.shardOver ? [withPhase(i, { shardOver: undefined })] : []),
+      ...(phase.units ? [withPhase(i, { units: undefined })] : []),
       ...(phase.model > 1 ? [withPhase(i, { model: 1 })] : []),
-      ...(phase.data > 2 ? [withPhase(i, { data: 2, accumulate: 1 })] : []),
+      ...(phase.data > 2 ? [withPhase(i, { data: 2, accumulate: 1, shardOver: undefined })] : []),
       ...(phase.accumulate > 1 ? [withPhase(i, { accumulate: 1 })] : []),
       ...(phase.way === "eager" ? [] : [withPhase(i, { way: "eager" })]),
       ...(phase.device === "js" ? [] : [withPhase(i, { device: "js" })]),

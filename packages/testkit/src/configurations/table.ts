@@ -9,6 +9,7 @@ const RANKS: Readonly<Record<string, Partial<Phase>>> = {
   "`DataParallel`": { over: "DataParallel", data: 2 },
   "`ShardedOptimizer`": { over: "ShardedOptimizer", data: 2 },
   "`FullyShardedDataParallel`": { over: "FullyShardedDataParallel", data: 2 },
+  "the same with `shardOver`": { over: "FullyShardedDataParallel", data: 4, shardOver: 2 },
   "divided layers": { over: "DataParallel", data: 1, model: 2 },
   "both of these": { over: "FullyShardedDataParallel", data: 2, model: 2 },
 };
