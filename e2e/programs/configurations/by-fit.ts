@@ -4,7 +4,7 @@ import type { DataLoader } from "@opt/data";
 import type { Module } from "@opt/nn";
 import type { Communicator, DataParallel } from "@opt/parallel";
 import { type Configuration, EPOCHS, stepsOf } from "@opt/testkit/configurations";
-import { checkpoints, fit } from "@opt/train";
+import { type Callback, checkpoints, fit } from "@opt/train";
 import type { Batch } from "./batches";
 import { forward, seedOf } from "./by-hand";
 import type { Parts } from "./parts";
@@ -25,6 +25,8 @@ export interface FitPhase {
   readonly stepped: () => void;
   /** Ends this process. */
   readonly kill: () => void;
+  /** More of them. */
+  readonly callbacks: readonly Callback[];
 }
 
 /** Returns the mean losses of steps, as float32, and where the loader stood. */
@@ -39,6 +41,7 @@ export async function trainByFit({
   resumes,
   stepped,
   kill,
+  callbacks,
 }: FitPhase) {
   const { module, parallel, optimizer, ema, scaler, schedule } = parts;
   const begin = index > 0 ? one.break! : 0;
@@ -79,7 +82,7 @@ export async function trainByFit({
     epochs: EPOCHS - (resumes ? 0 : Math.floor((begin * EPOCHS) / stepsOf(one))),
     accumulate: one.phases[index]!.accumulate,
     compile: one.seed % 4 > 0,
-    callbacks: [seeding, stopping, ...saving],
+    callbacks: [seeding, stopping, ...saving, ...callbacks],
     signal: interruption.signal,
     ...(resumes && { resume: true }),
     ...(Object.keys(clip).length > 0 && { clip }),

@@ -1,5 +1,6 @@
 /** Steps as a program writes them, eager or compiled, and on ranks. */
 import { autocast, clipGradNorm, clipGradValue, compile, isEvicted, manualSeed, type Tensor, tidy } from "@opt/core";
+import type { LBFGS } from "@opt/optim";
 import { FullyShardedDataParallel, ShardedOptimizer } from "@opt/parallel";
 import type { Configuration } from "@opt/testkit/configurations";
 import { type Batch, lossOf } from "./batches";
@@ -25,6 +26,7 @@ export function forward(one: Configuration, { parallel, module }: Parts, batch: 
 
 export class ByHand {
   readonly #backward: (batch: Batch, share: number) => Tensor;
+  readonly #clip: () => void;
   readonly #update: () => unknown;
   readonly #average: () => void;
   /** All of a step in one function, where nobody waits in it. */
@@ -65,8 +67,10 @@ export class ByHand {
     const wrap = <Args extends unknown[], Result>(f: (...args: Args) => Result) =>
       isCompiled ? compile(f) : (...args: Args) => tidy(() => f(...args));
     const { backend } = parts.module.parameters()[0]!.device;
-    const waits = optimizer instanceof ShardedOptimizer || (scaler !== undefined && !backend.readSync);
+    const readsLater = scaler !== undefined && !backend.readSync;
+    const waits = optimizer instanceof ShardedOptimizer || one.optimizer === "LBFGS" || readsLater;
     this.#backward = wrap(backward);
+    this.#clip = wrap(clip);
     this.#average = ema ? wrap(() => ema.update()) : () => {};
     this.#update = waits ? update : wrap(() => void update());
     if (isCompiled && !waits && parallel === undefined && divisor === 1)
@@ -99,23 +103,52 @@ export class ByHand {
   /** A step of this rank's batches. Returns their losses. */
   async step(batches: readonly Batch[], step: number, rank: number): Promise<string[]> {
     const { parallel } = this.parts;
-    manualSeed(seedOf(this.one, step, rank));
+    const seed = () => manualSeed(seedOf(this.one, step, rank));
     if (this.#whole) {
+      seed();
       const loss = await lossText(this.#whole(batches[0]!));
       this.#end();
       return [loss];
     }
-    const losses: string[] = [];
-    const before = async () => {
-      for (const batch of batches.slice(0, -1)) losses.push(await this.backward(batch));
+    const compute = async () => {
+      seed();
+      const losses: string[] = [];
+      const before = async () => {
+        for (const batch of batches.slice(0, -1)) losses.push(await this.backward(batch));
+      };
+      await (parallel ? parallel.noSync(before) : before());
+      losses.push(await this.backward(batches.at(-1)!));
+      await parallel?.sync();
+      return losses;
     };
-    await (parallel ? parallel.noSync(before) : before());
-    losses.push(await this.backward(batches.at(-1)!));
-    await parallel?.sync();
-    await this.update();
-    return losses;
+    return this.descend(compute, meanOf);
+  }
+
+  /** A step by gradients that `compute` leaves. LBFGS asks for them several times, and for the loss. Returns what was computed first. */
+  async descend<Losses>(compute: () => Promise<Losses>, lossOf: (losses: Losses) => number): Promise<Losses> {
+    const optimizer = this.parts.optimizer as unknown as Pick<LBFGS, "step" | "zeroGrad">;
+    if (this.one.optimizer !== "LBFGS") {
+      const losses = await compute();
+      await this.update();
+      return losses;
+    }
+    let first: Losses | undefined;
+    await optimizer.step(async () => {
+      optimizer.zeroGrad();
+      const losses = await compute();
+      first ??= losses;
+      this.#clip();
+      return lossOf(losses);
+    });
+    optimizer.zeroGrad();
+    this.#end();
+    return first!;
   }
 }
+
+/** Of numbers, perhaps as text. */
+export const meanOf = (numbers: readonly (string | number)[]): number =>
+  numbers.reduce((sum: number, each) => sum + Number(each), 0) / numbers.length;
 
 async function lossText(loss: Tensor): Promise<string> {
   const value = String((await loss.data())[0]);

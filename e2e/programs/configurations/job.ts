@@ -17,12 +17,12 @@ export interface ToldOf extends Told {
   readonly index: number;
 }
 
-let programs: Promise<readonly [string, string]> | undefined;
+let programs: Promise<readonly [string, string, string]> | undefined;
 
 /** Hands each to `tell` when it is done. A job that ends early, or stands still, is begun anew behind those that it was at. */
 export async function runAll(list: readonly Configuration[], tell: (told: ToldOf) => void): Promise<void> {
-  programs ??= bundled(optRun, join(import.meta.dirname, "ranks.ts"));
-  const [launcher, program] = await programs;
+  programs ??= bundled(optRun, join(import.meta.dirname, "ranks.ts"), join(import.meta.dirname, "thread.ts"));
+  const [launcher, program, thread] = await programs;
   const all = mkdtempSync(join(existsSync(MEMORY) ? MEMORY : tmpdir(), "opt-configurations-"));
   /** Returns those that were not told, and what was written besides. */
   const run = async (indices: readonly number[]) => {
@@ -31,7 +31,19 @@ export async function runAll(list: readonly Configuration[], tell: (told: ToldOf
     writeFileSync(file, JSON.stringify(indices.map((index) => ({ index, one: list[index] }))));
     const untold = new Set(indices);
     const error = await job(
-      [launcher, "-n", String(RANKS), "--grace", "1s", "--no-prefix", ...restarts(indices), program, folder, file],
+      [
+        launcher,
+        "-n",
+        String(RANKS),
+        "--grace",
+        "1s",
+        "--no-prefix",
+        ...restarts(indices),
+        program,
+        folder,
+        file,
+        thread,
+      ],
       (told) => {
         untold.delete(told.index);
         tell(told);

@@ -1,8 +1,8 @@
 /** The same run on one process, eager, never broken: it takes the batches of all ranks one by one. */
 import { init, manualSeed, noGrad, RowSparse, type Tensor, tidy } from "@opt/core";
-import { type Configuration, type Outcome, type Phase, stepsOf } from "@opt/testkit/configurations";
+import { type Configuration, isFit, type Outcome, type Phase, stepsOf } from "@opt/testkit/configurations";
 import { type Batch, batchesOf, ordersOf } from "./batches";
-import { ByHand, forward, seedOf } from "./by-hand";
+import { ByHand, forward, meanOf, seedOf } from "./by-hand";
 import { type Optimizers, type Parts, partsOf } from "./parts";
 import { contentsOf, load, remove, save } from "./saves";
 
@@ -59,7 +59,6 @@ async function areAlike({ dtype }: Configuration, a: string, b: string): Promise
   return (await init(b)).portable && isPortable;
 }
 
-/** Gradients of each rank add up, then those of the ranks in their order; one division follows. */
 async function stepOf(
   one: Configuration,
   parts: Parts,
@@ -67,8 +66,20 @@ async function stepOf(
   step: number,
   batches: readonly (readonly Batch[])[],
 ) {
-  const isFit = phase.way === "fit" || phase.way === "worker";
-  const hand = new ByHand(one, parts, false, isFit ? 1 : phase.accumulate);
+  const hand = new ByHand(one, parts, false, isFit(phase) ? 1 : phase.accumulate);
+  const compute = () => gradientsOf(one, parts, hand, phase, step, batches);
+  return hand.descend(compute, (losses) => meanOf(losses.map(meanOf)));
+}
+
+/** Gradients of each rank add up, then those of the ranks in their order; one division follows. Returns the losses by ranks. */
+async function gradientsOf(
+  one: Configuration,
+  parts: Parts,
+  hand: ByHand,
+  phase: Phase,
+  step: number,
+  batches: readonly (readonly Batch[])[],
+) {
   const parameters = parts.module.parameters();
   const buffers = parts.module.namedBuffers().map(([, buffer]) => [buffer, buffer.clone()] as const);
   let after: Tensor[] = [];
@@ -114,13 +125,12 @@ async function stepOf(
   }
   buffers.forEach(([buffer], i) => void buffer.set(after[i]!));
   for (const [parameter, sum] of sums) parameter.grad = sum;
-  const divisor = one.counted ? (isCut && count) || 1 : isFit ? weight : batches.length;
+  const divisor = one.counted ? (isCut && count) || 1 : isFit(phase) ? weight : batches.length;
   if (divisor !== 1)
     for (const parameter of parameters) {
       const { grad } = parameter;
       if (grad !== null) parameter.grad = noGrad(() => dense(grad).div(divisor));
     }
-  await hand.update();
   return losses;
 }
 

@@ -1,10 +1,8 @@
-/** The program of the ranks: `ranks.ts <folder> <file of configurations>` runs each, and the first rank prints a line of JSON for it. */
-import "@opt/kernels-cpu";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+/** The program of the ranks: `ranks.ts <folder> <file of configurations> <program of a worker>` runs each, and the first rank prints a line of JSON for it. */
+import { existsSync, readFileSync } from "node:fs";
+import { Worker } from "node:worker_threads";
 import { loadCheckpoint } from "@opt/checkpoint";
 import { init, OptError } from "@opt/core";
-import { enableQ8, enableStochasticRounding } from "@opt/kernels-wasm";
-import * as optim from "@opt/optim";
 import { connect, mesh } from "@opt/parallel";
 import {
   type Configuration,
@@ -13,22 +11,16 @@ import {
   type Phase,
   promiseOf,
   type RankError,
-  ranksOf,
-  stepsOf,
   type Told,
 } from "@opt/testkit/configurations";
-import { type Batch, batchSizeOf, loaderOf } from "./batches";
-import { trainByFit } from "./by-fit";
-import { ByHand } from "./by-hand";
+import { start } from "@opt/train/worker";
 import { observed, oracle } from "./oracle";
-import { type Optimizers, type Parts, type Place, partsOf } from "./parts";
-import { load, remove, save } from "./saves";
+import type { Place } from "./parts";
+import { KILLED, optimizers, train } from "./phases";
+import { remove } from "./saves";
 
-enableStochasticRounding();
-enableQ8();
-const [folder, file] = process.argv.slice(2) as [string, string];
+const [folder, file, thread] = process.argv.slice(2) as [string, string, string];
 const world = await connect({ timeout: 90_000 });
-const optimizers = optim as unknown as Optimizers;
 
 /** The ranks of a phase; undefined on those that have no part in it. */
 async function placeOf({ data, model, over }: Phase): Promise<Place | undefined> {
@@ -41,92 +33,14 @@ async function placeOf({ data, model, over }: Phase): Promise<Place | undefined>
   return world.rank < ranks ? { communicator, grid: undefined } : undefined;
 }
 
-/** There after a kill. */
-const KILLED = "killed";
+let worker: Worker | undefined;
 
-const isFit = ({ way }: Phase) => way === "fit";
-
-/** A phase. Returns the losses of this rank. */
-async function train(
-  one: Configuration,
-  i: number,
-  place: Place,
-  where: string,
-  stepped: () => void,
-): Promise<string[][]> {
-  const phase = one.phases[i]!;
-  await init(phase.device);
-  const own = phase.over === "alone" ? undefined : place;
-  const data = own && (own.grid?.axis("data") ?? own.communicator);
-  const resumes = i > 0 && one.phases.every(isFit) && (one.through ?? "checkpoint") === "checkpoint";
-  // `fit` divides a loader that stands at its start, and makes a replica of its own.
-  const isDivided = !isFit(phase) || (i > 0 && !resumes) || one.uneven || one.seed % 2 === 0;
-  const parts = partsOf(one, phase, own, optimizers, isDivided);
-  const whole = loaderOf(one, batchSizeOf(phase));
-  const loader = data && isDivided ? whole.shard(data, { even: !one.uneven }) : whole;
-  if (i > 0 && !resumes) loader.loadStateDict((await load(where, parts, one.through, own))!);
-  const trained = isFit(phase)
-    ? await trainByFit({
-        one,
-        index: i,
-        parts,
-        loader,
-        communicator: data,
-        folder: `${where}/fit`,
-        resumes,
-        stepped,
-        kill: () => {
-          if (world.rank !== one.killed! % ranksOf(phase)) return;
-          writeFileSync(`${where}/${KILLED}`, "");
-          process.kill(process.pid, "SIGKILL");
-        },
-        isWhole: !isDivided,
-      })
-    : await trainByHand(one, i, parts, loader, data?.rank ?? 0, stepped);
-  const isLast = i === one.phases.length - 1;
-  const at = {
-    step: isLast ? stepsOf(one) : one.break!,
-    loader: trained.state,
-    through: isLast ? undefined : one.through,
-  };
-  await save(where, parts, at, own);
-  parts.parallel?.dispose();
-  return trained.losses;
-}
-
-async function trainByHand(
-  one: Configuration,
-  i: number,
-  parts: Parts,
-  loader: Iterable<Batch> & Stateful,
-  rank: number,
-  stepped: () => void,
-) {
-  const { way, accumulate } = one.phases[i]!;
-  const hand = new ByHand(one, parts, way === "compiled", accumulate);
-  const begin = i > 0 ? one.break! : 0;
-  const end = i < one.phases.length - 1 ? one.break! : stepsOf(one);
-  const losses: string[][] = [];
-  let state = loader.stateDict();
-  while (begin + losses.length < end) {
-    const window: Batch[] = [];
-    let isInEpoch = false;
-    for (const batch of loader) {
-      isInEpoch = begin + losses.length === end;
-      if (isInEpoch) break;
-      window.push(batch.map((each) => each.clone()) as unknown as Batch);
-      if (window.length < accumulate) continue;
-      losses.push(await hand.step(window.splice(0), begin + losses.length, rank));
-      stepped();
-      state = loader.stateDict();
-    }
-    if (!isInEpoch) state = loader.stateDict();
-  }
-  return { losses, state };
-}
-
-interface Stateful {
-  stateDict(): object;
+/** A phase in a worker of this rank. Returns its losses. */
+async function trainInWorker(one: Configuration, index: number, where: string, stepped: () => void) {
+  worker ??= new Worker(thread, { execArgv: [] });
+  const run = start<string[][]>(worker, { one, index, folder: where });
+  for await (const { losses } of run) for (const _ of losses) stepped();
+  return run.result;
 }
 
 /** What the ranks of a configuration left: errors of a phase, or losses by step. The rest is in its folder. */
@@ -141,7 +55,10 @@ async function run(one: Configuration, where: string): Promise<Left> {
     let steps = 0;
     let told: { losses?: string[][]; error?: RankError } = {};
     try {
-      if (place) told = { losses: await train(one, i, place, where, () => steps++) };
+      const stepped = () => void steps++;
+      const given = { one, index: i, place: phase.over === "alone" ? undefined : place, folder: where, callbacks: [] };
+      if (place && phase.way === "worker") told = { losses: await trainInWorker(one, i, where, stepped) };
+      else if (place) told = { losses: await train({ ...given, stepped }) };
     } catch (error) {
       told = { error: errorOf(error) };
     }
@@ -196,4 +113,5 @@ for (let i = 0; i < list.length; i += world.size) {
   }
   await init("js");
 }
+await worker?.terminate();
 await world.close();

@@ -14,7 +14,7 @@ import type { PackedDType } from "../rule/codebook";
 import { byteSize, type DType, isDifferentiable } from "../values/dtype";
 import { type Shape, sameShape, showShape, sizeOf } from "../values/shape";
 import type { Fluent } from "./fluent";
-import type { Placement } from "./placement";
+import type { MeshAxis, Placement } from "./placement";
 import { Storage } from "./storage";
 import type { TapeNode } from "./tape-node";
 
@@ -99,6 +99,8 @@ export class Tensor {
     | undefined;
   /** @internal See `placement`. */
   declare placed?: Placement<Tensor> | undefined;
+  /** @internal Ranks that have other samples, over which its gradient is averaged. */
+  declare averagedOver?: MeshAxis<Tensor> | undefined;
   /** @internal The tensor of which it is a range of elements, where ranks have the others. */
   declare spanOf?: Tensor;
   /** @internal Itself, of row-sparse gradients. */

@@ -49,7 +49,7 @@ export type Closure<Loss extends Tensor | number> = () => Loss | Promise<Loss>;
  * (`clip`, `regularizer`, `stateDType`, `lazyMode`, `stochasticRounding`), `compile`, `functional` and `GradScaler` do not apply and throw.
  *
  * Where ranks have parts of parameters (`placement`), and in `ShardedOptimizer`, each rank keeps an equal part of every vector. All ranks
- * call `step`, with the words of one process. The loss is the mean of the ranks'. A product of vectors sends a number for each 256
+ * call `step`, with the words of one process. The loss is the mean of the ranks', also in `DataParallel`. A product of vectors sends a number for each 256
  * elements; each trial gathers the direction, a whole vector.
  * Source: Nocedal & Wright, "Numerical Optimization" (2006), chapters 3 and 7.
  *
@@ -244,7 +244,7 @@ export class LBFGS {
     );
     const number = typeof result === "number" ? result : result.item();
     // Ranks wait for their losses before they exchange more: all in one order.
-    const loss = this.#vectors.placement === null ? number : this.#vectors.meanLoss(await number);
+    const loss = this.#vectors.areShared ? this.#vectors.meanLoss(await number) : number;
     const gradient = noGrad(() => tidy(() => this.#vectors.gradient()));
     return { result, loss, gradient: keep(gradient) };
   }

@@ -99,11 +99,24 @@ export class Vectors {
     return largestOf(own, this.#axes);
   }
 
+  /** Ranks whose losses are of other samples, or those that divide vectors. */
+  get #others(): readonly MeshAxis<Tensor>[] {
+    const averaged = new Set(this.params.flatMap(({ averagedOver }) => averagedOver ?? []));
+    const others = [...averaged].filter(({ size }) => size > 1);
+    return others.length > 0 ? others : this.#axes;
+  }
+
+  /** Whether ranks decide together. */
+  get areShared(): boolean {
+    return this.#others.length > 0;
+  }
+
   /** The mean of all ranks' losses: one of them where they are equal, without rounding. */
   meanLoss(loss: number): number {
     const own = tensor([loss], { dtype: "f64", device: "js" });
-    const cuts = this.#axes.map((axis) => ({ axis, dim: 0 }));
-    const count = this.#axes.reduce((product, { size }) => product * size, 1);
+    const axes = this.#others;
+    const cuts = axes.map((axis) => ({ axis, dim: 0 }));
+    const count = axes.reduce((product, { size }) => product * size, 1);
     const [all] = wholesOf([own], [{ shape: [count], cuts }]) as [Tensor];
     const losses = [...all.dataSync()];
     own.dispose();

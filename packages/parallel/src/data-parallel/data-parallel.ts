@@ -3,6 +3,7 @@ import { check, checkOptions, onGradient, show, type Tensor } from "@opt/core";
 import { Communicator } from "../communicator/communicator";
 import { allReduce, allReduceByEngine } from "../communicator/reduce";
 import { sampleOf } from "../communicator/sample";
+import { axisOf } from "../placement/axis";
 import { agree } from "./agreement";
 import { BUCKET_BYTES, Bucket, bucketsOf } from "./bucket";
 import { Buffers } from "./buffers";
@@ -89,7 +90,10 @@ export class DataParallel<Model extends Trainable> {
     const { trainable, frozen, buffers: all } = tensorsOf(WHERE, module);
     this.#frozen = [...frozen, ...all];
     const buffers = broadcastBuffers ? all : [];
-    for (const { tensor } of trainable) averagedBy.set(tensor, this);
+    for (const { tensor } of trainable) {
+      averagedBy.set(tensor, this);
+      tensor.averagedOver = axisOf(communicator);
+    }
     this.module = module;
     this.communicator = communicator;
     this.divisor = communicator.size;
@@ -176,8 +180,11 @@ export class DataParallel<Model extends Trainable> {
   /** Leaves the model alone from now on. */
   dispose(): void {
     for (const remove of this.#removers.splice(0)) remove();
-    for (const { tensor } of this.#buckets.flatMap((bucket) => bucket.parameters))
-      if (averagedBy.get(tensor) === this) averagedBy.delete(tensor);
+    for (const tensor of this.#tensors()) {
+      if (averagedBy.get(tensor) !== this) continue;
+      averagedBy.delete(tensor);
+      delete tensor.averagedOver;
+    }
   }
 
   /** At the first backward of a step all ranks have the same weights, whatever is done to them until it ends. */

@@ -11,6 +11,7 @@ import { averagedBy, checkAveraged, linesOf, type NamedParameter, tensorsOf } fr
 import { Silence } from "../data-parallel/silence";
 import { meshFor, neighboursOf } from "../mesh/neighbours";
 import { placing } from "../mesh/placing";
+import { axisOf } from "../placement/axis";
 import { layoutOfTensors } from "../placement/layout";
 import { type Shard, Unit } from "./unit";
 import { chosenUnits, parametersByUnit, unitsOf } from "./units";
@@ -148,6 +149,7 @@ export class FullyShardedDataParallel<Model extends Module> {
   #take(unit: Unit, shard: Shard): void {
     const { name, whole, part, isDivided } = shard;
     averagedBy.set(whole, this);
+    part.averagedOver = axisOf(this.communicator);
     if (this.communicator.size === 1) return;
     this.#removers.push(onGradient(whole, () => this.#reached(unit, shard)));
     part.checkSteps = (groups, isStep = false) => {
@@ -307,8 +309,9 @@ export class FullyShardedDataParallel<Model extends Module> {
     for (const remove of this.#removers.splice(0)) remove();
     this.#isOpen = true;
     for (const unit of this.#units) unit.restore();
-    for (const { whole } of this.#shards()) {
+    for (const { whole, part } of this.#shards()) {
       partOf.delete(whole);
+      delete part.averagedOver;
       delete whole.checkSteps;
       if (averagedBy.get(whole) === this) averagedBy.delete(whole);
     }

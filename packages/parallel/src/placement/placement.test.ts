@@ -387,6 +387,29 @@ for (const size of triesAll ? [2, 3, 4, 8] : [2])
     },
   );
 
+tells<boolean[]>(
+  "LBFGS searches by the loss of all ranks, where each of them has all of the model",
+  2,
+  `${SEARCHES}
+    const results = [];
+    for (const parallelOf of [(net) => new DataParallel(net, communicator), (net) => new FullyShardedDataParallel(net, communicator, { shardOver: 1 })]) {
+      const [net, right] = [whole(30), whole(30)];
+      const parallel = parallelOf(net);
+      const [optimizer, other] = [new LBFGS(net.namedParameters(), OPTIONS[1]), new LBFGS(right.namedParameters(), OPTIONS[1])];
+      for (let step = 0; step < 2; step++) {
+        await optimizer.step(closureOf(optimizer, parallel, [communicator.rank], () => parallel.sync()));
+        await other.step(closureOfAll(other, right, 2));
+      }
+      results.push(words(net.namedParameters(), right));
+    }
+    tell(results);`,
+  (found) =>
+    expect(found).toEqual([
+      [true, true],
+      [true, true],
+    ]),
+);
+
 tells<number[]>(
   "LBFGS steps divided layers, also of a model in parts",
   4,

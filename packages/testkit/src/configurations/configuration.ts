@@ -77,6 +77,9 @@ export const stepsOf = ({ stepsPerEpoch, rest }: Configuration): number => EPOCH
 
 export const samplesOf = ({ stepsPerEpoch, rest = 0 }: Configuration): number => stepsPerEpoch * STEP_SAMPLES + rest;
 
+/** By `fit`, perhaps in a worker. */
+export const isFit = ({ way }: Phase): boolean => way === "fit" || way === "worker";
+
 /** Ranks that a phase needs. */
 export const ranksOf = ({ data, model }: Phase): number => data * model;
 

@@ -4,6 +4,7 @@ export { REASONS, type Reason, reasonsOf } from "./combines";
 export {
   type Configuration,
   EPOCHS,
+  isFit,
   type Phase,
   ranksOf,
   STEP_SAMPLES,

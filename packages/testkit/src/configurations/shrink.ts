@@ -1,5 +1,5 @@
 /** The smallest configuration that still fails, found by taking features away. */
-import type { Configuration, Phase } from "./configuration";
+import { type Configuration, isFit, type Phase } from "./configuration";
 
 type Undefinable<T> = { readonly [K in keyof T]?: T[K] | undefined };
 
@@ -46,6 +46,7 @@ export function smaller(one: Configuration): Configuration[] {
       ...(phase.model > 1 ? [withPhase(i, { model: 1 })] : []),
       ...(phase.data > 2 ? [withPhase(i, { data: 2, accumulate: 1, shardOver: undefined })] : []),
       ...(phase.accumulate > 1 ? [withPhase(i, { accumulate: 1 })] : []),
+      ...(phase.way === "worker" ? [withPhase(i, { way: "fit" })] : []),
       ...(phase.way === "eager" ? [] : [withPhase(i, { way: "eager" })]),
       ...(phase.device === "js" ? [] : [withPhase(i, { device: "js" })]),
     ]),
@@ -55,7 +56,7 @@ export function smaller(one: Configuration): Configuration[] {
 
 /** Only `fit` takes losses of sums, and a last step of fewer samples, and saves in each step. */
 const isWhole = ({ phases, rest, counted, killed, uneven }: Configuration) =>
-  (rest ?? counted ?? killed ?? uneven) === undefined || phases.every(({ way }) => way === "fit");
+  (rest ?? counted ?? killed ?? uneven) === undefined || phases.every(isFit);
 
 /**
  * @param firstThatFails of a list, or undefined
