@@ -43,7 +43,7 @@ export function evaluation<Batch>(
   return {
     async run() {
       totals.reset();
-      await evaluating(module, async () => {
+      const measured = evaluating(module, async () => {
         const reads = new Reads();
         const pause = pauses();
         let last: Batch | undefined;
@@ -61,7 +61,15 @@ export function evaluation<Batch>(
         }
         await reads.drain();
       });
-      const sums = await totals.overRanks(communicator);
+      // Ranks with the whole model wait for this one's sums alone.
+      const failure = await measured.then(
+        () => undefined,
+        (error: unknown) => {
+          if (isInParts) throw error;
+          return { error };
+        },
+      );
+      const sums = await totals.overRanks("evaluate", communicator, failure);
       checkBatches("evaluate", sums[1]! > 0, () => "data to measure on must have batches, got none.");
       return totals.means(sums);
     },

@@ -100,6 +100,20 @@ export function checkBatches(where: string, isThere: boolean, what: () => string
 /** In the place of a batch, where this rank has none any more and another one has. */
 export const IDLE = Symbol("idle");
 
+/** Batches of a rank; where they fail, it goes on without until all ranks meet. */
+export async function* heldBatches<Batch>(
+  batches: Iterable<Batch> | AsyncIterable<Batch>,
+  hold: (error: unknown) => void,
+): AsyncGenerator<Batch, void, undefined> {
+  try {
+    yield* batches;
+    return;
+  } catch (error) {
+    hold(error);
+  }
+  for (;;) yield IDLE as Batch;
+}
+
 /**
  * This rank's batches, and `IDLE` until those of all ranks are over.
  *

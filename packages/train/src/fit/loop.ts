@@ -3,12 +3,21 @@ import type { Tensor } from "@opt/core";
 import type { Module } from "@opt/nn";
 import { Reads } from "../metrics/reads";
 import { modesOf } from "../modes";
+import { Agreement } from "./agreement";
 import { Checks } from "./checks";
 import { type Evaluation, evaluation } from "./evaluate";
-import type { Callback, FitControl, History } from "./events";
+import {
+  type Callback,
+  type FitControl,
+  type FitState,
+  fitEvents,
+  type History,
+  type HookName,
+  hookOf,
+} from "./events";
 import { Hooks } from "./hooks";
-import { batchesOf, checkBatches, forwardOf, IDLE, isShareEven, shareOf, together } from "./inputs";
-import { placed } from "./model";
+import { batchesOf, checkBatches, forwardOf, heldBatches, IDLE, isShareEven, shareOf, together } from "./inputs";
+import { isDivided as hasParts, placed } from "./model";
 import { type FitOptions, WHERE } from "./options";
 import type { FitCommunicator, ParallelModel, Replica } from "./parts";
 import { pauses } from "./pause";
@@ -30,6 +39,10 @@ export class Loop<Batch> implements FitControl {
   readonly #pause = pauses();
   /** Puts the layers' modes back as they were when an epoch began. */
   #restoreModes: (() => void) | undefined;
+  /** On several ranks. */
+  readonly #agreement: Agreement | undefined;
+  /** The same, where each rank has the whole model: it goes through a step whose forward failed. */
+  readonly #hold: ((error: unknown) => void) | undefined;
   /** On several ranks: that one of them was interrupted. */
   #agreed: boolean | undefined;
   #hasWarned = false;
@@ -47,7 +60,10 @@ export class Loop<Batch> implements FitControl {
     const replica = parallel ?? this.#replica;
     const isDivided = communicator !== undefined && communicator.size > 1 && replica !== undefined;
     const areAlike = given.communicator !== undefined && isShareEven(given.data);
-    const ranks: Ranks | undefined = isDivided ? { replica, communicator, areAlike } : undefined;
+    const areMany = placing !== undefined && placing.communicator.size > 1;
+    this.#agreement = areMany ? new Agreement(placing.communicator) : undefined;
+    this.#hold = hasParts(own) ? undefined : this.#agreement?.hold;
+    const ranks: Ranks | undefined = isDivided ? { replica, communicator, areAlike, hold: this.#hold } : undefined;
     this.#together = areAlike || !isDivided ? undefined : communicator;
     this.#step = trainingStep({ model: own, ranks, forward, options });
     if (validation !== undefined) {
@@ -56,13 +72,10 @@ export class Loop<Batch> implements FitControl {
     }
     const { kind } = (schedule?.stateDict() ?? {}) as { kind?: string };
     this.#isPlateau = kind === "ReduceLROnPlateau";
-    const agree = () => this.#agree();
-    const areMany = placing !== undefined && placing.communicator.size > 1;
-    const agreement = areMany ? [{ onTrainBegin: agree, onStepEnd: agree, onEpochEnd: agree }] : [];
     const ours = callbacks.filter(({ firstRankOnly }) => !firstRankOnly || this.#isFirstRank);
     // A checkpoint has what the other callbacks have done.
-    const ordered = [...ours.filter(({ saves }) => !saves), ...agreement, ...ours.filter(({ saves }) => saves)];
-    this.hooks = new Hooks(ordered, this.state, this);
+    const [others, saving] = [ours.filter(({ saves }) => !saves), ours.filter(({ saves }) => saves)];
+    this.hooks = new Hooks(this.#agreement ? this.#agreeing(others, saving) : [...others, ...saving], this.state, this);
   }
 
   get stop(): boolean {
@@ -82,7 +95,7 @@ export class Loop<Batch> implements FitControl {
     const { state } = this;
     const errors: unknown[] = [];
     try {
-      let skipped = await resumeRun(state);
+      let skipped = await this.#resume();
       state.optimizer.zeroGrad(); // what another run or a failed step has left is no part of this one
       await this.hooks.call("onTrainBegin");
       const cure = "To go on, set control.stop to false in onTrainBegin.";
@@ -100,14 +113,24 @@ export class Loop<Batch> implements FitControl {
         if (isWhole) await this.#endEpoch();
       }
     } catch (error) {
-      state.error = error;
-      errors.push(error);
+      state.error = this.#agreement ? this.#agreement.cause(error) : error;
+      errors.push(state.error);
     }
     if (state.isInStep) state.optimizer.zeroGrad();
     for (const made of [this.#step, this.#evaluation, this.#replica]) made?.dispose();
     errors.push(...(await this.hooks.end()));
     if (errors.length > 0) throw errors[0];
     return state.history;
+  }
+
+  async #resume(): Promise<number> {
+    try {
+      return await resumeRun(this.state);
+    } catch (error) {
+      if (!this.#agreement) throw error;
+      this.#agreement.hold(error); // all ranks meet before they train
+      return 0;
+    }
   }
 
   /** A callback may have left the model in evaluation mode: each layer gets its own mode of the last epoch. */
@@ -129,12 +152,22 @@ export class Loop<Batch> implements FitControl {
     return this.state.stop || (this.#agreed ?? this.#isInterrupted);
   }
 
+  /** Errors of callbacks wait until all ranks meet: before they save, and before they train. */
+  #agreeing(others: readonly Callback[], saving: readonly Callback[]): Callback[] {
+    const { hold } = this.#agreement!;
+    const agree = () => this.#agree();
+    const meeting = { onStepEnd: agree, onEpochEnd: agree };
+    const held = others.map((each) => holding(each, fitEvents.map(hookOf), hold));
+    const alike = saving.map((each) => holding(each, ["onTrainBegin"], hold));
+    return [...held, meeting, ...alike, { onTrainBegin: agree }];
+  }
+
   /** All ranks end after the step in which one of them is to end. */
   async #agree(): Promise<void> {
     const { state } = this;
-    const ranks = state.placing!.communicator;
-    this.#agreed = await ranks.any(state.stop || this.#isInterrupted);
-    if (this.#agreed) state.stop = await ranks.any(state.stop);
+    const { isOver, stop } = await this.#agreement!.meet(state.stop || this.#isInterrupted, state.stop);
+    this.#agreed = isOver;
+    state.stop = stop;
   }
 
   /** Returns false if it was stopped before the end. */
@@ -181,13 +214,16 @@ export class Loop<Batch> implements FitControl {
         const result = this.#isChecked ? this.#check(batch, samples, isLast) : this.#run(batch, samples, isLast);
         totals.samples += samples;
         state.batches++;
-        const read = reads.push(result instanceof Promise ? await result : result, (values) => {
-          const added = totals.add(values, samples, this.#step.isCounted);
-          if (number === 1) weight = mean = 0;
-          weight += added;
-          mean = number === 1 ? totals.last : mean + ((totals.last - mean) * added) / (weight || 1);
-          if (isLast) this.#noteLoss(mean);
-        });
+        const values = result instanceof Promise ? await result : result;
+        const read =
+          values &&
+          reads.push(values, (values) => {
+            const added = totals.add(values, samples, this.#step.isCounted);
+            if (number === 1) weight = mean = 0;
+            weight += added;
+            mean = number === 1 ? totals.last : mean + ((totals.last - mean) * added) / (weight || 1);
+            if (isLast) this.#noteLoss(mean);
+          });
         if (read) await read;
       }
       const end = isLast ? endStep() : undefined;
@@ -216,17 +252,19 @@ export class Loop<Batch> implements FitControl {
   #batches(skipped: number): Iterable<Batch> | AsyncIterable<Batch | typeof IDLE> {
     const { state } = this;
     if (state.isEpochDone) return [];
-    const batches = batchesOf(WHERE, state.options.data);
+    const given = batchesOf(WHERE, state.options.data);
+    const batches = this.#hold ? heldBatches(given, this.#hold) : given;
     return this.#together === undefined
       ? (batches as Iterable<Batch>)
       : together(batches, this.#together, { where: WHERE, skipped });
   }
 
-  #run(batch: Batch, samples: number, isLast: boolean): Tensor | Promise<Tensor> {
+  /** Nothing where it failed, and the rank goes on until all ranks meet. */
+  #run(batch: Batch, samples: number, isLast: boolean): Tensor | undefined | Promise<Tensor | undefined> {
     return isLast ? this.#step.whole(batch, samples) : this.#step.backward(batch, samples);
   }
 
-  async #check(batch: Batch, samples: number, isLast: boolean): Promise<Tensor> {
+  async #check(batch: Batch, samples: number, isLast: boolean): Promise<Tensor | undefined> {
     const begun = performance.now();
     const result = await this.#run(batch, samples, isLast);
     this.#checks.took(performance.now() - begun);
@@ -262,7 +300,7 @@ export class Loop<Batch> implements FitControl {
   async #endEpoch(): Promise<void> {
     const { state } = this;
     const { ema, schedule, scheduleEvery } = state.options;
-    const means = state.totals.means(await state.totals.overRanks(state.communicator));
+    const means = state.totals.means(await state.totals.overRanks(WHERE, state.communicator));
     if (this.#evaluation !== undefined) {
       await this.#swap("eval");
       const measure = () => this.#evaluation!.run();
@@ -290,6 +328,17 @@ export class Loop<Batch> implements FitControl {
       if ((error as { code?: string }).code !== "UNSUPPORTED") throw error; // a divided one has them for some algorithms only
     }
   }
+}
+
+/** A callback's hooks, of which these keep their errors. */
+function holding(callback: Callback, names: readonly HookName[], hold: (error: unknown) => void): Callback {
+  const hooks = fitEvents.map(hookOf).filter((name) => callback[name]);
+  const made = hooks.map((name) => {
+    const call = async (state: FitState, control: FitControl) => callback[name]!(state, control);
+    const isHeld = names.includes(name) && name !== "onTrainEnd";
+    return [name, isHeld ? (...at: Parameters<typeof call>) => call(...at).catch(hold) : call];
+  });
+  return Object.fromEntries(made);
 }
 
 /** A sampler of ranks has another order in each epoch. */

@@ -22,14 +22,16 @@ export interface Ranks {
   readonly communicator: FitCommunicator;
   /** All ranks have batches of the same sizes. */
   readonly areAlike: boolean;
+  /** Keeps an error of this rank until the step ends on all. Undefined where ranks need each other within a forward. */
+  readonly hold: ((error: unknown) => void) | undefined;
 }
 
-/** Results are what `Readings` reads of a batch. */
+/** Results are what `Readings` reads of a batch, undefined where an error is held. */
 export interface TrainingStep<Batch> {
   /** Forward and backward of a batch of so many samples; its gradients wait for those of others. */
-  backward(batch: Batch, samples: number): Tensor;
+  backward(batch: Batch, samples: number): Tensor | undefined;
   /** Forward and backward of a step's last batch, and the update. */
-  whole(batch: Batch, samples: number): Tensor | Promise<Tensor>;
+  whole(batch: Batch, samples: number): Tensor | Promise<Tensor | undefined>;
   /** Takes part in what other ranks do with a batch. */
   idle(isLast: boolean): Promise<void>;
   /** The update alone, with the gradients that are there. */
@@ -113,7 +115,15 @@ export function trainingStep<Batch>({ model, ranks, forward, options }: Parts<Ba
 
   const waits = isSharded(optimizer) || (scaler !== undefined && !answersAtOnce(module.parameters()[0]!));
   const ofBatch = wrap(backward);
-  const alone = (batch: Batch) => parallel?.recorded?.(() => ofBatch(batch)) ?? ofBatch(batch);
+  const alone = (batch: Batch) => {
+    try {
+      return parallel?.recorded?.(() => ofBatch(batch)) ?? ofBatch(batch);
+    } catch (error) {
+      if (!ranks?.hold) throw error;
+      ranks.hold(error);
+      return undefined;
+    }
+  };
   const step = waits ? stepOnce : wrap(() => void stepOnce());
   const inOne = wrap((batch: Batch) => {
     const read = backward(batch);

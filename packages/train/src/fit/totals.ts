@@ -1,6 +1,7 @@
 /** Sums of an epoch: of losses, of samples, and what metrics add. */
 import { Tensor } from "@opt/core";
 import type { Metric } from "../metrics/metric";
+import { exchanged, type Failure } from "./agreement";
 import type { FitCommunicator } from "./parts";
 
 export class Totals {
@@ -52,12 +53,19 @@ export class Totals {
     return { loss: sums[0]! / sums[1]!, ...Object.fromEntries(values) };
   }
 
-  /** Sums of all ranks. As text, for JSON has no NaN. */
-  async overRanks(ranks: FitCommunicator | undefined): Promise<number[]> {
-    if (ranks === undefined || ranks.size === 1) return this.sums;
-    const all = await ranks.gather(this.sums.map(String));
-    const sums = all && this.sums.map((_, i) => String(all.reduce((sum, own) => sum + Number(own[i]), 0)));
-    return (await ranks.broadcast(sums)).map(Number);
+  /**
+   * Sums of all ranks.
+   *
+   * @throws what this rank threw in measuring them; OptError IO where another one did
+   */
+  async overRanks(where: string, ranks: FitCommunicator | undefined, failure?: Failure): Promise<number[]> {
+    if (ranks === undefined || ranks.size === 1) {
+      if (failure) throw failure.error;
+      return this.sums;
+    }
+    // As text, for JSON has no NaN.
+    const all = await exchanged(where, ranks, this.sums.map(String), failure);
+    return this.sums.map((_, i) => all.reduce((sum, own) => sum + Number(own[i]), 0));
   }
 }
 
