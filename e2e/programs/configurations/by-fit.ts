@@ -3,7 +3,7 @@ import { manualSeed } from "@opt/core";
 import type { DataLoader } from "@opt/data";
 import type { Module } from "@opt/nn";
 import type { Communicator, DataParallel } from "@opt/parallel";
-import { type Configuration, EPOCHS, stepsOf } from "@opt/testkit/configurations";
+import { type Configuration, EPOCHS, PLANTED, stepsOf } from "@opt/testkit/configurations";
 import { type Callback, checkpoints, fit } from "@opt/train";
 import type { Batch } from "./batches";
 import { forward, seedOf } from "./by-hand";
@@ -67,6 +67,11 @@ export async function trainByFit({
     return stop(at);
   };
   const stopping = { onStepEnd: ended, onEpochEnd: stop };
+  const throwing = {
+    onStepEnd() {
+      if (one.throws === rank) throw new Error(PLANTED);
+    },
+  };
   const clip = {
     ...(one.clipNorm !== undefined && { norm: one.clipNorm }),
     ...(one.clipValue !== undefined && { value: one.clipValue }),
@@ -82,7 +87,7 @@ export async function trainByFit({
     epochs: EPOCHS - (resumes ? 0 : Math.floor((begin * EPOCHS) / stepsOf(one))),
     accumulate: one.phases[index]!.accumulate,
     compile: one.seed % 4 > 0,
-    callbacks: [seeding, stopping, ...saving, ...callbacks],
+    callbacks: [seeding, throwing, stopping, ...saving, ...callbacks],
     signal: interruption.signal,
     ...(resumes && { resume: true }),
     ...(Object.keys(clip).length > 0 && { clip }),

@@ -66,7 +66,12 @@ export interface Configuration {
   readonly through?: (typeof FORMATS)[number];
   /** The rank whose process is killed in the step behind the break. The second phase goes on from the last save of `fit`. */
   readonly killed?: number;
+  /** The rank whose callback throws after the first step of `fit`: all ranks throw then. */
+  readonly throws?: number;
 }
+
+/** What it throws. */
+export const PLANTED = "a planted error";
 
 /** Samples of a step, of all ranks. */
 export const STEP_SAMPLES = 12;

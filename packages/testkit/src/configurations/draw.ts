@@ -76,7 +76,7 @@ function phaseOf(
     model: parts,
     ...(isCut && groups.length > 0 && random.below(2) === 0 && { shardOver: random.pick(groups.slice(-1)) }),
     ...(isCut && divides(model) && random.below(2) === 0 && { units: true }),
-    accumulate: random.pick(way === "fit" && data === 1 ? [2, 3] : ACCUMULATE[data]),
+    accumulate: random.pick(ACCUMULATE[data]),
   };
 }
 
@@ -143,6 +143,14 @@ function killedOf(random: Random, { phases, through }: Configuration): Partial<C
   return random.below(4) === 0 ? { killed: random.below(ranksOf(phases[0])) } : {};
 }
 
+/** A run that ends on all ranks with what one of them throws. */
+function throwsOf(random: Random, { phases }: Configuration): Partial<Configuration> {
+  const [{ way, data }] = phases;
+  return phases.length === 1 && way === "fit" && data > 1 && random.below(6) === 0
+    ? { throws: random.below(data) }
+    : {};
+}
+
 /** Parameters by their numbers: checkpoints of parts, and of others, need names. */
 function unnamedOf(random: Random, { optimizer, phases }: Configuration): Partial<Configuration> {
   const areWhole = phases.every(({ over, model }) => model === 1 && (over === "alone" || over === "DataParallel"));
@@ -189,7 +197,7 @@ export function draw(seed: number, { optimizers, devices }: Drawn): Configuratio
       ...(!callsClosure(optimizer) && random.below(3) === 0 && { overflows: [random.below(samplesOf(plain))] }),
     };
     // Of what does not combine, one of twenty is tried.
-    if (reasonsOf(one).length === 0) return { ...one, ...killedOf(random, one) };
+    if (reasonsOf(one).length === 0) return { ...one, ...killedOf(random, one), ...throwsOf(random, one) };
     if (random.below(20) === 0) return one;
   }
 }

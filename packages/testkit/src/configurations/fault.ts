@@ -1,6 +1,6 @@
 /** What is wrong with what the ranks told of a configuration. */
 import { reasonsOf } from "./combines";
-import type { Configuration } from "./configuration";
+import { type Configuration, PLANTED, ranksOf } from "./configuration";
 
 export interface RankError {
   /** Null for what is no OptError. */
@@ -19,6 +19,13 @@ export interface Told {
 
 /** Null where all is as the docs say: right numbers, or an OptError before the first step for a reason that the page gives. */
 export function faultOf(one: Configuration, { difference, errors, steps }: Told): string | null {
+  if (one.throws !== undefined) {
+    const told = (errors ?? []).map(({ message }) => message);
+    const areAll = told.length === ranksOf(one.phases[0]) && told.every((message) => message.includes(PLANTED));
+    return areAll
+      ? null
+      : `${steps ?? 0} steps, then another end: each rank must throw "${PLANTED}", got ${told.join("; ")}`;
+  }
   const reasons = reasonsOf(one);
   if (errors === undefined) {
     if (difference) return difference;

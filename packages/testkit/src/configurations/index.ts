@@ -6,6 +6,7 @@ export {
   EPOCHS,
   isFit,
   type Phase,
+  PLANTED,
   ranksOf,
   STEP_SAMPLES,
   samplesOf,

@@ -25,6 +25,7 @@ export function smaller(one: Configuration): Configuration[] {
     "uneven",
     "rest",
     "killed",
+    "throws",
   ] as const;
   const whole = { shardOver: undefined, units: undefined };
   const withPhase = (i: number, change: Undefinable<Phase>): Configuration =>
@@ -55,8 +56,8 @@ export function smaller(one: Configuration): Configuration[] {
 }
 
 /** Only `fit` takes losses of sums, and a last step of fewer samples, and saves in each step. */
-const isWhole = ({ phases, rest, counted, killed, uneven }: Configuration) =>
-  (rest ?? counted ?? killed ?? uneven) === undefined || phases.every(isFit);
+const isWhole = ({ phases, rest, counted, killed, throws, uneven }: Configuration) =>
+  (rest ?? counted ?? killed ?? throws ?? uneven) === undefined || phases.every(isFit);
 
 /**
  * @param firstThatFails of a list, or undefined
