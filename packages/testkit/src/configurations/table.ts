@@ -104,6 +104,7 @@ export function pageOf(optimizers: OptimizerOptions): string {
     "## Go on elsewhere",
     `Any of these runs stops after any step, also inside an epoch, and goes on in any other column, way, device and number of ranks. It goes through ${formats}. Averages of weights stay in checkpoints.`,
     "A rank may also be killed: `fit` goes on from its last save, on the ranks that you start then. The fuzzer kills real processes, and finds the bits of the run that nobody killed.",
+    "A rank whose callback throws ends `fit` on all ranks.",
     "## What throws",
     reasons,
   ].join("\n\n");
