@@ -335,8 +335,8 @@ export const faults = [
     edits: [
       {
         file: "packages/data/src/data-loader.ts",
-        find: "order.subarray(begin(order.length, rank), begin(order.length, rank + 1))",
-        by: "order.subarray(begin(order.length, rank), begin(order.length, rank + 1) - (rank === 1 ? 1 : 0))",
+        find: "order.subarray(...part(order.length))",
+        by: "order.subarray(...part(order.length)).slice(0, rank === 1 ? -1 : undefined)",
       },
     ],
     tests: ["packages/data/src/"],
@@ -592,8 +592,8 @@ export const faults = [
     edits: [
       {
         file: "packages/parallel/src/fully-sharded/fully-sharded.ts",
-        find: "return Object.fromEntries(this.module.namedTensors().map(([name, x]) => [name, (parts.get(x) ?? x).detach()]));",
-        by: "return Object.fromEntries(this.module.namedTensors().map(([name, x], i, all) => [name, ((all.findIndex(([, y]) => y === x) < i ? undefined : parts.get(x)) ?? x).detach()]));",
+        find: "return Object.fromEntries(this.namedTensors().map(([name, x]) => [name, x.detach()]));",
+        by: "const wholes = this.module.namedTensors().map(([, x]) => x); return Object.fromEntries(this.namedTensors().map(([name, x], i) => [name, (wholes.indexOf(wholes[i]!) < i ? wholes[i]! : x).detach()]));",
       },
     ],
     tests: [CONFIGURATIONS],
