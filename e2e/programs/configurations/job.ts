@@ -11,6 +11,8 @@ const RANKS = 4;
 const MEMORY = "/dev/shm";
 /** A configuration takes a tenth of a second; ranks that wait for one another give up after 30 s. */
 const PATIENCE = 120_000;
+/** Each configuration runs other code, and briefly: V8's default of 132 KiB optimizes functions that are called no more. */
+const OPTIMIZE_LATER = "--interrupt-budget=1000000";
 
 /** Of the configuration at this place of the list. */
 export interface ToldOf extends Told {
@@ -30,7 +32,19 @@ export async function runAll(list: readonly Configuration[], tell: (told: ToldOf
     writeFileSync(file, JSON.stringify(indices.map((index) => ({ index, one: list[index] }))));
     const untold = new Set(indices);
     const error = await job(
-      [launcher, "-n", String(RANKS), "--grace", "1s", "--no-prefix", ...restarts(indices), program, folder, file],
+      [
+        OPTIMIZE_LATER,
+        launcher,
+        "-n",
+        String(RANKS),
+        "--grace",
+        "1s",
+        "--no-prefix",
+        ...restarts(indices),
+        program,
+        folder,
+        file,
+      ],
       (told) => {
         untold.delete(told.index);
         tell(told);
