@@ -11,8 +11,6 @@ const RANKS = 4;
 const MEMORY = "/dev/shm";
 /** A configuration takes a tenth of a second; ranks that wait for one another give up after 30 s. */
 const PATIENCE = 120_000;
-/** Each configuration runs other code, and briefly: V8's default of 132 KiB optimizes functions that are called no more. */
-const OPTIMIZE_LATER = "--interrupt-budget=1000000";
 
 /** Of the configuration at this place of the list. */
 export interface ToldOf extends Told {
@@ -32,19 +30,7 @@ export async function runAll(list: readonly Configuration[], tell: (told: ToldOf
     writeFileSync(file, JSON.stringify(indices.map((index) => ({ index, one: list[index] }))));
     const untold = new Set(indices);
     const error = await job(
-      [
-        OPTIMIZE_LATER,
-        launcher,
-        "-n",
-        String(RANKS),
-        "--grace",
-        "1s",
-        "--no-prefix",
-        ...restarts(indices),
-        program,
-        folder,
-        file,
-      ],
+      [launcher, "-n", String(RANKS), "--grace", "1s", "--no-prefix", ...restarts(indices), program, folder, file],
       (told) => {
         untold.delete(told.index);
         tell(told);
