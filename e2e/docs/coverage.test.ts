@@ -18,7 +18,7 @@ const known = coverageIn(readFileSync(PAGE, "utf8"));
 
 describe("coverage as the page has it", async () => {
   const listing = await listDevices();
-  it.for(DEVICES)("on %s", { timeout: 120_000 }, async (name, { skip }) => {
+  it.for(DEVICES)("on %s", async (name, { skip }) => {
     const { available, reason } = listing.find((device) => device.name === name)!;
     if (!available) skip(reason);
     const coverage = await coverageOf(await init(name), await init("js"));

@@ -1,15 +1,14 @@
 /** The site as its readers get it: built once, its links followed, its search asked, its samples run in real Chromium. */
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { executablePath, launchBrowser, openPage, violationsOf } from "@opt/testkit/browser";
 import { sample } from "@opt/testkit/sample";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { INTERNAL } from "../../docs/topics.mjs";
 import { serve } from "../../tools/docs/serve.mjs";
+import { nx } from "../../tools/workspace/nx/run.mjs";
+import { root } from "../../tools/workspace/run.mjs";
 import { DEMOS, START, tabTo } from "./demos";
 import { findExamples, writtenPages } from "./examples";
 import { watchOpening, watchThread } from "./page-thread";
@@ -35,13 +34,12 @@ const QUESTIONS = [
   ["error codes", "guides/errors"],
 ] as const;
 
-const out = mkdtempSync(join(tmpdir(), "opt-site-"));
-const main = fileURLToPath(new URL("../../tools/docs/main.mjs", import.meta.url));
+const out = process.env.OPT_SITE ?? join(root, "runs/docs");
 const texts = new Map<string, string>();
 
-beforeAll(() => {
-  const { VITEST: _, NODE_ENV: __, ...env } = process.env; // the pages are built for production
-  execFileSync(process.execPath, [main, "build", out], { env, encoding: "utf8", stdio: "pipe" });
+beforeAll(async () => {
+  // `npm test` has built it. Nx has it where nothing changed. Its pages are built for production.
+  if (process.env.OPT_SITE === undefined) await nx(["docs", "docs"], { VITEST: "", NODE_ENV: "" });
   for (const file of readdirSync(out, { recursive: true, encoding: "utf8" })) {
     if (file.endsWith(".html")) texts.set(file, readFileSync(join(out, file), "utf8"));
   }

@@ -47,6 +47,8 @@ const skipped = [];
 const scratch = mkdtempSync(join(tmpdir(), "opt-test-"));
 chmodSync(scratch, 0o755);
 const tarballs = join(scratch, "tarballs");
+/** Where Nx puts the documentation's pages. */
+const site = join(root, "runs/docs");
 
 /** @param {number} begin */
 const secondsSince = (begin) => `(${Math.round((performance.now() - begin) / 1000)} s)`;
@@ -88,7 +90,7 @@ function count(label, files, must) {
 async function runTargets(targets, options = [], must = []) {
   const begin = performance.now();
   const file = join(scratch, `${targets}.json`);
-  const env = { OPT_TASKS: file, OPT_TARBALLS: tarballs, OPT_TEST_ALL: values.full ? "1" : "" };
+  const env = { OPT_TASKS: file, OPT_TARBALLS: tarballs, OPT_SITE: site, OPT_TEST_ALL: values.full ? "1" : "" };
   const { ok } = await start("nx", ["run-many", "--output-style=static", "--targets", targets, ...options], {
     env,
     minutes: 60,
@@ -142,7 +144,7 @@ async function runEverything() {
   // Not before: apt-get works as a user who must not look into it.
   process.env.TMPDIR = scratch;
   mkdirSync(tarballs, { recursive: true });
-  await runTargets("native,build,lint,typecheck", ["--parallel", "3"]);
+  await runTargets("native,build,docs,lint,typecheck", ["--parallel", "3"]);
   await runChecks([{ name: "pack", check: () => pack(tarballs) }, ...packageChecks(tarballs)]);
   // What they depend on is built: without it, all are one run of vitest.
   await runTargets("test", ["--excludeTaskDependencies"], mustRun);

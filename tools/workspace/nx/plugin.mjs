@@ -204,9 +204,11 @@ const OTHERS = {
         inputs: [
           "default",
           "^sources",
-          "{workspaceRoot}/tools/docs/**/*",
-          "{workspaceRoot}/e2e/browser-mnist/**/*",
-          "{workspaceRoot}/LICENSE",
+          ...["docs", "workspace"].map((folder) => `{workspaceRoot}/tools/${folder}/**/*`),
+          "{workspaceRoot}/packages/**/README.md",
+          // The demos train them.
+          ...["browser-mnist", "fine-tune", "same-run", "tiny-gpt"].map((name) => `{workspaceRoot}/e2e/${name}/**/*`),
+          ...["LICENSE", "package-lock.json", "tsconfig.base.json"].map((file) => `{workspaceRoot}/${file}`),
         ],
         outputs: ["{workspaceRoot}/runs/docs"],
         cache: true,

@@ -37,37 +37,47 @@ const seeded = (seed = 7) => ({ generator: new Generator(seed) });
 const drawn = (of: Distribution, shape: Shape = [COUNT]) => of.sample(shape, seeded());
 const numbers = (x: Tensor) => Array.from(x.dataSync());
 
+/** A distribution function of many numbers at once. */
+type Cdf = (xs: number[]) => number[];
+
 /** The largest distance of the samples' distribution function from `cdf`. */
-function distance(samples: readonly number[], cdf: (x: number) => number): number {
-  const sorted = samples.toSorted((a, b) => a - b);
-  return Math.max(...sorted.map((x, i) => Math.max(Math.abs(cdf(x) - i / COUNT), Math.abs(cdf(x) - (i + 1) / COUNT))));
+function distance(samples: readonly number[], cdf: Cdf): number {
+  const expected = cdf(samples.toSorted((a, b) => a - b));
+  return Math.max(...expected.map((p, i) => Math.max(Math.abs(p - i / COUNT), Math.abs(p - (i + 1) / COUNT))));
 }
 
+const each =
+  (f: (x: number) => number): Cdf =>
+  (xs) =>
+    xs.map(f);
+const ofNormal = (xs: number[], loc = 0, scale = 1) => numbers(new Normal(f64(loc), scale).cdf(f64(...xs)));
+
 /** Of whole shapes: 1 - e^-x (1 + x + x^2 / 2 + ...). */
-const gammaCdf = (shape: number) => (x: number) => {
-  let [term, sum] = [Math.exp(-x), Math.exp(-x)];
-  for (let i = 1; i < shape; i++) sum += term *= x / i;
-  return 1 - sum;
-};
+const gammaCdf = (shape: number) =>
+  each((x) => {
+    let [term, sum] = [Math.exp(-x), Math.exp(-x)];
+    for (let i = 1; i < shape; i++) sum += term *= x / i;
+    return 1 - sum;
+  });
 /** 2 Phi(sqrt(2 x)) - 1, of shape 1/2. */
-const halfGammaCdf = (x: number) => 2 * (new Normal(f64(0), 1).cdf(f64(Math.sqrt(2 * x))).dataSync()[0]! - 0.5);
+const halfGammaCdf: Cdf = (xs) => ofNormal(xs.map((x) => Math.sqrt(2 * x))).map((p) => 2 * p - 1);
 
 describe("samples have the distribution", () => {
-  it.each<[string, Distribution, (x: number) => number]>([
-    ["Normal", new Normal(1, 2), (x) => new Normal(f64(1), 2).cdf(f64(x)).dataSync()[0]!],
-    ["Uniform", new Uniform(-1, 3), (x) => (x + 1) / 4],
-    ["Laplace", new Laplace(1, 2), (x) => (x < 1 ? Math.exp((x - 1) / 2) / 2 : 1 - Math.exp((1 - x) / 2) / 2)],
-    ["Exponential", new Exponential(2), (x) => 1 - Math.exp(-2 * x)],
-    ["HalfNormal", new HalfNormal(1), (x) => 2 * new Normal(f64(0), 1).cdf(f64(x)).dataSync()[0]! - 1],
-    ["LogNormal", new LogNormal(0, 1), (x) => new Normal(f64(0), 1).cdf(f64(Math.log(x))).dataSync()[0]!],
-    ["Gamma of 1", new Gamma(1, 2), (x) => gammaCdf(1)(2 * x)],
+  it.each<[string, Distribution, Cdf]>([
+    ["Normal", new Normal(1, 2), (xs) => ofNormal(xs, 1, 2)],
+    ["Uniform", new Uniform(-1, 3), each((x) => (x + 1) / 4)],
+    ["Laplace", new Laplace(1, 2), each((x) => (x < 1 ? Math.exp((x - 1) / 2) / 2 : 1 - Math.exp((1 - x) / 2) / 2))],
+    ["Exponential", new Exponential(2), each((x) => 1 - Math.exp(-2 * x))],
+    ["HalfNormal", new HalfNormal(1), (xs) => ofNormal(xs).map((p) => 2 * p - 1)],
+    ["LogNormal", new LogNormal(0, 1), (xs) => ofNormal(xs.map(Math.log))],
+    ["Gamma of 1", new Gamma(1, 2), (xs) => gammaCdf(1)(xs.map((x) => 2 * x))],
     ["Gamma of 3", new Gamma(3, 1), gammaCdf(3)],
     ["Gamma of 40", new Gamma(f64(40).reshape([]), 1), gammaCdf(40)],
     ["Gamma of 1/2", new Gamma(0.5, 1), halfGammaCdf],
-    ["Beta of 1/2", new Beta(0.5, 0.5), (x) => (2 / Math.PI) * Math.asin(Math.sqrt(x))],
-    ["Beta of 1 and 3", new Beta(1, 3), (x) => 1 - (1 - x) ** 3],
-    ["StudentT of 2", new StudentT(2), (x) => 0.5 + x / (2 * Math.sqrt(2 + x * x))],
-    ["StudentT of 1", new StudentT(1, 1, 2), (x) => 0.5 + Math.atan((x - 1) / 2) / Math.PI],
+    ["Beta of 1/2", new Beta(0.5, 0.5), each((x) => (2 / Math.PI) * Math.asin(Math.sqrt(x)))],
+    ["Beta of 1 and 3", new Beta(1, 3), each((x) => 1 - (1 - x) ** 3)],
+    ["StudentT of 2", new StudentT(2), each((x) => 0.5 + x / (2 * Math.sqrt(2 + x * x)))],
+    ["StudentT of 1", new StudentT(1, 1, 2), each((x) => 0.5 + Math.atan((x - 1) / 2) / Math.PI)],
   ])("%s", (_, of, cdf) => expect(distance(numbers(drawn(of)), cdf)).toBeLessThan(FURTHEST));
 
   it("Dirichlet, of which each share is of a beta distribution", () => {
@@ -75,7 +85,12 @@ describe("samples have the distribution", () => {
     const sums = numbers(shares.sum(-1));
     expect(sums.every((sum) => Math.abs(sum - 1) < 1e-6)).toBe(true);
     const second = numbers(shares.select(-1, 1));
-    expect(distance(second, (x) => 1 - (1 - x) ** 2.5)).toBeLessThan(FURTHEST);
+    expect(
+      distance(
+        second,
+        each((x) => 1 - (1 - x) ** 2.5),
+      ),
+    ).toBeLessThan(FURTHEST);
     // So small that a product of float32 would be 0.
     expect(numbers(drawn(new Dirichlet(tensor([0.001, 0.001])), [100])).every(Number.isFinite)).toBe(true);
   });
