@@ -11,6 +11,7 @@ export {
   type SliceType,
   windowElements,
 } from "./backend/fields";
+export type { HostArguments, HostKernels } from "./backend/host-kernels";
 export { memoriesOf, movedLaunch, writesOf } from "./backend/launches";
 export type { Memory, Scalar, Slice } from "./backend/memory";
 export type {

@@ -130,6 +130,11 @@ export class CommandWriter {
     for (let i = 0; i < values.length; i++) this.number(values[i]!);
   }
 
+  /** The address of JavaScript's own array. */
+  array(elements: Float64Array | Int32Array): void {
+    this.number(this.addon.address(elements));
+  }
+
   /** The count of the numbers that `write` writes, and these. */
   counted<Source>(write: (to: CommandWriter, source: Source) => void, source: Source): void {
     const at = this.#length;
