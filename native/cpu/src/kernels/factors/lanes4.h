@@ -1,10 +1,11 @@
 // Sums of products in four lanes, as core's backend/host-kernels.ts says.
 #pragma once
-#include "kernels/loops.h"
-#include "kernels/vector.h"
 
 // Inlined everywhere: no call passes vectors wider than SSE2's registers.
 #pragma GCC diagnostic ignored "-Wpsabi"
+
+#include "kernels/loops.h"
+#include "kernels/vector.h"
 
 namespace opt::OPT_ISA {
 

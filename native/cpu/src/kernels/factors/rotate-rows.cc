@@ -4,48 +4,55 @@
 #include <cstring>
 
 #include "commands.h"
-#include "kernels/factors/lanes4.h"
+#include "kernels/loops.h"
 #include "kernels/parallel.h"
+#include "kernels/vector.h"
 
 namespace opt::OPT_ISA {
 namespace {
 
-constexpr int SIDE = 16;
 using V = Vector<double>;
-constexpr int VECTORS = SIDE / LANES<double>;
+constexpr int WIDTH = LANES<double>;
+/** Four vectors, by name: the compiler keeps an array of them in memory. */
+constexpr int SIDE = 4 * WIDTH;
 
-struct Row {
-  V parts[VECTORS];
-
-  OPT_INLINE void load(const double* from) {
-    for (int u = 0; u < VECTORS; u++) parts[u] = loadVector<V>(from + u * LANES<double>);
-  }
-  OPT_INLINE void store(double* to) const {
-    for (int u = 0; u < VECTORS; u++) storeVector(to + u * LANES<double>, parts[u]);
-  }
-};
+/** The first of a pair is written, the second takes its place. */
+OPT_INLINE void rotate(V& held, double* to, const double* from, double c, double s) {
+  const V x = held, y = loadVector<V>(from);
+  storeVector(to, x * c + y * s);
+  held = y * c - x * s;
+}
 
 /** The second row of a pair is often the first of the next one, and stays in registers. */
-void rotate(double* side, const RotateRowsFields& given) {
-  Row held{};
+void rotateAll(double* side, const RotateRowsFields& given) {
+  V a{}, b{}, c{}, d{};
   int64_t row = -1;
+  const auto leave = [&]() OPT_INLINE_LAMBDA {
+    if (row < 0) return;
+    double* const to = side + row * SIDE;
+    storeVector(to, a);
+    storeVector(to + WIDTH, b);
+    storeVector(to + 2 * WIDTH, c);
+    storeVector(to + 3 * WIDTH, d);
+  };
   for (int64_t k = 0; k < given.count; k++) {
-    const int64_t first = given.firsts[k];
-    if (first != row) {
-      if (row >= 0) held.store(side + row * SIDE);
-      held.load(side + first * SIDE);
+    double* const first = side + given.firsts[k] * SIDE;
+    if (given.firsts[k] != row) {
+      leave();
+      a = loadVector<V>(first);
+      b = loadVector<V>(first + WIDTH);
+      c = loadVector<V>(first + 2 * WIDTH);
+      d = loadVector<V>(first + 3 * WIDTH);
     }
     row = given.seconds[k];
-    const double c = given.cosines[k], s = given.sines[k];
-    double* const to = side + first * SIDE;
-    const double* const from = side + row * SIDE;
-    for (int u = 0; u < VECTORS; u++) {
-      const V x = held.parts[u], y = loadVector<V>(from + u * LANES<double>);
-      storeVector(to + u * LANES<double>, x * c + y * s);
-      held.parts[u] = y * c - x * s;
-    }
+    const double* const second = side + row * SIDE;
+    const double cosine = given.cosines[k], sine = given.sines[k];
+    rotate(a, first, second, cosine, sine);
+    rotate(b, first + WIDTH, second + WIDTH, cosine, sine);
+    rotate(c, first + 2 * WIDTH, second + 2 * WIDTH, cosine, sine);
+    rotate(d, first + 3 * WIDTH, second + 3 * WIDTH, cosine, sine);
   }
-  if (row >= 0) held.store(side + row * SIDE);
+  leave();
 }
 
 }  // namespace
@@ -59,7 +66,7 @@ Status run(const RotateRowsFields& given, int threads) {
     double* const side = sides.data() + thread * size;
     const size_t bytes = static_cast<size_t>(end - begin) * sizeof(double);
     for (int64_t r = 0; r < given.height; r++) std::memcpy(side + r * SIDE, given.rows + r * given.width + begin, bytes);
-    rotate(side, given);
+    rotateAll(side, given);
     for (int64_t r = 0; r < given.height; r++) std::memcpy(given.rows + r * given.width + begin, side + r * SIDE, bytes);
   });
   return Status::OK;

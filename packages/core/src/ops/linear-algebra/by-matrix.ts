@@ -32,9 +32,10 @@ export function byMatrix(
 
 /** @throws OptError BAD_ARGUMENT */
 export function checkFinite(where: string, a: Float64Array): void {
-  const at = a.findIndex((value) => !Number.isFinite(value));
+  let at = 0;
+  while (at < a.length && a[at]! - a[at]! === 0) at++; // only finite numbers less themselves are 0
   check(
-    at < 0,
+    at === a.length,
     "BAD_ARGUMENT",
     where,
     () => `elements must be finite, got ${a[at]}.`,

@@ -19,14 +19,19 @@ export function reflect(reflections: Reflections, k: number): number {
   const alpha = x[0]!;
   let rest = 0;
   for (let i = 1; i < x.length; i++) rest = Math.max(rest, Math.abs(x[i]!));
-  x[0] = 1;
-  if (rest === 0) return alpha;
+  if (rest === 0) {
+    x[0] = 1;
+    return alpha;
+  }
   const size = Math.max(rest, Math.abs(alpha));
-  let sum = (alpha / size) * (alpha / size);
-  for (let i = 1; i < x.length; i++) sum += (x[i]! / size) * (x[i]! / size);
-  const norm = size * Math.sqrt(sum);
+  // Squares of others overflow, or vanish.
+  const scale = size < 1e150 && size > 1e-140 ? 1 : size;
+  if (scale !== 1) for (let i = 1; i < x.length; i++) x[i] = x[i]! / scale;
+  x[0] = alpha / scale;
+  const norm = scale * Math.sqrt(dot(x, 0, x, 0, x.length));
+  x[0] = 1;
   const beta = alpha < 0 ? norm : -norm;
-  for (let i = 1; i < x.length; i++) x[i] = x[i]! / (alpha - beta);
+  for (let i = 1; i < x.length; i++) x[i] = (x[i]! * scale) / (alpha - beta);
   reflections.taus[k] = (beta - alpha) / beta;
   return beta;
 }

@@ -2,17 +2,24 @@
 import type { HostKernels } from "../../backend/host-kernels";
 import { noReflections, productRows, type Reflections, reflect, reflectRows, vectorOf } from "./reflectors";
 
-/** Columns that are reflected one by one before all others are reflected by them at once. */
-const PANEL = 16;
+/** Columns that are reflected one by one. */
+const FEW = 4;
 
 /** The reflections of a matrix [m, n], whose columns are given as rows [n, m]: these become the columns of R. */
 function reflections(columns: Float64Array, m: number, n: number, kernels?: HostKernels): Reflections {
   const count = Math.min(m, n);
   const all = noReflections(count, 0, m);
-  const run = kernels?.reflectRows ?? reflectRows;
   const given = { ...all, rows: columns, backwards: false };
-  for (let begin = 0; begin < count; begin += PANEL) {
-    const end = Math.min(begin + PANEL, count);
+  const run = kernels?.reflectRows ?? reflectRows;
+  // The first half, which then reflects the second one at once.
+  const factor = (begin: number, end: number): void => {
+    if (end - begin > FEW) {
+      const middle = (begin + end) >> 1;
+      factor(begin, middle);
+      run({ ...given, from: middle, to: end, begin, end: middle });
+      factor(middle, end);
+      return;
+    }
     for (let j = begin; j < end; j++) {
       const column = columns.subarray(j * m + j, j * m + m);
       vectorOf(all, j).set(column);
@@ -20,8 +27,9 @@ function reflections(columns: Float64Array, m: number, n: number, kernels?: Host
       column[0] = reflect(all, j);
       reflectRows({ ...given, from: j + 1, to: end, begin: j, end: j + 1 });
     }
-    run({ ...given, from: end, to: n, begin, end });
-  }
+  };
+  factor(0, count);
+  if (n > count) run({ ...given, from: count, to: n, begin: 0, end: count });
   return all;
 }
 
