@@ -9,6 +9,7 @@ import {
   packedBytes,
   type Scalar,
   type Slice,
+  type TypedArray,
   viewElements,
 } from "@opt/core/backend";
 import type { Addon } from "./addon";
@@ -131,7 +132,7 @@ export class CommandWriter {
   }
 
   /** The address of JavaScript's own array. */
-  array(elements: Float64Array | Int32Array): void {
+  array(elements: TypedArray): void {
     this.number(this.addon.address(elements));
   }
 

@@ -25,5 +25,6 @@ export function hostKernels(
     tridiagonalUpdate: kernel("tridiagonalUpdate"),
     sumOfRows: kernel("sumOfRows"),
     bidiagonalUpdate: kernel("bidiagonalUpdate"),
+    fourierTransform: kernel("fourierTransform"),
   };
 }

@@ -70,12 +70,41 @@ export interface BidiagonalUpdate extends SumOfRows {
   readonly v: Float64Array;
 }
 
+/** Cosines and sines of parts of a turn. */
+export interface Turns {
+  readonly cosines: Float64Array;
+  readonly sines: Float64Array;
+}
+
+/** A sequence of rows * columns numbers as a matrix, for transforms of its columns, eight side by side, and then of its rows. */
+export interface FourierBlocks {
+  readonly rows: number;
+  readonly columns: number;
+  /** k / rows of a turn, and k / columns. */
+  readonly ofRows: Turns;
+  readonly ofColumns: Turns;
+  /** k / (rows * columns), for k below columns. */
+  readonly fine: Turns;
+  /** What is between both. */
+  readonly re: Float64Array;
+  readonly im: Float64Array;
+}
+
+/** Core's ops/fft/transform.ts of pairs, times `scale`. The inverse swaps real and imaginary parts. */
+export interface FourierTransform extends FourierBlocks {
+  readonly from: Float32Array;
+  readonly to: Float32Array;
+  readonly inverse: boolean;
+  readonly scale: number;
+}
+
 export interface HostArguments {
   readonly reflectRows: ReflectRows;
   readonly rotateRows: RotateRows;
   readonly tridiagonalUpdate: TridiagonalUpdate;
   readonly sumOfRows: SumOfRows;
   readonly bidiagonalUpdate: BidiagonalUpdate;
+  readonly fourierTransform: FourierTransform;
 }
 
 export type HostKernels = { readonly [Name in keyof HostArguments]: (given: HostArguments[Name]) => void };

@@ -5,13 +5,13 @@ import { check } from "../errors/errors";
 import { decode } from "../tensor/read";
 import { noGrad } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
-import { byteSize, type TypedArray } from "../values/dtype";
+import { byteSize, type TypedArray, viewElements } from "../values/dtype";
 import type { Shape } from "../values/shape";
 
 let hasWarned = false;
 
 /**
- * Tensors of given shapes and of x's dtype that `body` computes from x's elements, which it leaves as they are: now, and in each run of a compiled function. Without a
+ * Tensors of given shapes and of x's dtype that `body` computes from x's elements, which it leaves as they are, into all of theirs: now, and in each run of a compiled function. Without a
  * gradient. A device with memory of its own waits for it, and warns once.
  *
  * @throws OptError UNSUPPORTED on a device that cannot be read without waiting
@@ -42,12 +42,18 @@ export function byHost(
       x,
       (backend.hostView ?? backend.readSync!).call(backend, memory, byteOffset, x.size * byteSize(dtype)),
     );
-    const results = outputs.map(({ size }) => (dtype === "f64" ? new Float64Array(size) : new Float32Array(size)));
-    body(given, results, backend.hostKernels);
-    for (const [i, output] of outputs.entries()) {
-      const to = output.memorySlice();
-      backend.write(to.memory, to.byteOffset, new Uint8Array(results[i]!.buffer));
-    }
+    const results = outputs.map((output) => {
+      const { memory, byteOffset } = output.memorySlice();
+      const bytes = output.size * byteSize(dtype);
+      return { memory, byteOffset, to: backend.hostView?.(memory, byteOffset, bytes) ?? new Uint8Array(bytes) };
+    });
+    body(
+      given,
+      results.map(({ to }) => viewElements(to.buffer, to.byteOffset, to.byteLength / byteSize(dtype), dtype)),
+      backend.hostKernels,
+    );
+    if (backend.hostView) return;
+    for (const { memory, byteOffset, to } of results) backend.write(memory, byteOffset, to);
   });
   return outputs;
 }

@@ -13,9 +13,17 @@ export function transformed(where: string, x: Tensor, direction: Direction, scal
   const samples = overSamples(transformed, where, x, direction, scale);
   if (samples) return samples;
   const n = x.shape.at(-2)!;
-  const [output] = byHost(where, x, [x.shape], (given, [result]) => {
-    const [re, im] = [new Float64Array(n), new Float64Array(n)];
+  const [output] = byHost(where, x, [x.shape], (given, [result], kernels) => {
     const transform = transformOf(n);
+    if (kernels?.fourierTransform && transform.blocks) {
+      const options = { ...transform.blocks, inverse: direction === "inverse", scale };
+      for (let start = 0; start < given.length; start += 2 * n) {
+        const [from, to] = [given, result!].map((all) => (all as Float32Array).subarray(start, start + 2 * n));
+        kernels.fourierTransform({ ...options, from: from!, to: to! });
+      }
+      return;
+    }
+    const [re, im] = [new Float64Array(n), new Float64Array(n)];
     for (let start = 0; start < given.length; start += 2 * n) {
       for (let k = 0; k < n; k++) {
         re[k] = given[start + 2 * k]!;
