@@ -35,11 +35,22 @@ function bidiagonal(a: Float64Array, m: number, n: number, kernels?: HostKernels
   return { diagonal, beside, left, right };
 }
 
-function sumOfRows({ a, start, width, count, length, factors, sums }: SumOfRows): void {
+export function sumOfRows({ a, start, width, count, length, factors, sums }: SumOfRows): void {
   for (let r = 0; r < count; r++) addProduct(sums, 0, factors[r]!, a, start + r * width, length);
 }
 
-function bidiagonalUpdate({ a, start, width, count, length, factors, sums, scale, tau, v }: BidiagonalUpdate): void {
+export function bidiagonalUpdate({
+  a,
+  start,
+  width,
+  count,
+  length,
+  factors,
+  sums,
+  scale,
+  tau,
+  v,
+}: BidiagonalUpdate): void {
   for (let r = 0; r < count; r++) {
     const at = start + r * width;
     addProduct(a, at, scale * factors[r]!, sums, 0, length);

@@ -37,7 +37,7 @@ function tridiagonal(a: Float64Array, n: number, kernels?: HostKernels): Tridiag
   return { diagonal, beside, reflections };
 }
 
-function tridiagonalUpdate({ a, n, length, v, w, u, product }: TridiagonalUpdate): void {
+export function tridiagonalUpdate({ a, n, length, v, w, u, product }: TridiagonalUpdate): void {
   for (let r = 0; r < length; r++) {
     const at = (n - length + r) * n + n - length;
     const [vr, wr, ur] = [v[r]!, w[r]!, u[r]!];
