@@ -11,6 +11,7 @@ export {
   type SliceType,
   windowElements,
 } from "./backend/fields";
+export type { HostArguments, HostKernels } from "./backend/host-kernels";
 export { memoriesOf, movedLaunch, writesOf } from "./backend/launches";
 export type { Memory, Scalar, Slice } from "./backend/memory";
 export type {
@@ -48,6 +49,8 @@ export { openCompleteJsBackend as openJsBackend } from "./js/complete";
 export { functionOf } from "./js/generated";
 export { interpretRows, type RowArrays } from "./js/interpret-rows";
 export { LONGEST_CHAIN } from "./js/matmul";
+export { transformOf } from "./ops/fft/transform";
+export { ownHostKernels } from "./ops/host-kernels";
 export { launchRows, type RowsLaunch } from "./ops/rows/launch-rows";
 export { axesOf, largestOf } from "./placement/across";
 export { ownersOf } from "./placement/owners";

@@ -5,6 +5,8 @@ import {
   type Backend,
   environmentVariable,
   FUSED_KINDS,
+  type HostArguments,
+  type HostKernels,
   type Kernel,
   type Kind,
   type Launch,
@@ -16,6 +18,7 @@ import {
 import type { Addon } from "./addon";
 import { CommandWriter } from "./command";
 import { writeLaunch } from "./commands";
+import { hostKernels } from "./host-kernels";
 import { compile, type Numbers } from "./kernel";
 import type { CpuKernel } from "./launch";
 import { loadAddon } from "./load-addon";
@@ -40,6 +43,7 @@ class CpuBackend implements Backend {
   readonly draws = true;
   readonly fuses = FUSED_KINDS;
   readonly epilogues = true;
+  readonly hostKernels: HostKernels;
   readonly #allocator: Allocator;
   private readonly command: CommandWriter;
   readonly #ruleNumbers: Numbers;
@@ -52,6 +56,7 @@ class CpuBackend implements Backend {
   ) {
     this.#allocator = new Allocator(addon);
     this.command = new CommandWriter(addon);
+    this.hostKernels = hostKernels(addon, threads, (name, command) => this.#run(name, command));
     const numbered = (hashes: readonly string[]) => new Map(hashes.map((hash, number) => [hash, number]));
     this.#ruleNumbers = numbered(addon.ruleHashes());
     this.#rowNumbers = numbered(addon.rowHashes());
@@ -101,7 +106,7 @@ class CpuBackend implements Backend {
     return prepared({ addon, threads, run: (command) => this.#run("list", command) }, launches, open);
   }
 
-  #run(what: Kind | "list", command: CommandWriter): void {
+  #run(what: What, command: CommandWriter): void {
     const status = this.addon.run(this.instructionSet, command.address);
     if (status !== STATUS.ok) throw failure(what, status);
   }
@@ -113,7 +118,10 @@ class CpuBackend implements Backend {
   }
 }
 
-function failure(kind: Kind | "list", status: number): OptError {
+/** What native code was running. */
+type What = Kind | "list" | keyof HostArguments;
+
+function failure(kind: What, status: number): OptError {
   if (status === STATUS.outOfMemory) {
     const advice = "Free tensors with dispose() or tidy().";
     return new OptError(

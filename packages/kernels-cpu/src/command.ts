@@ -9,6 +9,7 @@ import {
   packedBytes,
   type Scalar,
   type Slice,
+  type TypedArray,
   viewElements,
 } from "@opt/core/backend";
 import type { Addon } from "./addon";
@@ -128,6 +129,11 @@ export class CommandWriter {
 
   list(values: readonly number[]): void {
     for (let i = 0; i < values.length; i++) this.number(values[i]!);
+  }
+
+  /** The address of JavaScript's own array. */
+  array(elements: TypedArray): void {
+    this.number(this.addon.address(elements));
   }
 
   /** The count of the numbers that `write` writes, and these. */

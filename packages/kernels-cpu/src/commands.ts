@@ -19,6 +19,7 @@ import {
 } from "@opt/core/backend";
 import type { CommandWriter, Repeatable } from "./command";
 import { type FieldDescription, Fields, signatureOf } from "./fields";
+import { HOST_COMMANDS } from "./host-commands";
 import type { CpuKernel, On } from "./launch";
 import { bug } from "./memory";
 import { ENUMERATIONS, FORMAT_NUMBER, numbered, OPS, REDUCTION_NUMBER, REWRITE_NUMBER } from "./numbers";
@@ -97,7 +98,7 @@ const sumsOf = ({ kernel: { spec }, a, sums, m, k }: On<"matmul">) =>
 
 type Command<K extends Kind> = FieldDescription & Pick<Fields<On<K>>, "write">;
 
-export const COMMANDS: { readonly [K in Kind]: Command<K> } = {
+const COMMANDS: { readonly [K in Kind]: Command<K> } = {
   rule: RULE,
   map: PROGRAM,
   reduce: REDUCE,
@@ -189,12 +190,17 @@ export const COMMANDS: { readonly [K in Kind]: Command<K> } = {
   lstmGrad: fieldsOf("lstmGrad"),
 };
 
+const ALL = { ...COMMANDS, ...HOST_COMMANDS };
+
 /** `list`: commands one after the other. */
-export const OPCODE = { list: -1, ...numbered(Object.keys(COMMANDS) as Kind[]) };
+export const OPCODE = { list: -1, ...numbered(Object.keys(ALL) as (keyof typeof ALL)[]) };
+
+/** All commands, in the order of their opcodes. */
+export const DESCRIPTIONS: readonly FieldDescription[] = Object.values<FieldDescription>(ALL);
 
 /** Identity of what both sides must agree on, by FNV-1a. A binary of another format would misread commands. */
 export function commandFormat(): number {
-  const text = JSON.stringify([Object.values<FieldDescription>(COMMANDS).map(signatureOf), ENUMERATIONS, OPS]);
+  const text = JSON.stringify([DESCRIPTIONS.map(signatureOf), ENUMERATIONS, OPS]);
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
   return hash >>> 0;

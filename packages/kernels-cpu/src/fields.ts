@@ -13,6 +13,7 @@ export const CPP_TYPES = {
   code: "const double*",
   list: "Numbers",
   bytes: "char*",
+  doubles: "double*",
   reads: "const T*",
   writes: "T*",
   readsIndices: "const int32_t*",
@@ -86,6 +87,13 @@ export class Fields<Source> implements FieldDescription {
   /** Numbers, of which `write` may write any count. */
   list(name: string, write: Write<Source>): this {
     return this.field(name, "list", (to, source) => to.counted(write, source));
+  }
+
+  /** JavaScript's own arrays. */
+  doubles(...names: NamesOf<Source, Float64Array>[]): this {
+    return this.#add(names, "doubles", (to, source) => {
+      for (let i = 0; i < names.length; i++) to.array(source[names[i]!] as Float64Array);
+    });
   }
 
   group<Part>(name: string, fields: Fields<Part>, part: (source: Source) => Part): this {

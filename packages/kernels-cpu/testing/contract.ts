@@ -14,6 +14,7 @@ export async function cpuContract(instructionSet?: string): Promise<void> {
     rules: builtRules,
     fuses: FUSED_KINDS,
     epilogues: true,
+    hostKernels: true,
     skip,
   });
 }

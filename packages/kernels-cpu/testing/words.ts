@@ -33,6 +33,15 @@ for (const dtype of ["f32", "f64"] as const) {
     const { values, indices } = core.sort(x, 1);
     note(`${dtype} orders`, values, indices);
   }
+  for (const n of [5, 33, 70]) {
+    const x = core.randn([n, n], { dtype, generator });
+    note(
+      `${dtype} factors`,
+      ...Object.values(core.qr(x)),
+      ...Object.values(core.svd(x)),
+      ...Object.values(core.eigh(x)),
+    );
+  }
   const kinds = { Adam, AdamW, NAdam };
   for (const [name, Kind] of Object.entries(kinds)) {
     const parameters = EXTENTS.map((n) => core.parameter(core.randn([n], { dtype, generator })));
@@ -44,4 +53,5 @@ for (const dtype of ["f32", "f64"] as const) {
     note(`${dtype} ${name}`, ...parameters);
   }
 }
+note("transforms", core.viewAsReal(core.fft(core.randn([2 ** 13], { generator }))));
 console.log(JSON.stringify({ sets: loadAddon().instructionSets(), words }));

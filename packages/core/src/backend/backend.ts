@@ -1,5 +1,6 @@
 /** The contract between core and the devices: memory, `kernel(spec)` and `launch`. */
 import type { MapDType, TypedArray } from "../values/dtype";
+import type { HostKernels } from "./host-kernels";
 import type { Memory, Scalar } from "./memory";
 import type { FusedKind, Kernel, Kind, Launch, Spec } from "./spec";
 
@@ -37,6 +38,8 @@ export interface Backend {
   readonly epilogues?: boolean;
   /** Memory is the host's own: `readSync` copies, and waits for nothing. */
   readonly sharesMemory?: boolean;
+  /** Faster ones than core's own. */
+  readonly hostKernels?: HostKernels;
   /** The device went away: every call throws DEVICE_LOST, and the next `init` opens a new one. */
   readonly lost?: boolean;
 

@@ -1,16 +1,17 @@
 /** Ops whose algorithm is the host's: it reads one tensor, and writes others. All devices then get the same words. */
+import type { HostKernels } from "../backend/host-kernels";
 import { inEachRun } from "../device/host-code";
 import { check } from "../errors/errors";
 import { decode } from "../tensor/read";
 import { noGrad } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
-import { byteSize, type TypedArray } from "../values/dtype";
+import { byteSize, type TypedArray, viewElements } from "../values/dtype";
 import type { Shape } from "../values/shape";
 
 let hasWarned = false;
 
 /**
- * Tensors of given shapes and of x's dtype that `body` computes from x's elements: now, and in each run of a compiled function. Without a
+ * Tensors of given shapes and of x's dtype that `body` computes from x's elements, which it leaves as they are, into all of theirs: now, and in each run of a compiled function. Without a
  * gradient. A device with memory of its own waits for it, and warns once.
  *
  * @throws OptError UNSUPPORTED on a device that cannot be read without waiting
@@ -19,7 +20,7 @@ export function byHost(
   where: string,
   x: Tensor,
   shapes: readonly Shape[],
-  body: (given: TypedArray, results: readonly TypedArray[]) => void,
+  body: (given: TypedArray, results: readonly TypedArray[], kernels?: HostKernels) => void,
 ): Tensor[] {
   const { device, dtype } = x;
   const { backend } = device;
@@ -37,13 +38,22 @@ export function byHost(
   const outputs = noGrad(() => shapes.map((shape) => Tensor.empty(shape, dtype, device)));
   inEachRun([x, ...outputs], (x, ...outputs) => {
     const { memory, byteOffset } = x.memorySlice();
-    const given = decode(x, backend.readSync!(memory, byteOffset, x.size * byteSize(dtype)));
-    const results = outputs.map(({ size }) => (dtype === "f64" ? new Float64Array(size) : new Float32Array(size)));
-    body(given, results);
-    for (const [i, output] of outputs.entries()) {
-      const to = output.memorySlice();
-      backend.write(to.memory, to.byteOffset, new Uint8Array(results[i]!.buffer));
-    }
+    const given = decode(
+      x,
+      (backend.hostView ?? backend.readSync!).call(backend, memory, byteOffset, x.size * byteSize(dtype)),
+    );
+    const results = outputs.map((output) => {
+      const { memory, byteOffset } = output.memorySlice();
+      const bytes = output.size * byteSize(dtype);
+      return { memory, byteOffset, to: backend.hostView?.(memory, byteOffset, bytes) ?? new Uint8Array(bytes) };
+    });
+    body(
+      given,
+      results.map(({ to }) => viewElements(to.buffer, to.byteOffset, to.byteLength / byteSize(dtype), dtype)),
+      backend.hostKernels,
+    );
+    if (backend.hostView) return;
+    for (const { memory, byteOffset, to } of results) backend.write(memory, byteOffset, to);
   });
   return outputs;
 }

@@ -1,5 +1,5 @@
 /** Writes the fields of commands out as C++: a struct of each that reads them, and the function that runs a command. */
-import { COMMANDS, commandFormat } from "../commands";
+import { commandFormat, DESCRIPTIONS } from "../commands";
 import { CPP_TYPES, type FieldDescription } from "../fields";
 import { ENUMERATIONS, OPS } from "../numbers";
 
@@ -54,9 +54,10 @@ export function writeProtocol(): string {
 
 /** For the kernels: the structs, and `runLaunch`. A kernel's file defines `run` of its struct. */
 export function writeCommands(): string {
-  const all = Object.values<FieldDescription>(COMMANDS);
-  const groups = all.flatMap(({ fields }) => fields.flatMap(({ type }) => (typeof type === "string" ? [] : [type])));
-  const cases = all.map(({ struct: name, isTyped }, opcode) => {
+  const groups = DESCRIPTIONS.flatMap(({ fields }) =>
+    fields.flatMap(({ type }) => (typeof type === "string" ? [] : [type])),
+  );
+  const cases = DESCRIPTIONS.map(({ struct: name, isTyped }, opcode) => {
     const call = (type: string) => `run(${name}Fields${type}(command), threads)`;
     return `    case ${opcode}: return ${isTyped ? `command.flag() ? ${call("<double>")} : ${call("<float>")}` : call("")};`;
   });
@@ -67,8 +68,8 @@ export function writeCommands(): string {
     "",
     "namespace opt::OPT_ISA {",
     "",
-    ...new Set([...groups, ...all].map(struct)),
-    ...all.flatMap(({ struct: name, isTyped }) =>
+    ...new Set([...groups, ...DESCRIPTIONS].map(struct)),
+    ...DESCRIPTIONS.flatMap(({ struct: name, isTyped }) =>
       (isTyped ? ["<float>", "<double>"] : [""]).map(
         (type) => `Status run(const ${name}Fields${type}& given, int threads);`,
       ),

@@ -13,6 +13,7 @@ import { ContractContext, type ContractTolerances, defaultTolerances } from "./c
 import { copyContract } from "./copy";
 import { epilogueContract } from "./epilogue";
 import { functionsContract } from "./functions";
+import { hostKernelsContract } from "./host-kernels";
 import { lstmContract } from "./lstm";
 import { mapContract } from "./map";
 import { matmulContract } from "./matmul";
@@ -41,6 +42,8 @@ export interface ContractDevice {
   readonly fuses?: readonly FusedKind[];
   /** Its products take epilogues. By default false. */
   readonly epilogues?: boolean;
+  /** It has kernels of the host's algorithms. By default false. */
+  readonly hostKernels?: boolean;
   /** Matrix products, and rows in float32, have the words of js. By default what `exact` is. */
   readonly portable?: boolean;
   /** One of five cases of each table, for kernels that another device tries whole. By default false. */
@@ -58,6 +61,7 @@ export function contractSuite(device: ContractDevice): void {
       expect(backend.exact).toBe(device.exact ?? true);
       expect(backend.fuses ?? []).toEqual(device.fuses ?? []);
       expect(backend.epilogues ?? false).toBe(device.epilogues ?? false);
+      expect(backend.hostKernels !== undefined).toBe(device.hostKernels ?? false);
       expect([...backend.dtypes].sort()).toEqual([...device.dtypes].sort());
     });
 
@@ -73,6 +77,7 @@ export function contractSuite(device: ContractDevice): void {
     rowsByIndexContract(context);
     rowsContract(context);
     windowsContract(context);
+    if (device.hostKernels && context.dtype === "f64") hostKernelsContract(context);
     if (device.fuses?.includes("attention")) attentionContract(context);
     if (device.fuses?.includes("batchNorm")) batchNormContract(context);
     if (device.fuses?.includes("lstm")) lstmContract(context);

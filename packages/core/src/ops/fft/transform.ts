@@ -1,8 +1,13 @@
 /** Discrete Fourier transforms of one sequence, in float64: radix 4 for powers of two, in blocks where they are long, and Bluestein's for all others. */
+import type { FourierBlocks, Turns } from "../../backend/host-kernels";
 import { turn, turns } from "./turn";
 
 /** Transforms n complex numbers in place, by e^(-2 pi i j k / n). The inverse swaps the two arrays. */
-type Transform = (re: Float64Array, im: Float64Array) => void;
+interface Transform {
+  (re: Float64Array, im: Float64Array): void;
+  /** Of a long power of two: what a device's own kernel needs. */
+  readonly blocks?: FourierBlocks;
+}
 
 /** Tables of the latest lengths. */
 const made = new Map<number, Transform>();
@@ -24,8 +29,7 @@ const SHORT = 4096;
  * Stockham's: each pass reads one pair of arrays and writes another, so nothing is put in order afterwards. `lanes` sequences lie side by
  * side: element k of sequence i is at `k * lanes + i`.
  */
-function radix4(n: number, lanes = 1): Transform {
-  const { cosines, sines } = turns(n, n);
+function radix4(n: number, lanes = 1, { cosines, sines } = turns(n, n)): Transform {
   const other = [new Float64Array(n * lanes), new Float64Array(n * lanes)] as const;
   return (re, im) => {
     let [a, b, x, y] = [re, im, other[0], other[1]] as [Float64Array, Float64Array, Float64Array, Float64Array];
@@ -111,9 +115,10 @@ function inBlocks(n: number): Transform {
   const bits = 31 - Math.clz32(n);
   const rows = 2 ** (bits >> 1);
   const columns = n / rows;
-  const [ofColumns, ofRows] = [radix4(rows, LANES), radix4(columns, LANES)];
+  const [ofRows, ofColumns] = [turns(rows, rows), turns(columns, columns)];
+  const [alongColumns, alongRows] = [radix4(rows, LANES, ofRows), radix4(columns, LANES, ofColumns)];
   // A turn of k / n is one of k's upper bits and one of its lower bits.
-  const [fine, coarse] = [turns(columns, n), turns(rows, rows)];
+  const fine = turns(columns, n);
   const [re, im] = [new Float64Array(n), new Float64Array(n)];
   const [x, y, u, v] = [rows, rows, columns, columns].map((length) => new Float64Array(length * LANES)) as [
     Float64Array,
@@ -121,23 +126,24 @@ function inBlocks(n: number): Transform {
     Float64Array,
     Float64Array,
   ];
-  return (toRe, toIm) => {
+  const transform: Transform = (toRe, toIm) => {
     for (let column = 0; column < columns; column += LANES) {
       gather(toRe, x, column, columns);
       gather(toIm, y, column, columns);
-      ofColumns(x, y);
-      turnAll(x, y, column, columns, fine, coarse);
+      alongColumns(x, y);
+      turnAll(x, y, column, columns, fine, ofRows);
       scatter(x, re, column, columns);
       scatter(y, im, column, columns);
     }
     for (let row = 0; row < rows; row += LANES) {
       interleave(re, u, row * columns, columns);
       interleave(im, v, row * columns, columns);
-      ofRows(u, v);
+      alongRows(u, v);
       scatter(u, toRe, row, rows);
       scatter(v, toIm, row, rows);
     }
   };
+  return Object.assign(transform, { blocks: { rows, columns, ofRows, ofColumns, fine, re, im } });
 }
 
 /** LANES columns of a matrix of so many columns, from one on. */
@@ -156,8 +162,6 @@ function interleave(matrix: Float64Array, to: Float64Array, start: number, colum
   for (let lane = 0; lane < LANES; lane++)
     for (let k = 0, at = start + lane * columns; k < columns; k++) to[k * LANES + lane] = matrix[at + k]!;
 }
-
-type Turns = ReturnType<typeof turns>;
 
 /** Element k of a column turns back by k * column / n. */
 function turnAll(x: Float64Array, y: Float64Array, column: number, columns: number, fine: Turns, coarse: Turns): void {

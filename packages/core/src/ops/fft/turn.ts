@@ -1,5 +1,7 @@
 /** Cosines and sines of parts of a turn, of additions and products only: Math.cos differs between engines. */
 
+import type { Turns } from "../../backend/host-kernels";
+
 /** Of fdlibm, for angles up to an eighth of a turn. */
 const SINE = [
   -0.16666666666666632, 0.00833333333332249, -0.0001984126982985795, 2.7557313707070068e-6, -2.5050760253406863e-8,
@@ -27,7 +29,7 @@ export function turn(k: number, n: number): readonly [cosine: number, sine: numb
 }
 
 /** turn(k, n) for k from 0 to below `count`. */
-export function turns(count: number, n: number): { cosines: Float64Array; sines: Float64Array } {
+export function turns(count: number, n: number): Turns {
   const [cosines, sines] = [new Float64Array(count), new Float64Array(count)];
   for (let k = 0; k < count; k++) [cosines[k], sines[k]] = turn(k, n) as [number, number];
   return { cosines, sines };

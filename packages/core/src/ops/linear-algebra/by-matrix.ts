@@ -1,4 +1,5 @@
 /** Algorithms of the host on each matrix of a batch, in float64. */
+import type { HostKernels } from "../../backend/host-kernels";
 import { check } from "../../errors/errors";
 import type { Tensor } from "../../tensor/tensor";
 import { type Shape, sizeOf } from "../../values/shape";
@@ -14,16 +15,16 @@ export function byMatrix(
   where: string,
   x: Tensor,
   shapes: readonly Shape[],
-  body: (a: Float64Array, results: readonly Float64Array[]) => void,
+  body: (a: Float64Array, results: readonly Float64Array[], kernels?: HostKernels) => void,
 ): Tensor[] {
   const batch = x.shape.slice(0, -2);
   const size = sizeOf(x.shape.slice(-2));
   const count = sizeOf(batch);
   const whole = shapes.map((own) => [...batch, ...own]);
-  return byHost(where, x, whole, (given, rounded) => {
+  return byHost(where, x, whole, (given, rounded, kernels) => {
     for (let i = 0; i < count; i++) {
       const results = shapes.map((own) => new Float64Array(sizeOf(own)));
-      body(new Float64Array(given.subarray(i * size, (i + 1) * size)), results);
+      body(new Float64Array(given.subarray(i * size, (i + 1) * size)), results, kernels);
       for (const [k, result] of results.entries()) rounded[k]!.set(result, i * result.length);
     }
   });
@@ -31,9 +32,10 @@ export function byMatrix(
 
 /** @throws OptError BAD_ARGUMENT */
 export function checkFinite(where: string, a: Float64Array): void {
-  const at = a.findIndex((value) => !Number.isFinite(value));
+  let at = 0;
+  while (at < a.length && a[at]! - a[at]! === 0) at++; // only finite numbers less themselves are 0
   check(
-    at < 0,
+    at === a.length,
     "BAD_ARGUMENT",
     where,
     () => `elements must be finite, got ${a[at]}.`,

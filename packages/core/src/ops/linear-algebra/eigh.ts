@@ -58,9 +58,9 @@ export function eigvalsh(x: Tensor, options: TriangleOptions = {}): Tensor {
       checkSquare(where, matrix);
       const n = matrix.shape.at(-1)!;
       const read = options.upper ? transpose(matrix) : matrix;
-      const [values] = byMatrix(where, read, [[n]], (a, [result]) => {
+      const [values] = byMatrix(where, read, [[n]], (a, [result], kernels) => {
         checkTriangle(where, a, n);
-        result!.set(symmetricEigen(a, n, false).values);
+        result!.set(symmetricEigen(a, n, false, kernels).values);
       });
       return values!;
     }),
@@ -71,9 +71,9 @@ function eigenOf(where: string, x: Tensor, { upper = false }: TriangleOptions): 
   checkSquare(where, x);
   const n = x.shape.at(-1)!;
   const read = upper ? transpose(x) : x;
-  const [rows] = byMatrix(where, read, [[n, 1 + n]], (a, [result]) => {
+  const [rows] = byMatrix(where, read, [[n, 1 + n]], (a, [result], kernels) => {
     checkTriangle(where, a, n);
-    const { values, vectors } = symmetricEigen(a, n, true);
+    const { values, vectors } = symmetricEigen(a, n, true, kernels);
     for (let i = 0; i < n; i++) {
       result![i * (n + 1)] = values[i]!;
       result!.set(vectors.subarray(i * n, i * n + n), i * (n + 1) + 1);

@@ -119,7 +119,7 @@ it.each([
   [60, 100],
   [80, 80],
   [33, 33],
-])("panels of [%i, %i] multiply to the matrix, by orthogonal columns", (m, n) => {
+])("factors of [%i, %i] multiply to the matrix, by orthogonal columns", (m, n) => {
   const x = randn([2, m, n], { generator: new Generator(3) });
   for (const mode of ["reduced", "complete"] as const) {
     const { q, r } = qr(x, { mode });

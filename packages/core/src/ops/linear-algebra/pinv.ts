@@ -53,8 +53,8 @@ const roundingOf = ({ dtype, shape }: Tensor) => Math.max(...shape.slice(-2)) * 
 
 function pseudoinverse(where: string, x: Tensor, rtol: number, atol: number): { inverse: Tensor; values: Tensor } {
   const [m, n] = x.shape.slice(-2) as [number, number];
-  const [output, values] = byMatrix(where, x, [[n, m], [Math.min(m, n)]], (a, [result, all]) => {
-    const { values, left, right } = singularOf(where, a, m, n, "reduced");
+  const [output, values] = byMatrix(where, x, [[n, m], [Math.min(m, n)]], (a, [result, all], kernels) => {
+    const { values, left, right } = singularOf(where, a, m, n, "reduced", kernels);
     all!.set(values);
     const least = Math.max(atol, rtol * (values[0] ?? 0));
     for (let k = 0; k < values.length && values[k]! > least; k++) {

@@ -5,19 +5,17 @@ import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
 import { overSamples } from "../../tensor/batching";
-import { type Backward, noGrad, record } from "../../tensor/tape";
+import { type Backward, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
-import { cast } from "../cast";
 import { elementwise } from "../elementwise/elementwise";
 import { fill } from "../map";
 import { matmul } from "../matmul";
-import { compactForm, orthogonal, reflections } from "../matrix-algorithms/triangular";
-import { expand } from "../shape/extents";
+import { orthogonal } from "../matrix-algorithms/triangular";
 import { concat, slice, transpose } from "../shape/shape";
 import { tril, triu } from "../shape/triangle";
-import { byMatrix } from "./by-matrix";
+import { byMatrix, turned } from "./by-matrix";
 import { checkMatrices, inFull } from "./check-matrices";
-import { isDiagonal, partsOf } from "./packed-rows";
+import { partsOf } from "./packed-rows";
 import { inverseOfTriangle } from "./triangle";
 
 const MODES = ["reduced", "complete", "r"] as const;
@@ -39,8 +37,7 @@ export interface Qr {
  * Orthogonal q and upper triangular r of matrices x = q r, [..., m, n] of f32 or f64, by Householder's reflections with LAPACK's signs. The
  * gradient is that of linearly independent first columns. As in torch.linalg.qr, mode "r" has none, and "complete" only for m <= n.
  *
- * The host computes in float64, wide f32 matrices in panels with products of the device between: js and cpu give equal words, and so does
- * wasm where `device.portable` is true. Other devices copy to the host and back, with one warning.
+ * The host computes in float64, so js, wasm and cpu give equal words. Other devices copy to the host and back, with one warning.
  *
  * @throws OptError BAD_SHAPE, BAD_DTYPE, BAD_ARGUMENT; UNSUPPORTED on webgpu, and in backward for modes without a gradient
  * @example
@@ -59,8 +56,7 @@ function factored(x: Tensor, mode: (typeof MODES)[number]): Qr {
   checkMatrices("qr", x);
   const [m, n] = x.shape.slice(-2) as [number, number];
   const k = mode === "complete" ? m : Math.min(m, n);
-  const isWide = x.dtype === "f32" && Math.min(m, n) > PANEL;
-  const rows = noGrad(() => tidy(() => (isWide ? inPanels(x, m, n, k) : atOnce(x, m, n, k))));
+  const rows = packedRows(x, m, n, k);
   const packed = record("qr", rows, [x], [rows], backwardOf(mode, m, n));
   const [left, r] = partsOf(packed, [m, n]) as [Tensor, Tensor];
   return { q: mode === "r" ? Tensor.empty([0], x.dtype, x.device) : transpose(left), r };
@@ -75,64 +71,18 @@ const backwardOf =
   };
 
 /** Rows [transpose(q) | r], [k, m + n]. */
-function atOnce(x: Tensor, m: number, n: number, k: number): Tensor {
-  const [rows] = byMatrix("qr", x, [[k, m + n]], (a, [result]) => {
-    const left = orthogonal(a, m, n, k);
+function packedRows(x: Tensor, m: number, n: number, k: number): Tensor {
+  const [rows] = byMatrix("qr", x, [[k, m + n]], (a, [result], kernels) => {
+    const columns = turned(a, m, n);
+    const left = orthogonal(columns, m, n, k, kernels);
     for (let i = 0; i < k; i++) {
-      result!.set(left.subarray(i * m, i * m + m), i * (m + n));
-      result!.set(a.subarray(i * n, i * n + n), i * (m + n) + m);
+      const at = i * (m + n);
+      result!.set(left.subarray(i * m, i * m + m), at);
+      for (let j = i; j < n; j++) result![at + m + j] = columns[j * m + i]!;
     }
   });
   return rows!;
 }
-
-/** Columns that the host reflects before the device applies them to all others. */
-const PANEL = 32;
-
-/** The same of large matrices, by blocks of reflections 1 - V T transpose(V). */
-function inPanels(x: Tensor, m: number, n: number, k: number): Tensor {
-  const panels: { start: number; v: Tensor; t: Tensor }[] = [];
-  const rowsOfR: Tensor[] = [];
-  let rest = x;
-  for (let start = 0; start < Math.min(m, n); start += PANEL) {
-    const height = m - start;
-    const width = Math.min(PANEL, n - start, height);
-    const [v, t, r] = byMatrix(
-      "qr",
-      slice(rest, 0, width, -1),
-      [
-        [height, width],
-        [width, width],
-        [width, width],
-      ],
-      (a, [ofV, ofT, ofR]) => {
-        const form = compactForm(reflections(a, height, width), height);
-        ofV!.set(form.v);
-        ofT!.set(form.t);
-        ofR!.set(a.subarray(0, width * width));
-      },
-    ) as [Tensor, Tensor, Tensor];
-    panels.push({ start, v, t });
-    const others = slice(rest, width, undefined, -1);
-    const reflected = less(others, v, matmul(t, matmul(v, others, { transposeA: true }), { transposeA: true }));
-    const zeros = fill([...x.shape.slice(0, -2), width, start], 0, x.dtype, x.device);
-    rowsOfR.push(concat([zeros, r, slice(reflected, 0, width, -2)], -1));
-    rest = slice(reflected, width, undefined, -2);
-  }
-  const missing = k - rowsOfR.reduce((sum, rows) => sum + rows.shape.at(-2)!, 0);
-  const zeros = fill([...x.shape.slice(0, -2), missing, n], 0, x.dtype, x.device);
-  let q = expand(cast(isDiagonalOf(m, k, x), x.dtype), [...x.shape.slice(0, -2), m, k]);
-  for (const { start, v, t } of panels.reverse()) {
-    const below = slice(q, start, undefined, -2);
-    const changed = less(below, v, matmul(t, matmul(v, below, { transposeA: true })));
-    q = concat([slice(q, 0, start, -2), changed], -2);
-  }
-  return concat([transpose(q), concat([...rowsOfR, zeros], -2)], -1);
-}
-
-const less = (x: Tensor, a: Tensor, b: Tensor) => elementwise("sub", [x, matmul(a, b)]);
-
-const isDiagonalOf = (m: number, k: number, x: Tensor) => slice(isDiagonal(Math.max(m, k), x), 0, k, 1);
 
 /** Of rows [transpose(q) | r] with square or orthonormal q: for m >= n by the symmetric part, for m < n by the skew part (Walter and Lehmann 2018). */
 function gradient(g: Tensor, packed: Tensor, m: number, n: number): Tensor {

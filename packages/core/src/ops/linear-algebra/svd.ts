@@ -1,5 +1,6 @@
 /** Singular values and vectors. */
 
+import type { HostKernels } from "../../backend/host-kernels";
 import { tidy } from "../../device/scope";
 import { checkOptions } from "../../errors/options";
 import { overSamples } from "../../tensor/batching";
@@ -62,8 +63,8 @@ export function svdvals(x: Tensor): Tensor {
       if (matrix!.requiresGrad && isTaping()) return decomposed(where, matrix!, false).s;
       checkMatrices(where, matrix);
       const [m, n] = matrix.shape.slice(-2) as [number, number];
-      const [values] = byMatrix(where, matrix, [[Math.min(m, n)]], (a, [result]) => {
-        result!.set(singularOf(where, a, m, n, "values").values);
+      const [values] = byMatrix(where, matrix, [[Math.min(m, n)]], (a, [result], kernels) => {
+        result!.set(singularOf(where, a, m, n, "values", kernels).values);
       });
       return values!;
     }),
@@ -77,11 +78,12 @@ export function singularOf(
   m: number,
   n: number,
   vectors: "values" | "reduced" | "full",
+  kernels?: HostKernels,
 ): Singular {
   checkFinite(where, a);
   const [long, short] = [Math.max(m, n), Math.min(m, n)];
   const lefts = { values: 0, reduced: short, full: long }[vectors];
-  const { values, left, right } = singular(m < n ? turned(a, m, n) : a, long, short, lefts);
+  const { values, left, right } = singular(m < n ? turned(a, m, n) : a, long, short, lefts, kernels);
   return m < n ? { values, left: right, right: left } : { values, left, right };
 }
 
@@ -97,8 +99,8 @@ function decomposed(where: string, x: Tensor, full: boolean): Svd {
     [lefts, m],
     [rights, n],
   ];
-  const [rows, moreLeft, moreRight] = byMatrix(where, x, shapes, (a, [result, moreLeft, moreRight]) => {
-    const { values, left, right } = singularOf(where, a, m, n, full ? "full" : "reduced");
+  const [rows, moreLeft, moreRight] = byMatrix(where, x, shapes, (a, [result, moreLeft, moreRight], kernels) => {
+    const { values, left, right } = singularOf(where, a, m, n, full ? "full" : "reduced", kernels);
     for (let i = 0; i < k; i++) {
       result!.set(left.subarray(i * m, i * m + m), i * width);
       result![i * width + m] = values[i]!;

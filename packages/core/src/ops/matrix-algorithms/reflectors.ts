@@ -1,77 +1,87 @@
 /** Householder's reflections H = 1 - tau v transpose(v), in float64. All of them take the signs of LAPACK. */
+import type { HostKernels, ReflectRows } from "../../backend/host-kernels";
 
-export interface Reflection {
-  /** What the first element becomes, while all others become 0. */
-  readonly beta: number;
-  /** 0 where nothing is to be reflected. */
-  readonly tau: number;
-  /** Its first element is 1. */
-  readonly v: Float64Array;
+/** Some in order: what `ReflectRows` says of them. The first element of each v is 1. */
+export type Reflections = Pick<ReflectRows, "v" | "taus" | "first" | "width">;
+
+export function noReflections(count: number, first: number, width: number): Reflections {
+  return { v: new Float64Array(count * width), taus: new Float64Array(count), first, width };
 }
 
-/** The reflection of x, whose memory v takes. */
-export function reflection(x: Float64Array): Reflection {
+/** Where the v of one is. */
+export function vectorOf({ v, first, width }: Reflections, k: number): Float64Array {
+  return v.subarray(k * width + first + k, k * width + width);
+}
+
+/** Makes the k-th, of the vector x that was put where its v will be. @returns what the first element of x becomes, while others become 0 */
+export function reflect(reflections: Reflections, k: number): number {
+  const x = vectorOf(reflections, k);
   const alpha = x[0]!;
   let rest = 0;
   for (let i = 1; i < x.length; i++) rest = Math.max(rest, Math.abs(x[i]!));
-  x[0] = 1;
-  if (rest === 0) return { beta: alpha, tau: 0, v: x };
+  if (rest === 0) {
+    x[0] = 1;
+    return alpha;
+  }
   const size = Math.max(rest, Math.abs(alpha));
-  let sum = (alpha / size) * (alpha / size);
-  for (let i = 1; i < x.length; i++) sum += (x[i]! / size) * (x[i]! / size);
-  const norm = size * Math.sqrt(sum);
+  // Squares of others overflow, or vanish.
+  const scale = size < 1e150 && size > 1e-140 ? 1 : size;
+  if (scale !== 1) for (let i = 1; i < x.length; i++) x[i] = x[i]! / scale;
+  x[0] = alpha / scale;
+  const norm = scale * Math.sqrt(dot(x, 0, x, 0, x.length));
+  x[0] = 1;
   const beta = alpha < 0 ? norm : -norm;
-  for (let i = 1; i < x.length; i++) x[i] = x[i]! / (alpha - beta);
-  return { beta, tau: (beta - alpha) / beta, v: x };
+  for (let i = 1; i < x.length; i++) x[i] = (x[i]! * scale) / (alpha - beta);
+  reflections.taus[k] = (beta - alpha) / beta;
+  return beta;
 }
 
-/** The sum of products of v and the elements of a from `at` on. In four partial sums, since one would wait for itself. */
-export function dot(a: Float64Array, at: number, v: Float64Array): number {
-  const whole = v.length & ~3;
+/** The sum of products of elements of a from `at` on and of v from `of` on, in lanes. */
+export function dot(a: Float64Array, at: number, v: Float64Array, of: number, length: number): number {
+  const whole = length & ~3;
   let [s0, s1, s2, s3] = [0, 0, 0, 0];
   for (let i = 0; i < whole; i += 4) {
-    s0 += a[at + i]! * v[i]!;
-    s1 += a[at + i + 1]! * v[i + 1]!;
-    s2 += a[at + i + 2]! * v[i + 2]!;
-    s3 += a[at + i + 3]! * v[i + 3]!;
+    s0 += a[at + i]! * v[of + i]!;
+    s1 += a[at + i + 1]! * v[of + i + 1]!;
+    s2 += a[at + i + 2]! * v[of + i + 2]!;
+    s3 += a[at + i + 3]! * v[of + i + 3]!;
   }
-  for (let i = whole; i < v.length; i++) s0 += a[at + i]! * v[i]!;
+  for (let i = whole; i < length; i++) s0 += a[at + i]! * v[of + i]!;
   return s0 + s1 + (s2 + s3);
 }
 
-/** Adds the product of `factor` and v to the elements of a from `at` on. */
-export function addProduct(a: Float64Array, at: number, factor: number, v: Float64Array): void {
-  for (let i = 0; i < v.length; i++) a[at + i] = a[at + i]! + factor * v[i]!;
+/** Adds the product of `factor` and elements of v from `of` on to those of a from `at` on. */
+export function addProduct(
+  a: Float64Array,
+  at: number,
+  factor: number,
+  v: Float64Array,
+  of: number,
+  length: number,
+): void {
+  for (let i = 0; i < length; i++) a[at + i] = a[at + i]! + factor * v[of + i]!;
 }
 
-/** a = H a, for the rows from `row` on and the columns from `column` on of a matrix of `width` columns. */
-export function reflectRows(a: Float64Array, width: number, { tau, v }: Reflection, row: number, column: number): void {
-  if (tau === 0 || column >= width) return;
-  const sums = new Float64Array(width - column);
-  for (let i = 0; i < v.length; i++) {
-    const [at, factor] = [(row + i) * width + column, v[i]!];
-    for (let j = 0; j < sums.length; j++) sums[j] = sums[j]! + factor * a[at + j]!;
-  }
-  for (let i = 0; i < v.length; i++) addProduct(a, (row + i) * width + column, -tau * v[i]!, sums);
-}
-
-/** The rows of the transposed product H0 H1 ..., of as many rows as given: reflection k begins at element `first + k`. */
-export function productRows(
-  reflections: readonly Reflection[],
-  first: number,
-  rows: number,
-  width: number,
-): Float64Array {
-  const product = new Float64Array(rows * width);
-  for (let i = 0; i < Math.min(rows, width); i++) product[i * width + i] = 1;
-  for (let k = reflections.length - 1; k >= 0; k--) {
-    const { tau, v } = reflections[k]!;
-    if (tau === 0) continue;
-    // Rows before it are those of the unit matrix, and are 0 where v is not.
-    for (let row = first + k; row < rows; row++) {
-      const at = row * width + first + k;
-      addProduct(product, at, -tau * dot(product, at, v), v);
+export function reflectRows({ rows, width, from, to, v, taus, first, begin, end, backwards }: ReflectRows): void {
+  for (let row = from; row < to; row++) {
+    for (let i = begin; i < end; i++) {
+      const k = backwards ? begin + end - 1 - i : i;
+      const start = first + k;
+      const tau = taus[k]!;
+      if (tau === 0 || row < start) continue;
+      const [at, of, length] = [row * width + start, k * width + start, width - start];
+      addProduct(rows, at, -tau * dot(rows, at, v, of, length), v, of, length);
     }
   }
+}
+
+/** The rows of the transposed product H0 H1 ..., of as many rows as given. */
+export function productRows(all: Reflections, rows: number, kernels?: HostKernels): Float64Array {
+  const { width, first, taus } = all;
+  const product = new Float64Array(rows * width);
+  for (let i = 0; i < Math.min(rows, width); i++) product[i * width + i] = 1;
+  const run = kernels?.reflectRows ?? reflectRows;
+  // Rows before a reflection are those of the unit matrix, and are 0 where its v is not.
+  run({ ...all, rows: product, from: first, to: rows, begin: 0, end: taus.length, backwards: true });
   return product;
 }

@@ -1,52 +1,67 @@
 /** Singular values and vectors, in float64: bidiagonal by reflections, then diagonal by implicit QR rounds (Golub and Reinsch 1970). */
+import type { BidiagonalUpdate, HostKernels, SumOfRows } from "../../backend/host-kernels";
 import { check } from "../../errors/errors";
-import { addProduct, dot, productRows, type Reflection, reflection } from "./reflectors";
-import { hypotenuse, rotatePair, rotateRows, type Sweep } from "./rotations";
+import { addProduct, dot, noReflections, productRows, type Reflections, reflect, vectorOf } from "./reflectors";
+import { hypotenuse, Rotations } from "./rotations";
 
 interface Bidiagonal {
   readonly diagonal: Float64Array;
   /** Element i is right of diagonal i; the last one is 0. */
   readonly beside: Float64Array;
-  readonly left: readonly Reflection[];
-  readonly right: readonly Reflection[];
+  readonly left: Reflections;
+  readonly right: Reflections;
 }
 
 /** Of a [m, n] with m >= n, which is overwritten. */
-function bidiagonal(a: Float64Array, m: number, n: number): Bidiagonal {
+function bidiagonal(a: Float64Array, m: number, n: number, kernels?: HostKernels): Bidiagonal {
   const [diagonal, beside] = [new Float64Array(n), new Float64Array(n)];
-  const [left, right]: [Reflection[], Reflection[]] = [[], []];
+  const [left, right] = [noReflections(n, 0, m), noReflections(Math.max(n - 1, 0), 1, n)];
+  const [addUp, update] = [kernels?.sumOfRows ?? sumOfRows, kernels?.bidiagonalUpdate ?? bidiagonalUpdate];
   for (let i = 0; i < n; i++) {
-    const column = reflection(Float64Array.from({ length: m - i }, (_, r) => a[(i + r) * n + i]!));
-    diagonal[i] = column.beta;
-    left.push(column);
+    const factors = vectorOf(left, i);
+    for (let r = 0; r < factors.length; r++) factors[r] = a[(i + r) * n + i]!;
+    diagonal[i] = reflect(left, i);
     const length = n - i - 1;
     if (length === 0) break;
-    const sums = new Float64Array(length);
-    for (let r = i; r < m; r++) addTo(sums, a, r * n + i + 1, column.v[r - i]!);
-    const first = a.slice(i * n + i + 1, i * n + n);
-    addProduct(first, 0, -column.tau, sums);
-    const row = reflection(first);
-    beside[i] = row.beta;
-    right.push(row);
-    for (let r = i + 1; r < m; r++) {
-      const at = r * n + i + 1;
-      addProduct(a, at, -column.tau * column.v[r - i]!, sums);
-      addProduct(a, at, -row.tau * dot(a, at, row.v), row.v);
-    }
+    const [scale, sums, start] = [-left.taus[i]!, new Float64Array(length), i * n + i + 1];
+    addUp({ a, start, width: n, count: m - i, length, factors, sums });
+    const v = vectorOf(right, i);
+    v.set(a.subarray(start, start + length));
+    addProduct(v, 0, scale, sums, 0, length);
+    beside[i] = reflect(right, i);
+    const below = { a, start: start + n, width: n, count: m - i - 1, length, factors: factors.subarray(1), sums };
+    update({ ...below, scale, tau: right.taus[i]!, v });
   }
   return { diagonal, beside, left, right };
 }
 
-/** Adds the product of `factor` and the elements of a from `at` on. */
-function addTo(sums: Float64Array, a: Float64Array, at: number, factor: number): void {
-  for (let j = 0; j < sums.length; j++) sums[j] = sums[j]! + factor * a[at + j]!;
+export function sumOfRows({ a, start, width, count, length, factors, sums }: SumOfRows): void {
+  for (let r = 0; r < count; r++) addProduct(sums, 0, factors[r]!, a, start + r * width, length);
 }
 
-/** What takes the rotations: rows of left and of right vectors. */
-interface Rows {
-  readonly left: Float64Array;
-  readonly leftWidth: number;
-  readonly right: Float64Array;
+export function bidiagonalUpdate({
+  a,
+  start,
+  width,
+  count,
+  length,
+  factors,
+  sums,
+  scale,
+  tau,
+  v,
+}: BidiagonalUpdate): void {
+  for (let r = 0; r < count; r++) {
+    const at = start + r * width;
+    addProduct(a, at, scale * factors[r]!, sums, 0, length);
+    addProduct(a, at, -tau * dot(a, at, v, 0, length), v, 0, length);
+  }
+}
+
+/** What rotates the left and the right vectors. */
+interface Turning {
+  readonly left: Rotations;
+  readonly right: Rotations;
 }
 
 /** Rounds for one singular value: it takes two or three. */
@@ -55,10 +70,8 @@ const TINY = 2 ** -966;
 const EPSILON = 2 ** -52;
 
 /** The diagonal s becomes the singular values, of either sign and in no order; e is what is right of it. */
-function diagonalize(s: Float64Array, e: Float64Array, rows: Rows | null): void {
+function diagonalize(s: Float64Array, e: Float64Array, turning: Turning | null): void {
   const n = s.length;
-  const ofLeft: Sweep = { cosines: new Float64Array(n), sines: new Float64Array(n) };
-  const ofRight: Sweep = { cosines: new Float64Array(n), sines: new Float64Array(n) };
   let rounds = 0;
   for (let last = n - 1; last >= 0; ) {
     let first = last;
@@ -84,20 +97,17 @@ function diagonalize(s: Float64Array, e: Float64Array, rows: Rows | null): void 
     };
     while (zero >= first && !isSmall(zero)) zero--;
     if (zero < first) {
-      chase(s, e, first, last, ofLeft, ofRight);
-      if (rows === null) continue;
-      rotateRows(rows.left, rows.leftWidth, ofLeft, first, last - first, 1);
-      rotateRows(rows.right, n, ofRight, first, last - first, 1);
+      chase(s, e, first, last, turning);
       continue;
     }
     s[zero] = 0;
-    if (zero === last) clearColumn(s, e, first, last, rows);
-    else clearRow(s, e, zero, last, rows);
+    if (zero === last) clearColumn(s, e, first, last, turning);
+    else clearRow(s, e, zero, last, turning);
   }
 }
 
 /** One round with a shift, from `first` to `last`. */
-function chase(s: Float64Array, e: Float64Array, first: number, last: number, left: Sweep, right: Sweep): void {
+function chase(s: Float64Array, e: Float64Array, first: number, last: number, turning: Turning | null): void {
   const all = [s[last]!, s[last - 1]!, e[last - 1]!, s[first]!, e[first]!];
   const scale = all.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
   const [sp, sq, eq, sk, ek] = all.map((x) => x / scale) as [number, number, number, number, number];
@@ -116,8 +126,7 @@ function chase(s: Float64Array, e: Float64Array, first: number, last: number, le
     e[j] = cs * e[j]! - sn * s[j]!;
     g = sn * s[j + 1]!;
     s[j + 1] = cs * s[j + 1]!;
-    right.cosines[j - first] = cs;
-    right.sines[j - first] = sn;
+    turning?.right.add(j, j + 1, cs, sn);
     t = hypotenuse(f, g);
     cs = t === 0 ? 1 : f / t;
     sn = t === 0 ? 0 : g / t;
@@ -126,14 +135,13 @@ function chase(s: Float64Array, e: Float64Array, first: number, last: number, le
     s[j + 1] = cs * s[j + 1]! - sn * e[j]!;
     g = sn * e[j + 1]!;
     e[j + 1] = cs * e[j + 1]!;
-    left.cosines[j - first] = cs;
-    left.sines[j - first] = sn;
+    turning?.left.add(j, j + 1, cs, sn);
   }
   e[last - 1] = f;
 }
 
 /** Diagonal `last` is 0: what is above it goes, by rotations of right vectors. */
-function clearColumn(s: Float64Array, e: Float64Array, first: number, last: number, rows: Rows | null): void {
+function clearColumn(s: Float64Array, e: Float64Array, first: number, last: number, turning: Turning | null): void {
   let f = e[last - 1]!;
   e[last - 1] = 0;
   for (let j = last - 1; j >= first; j--) {
@@ -144,12 +152,12 @@ function clearColumn(s: Float64Array, e: Float64Array, first: number, last: numb
       f = -sn * e[j - 1]!;
       e[j - 1] = cs * e[j - 1]!;
     }
-    if (rows !== null) rotatePair(rows.right, s.length, j, last, cs, sn);
+    turning?.right.add(j, last, cs, sn);
   }
 }
 
 /** Diagonal `zero` is 0: what is right of it goes, by rotations of left vectors. */
-function clearRow(s: Float64Array, e: Float64Array, zero: number, last: number, rows: Rows | null): void {
+function clearRow(s: Float64Array, e: Float64Array, zero: number, last: number, turning: Turning | null): void {
   let f = e[zero]!;
   e[zero] = 0;
   for (let j = zero + 1; j <= last; j++) {
@@ -158,7 +166,7 @@ function clearRow(s: Float64Array, e: Float64Array, zero: number, last: number, 
     s[j] = t;
     f = -sn * e[j]!;
     e[j] = cs * e[j]!;
-    if (rows !== null) rotatePair(rows.left, rows.leftWidth, j, zero, cs, sn);
+    turning?.left.add(j, zero, cs, sn);
   }
 }
 
@@ -170,13 +178,13 @@ export interface Singular {
 }
 
 /** Of a [m, n] with m >= n, which is overwritten. @param lefts rows of left vectors: n, or all m. Of 0 rows there are no vectors at all */
-export function singular(a: Float64Array, m: number, n: number, lefts: number): Singular {
-  const { diagonal, beside, left, right } = bidiagonal(a, m, n);
-  const needsVectors = lefts > 0;
-  const rows = needsVectors
-    ? { left: productRows(left, 0, lefts, m), leftWidth: m, right: productRows(right, 1, n, n) }
-    : null;
-  diagonalize(diagonal, beside, rows);
+export function singular(a: Float64Array, m: number, n: number, lefts: number, kernels?: HostKernels): Singular {
+  const { diagonal, beside, left, right } = bidiagonal(a, m, n, kernels);
+  const rows = lefts > 0 ? { left: productRows(left, lefts, kernels), right: productRows(right, n, kernels) } : null;
+  const turning = rows && { left: new Rotations(rows.left, m, kernels), right: new Rotations(rows.right, n, kernels) };
+  diagonalize(diagonal, beside, turning);
+  turning?.left.finish();
+  turning?.right.finish();
   const order = Array.from(diagonal.keys()).sort((i, k) => Math.abs(diagonal[k]!) - Math.abs(diagonal[i]!) || i - k);
   const values = Float64Array.from(order, (i) => Math.abs(diagonal[i]!));
   if (rows === null) return { values, left: new Float64Array(0), right: new Float64Array(0) };

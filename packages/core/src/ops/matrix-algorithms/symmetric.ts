@@ -1,50 +1,34 @@
 /** Eigenvalues and eigenvectors of symmetric matrices, in float64: tridiagonal by reflections, then diagonal by implicit QL rounds. */
+import type { HostKernels, TridiagonalUpdate } from "../../backend/host-kernels";
 import { check } from "../../errors/errors";
-import { productRows, type Reflection, reflection } from "./reflectors";
-import { hypotenuse, rotateRows, type Sweep } from "./rotations";
+import { noReflections, productRows, type Reflections, reflect, vectorOf } from "./reflectors";
+import { hypotenuse, Rotations } from "./rotations";
 
 interface Tridiagonal {
   readonly diagonal: Float64Array;
   /** Element i is beside diagonal i and i + 1; the last one is 0. */
   readonly beside: Float64Array;
-  readonly reflections: readonly Reflection[];
+  readonly reflections: Reflections;
 }
 
 /** Of the lower triangle of a [n, n], which is overwritten. */
-function tridiagonal(a: Float64Array, n: number): Tridiagonal {
+function tridiagonal(a: Float64Array, n: number, kernels?: HostKernels): Tridiagonal {
   const [diagonal, beside] = [new Float64Array(n), new Float64Array(n)];
-  const reflections: Reflection[] = [];
+  const reflections = noReflections(Math.max(n - 1, 0), 1, n);
+  const run = kernels?.tridiagonalUpdate ?? tridiagonalUpdate;
   // What the last reflection takes off: v transpose(w) + w transpose(v), done while the next one reads.
   let v: Float64Array = new Float64Array(n);
   let w: Float64Array = new Float64Array(n);
   for (let i = 0; i < n; i++) {
-    const [shift, length] = [v.length - (n - i), n - i - 1];
-    const column = new Float64Array(length);
-    for (let r = i; r < n; r++) {
-      const value = a[r * n + i]! - (v[shift + r - i]! * w[shift]! + w[shift + r - i]! * v[shift]!);
-      if (r === i) diagonal[i] = value;
-      else column[r - i - 1] = value;
-    }
+    const [v0, w0, length] = [v[0]!, w[0]!, n - i - 1];
+    diagonal[i] = a[i * n + i]! - 2 * v0 * w0;
     if (length === 0) break;
-    const made = reflection(column);
-    const { tau, v: u } = made;
-    beside[i] = made.beta;
-    reflections.push(made);
+    const u = vectorOf(reflections, i);
+    for (let r = 0; r < length; r++) u[r] = a[(i + 1 + r) * n + i]! - (v[r + 1]! * w0 + w[r + 1]! * v0);
+    beside[i] = reflect(reflections, i);
+    const tau = reflections.taus[i]!;
     const product = new Float64Array(length);
-    const [before, beforeW] = [v.subarray(shift + 1), w.subarray(shift + 1)];
-    for (let r = 0; r < length; r++) {
-      const [at, vr, wr, ur] = [(r + i + 1) * n + i + 1, before[r]!, beforeW[r]!, u[r]!];
-      let sum = 0;
-      for (let c = 0; c < r; c++) {
-        const value = a[at + c]! - (vr * beforeW[c]! + wr * before[c]!);
-        a[at + c] = value;
-        sum += value * u[c]!;
-        product[c] = product[c]! + value * ur;
-      }
-      const value = a[at + r]! - 2 * vr * wr;
-      a[at + r] = value;
-      product[r] = product[r]! + sum + value * ur;
-    }
+    run({ a, n, length, v: v.subarray(1), w: w.subarray(1), u, product });
     let along = 0;
     for (let r = 0; r < length; r++) along += product[r]! * u[r]!;
     for (let r = 0; r < length; r++) product[r] = tau * (product[r]! - 0.5 * tau * along * u[r]!);
@@ -53,17 +37,48 @@ function tridiagonal(a: Float64Array, n: number): Tridiagonal {
   return { diagonal, beside, reflections };
 }
 
+export function tridiagonalUpdate({ a, n, length, v, w, u, product }: TridiagonalUpdate): void {
+  for (let r = 0; r < length; r++) {
+    const at = (n - length + r) * n + n - length;
+    const [vr, wr, ur] = [v[r]!, w[r]!, u[r]!];
+    const whole = r & ~3;
+    let [s0, s1, s2, s3] = [0, 0, 0, 0];
+    for (let c = 0; c < whole; c += 4) {
+      const x0 = a[at + c]! - (vr * w[c]! + wr * v[c]!);
+      const x1 = a[at + c + 1]! - (vr * w[c + 1]! + wr * v[c + 1]!);
+      const x2 = a[at + c + 2]! - (vr * w[c + 2]! + wr * v[c + 2]!);
+      const x3 = a[at + c + 3]! - (vr * w[c + 3]! + wr * v[c + 3]!);
+      a[at + c] = x0;
+      a[at + c + 1] = x1;
+      a[at + c + 2] = x2;
+      a[at + c + 3] = x3;
+      s0 += x0 * u[c]!;
+      s1 += x1 * u[c + 1]!;
+      s2 += x2 * u[c + 2]!;
+      s3 += x3 * u[c + 3]!;
+      product[c] = product[c]! + x0 * ur;
+      product[c + 1] = product[c + 1]! + x1 * ur;
+      product[c + 2] = product[c + 2]! + x2 * ur;
+      product[c + 3] = product[c + 3]! + x3 * ur;
+    }
+    for (let c = whole; c < r; c++) {
+      const x = a[at + c]! - (vr * w[c]! + wr * v[c]!);
+      a[at + c] = x;
+      s0 += x * u[c]!;
+      product[c] = product[c]! + x * ur;
+    }
+    const x = a[at + r]! - (vr * wr + wr * vr);
+    a[at + r] = x;
+    product[r] = s0 + s1 + (s2 + s3) + x * ur;
+  }
+}
+
 /** Rounds for one eigenvalue: it takes two or three. */
 const MOST_ROUNDS = 60;
 
-/** The diagonal becomes the eigenvalues. `rotate` is told the rotations of each round, from row `start` upwards. */
-function diagonalize(
-  d: Float64Array,
-  e: Float64Array,
-  rotate: (sweep: Sweep, start: number, count: number) => void,
-): void {
+/** The diagonal becomes the eigenvalues. */
+function diagonalize(d: Float64Array, e: Float64Array, ofVectors: Rotations | null): void {
   const n = d.length;
-  const sweep = { cosines: new Float64Array(n), sines: new Float64Array(n) };
   for (let l = 0; l < n; l++) {
     for (let round = 0; ; round++) {
       let m = l;
@@ -92,10 +107,8 @@ function diagonalize(
         p = s * r;
         d[i + 1] = g + p;
         g = c * r - b;
-        sweep.cosines[m - 1 - i] = c;
-        sweep.sines[m - 1 - i] = s;
+        ofVectors?.add(i + 1, i, c, s);
       }
-      rotate(sweep, m, m - 1 - i);
       if (i >= l) continue;
       d[l] = d[l]! - p;
       e[l] = g;
@@ -109,12 +122,13 @@ export function symmetricEigen(
   a: Float64Array,
   n: number,
   needsVectors: boolean,
+  kernels?: HostKernels,
 ): { values: Float64Array; vectors: Float64Array } {
-  const { diagonal, beside, reflections } = tridiagonal(a, n);
-  const rows = needsVectors ? productRows(reflections, 1, n, n) : new Float64Array(0);
-  diagonalize(diagonal, beside, (sweep, start, count) => {
-    if (needsVectors) rotateRows(rows, n, sweep, start, count, -1);
-  });
+  const { diagonal, beside, reflections } = tridiagonal(a, n, kernels);
+  const rows = needsVectors ? productRows(reflections, n, kernels) : new Float64Array(0);
+  const ofVectors = needsVectors ? new Rotations(rows, n, kernels) : null;
+  diagonalize(diagonal, beside, ofVectors);
+  ofVectors?.finish();
   const order = Array.from(diagonal.keys()).sort((i, k) => diagonal[i]! - diagonal[k]! || i - k);
   const vectors = new Float64Array(rows.length);
   if (needsVectors)

@@ -1,42 +1,47 @@
 /** A = Q R by reflections, and P A = L U by Gauss' elimination, in float64. */
-import { productRows, type Reflection, reflection, reflectRows } from "./reflectors";
+import type { HostKernels } from "../../backend/host-kernels";
+import { noReflections, productRows, type Reflections, reflect, reflectRows, vectorOf } from "./reflectors";
 
-/** The reflections of the first columns of a [m, n], which becomes R. */
-export function reflections(a: Float64Array, m: number, n: number): Reflection[] {
-  return Array.from({ length: Math.min(m, n) }, (_, j) => {
-    const made = reflection(Float64Array.from({ length: m - j }, (_, i) => a[(j + i) * n + j]!));
-    a[j * n + j] = made.beta;
-    for (let i = j + 1; i < m; i++) a[i * n + j] = 0;
-    reflectRows(a, n, made, j, j + 1);
-    return made;
-  });
-}
+/** Columns that are reflected one by one. */
+const FEW = 4;
 
-/** Q as rows, `columns` of m elements. a [m, n] becomes R. */
-export function orthogonal(a: Float64Array, m: number, n: number, columns: number): Float64Array {
-  return productRows(reflections(a, m, n), 0, columns, m);
-}
-
-/** The T [b, b] of H0 H1 ... = 1 - V T transpose(V), and V [m, b] (Schreiber and Van Loan 1989). */
-export function compactForm(all: readonly Reflection[], m: number): { v: Float64Array; t: Float64Array } {
-  const b = all.length;
-  const [v, t] = [new Float64Array(m * b), new Float64Array(b * b)];
-  for (const [j, { tau, v: own }] of all.entries()) {
-    for (let i = 0; i < own.length; i++) v[(j + i) * b + j] = own[i]!;
-    const products = Array.from({ length: j }, (_, k) => {
-      const before = all[k]!.v;
-      let sum = 0;
-      for (let i = 0; i < own.length; i++) sum += before[j - k + i]! * own[i]!;
-      return sum;
-    });
-    for (let i = 0; i < j; i++) {
-      let sum = 0;
-      for (let k = i; k < j; k++) sum += t[i * b + k]! * products[k]!;
-      t[i * b + j] = -tau * sum;
+/** The reflections of a matrix [m, n], whose columns are given as rows [n, m]: these become the columns of R. */
+function reflections(columns: Float64Array, m: number, n: number, kernels?: HostKernels): Reflections {
+  const count = Math.min(m, n);
+  const all = noReflections(count, 0, m);
+  const given = { ...all, rows: columns, backwards: false };
+  const run = kernels?.reflectRows ?? reflectRows;
+  // The first half, which then reflects the second one at once.
+  const factor = (begin: number, end: number): void => {
+    if (end - begin > FEW) {
+      const middle = (begin + end) >> 1;
+      factor(begin, middle);
+      run({ ...given, from: middle, to: end, begin, end: middle });
+      factor(middle, end);
+      return;
     }
-    t[j * b + j] = tau;
-  }
-  return { v, t };
+    for (let j = begin; j < end; j++) {
+      const column = columns.subarray(j * m + j, j * m + m);
+      vectorOf(all, j).set(column);
+      column.fill(0);
+      column[0] = reflect(all, j);
+      reflectRows({ ...given, from: j + 1, to: end, begin: j, end: j + 1 });
+    }
+  };
+  factor(0, count);
+  if (n > count) run({ ...given, from: count, to: n, begin: 0, end: count });
+  return all;
+}
+
+/** The first k columns of Q as rows of m elements. The columns of a [m, n], given as rows [n, m], become those of R. */
+export function orthogonal(
+  columns: Float64Array,
+  m: number,
+  n: number,
+  k: number,
+  kernels?: HostKernels,
+): Float64Array {
+  return productRows(reflections(columns, m, n, kernels), k, kernels);
 }
 
 /** Of a [m, n], which becomes U above the diagonal and the factors of L below it. @returns the rows of a in the order of their pivots */

@@ -1,0 +1,16 @@
+/** Core's own host kernels: the definition of all others. */
+import type { HostKernels } from "../backend/host-kernels";
+import { fourierTransform } from "./fft/pairs";
+import { reflectRows } from "./matrix-algorithms/reflectors";
+import { rotateRows } from "./matrix-algorithms/rotations";
+import { bidiagonalUpdate, sumOfRows } from "./matrix-algorithms/singular";
+import { tridiagonalUpdate } from "./matrix-algorithms/symmetric";
+
+export const ownHostKernels: HostKernels = {
+  reflectRows,
+  rotateRows,
+  tridiagonalUpdate,
+  sumOfRows,
+  bidiagonalUpdate,
+  fourierTransform,
+};
