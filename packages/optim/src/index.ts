@@ -19,4 +19,5 @@ export * from "@opt/rmsprop";
 export * from "@opt/rprop";
 export * from "@opt/schedule-free";
 export * from "@opt/sgd";
+export * from "@opt/soap";
 export * from "@opt/yogi";

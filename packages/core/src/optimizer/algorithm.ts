@@ -71,7 +71,7 @@ export interface Algorithm<Options extends BaseOptions> {
   /** The update of the parts of complex parameters where PyTorch rounds those otherwise: the same buffers and scalars. */
   complexRule?(options: Options): Rule;
   /** State of its own shapes that stages read and renew, by snake_case name, for a parameter of this shape. It starts at zero. */
-  stageState?(shape: Shape): Readonly<Record<string, Shape>>;
+  stageState?(shape: Shape, options: Options): Readonly<Record<string, Shape>>;
   /** Scalars of the rule that stages compute, for each parameter its own. `scalars` gives the others. */
   readonly stageScalars?: readonly string[];
   /** The first values of state that does not start at zero, by snake_case name. */

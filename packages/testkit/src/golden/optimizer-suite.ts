@@ -2,9 +2,9 @@
 import { parameter, type Rule } from "@opt/core";
 import { describe, expect, it } from "vitest";
 import { expectCode } from "../expect-code";
-import { optaxSuite } from "./optax-runs";
 import { isOptimizerClass, type OptimizerClass } from "./optimizer";
 import { goldenSuite } from "./suite";
+import { wholeRunsSuite } from "./whole-runs";
 
 /** The options of a class. */
 export interface OptionTable {
@@ -23,7 +23,7 @@ export function optimizerSuite(
     Object.entries(exported).filter((each): each is [string, OptimizerClass] => isOptimizerClass(each[1])),
   );
   goldenSuite({ name: "js", optimizers: classes });
-  optaxSuite(classes);
+  wholeRunsSuite(classes);
 
   it("lists the options of each class", () =>
     expect(Object.keys(options)).toEqual(expect.arrayContaining(Object.keys(classes))));

@@ -1,10 +1,13 @@
-/** `testing/optax.json` of packages: whole runs of their optimizers by optax 0.2.8, written by `goldens/optax_runs.py`. */
+/**
+ * Whole runs of packages' optimizers: `testing/optax.json` by optax 0.2.8, written by `goldens/optax_runs.py`, and `testing/paper.json` by
+ * a plain float64 program of their paper's formulas, which lies beside it.
+ */
 import { parameter, tensor } from "@opt/core";
 import { expect, it } from "vitest";
 import { readPackageGoldens } from "./files";
 import type { OptimizerClass, OptimizerOptions } from "./optimizer";
 
-interface OptaxRuns {
+interface WholeRuns {
   /** Of the parameters, which step together. */
   readonly shapes: readonly (readonly number[])[];
   readonly runs: readonly {
@@ -29,11 +32,13 @@ export function runNumbers(size: number, tensor: number, step: number): number[]
  * Registers a test for each run that packages store of these classes: float64 within 1e-10, float32 within 1e-5. optax's square roots
  * and powers are rounded otherwise.
  */
-export function optaxSuite(classes: Readonly<Record<string, OptimizerClass>>): void {
-  const rows = readPackageGoldens<OptaxRuns>("optax").flatMap(({ shapes, runs }) =>
-    runs.filter(({ optimizer }) => optimizer in classes).map((run) => ({ shapes, ...run })),
-  );
-  it.each(rows)("optax's run of $steps steps, $optimizer $options in $dtype", (row) => {
+export function wholeRunsSuite(classes: Readonly<Record<string, OptimizerClass>>): void {
+  const rows = (["optax", "paper"] as const)
+    .flatMap((by) => readPackageGoldens<WholeRuns>(by))
+    .flatMap(({ shapes, runs }) =>
+      runs.filter(({ optimizer }) => optimizer in classes).map((run) => ({ shapes, ...run })),
+    );
+  it.each(rows)("a whole run of $steps steps, $optimizer $options in $dtype", (row) => {
     const { shapes, optimizer, options, dtype, steps, params } = row;
     const own = dtype === "float64" ? "f64" : "f32";
     const numbersAt = (k: number, step: number) =>
