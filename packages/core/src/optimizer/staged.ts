@@ -17,7 +17,8 @@ import { advanced, checkRule } from "./check-rule";
 import type { ParameterGroup } from "./group";
 import { Optimizer } from "./optimizer";
 import type { GroupInput } from "./parameters";
-import { type PlannedLaunch, rewrittenBy, scalarsOf } from "./plan";
+import { type PlannedLaunch, rewrittenBy } from "./plan";
+import { StageLaunch } from "./stage-scalars";
 import { type Staged, StagedLaunch } from "./staged-launch";
 import { transformWholes } from "./staged-wholes";
 import { DIRECTION, type StepCounter } from "./state/state";
@@ -166,26 +167,6 @@ function withDirection<Options extends BaseOptions>(
   direction: Tensor,
 ): readonly Slice[] {
   return tensors[i]!.toSpliced(group.rule.buffers.length - 1, 0, direction.memorySlice());
-}
-
-/** A launch before the main one. Nothing is counted for it. */
-class StageLaunch<Options extends BaseOptions> implements ScalarSource {
-  constructor(
-    private readonly rule: Rule,
-    private readonly main: PlannedLaunch<Options>,
-    private readonly extraScalars: readonly Scalar[],
-    private readonly constants: Readonly<Record<string, number>> = {},
-  ) {}
-
-  next(): readonly Scalar[] {
-    const { rule, constants, main, extraScalars } = this;
-    const { algorithm, group, counter } = main;
-    const { counters: before } = counter;
-    const counters = advanced(algorithm, before, group.options);
-    return [...scalarsOf(algorithm, group.options, rule, counters, before, constants), ...extraScalars];
-  }
-
-  commit(): void {}
 }
 
 /** Launches the first rule with the rewrites of the step. It writes nothing that lasts, so it needs no guard. */

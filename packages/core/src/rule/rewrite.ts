@@ -1,4 +1,6 @@
 /** Rules made from rules: what a step does to the gradient before the rule sees it, and whether its results are kept. */
+
+import type { Tensor } from "../tensor/tensor";
 import type { Expression } from "./expression";
 import { defineRule, type Rewrite, type Rule } from "./rule";
 import { add, fma, less, maximum, minimum, mul, neg, sub, where } from "./symbols";
@@ -12,6 +14,12 @@ const GRADIENT: Readonly<Record<Rewrite, (grad: Expression, param: Expression, b
   l2: (grad, param, penalty) => fma(penalty, param, grad),
   guard: (grad) => grad,
 };
+
+/** What a rewrite makes of a whole gradient. */
+export function rewrittenGradient(rewrite: Rewrite, grad: Tensor, param: Tensor, by: Tensor | number): Tensor {
+  const operand = (x: unknown) => x as Expression; // ops on symbols compute on tensors as well
+  return operand(GRADIENT[rewrite](operand(grad), operand(param), operand(by))) as unknown as Tensor;
+}
 
 /** By the rule itself: rules that compute the same, and so have one hash, may call their scalars otherwise. */
 const known = new WeakMap<Rule, Map<string, Rule>>();

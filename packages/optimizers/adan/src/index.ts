@@ -64,6 +64,7 @@ const DEFAULT_BETAS = [0.98, 0.92, 0.99] as const;
 
 const adan: Algorithm<AdanOptions> = {
   name: "Adan",
+  isDecoupled: true,
   defaults: { lr: 1e-3, betas: DEFAULT_BETAS, eps: 1e-8, weightDecay: 0, maximize: false },
   validate({ betas, eps, weightDecay }) {
     checkBetas("Adan", betas, DEFAULT_BETAS);

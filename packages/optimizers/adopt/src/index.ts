@@ -75,6 +75,7 @@ const DEFAULT_BETAS = [0.9, 0.9999] as const;
 
 const adopt: Algorithm<ADOPTOptions> = {
   name: "ADOPT",
+  isDecoupled: true,
   defaults: { lr: 1e-3, betas: DEFAULT_BETAS, eps: 1e-6, weightDecay: 0, clipping: true, maximize: false },
   validate({ betas, eps, weightDecay, clipping }) {
     checkBetas("ADOPT", betas, DEFAULT_BETAS);

@@ -59,6 +59,7 @@ const WHERE = "SOAP";
 
 const soap: Algorithm<SOAPOptions> = {
   name: WHERE,
+  isDecoupled: true,
   defaults: {
     lr: 3e-3,
     betas: DEFAULT_BETAS,

@@ -121,7 +121,7 @@ export function storedState(
 ): "f32" | "f64" | "bf16" | "c64" | PackedDType {
   if (key === MASTER) return "f32";
   if (param.dtype === "f64" || param.dtype === "c64") return param.dtype;
-  if (first[key] === "param") return "f32";
+  if (first[key] === "param" || !stateKeys(rule).includes(key)) return "f32";
   return stateDType === "q8" ? statePacking.format!(rule, key, param) : stateDType;
 }
 
