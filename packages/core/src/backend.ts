@@ -49,6 +49,7 @@ export { functionOf } from "./js/generated";
 export { interpretRows, type RowArrays } from "./js/interpret-rows";
 export { LONGEST_CHAIN } from "./js/matmul";
 export { launchRows, type RowsLaunch } from "./ops/rows/launch-rows";
+export { isStaged } from "./optimizer/modifications/check";
 export { axesOf, largestOf } from "./placement/across";
 export { ownersOf } from "./placement/owners";
 export { inWholes, partsOfWholes, wholesOf } from "./placement/wholes";

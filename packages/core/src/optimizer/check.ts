@@ -5,7 +5,7 @@ import { checkOptions } from "../errors/options";
 import { isPlainObject, show } from "../errors/show";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import { checked } from "./gradients/regularizer";
-import { checkModifications } from "./modifications/options";
+import { checkModifications } from "./modifications/check";
 import { statePacking, stochasticRounding } from "./state/state";
 
 /** A number >= 0: infinity is allowed, NaN is not. @throws OptError BAD_ARGUMENT */

@@ -7,7 +7,7 @@ import type { Tensor } from "../tensor/tensor";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import { checkGroup } from "./check";
 import { checked, type Regularizer } from "./gradients/regularizer";
-import { addedDecay, beta1Of } from "./modifications/options";
+import { addedDecay, beta1Of } from "./modifications/check";
 import { type Slot, stateKeys } from "./state/state";
 
 /** A group of parameters with its own options, which may be changed between steps; other properties cannot be set. */

@@ -14,7 +14,7 @@ import type { Tensor } from "../tensor/tensor";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { advanced } from "./check-rule";
 import type { Regularizer } from "./gradients/regularizer";
-import { addedDecay } from "./modifications/options";
+import { addedDecay } from "./modifications/check";
 import { STAGE_SCALARS } from "./modifications/update";
 import type { PreparedParameter } from "./prepare";
 import { hasMaster, markInSync } from "./state/master";

@@ -1,7 +1,6 @@
 /** Steps of several stages: ops between two launches compute what no rule can say of one element (matrix products, norms, means). */
-import type { Scalar, Slice } from "../backend/memory";
+import type { Slice } from "../backend/memory";
 import { dependsOn } from "../device/host-code";
-import type { ScalarSource } from "../device/scalar-source";
 import { activeTracer, openTracer } from "../device/tracer";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
@@ -15,6 +14,7 @@ import type { ComputeDType } from "../values/dtype";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { advanced, checkRule } from "./check-rule";
 import type { ParameterGroup } from "./group";
+import { hasStageState } from "./modifications/modified";
 import { Optimizer } from "./optimizer";
 import type { GroupInput } from "./parameters";
 import { type PlannedLaunch, rewrittenBy } from "./plan";
@@ -115,9 +115,10 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
 
 /** @throws OptError UNSUPPORTED for `lazyMode` and for `stateDType` */
 function checkWhole<Options extends BaseOptions>(
-  { name: where, stageState }: Algorithm<Options>,
+  algorithm: Algorithm<Options>,
   { lazyMode, stateDType = "f32" }: GroupOptions,
 ): void {
+  const { name: where } = algorithm;
   check(
     !lazyMode,
     "UNSUPPORTED",
@@ -126,7 +127,7 @@ function checkWhole<Options extends BaseOptions>(
     "Leave it out: row-sparse gradients are stepped as dense ones.",
   );
   check(
-    stageState === undefined || stateDType === "f32",
+    !hasStageState(algorithm) || stateDType === "f32",
     "UNSUPPORTED",
     `${where} stateDType`,
     () => `its state has shapes of its own and is stored as f32, got ${stateDType}.`,

@@ -1,6 +1,5 @@
 /** Rules made from rules: what a step does to the gradient before the rule sees it, and whether its results are kept. */
 
-import type { Tensor } from "../tensor/tensor";
 import type { Expression } from "./expression";
 import { defineRule, type Rewrite, type Rule } from "./rule";
 import { add, fma, less, maximum, minimum, mul, neg, sub, where } from "./symbols";
@@ -15,10 +14,10 @@ const GRADIENT: Readonly<Record<Rewrite, (grad: Expression, param: Expression, b
   guard: (grad) => grad,
 };
 
-/** What a rewrite makes of a whole gradient. */
-export function rewrittenGradient(rewrite: Rewrite, grad: Tensor, param: Tensor, by: Tensor | number): Tensor {
-  const operand = (x: unknown) => x as Expression; // ops on symbols compute on tensors as well
-  return operand(GRADIENT[rewrite](operand(grad), operand(param), operand(by))) as unknown as Tensor;
+/** What a rewrite makes of a gradient. Its ops compute on tensors as well. */
+export function rewrittenGradient<T>(rewrite: Rewrite, grad: T, param: T, by: T | number): T {
+  const change = GRADIENT[rewrite] as unknown as (grad: T, param: T, by: T | number) => T;
+  return change(grad, param, by);
 }
 
 /** By the rule itself: rules that compute the same, and so have one hash, may call their scalars otherwise. */

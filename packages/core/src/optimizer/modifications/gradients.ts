@@ -9,7 +9,7 @@ import { norms } from "../gradients/norm";
 import { type Around, rewritesOf } from "../plan";
 import type { PreparedParameter } from "../prepare";
 import type { Slot } from "../state/state";
-import { beta1Of } from "./options";
+import { beta1Of } from "./check";
 
 /** State that a step renews, and what it becomes. */
 export type Renewed = readonly [state: Tensor, next: Tensor];

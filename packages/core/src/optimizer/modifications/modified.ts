@@ -46,6 +46,11 @@ function withoutDecay<Options extends BaseOptions>(algorithm: Algorithm<Options>
 /** What `modifiable` was given, by what it made. */
 const plains = new WeakMap<object, unknown>();
 
+/** True if the algorithm's own stages have state of their own shapes. */
+export function hasStageState<Options extends BaseOptions>(algorithm: Algorithm<Options>): boolean {
+  return ((plains.get(algorithm) ?? algorithm) as Algorithm<Options>).stageState !== undefined;
+}
+
 /** The rule of a modifiable algorithm before it is modified. */
 export function plainRule<Options extends BaseOptions>(algorithm: Algorithm<Options>, options: All<Options>): Rule {
   const plain = plains.get(algorithm) as Algorithm<Options>;

@@ -26,7 +26,7 @@ export function withModifications<Options extends BaseOptions>(
   own: PlannedLaunch<Options> | StagedLaunch<Options>,
   renewed: ReadonlyMap<Slot, Renewed>,
 ): StagedLaunch<Options> {
-  const { options, rule } = main.group;
+  const { options } = main.group;
   const staged: Staged = own instanceof StagedLaunch ? own.staged : { directions: [] };
   const update = updateOf(algorithm, options);
   const stage = update
