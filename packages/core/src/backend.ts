@@ -52,6 +52,7 @@ export { LONGEST_CHAIN } from "./js/matmul";
 export { transformOf } from "./ops/fft/transform";
 export { ownHostKernels } from "./ops/host-kernels";
 export { launchRows, type RowsLaunch } from "./ops/rows/launch-rows";
+export { isStaged } from "./optimizer/modifications/check";
 export { axesOf, largestOf } from "./placement/across";
 export { ownersOf } from "./placement/owners";
 export { inWholes, partsOfWholes, wholesOf } from "./placement/wholes";

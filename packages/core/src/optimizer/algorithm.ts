@@ -4,6 +4,7 @@ import type { Rule } from "../rule/rule";
 import type { Tensor } from "../tensor/tensor";
 import type { Shape } from "../values/shape";
 import type { Regularizer } from "./gradients/regularizer";
+import type { ModificationOptions } from "./modifications/options";
 
 /** Options that every optimizer has. */
 export interface BaseOptions {
@@ -22,7 +23,7 @@ export interface ClipOptions {
 }
 
 /** Options that core adds to every group. */
-export interface GroupOptions {
+export interface GroupOptions extends ModificationOptions {
   /** A penalty that is added to the gradient of each parameter. A function chooses it by the parameter's name. */
   regularizer?: Regularizer | null | ((name: string) => Regularizer | null);
   /** Clips gradients in the launch of the step. The gradients themselves stay as they are. */
@@ -62,6 +63,8 @@ export interface Algorithm<Options extends BaseOptions> {
   /** The class name, for messages. */
   readonly name: string;
   readonly defaults: Options;
+  /** `weightDecay` scales the parameter by a scalar of the rule and does nothing else. */
+  readonly isDecoupled?: boolean;
   /** Options with one possible value. */
   readonly fixed?: Partial<Options>;
   /** Checks its own options. Core checks `lr` and `maximize`. @throws OptError BAD_ARGUMENT naming the option */
@@ -71,7 +74,7 @@ export interface Algorithm<Options extends BaseOptions> {
   /** The update of the parts of complex parameters where PyTorch rounds those otherwise: the same buffers and scalars. */
   complexRule?(options: Options): Rule;
   /** State of its own shapes that stages read and renew, by snake_case name, for a parameter of this shape. It starts at zero. */
-  stageState?(shape: Shape): Readonly<Record<string, Shape>>;
+  stageState?(shape: Shape, options: Options): Readonly<Record<string, Shape>>;
   /** Scalars of the rule that stages compute, for each parameter its own. `scalars` gives the others. */
   readonly stageScalars?: readonly string[];
   /** The first values of state that does not start at zero, by snake_case name. */

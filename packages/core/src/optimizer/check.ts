@@ -5,6 +5,7 @@ import { checkOptions } from "../errors/options";
 import { isPlainObject, show } from "../errors/show";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import { checked } from "./gradients/regularizer";
+import { checkModifications } from "./modifications/check";
 import { statePacking, stochasticRounding } from "./state/state";
 
 /** A number >= 0: infinity is allowed, NaN is not. @throws OptError BAD_ARGUMENT */
@@ -62,6 +63,7 @@ export function checkGroup<Options extends BaseOptions>(
   const kinds = "true, false or { seed }";
   checkValue(fits, where, "stochasticRounding", kinds, option, "It asks for enableStochasticRounding() before.");
   algorithm.validate(options);
+  checkModifications(algorithm, options);
   if (regularizer !== undefined && regularizer !== null && typeof regularizer !== "function") checked(regularizer);
 }
 
@@ -72,6 +74,11 @@ export const UNSET: Readonly<Record<keyof GroupOptions, undefined>> = {
   stateDType: undefined,
   lazyMode: undefined,
   stochasticRounding: undefined,
+  cautious: undefined,
+  decay: undefined,
+  mars: undefined,
+  hyperball: undefined,
+  centralize: undefined,
 };
 
 /**

@@ -7,6 +7,7 @@ import type { Tensor } from "../tensor/tensor";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import { checkGroup } from "./check";
 import { checked, type Regularizer } from "./gradients/regularizer";
+import { addedDecay, beta1Of } from "./modifications/check";
 import { type Slot, stateKeys } from "./state/state";
 
 /** A group of parameters with its own options, which may be changed between steps; other properties cannot be set. */
@@ -78,7 +79,7 @@ export class ParameterGroup<Options extends BaseOptions> {
     checkGroup(algorithm, options);
     const rule = algorithm.rule(options);
     const more = this.settingsOf(this, rule);
-    const { maximize, clip, stateDType, lazyMode, stochasticRounding, regularizer } = options;
+    const { maximize, clip, stateDType, lazyMode, stochasticRounding, regularizer, centralize, mars } = options;
     const penalties =
       typeof regularizer === "function"
         ? slots.map(({ name }) => penaltyOf(options, name))
@@ -86,6 +87,7 @@ export class ParameterGroup<Options extends BaseOptions> {
     const chosen = typeof regularizer === "function" ? penalties : penalties.slice(0, 1);
     const settings = [
       ...[rule, maximize, clip?.norm, clip?.value, stateDType, Boolean(lazyMode), Boolean(stochasticRounding)],
+      ...[Boolean(centralize), mars?.gamma, mars ? beta1Of(options) : undefined, addedDecay(options)],
       ...more,
       ...chosen.flatMap((penalty) => [penalty?.kind, penalty?.coefficient]),
     ];

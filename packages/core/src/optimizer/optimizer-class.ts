@@ -2,6 +2,7 @@
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
+import { modifiable } from "./modifications/modified";
 import type { Optimizer } from "./optimizer";
 import type { OptimizerInput } from "./parameters";
 
@@ -25,5 +26,5 @@ export function algorithmOf<Options extends BaseOptions>(
     () => `needs the class of an optimizer, got ${show(optimizer)}.`,
     "For example AdamW, of @opt/adam-amsgrad.",
   );
-  return prototype!.define!();
+  return modifiable(prototype!.define!());
 }

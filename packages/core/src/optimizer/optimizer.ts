@@ -7,6 +7,7 @@ import { checkOptions, didYouMean } from "../errors/options";
 import { show } from "../errors/show";
 import { showAs } from "../host/inspect-symbol";
 import { fillInPlace } from "../ops";
+import { checkNumbers } from "../ops/check-tensor";
 import type { Rule } from "../rule/rule";
 import { noGrad, recordingSetTo } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
@@ -16,9 +17,14 @@ import { checkRule } from "./check-rule";
 import { checkOneDevice } from "./gradients/clip";
 import { clipFactor, gradientsOf, totalNorm } from "./gradients/norm";
 import { type Group, ParameterGroup } from "./group";
+import { isStaged } from "./modifications/check";
+import { modifiedGradients, type Renewed } from "./modifications/gradients";
+import { modifiable, noteFirstRate } from "./modifications/modified";
+import { withModifications } from "./modifications/updates";
 import { type GroupInput, type OptimizerInput, toGroups, toParameters } from "./parameters";
 import { type Around, type PlannedLaunch, plan } from "./plan";
 import { prepare } from "./prepare";
+import type { StagedLaunch } from "./staged-launch";
 import { isInSync } from "./state/master";
 import type { Slot, StepCounter } from "./state/state";
 import { loadedState, type OptimizerState, savedState } from "./state/state-dict";
@@ -73,7 +79,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
    * @throws OptError BAD_ARGUMENT (option out of range, empty list, unknown option), DUPLICATE, BAD_DTYPE, DISPOSED
    */
   constructor(params: OptimizerInput<Options>, options: Partial<Options> & GroupOptions = {}) {
-    this.algorithm = this.define();
+    this.algorithm = modifiable(this.define());
     const { name, defaults } = this.algorithm;
     this.defaults = completeOptions(this.algorithm, defaults, options);
     // An option that is set on the optimizer would have no effect.
@@ -126,6 +132,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
       return { param: tensor, name: unique, number: known.size - 1, state: null };
     });
     const all = { ...options, ...UNSET, ...options };
+    noteFirstRate(all);
     const made = new ParameterGroup(this.algorithm, all, slots, (...given) => this.settingsOf(...given));
     this.#groups.push(made);
     (this.groups as Group<Options>[]).push(made.shown);
@@ -139,8 +146,9 @@ export abstract class Optimizer<Options extends BaseOptions> {
   }
 
   /** @internal Checks a group whose options were written. Returns what else its plan depends on. */
-  protected settingsOf(_group: ParameterGroup<Options>, rule: Rule): readonly unknown[] {
+  protected settingsOf({ options, slots }: ParameterGroup<Options>, rule: Rule): readonly unknown[] {
     checkRule(this.algorithm, rule);
+    if (isStaged(options)) for (const { param } of slots) checkNumbers(this.algorithm.name, param);
     return [];
   }
 
@@ -256,22 +264,32 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const norm = this.#limitedNorm(around);
     const { parameters: stepping, made } = prepare(algorithm, this.#groups);
     if (made) this.#stateChanged();
-    const launches = this.#groups.flatMap((group, g) =>
-      plan(algorithm, group, stepping[g]!, aroundOf(group.options, norm, around)),
-    );
+    const renewed = new Map<Slot, Renewed>();
+    const launches = this.#groups.flatMap((group, g) => {
+      const { options } = group;
+      const own = aroundOf(options, norm, around);
+      if (!options.centralize && !options.mars) return plan(algorithm, group, stepping[g]!, own);
+      const modified = modifiedGradients(options, stepping[g]!, own);
+      for (const [slot, state] of modified.renewed) renewed.set(slot, state);
+      return plan(algorithm, group, modified.parameters, { ...own, isDone: true });
+    });
     if (shareCounters(launches)) this.#generation++;
     const gradients = this.#params.map(({ grad }) => grad);
     const hasRows = gradients.some((grad) => grad?.sparse);
-    const isPlain = around === NOTHING && norm === undefined && !this.hasStages && !hasRows;
+    const isStagedGroup = this.#groups.some(({ options }) => isStaged(options));
+    const isPlain = around === NOTHING && norm === undefined && !this.hasStages && !isStagedGroup && !hasRows;
     this.#cached = isPlain ? { generation: this.#generation, gradients, launches } : null;
     for (const launch of launches) launch.begin();
-    this.#launch(launches);
+    this.#launch(launches, renewed);
   }
 
   /** All scalars and directions are computed before the first launch, so that an error leaves everything as it was. */
-  #launch(launches: readonly PlannedLaunch<Options>[]): void {
+  #launch(launches: readonly PlannedLaunch<Options>[], renewed: ReadonlyMap<Slot, Renewed> = new Map()): void {
     for (const launch of launches) launch.scalars = launch.next();
-    const staged = this.hasStages ? launches.map((launch) => this.staged(launch)) : launches;
+    const staged = launches.map((launch) => {
+      const own = this.staged(launch);
+      return isStaged(launch.group.options) ? withModifications(this.algorithm, launch, own, renewed) : own;
+    });
     const generation = this.#generation;
     const scalarSources = scalarSourcesOf(launches, () => this.#refreshOptions() === generation);
     for (let i = 0; i < launches.length; i++) {
@@ -281,7 +299,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   }
 
   /** @internal Runs the stages of a launch. Returns what launches the rule on their results. */
-  protected staged(launch: PlannedLaunch<Options>): Pick<PlannedLaunch<Options>, "launch"> {
+  protected staged(launch: PlannedLaunch<Options>): PlannedLaunch<Options> | StagedLaunch<Options> {
     return launch;
   }
 

@@ -14,6 +14,8 @@ import type { Tensor } from "../tensor/tensor";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { advanced } from "./check-rule";
 import type { Regularizer } from "./gradients/regularizer";
+import { addedDecay } from "./modifications/check";
+import { STAGE_SCALARS } from "./modifications/update";
 import type { PreparedParameter } from "./prepare";
 import { hasMaster, markInSync } from "./state/master";
 import { formatsOf, MASTER, type Slot, type StepCounter, stochasticRounding, storedFormat } from "./state/state";
@@ -28,6 +30,8 @@ export interface Around {
   readonly skip?: Tensor | undefined;
   /** The same, as the host has read it. */
   skipped?(): boolean;
+  /** Gradients come as rules want them: nothing but a guard is left to do. */
+  readonly isDone?: boolean;
 }
 
 /** One change to a rule, with its scalar. */
@@ -38,10 +42,13 @@ export interface ScaledRewrite {
 
 /** What a step does to gradients before the rule sees them, in PyTorch's order; a guard keeps everything if the step is skipped. */
 export function rewritesOf(
-  { clip, maximize }: Pick<GroupOptions & BaseOptions, "clip" | "maximize">,
+  options: Pick<GroupOptions & BaseOptions, "clip" | "maximize" | "decay">,
   penalty: Regularizer | null,
-  { unscale, factor, skip }: Around = {},
+  { unscale, factor, skip, isDone }: Around = {},
 ): readonly ScaledRewrite[] {
+  const guards: ScaledRewrite[] = skip ? [{ rewrite: "guard", by: skip }] : [];
+  if (isDone) return guards;
+  const { clip, maximize } = options;
   const rewrites: ScaledRewrite[] = [];
   if (unscale) rewrites.push({ rewrite: "scale", by: unscale });
   if (factor) rewrites.push({ rewrite: "scale", by: factor });
@@ -49,8 +56,9 @@ export function rewritesOf(
   if (maximize) rewrites.push({ rewrite: "scale", by: -1 });
   // After `maximize`: the penalty pulls towards zero in both directions.
   if (penalty) rewrites.push({ rewrite: penalty.kind, by: penalty.coefficient });
-  if (skip) rewrites.push({ rewrite: "guard", by: skip });
-  return rewrites;
+  const decay = addedDecay(options);
+  if (decay !== 0) rewrites.push({ rewrite: "l2", by: decay });
+  return [...rewrites, ...guards];
 }
 
 /** The rule that updates a parameter: that of its group, if an algorithm has no other for complex numbers. */
@@ -84,7 +92,8 @@ export function scalarsOf<Options extends BaseOptions>(
   const scalars = new Array<Scalar>(names.length);
   for (let i = 0; i < names.length; i++) {
     const name = names[i]!;
-    const value = constants[name] ?? (algorithm.stageScalars?.includes(name) ? Number.NaN : values[name]);
+    const isOwn = algorithm.stageScalars?.includes(name) || STAGE_SCALARS.includes(name);
+    const value = constants[name] ?? (isOwn ? Number.NaN : values[name]);
     if (typeof value !== "number") {
       const problem = `scalars() must give rule ${rule.name} the number ${name}, got ${value}.`;
       throw new OptError("BAD_ARGUMENT", algorithm.name, problem, "Name it there as the rule does.");

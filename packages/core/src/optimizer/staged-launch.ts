@@ -1,14 +1,15 @@
 /** The launches of a rule after stages: with the directions, scalars and state that these computed. */
-import type { Scalar, Slice } from "../backend/memory";
+import type { Slice } from "../backend/memory";
 import type { ScalarSource } from "../device/scalar-source";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { cast, checkTensor } from "../ops";
 import { defineRule } from "../rule/rule";
 import { Tensor } from "../tensor/tensor";
-import { byteSize, type ComputeDType } from "../values/dtype";
+import type { ComputeDType } from "../values/dtype";
 import { sameShape, showShape } from "../values/shape";
 import type { Algorithm, BaseOptions } from "./algorithm";
+import { OneOf, ownScalarsOf } from "./own-scalars";
 import { type PlannedLaunch, rewrittenBy } from "./plan";
 
 /** What `transform` returns. */
@@ -72,57 +73,29 @@ export function checkStaged<Options extends BaseOptions>(
   }
 }
 
-/** The launch of one parameter, whose scalars are partly its own. */
-class OneOf implements ScalarSource {
-  constructor(
-    private readonly all: ScalarSource,
-    private readonly own: ReadonlyMap<number, Scalar>,
-    private readonly isLast: boolean,
-  ) {}
-
-  next(scalars = this.all.next()): readonly Scalar[] {
-    return scalars.map((scalar, s) => this.own.get(s) ?? scalar);
-  }
-
-  /** A step counts once for all. */
-  commit(): void {
-    if (this.isLast) this.all.commit();
-  }
-}
-
 export class StagedLaunch<Options extends BaseOptions> {
   /** @param tensors the slices of each parameter, with its direction */
   constructor(
     private readonly main: PlannedLaunch<Options>,
-    private readonly tensors: readonly (readonly Slice[])[],
-    private readonly staged: Staged,
+    readonly tensors: readonly (readonly Slice[])[],
+    readonly staged: Staged,
   ) {}
 
   launch(scalarSource: ScalarSource): void {
     const { main, tensors } = this;
-    const { device, kernel, scalars } = main;
+    const { device, kernel, scalars, group } = main;
+    const { scalars: own = {} } = this.staged;
+    const { dtype } = kernel.spec as { dtype: ComputeDType };
     this.#renew();
-    if (main.algorithm.stageScalars === undefined)
-      device.launch({ kind: "rule", kernel, tensors, scalars }, scalarSource);
+    if (Object.keys(own).length === 0) device.launch({ kind: "rule", kernel, tensors, scalars }, scalarSource);
     else {
       tensors.forEach((slices, i) => {
-        const one = new OneOf(scalarSource, this.#scalarsOf(i), i === tensors.length - 1);
+        const places = ownScalarsOf(group.rule, dtype, own, i);
+        const one = new OneOf(scalarSource, places, i === tensors.length - 1);
         device.launch({ kind: "rule", kernel, tensors: [slices], scalars: one.next(scalars) }, one);
       });
     }
     main.launched();
-  }
-
-  #scalarsOf(i: number): ReadonlyMap<number, Scalar> {
-    const { algorithm, group, kernel } = this.main;
-    const { dtype } = kernel.spec as { dtype: ComputeDType };
-    const elementOf = (given: readonly number[] | Tensor): Scalar => {
-      if (!(given instanceof Tensor)) return given[i]!;
-      const slice = cast(given, dtype).memorySlice();
-      return { ...slice, byteOffset: slice.byteOffset + i * byteSize(dtype), length: 1 };
-    };
-    const names = algorithm.stageScalars!;
-    return new Map(names.map((name) => [group.rule.scalars.indexOf(name), elementOf(this.staged.scalars![name]!)]));
   }
 
   /** Writes the state that stages computed, in one launch, unless the step is skipped. */

@@ -18,6 +18,7 @@ type Transform = (
 /** @throws OptError as `checkStaged` */
 export function transformWholes<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
+  options: Options,
   ofDirectionsAlone: boolean,
   slots: readonly Slot[],
   directions: readonly Tensor[],
@@ -38,7 +39,7 @@ export function transformWholes<Options extends BaseOptions>(
   const parts = inWholes(directions, placements, (outer, wholeDirections) =>
     inWholes(pick(params, outer), pick(placements, outer), (inner, wholeParams) => {
       const indices = pick(outer, inner);
-      const { states, divide } = wholeStates(algorithm, pick(slots, indices));
+      const { states, divide } = wholeStates(algorithm, options, pick(slots, indices));
       const staged = transform(pick(wholeDirections, inner), wholeParams, states);
       checkStaged(algorithm, pick(wholeDirections, inner), staged);
       return {
@@ -52,11 +53,15 @@ export function transformWholes<Options extends BaseOptions>(
 }
 
 /** States with whole tensors in the place of those of stages that are divided, and what divides a renewed one again. */
-function wholeStates<Options extends BaseOptions>({ stageState }: Algorithm<Options>, slots: readonly Slot[]) {
+function wholeStates<Options extends BaseOptions>(
+  { stageState }: Algorithm<Options>,
+  options: Options,
+  slots: readonly Slot[],
+) {
   const divided = slots.flatMap(({ param, state }, i) => {
     const { placement } = param;
     if (placement === null) return [];
-    const keys = Object.entries(stageState?.(placement.shape) ?? {}).filter(([, own]) =>
+    const keys = Object.entries(stageState?.(placement.shape, options) ?? {}).filter(([, own]) =>
       sameShape(own, placement.shape),
     );
     return keys.map(([key]) => ({ i, key, placement, tensor: state!.tensors.get(key)! }));

@@ -1,6 +1,7 @@
 /** Steps of several stages: ops between two launches compute what no rule can say of one element (matrix products, norms, means). */
-import type { Scalar, Slice } from "../backend/memory";
-import type { ScalarSource } from "../device/scalar-source";
+import type { Slice } from "../backend/memory";
+import { dependsOn } from "../device/host-code";
+import { activeTracer, openTracer } from "../device/tracer";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { cast } from "../ops";
@@ -10,15 +11,17 @@ import type { Rule } from "../rule/rule";
 import type { StoredFormats } from "../rule/stored";
 import { Tensor } from "../tensor/tensor";
 import type { ComputeDType } from "../values/dtype";
-import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
+import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { advanced, checkRule } from "./check-rule";
 import type { ParameterGroup } from "./group";
+import { hasStageState } from "./modifications/modified";
 import { Optimizer } from "./optimizer";
 import type { GroupInput } from "./parameters";
-import { type PlannedLaunch, rewrittenBy, scalarsOf } from "./plan";
+import { type PlannedLaunch, rewrittenBy } from "./plan";
+import { StageLaunch } from "./stage-scalars";
 import { type Staged, StagedLaunch } from "./staged-launch";
 import { transformWholes } from "./staged-wholes";
-import { DIRECTION } from "./state/state";
+import { DIRECTION, type StepCounter } from "./state/state";
 
 export interface Stages<Options extends BaseOptions> {
   /**
@@ -33,6 +36,8 @@ export interface Stages<Options extends BaseOptions> {
   transform(directions: readonly Tensor[], step: StagedStep<Options>): Staged;
   /** The options that `transform` reads: compiled functions are traced again when one changes. */
   readonly transformedBy: readonly (keyof Options & string)[];
+  /** What `transform` does at these counters, where it differs from step to step: compiled functions have a trace for each. */
+  phase?(options: Options, counters: Counters): string;
   /** `transform` reads and returns directions alone. Where ranks have parts of parameters, one rank computes each. */
   readonly ofDirectionsAlone?: boolean;
 }
@@ -40,6 +45,8 @@ export interface Stages<Options extends BaseOptions> {
 /** The parameters that step together, for `transform`. */
 export interface StagedStep<Options extends BaseOptions> {
   readonly options: Options;
+  /** Those of this step. What `transform` does may depend on them as `phase` says; rules have scalars for all else. */
+  readonly counters: Counters;
   /** Master weights in the place of 16-bit parameters. */
   readonly params: readonly Tensor[];
   /** The state of each parameter, by snake_case name. Only the rule's launch may write it. */
@@ -84,16 +91,19 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
   protected override staged(launch: PlannedLaunch<Options>): StagedLaunch<Options> {
     const { options } = launch.group;
     const stages = this.stages();
+    const counters = advanced(this.algorithm, launch.counter.counters, options);
+    if (stages.phase) dependsOnPhase(launch, (now) => stages.phase!(options, now));
     const directions = launchFirst(stages.rule(options), launch);
     const { ofDirectionsAlone = false } = stages;
     const staged = transformWholes(
       this.algorithm,
+      options,
       ofDirectionsAlone,
       launch.slots,
       directions,
       (wholes, params, states) => {
         const launchRule: StagedStep<Options>["launch"] = (...given) => launchStage(launch, ...given);
-        return stages.transform(wholes, { options, params, states, launch: launchRule });
+        return stages.transform(wholes, { options, counters, params, states, launch: launchRule });
       },
     );
     const results = staged.directions.map((result, i) => cast(result, directions[i]!.dtype));
@@ -105,9 +115,10 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
 
 /** @throws OptError UNSUPPORTED for `lazyMode` and for `stateDType` */
 function checkWhole<Options extends BaseOptions>(
-  { name: where, stageState }: Algorithm<Options>,
+  algorithm: Algorithm<Options>,
   { lazyMode, stateDType = "f32" }: GroupOptions,
 ): void {
+  const { name: where } = algorithm;
   check(
     !lazyMode,
     "UNSUPPORTED",
@@ -116,10 +127,10 @@ function checkWhole<Options extends BaseOptions>(
     "Leave it out: row-sparse gradients are stepped as dense ones.",
   );
   check(
-    stageState === undefined || stateDType === "f32",
+    !hasStageState(algorithm) || stateDType === "f32",
     "UNSUPPORTED",
     `${where} stateDType`,
-    () => `its state has less than one number for each element and is stored as f32, got ${stateDType}.`,
+    () => `its state has shapes of its own and is stored as f32, got ${stateDType}.`,
     "Leave it out.",
   );
 }
@@ -157,26 +168,6 @@ function withDirection<Options extends BaseOptions>(
   direction: Tensor,
 ): readonly Slice[] {
   return tensors[i]!.toSpliced(group.rule.buffers.length - 1, 0, direction.memorySlice());
-}
-
-/** A launch before the main one. Nothing is counted for it. */
-class StageLaunch<Options extends BaseOptions> implements ScalarSource {
-  constructor(
-    private readonly rule: Rule,
-    private readonly main: PlannedLaunch<Options>,
-    private readonly extraScalars: readonly Scalar[],
-    private readonly constants: Readonly<Record<string, number>> = {},
-  ) {}
-
-  next(): readonly Scalar[] {
-    const { rule, constants, main, extraScalars } = this;
-    const { algorithm, group, counter } = main;
-    const { counters: before } = counter;
-    const counters = advanced(algorithm, before, group.options);
-    return [...scalarsOf(algorithm, group.options, rule, counters, before, constants), ...extraScalars];
-  }
-
-  commit(): void {}
 }
 
 /** Launches the first rule with the rewrites of the step. It writes nothing that lasts, so it needs no guard. */
@@ -222,4 +213,34 @@ function launchStage<Options extends BaseOptions>(
     scalarSource,
   );
   for (const name of rule.writes) for (const list of tensors) list[rule.buffers.indexOf(name)]!.storage.overwritten();
+}
+
+/** Steps of a counter that the traced call has taken before this one. */
+const taken = new WeakMap<object, Map<StepCounter, number>>();
+
+/** Compiled functions have a trace for each phase: of the counters as a call finds them, and as many steps on as it has taken before. */
+function dependsOnPhase<Options extends BaseOptions>(
+  { algorithm, counter, group }: PlannedLaunch<Options>,
+  phase: (counters: Counters) => string,
+): void {
+  const tracer = activeTracer();
+  if (tracer === null) return;
+  const counts = taken.get(tracer) ?? new Map<StepCounter, number>();
+  taken.set(tracer, counts);
+  const before = counts.get(counter) ?? 0;
+  counts.set(counter, before + 1);
+  const next = (counters: Counters) => advanced(algorithm, counters, group.options);
+  const traced = phase(next(counter.counters));
+  let isAsked = false;
+  dependsOn(() => {
+    // While it is traced, and once when it is complete, the steps before have been taken.
+    if (openTracer() !== null) return traced;
+    if (!isAsked) {
+      isAsked = true;
+      return traced;
+    }
+    let { counters } = counter;
+    for (let i = 0; i <= before; i++) counters = next(counters);
+    return phase(counters);
+  });
 }

@@ -1,4 +1,5 @@
 /** Rules made from rules: what a step does to the gradient before the rule sees it, and whether its results are kept. */
+
 import type { Expression } from "./expression";
 import { defineRule, type Rewrite, type Rule } from "./rule";
 import { add, fma, less, maximum, minimum, mul, neg, sub, where } from "./symbols";
@@ -12,6 +13,12 @@ const GRADIENT: Readonly<Record<Rewrite, (grad: Expression, param: Expression, b
   l2: (grad, param, penalty) => fma(penalty, param, grad),
   guard: (grad) => grad,
 };
+
+/** What a rewrite makes of a gradient. Its ops compute on tensors as well. */
+export function rewrittenGradient<T>(rewrite: Rewrite, grad: T, param: T, by: T | number): T {
+  const change = GRADIENT[rewrite] as unknown as (grad: T, param: T, by: T | number) => T;
+  return change(grad, param, by);
+}
 
 /** By the rule itself: rules that compute the same, and so have one hash, may call their scalars otherwise. */
 const known = new WeakMap<Rule, Map<string, Rule>>();

@@ -11,6 +11,7 @@ import type { Algorithm, BaseOptions, Counters, GroupOptions } from "../optimize
 import { completeOptions } from "../optimizer/check";
 import { advanced, checkRule } from "../optimizer/check-rule";
 import { penaltyOf } from "../optimizer/group";
+import { checkElementwise } from "../optimizer/modifications/check";
 import { algorithmOf, type OptimizerClass } from "../optimizer/optimizer-class";
 import { rewritesOf, rewrittenBy } from "../optimizer/plan";
 import { stateKeys, storedState } from "../optimizer/state/state";
@@ -177,6 +178,7 @@ function chosen<Options extends BaseOptions>(
     () => "codes of 8 bits have no derivative, got stateDType q8.",
     "Leave it out.",
   );
+  checkElementwise(algorithm.name, numbers);
   check(
     !numbers.lazyMode,
     "UNSUPPORTED",

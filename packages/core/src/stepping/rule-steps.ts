@@ -5,6 +5,7 @@ import type { Algorithm, BaseOptions, Counters, GroupOptions } from "../optimize
 import { completeOptions } from "../optimizer/check";
 import { advanced, checkRule } from "../optimizer/check-rule";
 import { penaltyOf } from "../optimizer/group";
+import { checkElementwise } from "../optimizer/modifications/check";
 import { algorithmOf, type OptimizerClass } from "../optimizer/optimizer-class";
 import { rewritesOf, rewrittenBy, type ScaledRewrite, scalarsOf } from "../optimizer/plan";
 import { stateKeys } from "../optimizer/state/state";
@@ -113,6 +114,7 @@ function completed<Options extends BaseOptions>(
     () => `state is kept by the library in the parameter's dtype, got stateDType ${show(stateDType)}.`,
     "Leave it out.",
   );
+  checkElementwise(where, options);
   check(!lazyMode, "UNSUPPORTED", where, () => "the library's gradients have all rows, got lazyMode.", "Leave it out.");
   return options;
 }

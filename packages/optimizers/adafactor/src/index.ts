@@ -63,6 +63,7 @@ const WHERE = "Adafactor";
 
 const adafactor: Algorithm<AdafactorOptions> = {
   name: WHERE,
+  isDecoupled: true,
   defaults: { lr: 1e-2, beta2Decay: -0.8, eps: [null, 1e-3], d: 1, weightDecay: 0, maximize: false },
   validate({ beta2Decay, eps, d, weightDecay }) {
     check(

@@ -74,6 +74,7 @@ function beta3At(step: number, { betas: [beta1, , beta3], tBeta3 }: AdEMAMixOpti
 
 const ademamix: Algorithm<AdEMAMixOptions> = {
   name: "AdEMAMix",
+  isDecoupled: true,
   defaults: {
     lr: 1e-3,
     betas: DEFAULT_BETAS,

@@ -46,6 +46,7 @@ const DEFAULT_BETAS = [0.9, 0.99] as const;
 
 const lion: Algorithm<LionOptions> = {
   name: "Lion",
+  isDecoupled: true,
   defaults: { lr: 1e-4, betas: DEFAULT_BETAS, weightDecay: 0, maximize: false },
   validate({ betas, weightDecay }) {
     checkBetas("Lion", betas, DEFAULT_BETAS);

@@ -88,6 +88,7 @@ const WHERE = "Muon";
 
 const muon: Algorithm<MuonOptions> = {
   name: WHERE,
+  isDecoupled: true,
   defaults: {
     lr: 1e-3,
     weightDecay: 0.1,

@@ -23,7 +23,7 @@ import {
   Tensor,
   versionOf,
 } from "@opt/core";
-import { byteSize, wholesOf } from "@opt/core/backend";
+import { byteSize, isStaged, wholesOf } from "@opt/core/backend";
 import { Communicator } from "../communicator/communicator";
 import { digest } from "../communicator/digest";
 import { others } from "../communicator/group";
@@ -74,7 +74,7 @@ export interface ShardedContents {
 /**
  * An optimizer whose state is divided over the ranks (ZeRO stage 1, PyTorch's `ZeroRedundancyOptimizer`). Each group's parameters lie in
  * a flat list, of which every rank owns an equal range: it keeps state for that alone, steps it, and the ranks gather the parameters. Muon,
- * Lamb and Adafactor need whole parameters, so each of theirs has one owner. LBFGS divides its vectors; `step` takes its closure, which
+ * Lamb, Adafactor and modifications such as `cautious` need whole parameters, so each of theirs has one owner. LBFGS divides its vectors; `step` takes its closure, which
  * computes the rank's loss and the gradients that are the same on all ranks. Parameters and state have the bits of the unsharded optimizer: gradients are those of `DataParallel` after `sync`.
  *
  * `groups` has the options (a schedule may change `lr` there, alike on all ranks); its parameters are this rank's parts.
@@ -123,9 +123,10 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     const made = optimizer as OptimizerClass<Options>;
     const dividesItself = "divideOver" in (Object(made).prototype ?? {});
     if (!dividesItself) algorithmOf(WHERE, made);
-    this.#division = "stages" in made.prototype ? byOwners : byElements;
     this.communicator = communicator;
     this.#whole = new made(params, options);
+    const needsWholes = "stages" in made.prototype || this.#whole.groups.some(isStaged);
+    this.#division = needsWholes ? byOwners : byElements;
     const { size, rank } = communicator;
     const sharded = this.#whole.groups.map((group) => {
       const ranges = this.#division.ranges(group.params, size);

@@ -11,12 +11,12 @@ export function readGoldenJson<T>(name: string): T {
   return JSON.parse(new TextDecoder().decode(readGolden(name))) as T;
 }
 
-/** PyTorch's runs of an optimizer that lie in its own package, as `testing/torch.json`. */
-export function readPackageGoldens<T>(): T[] {
+/** Others' runs of an optimizer that lie in its own package: `testing/torch.json` of PyTorch, `optax.json`, `paper.json`. */
+export function readPackageGoldens<T>(by: "torch" | "optax" | "paper"): T[] {
   const packages = new URL("../../../optimizers/", import.meta.url);
   return readdirSync(packages)
     .sort()
-    .map((name) => new URL(`${name}/testing/torch.json`, packages))
+    .map((name) => new URL(`${name}/testing/${by}.json`, packages))
     .filter((file) => existsSync(file))
     .map((file) => JSON.parse(readFileSync(file, "utf8")));
 }

@@ -1,9 +1,10 @@
-/** The tests that every optimizer's package has: its options, its rules, and PyTorch's numbers where PyTorch has it. */
+/** The tests that every optimizer's package has: its options, its rules, and PyTorch's and optax's numbers where they have it. */
 import { parameter, type Rule } from "@opt/core";
 import { describe, expect, it } from "vitest";
 import { expectCode } from "../expect-code";
 import { isOptimizerClass, type OptimizerClass } from "./optimizer";
 import { goldenSuite } from "./suite";
+import { wholeRunsSuite } from "./whole-runs";
 
 /** The options of a class. */
 export interface OptionTable {
@@ -22,6 +23,7 @@ export function optimizerSuite(
     Object.entries(exported).filter((each): each is [string, OptimizerClass] => isOptimizerClass(each[1])),
   );
   goldenSuite({ name: "js", optimizers: classes });
+  wholeRunsSuite(classes);
 
   it("lists the options of each class", () =>
     expect(Object.keys(options)).toEqual(expect.arrayContaining(Object.keys(classes))));

@@ -27,7 +27,7 @@ export interface OptimizerRun {
 
 export function semanticsGoldens(): SemanticsCase[] {
   type Stored = { readonly float64: readonly SemanticsCase[] };
-  const stored = [readGoldenJson<Stored>("torch-optimizers.json"), ...readPackageGoldens<Stored>()];
+  const stored = [readGoldenJson<Stored>("torch-optimizers.json"), ...readPackageGoldens<Stored>("torch")];
   return [...readGoldenJson<SemanticsCase[]>("semantics.json"), ...stored.flatMap(({ float64 }) => float64)];
 }
 

@@ -35,7 +35,7 @@ interface StoredCase {
 export function torchGoldens(optimizer?: string): TorchCase[] {
   const { cases } = readGoldenJson<{ cases: readonly StoredCase[] }>("torch-f32.json");
   type Stored = { readonly float32: readonly StoredCase[] };
-  const stored = [readGoldenJson<Stored>("torch-optimizers.json"), ...readPackageGoldens<Stored>()];
+  const stored = [readGoldenJson<Stored>("torch-optimizers.json"), ...readPackageGoldens<Stored>("torch")];
   return [...cases, ...stored.flatMap(({ float32 }) => float32)]
     .map((stored, i) => ({
       name: `${i}: ${stored.optimizer} ${describe(stored.options)}, ${stored.size} elements`,

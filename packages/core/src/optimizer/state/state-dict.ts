@@ -48,7 +48,7 @@ export function savedState<Options extends BaseOptions>(
     const rule = algorithm.rule(options);
     return {
       slots: slots.filter(
-        ({ state, param }) => state !== null && isStepped(state, initial, stateShapes(algorithm, rule, param)),
+        ({ state, param }) => state !== null && isStepped(state, initial, stateShapes(algorithm, rule, param, options)),
       ),
       rule,
       options,
@@ -56,11 +56,13 @@ export function savedState<Options extends BaseOptions>(
   });
   const made = completeState(algorithm, stepped, false);
   const state: OptimizerState["state"] = {};
-  for (const slot of stepped.flatMap(({ slots }) => slots)) {
-    const { counter } = slot.state!;
-    if (counter.counters === initial) counter.counters = listed;
-    if (hasMaster(slot)) syncMasters([slot]);
-    state[slot.name] = parameterStateDict(algorithm, slot);
+  for (const { slots, options } of stepped) {
+    for (const slot of slots) {
+      const { counter } = slot.state!;
+      if (counter.counters === initial) counter.counters = listed;
+      if (hasMaster(slot)) syncMasters([slot]);
+      state[slot.name] = parameterStateDict(algorithm, slot, options);
+    }
   }
   return { state, made };
 }
@@ -75,13 +77,14 @@ function isStepped({ counter: { counters }, tensors }: ParameterState, initial: 
 }
 
 /** Tensors that are divided as the parameter is say so. */
-function parameterStateDict(
-  { stageState }: Pick<Algorithm<never>, "stageState">,
+function parameterStateDict<Options extends BaseOptions>(
+  { stageState }: Pick<Algorithm<Options>, "stageState">,
   { param, state: found }: Slot,
+  options: Options,
 ): ParameterStateDict {
   const state = found!;
   const whole = wholeShape(param);
-  const ofStages = stageState?.(whole) ?? {};
+  const ofStages = stageState?.(whole, options) ?? {};
   const dict = {};
   for (const name of Object.keys(state.counter.counters)) {
     Object.defineProperty(dict, name, { enumerable: true, get: () => state.counter.counters[name] });
@@ -110,7 +113,7 @@ export function loadedState<Options extends BaseOptions>(
       const stored = saved.state[matched.get(slot)!];
       if (stored === undefined) return [];
       const entry = counted === undefined ? stored : { ...stored, ...counted(Object(stored)) };
-      const shapes = stateShapes(algorithm, rule, slot.param);
+      const shapes = stateShapes(algorithm, rule, slot.param, options[g]!);
       checkParameterState(where, slot, entry, shapes, initialCounters);
       return [{ slot, entry, shapes, rule, options: options[g]! }];
     });

@@ -6,7 +6,7 @@ import { packing, rounding, type StoredDType, type StoredFormats } from "../../r
 import type { Tensor } from "../../tensor/tensor";
 import { byteSize, type ComputeDType, type DType, numbersOf } from "../../values/dtype";
 import { type Shape, sameShape } from "../../values/shape";
-import type { Algorithm, Counters, GroupOptions, InitialState } from "../algorithm";
+import type { Algorithm, BaseOptions, Counters, GroupOptions, InitialState } from "../algorithm";
 
 /** The key of the master weights, a float32 copy of a 16-bit parameter. */
 export const MASTER = "master_param";
@@ -64,14 +64,15 @@ export function stateKeys(rule: Rule): readonly string[] {
  * The shapes of a parameter's state tensors, by key: its own for the rule's buffers, others for what stages renew. Where ranks have parts
  * of the parameter, state of its shape is divided as it is, and other state is whole on each rank.
  */
-export function stateShapes(
-  { stageState }: Pick<Algorithm<never>, "stageState">,
+export function stateShapes<Options extends BaseOptions>(
+  { stageState }: Pick<Algorithm<Options>, "stageState">,
   rule: Rule,
   param: Tensor,
+  options: Options,
 ): Readonly<Record<string, Shape>> {
   const { shape } = param;
   const whole = wholeShape(param);
-  const ofStages = Object.entries(stageState?.(whole) ?? {}).map(([key, own]): [string, Shape] => [
+  const ofStages = Object.entries(stageState?.(whole, options) ?? {}).map(([key, own]): [string, Shape] => [
     key,
     sameShape(own, whole) ? shape : own,
   ]);
@@ -120,7 +121,7 @@ export function storedState(
 ): "f32" | "f64" | "bf16" | "c64" | PackedDType {
   if (key === MASTER) return "f32";
   if (param.dtype === "f64" || param.dtype === "c64") return param.dtype;
-  if (first[key] === "param") return "f32";
+  if (first[key] === "param" || !stateKeys(rule).includes(key)) return "f32";
   return stateDType === "q8" ? statePacking.format!(rule, key, param) : stateDType;
 }
 

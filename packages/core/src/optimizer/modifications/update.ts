@@ -1,0 +1,126 @@
+/** Rules with another update: where the weight decay goes, which elements move, and how far the whole moves. */
+import { check } from "../../errors/errors";
+import type { Expression } from "../../rule/expression";
+import { defineRule, type Rule } from "../../rule/rule";
+import { add, less, mul, neg, sub, where } from "../../rule/symbols";
+import type { Decay } from "./options";
+
+/** The modifications of an update. */
+export interface Update {
+  /** "l2" is no part of it: gradients come with it. */
+  readonly decay: Exclude<Decay, "l2"> | null;
+  readonly cautious: boolean;
+  readonly hyperball: boolean;
+  /** The rule scales the parameter by a scalar for its weight decay, which is 1 now. */
+  readonly isScaled: boolean;
+}
+
+/** Scalars that the step computes for each parameter: by which the elements that move do; R / |u|, 0 for vectors; R / |p|, 1 for vectors. */
+export const STAGE_SCALARS: readonly string[] = ["cautiousBy", "lengthBy", "radiusBy"];
+
+/** What a rule of `outcomeRule` writes: 1 where an element moves, how far it moves before `lengthBy`, or where to before `radiusBy`. */
+export type Outcome = "moves" | "way" | "end";
+
+const isScalar = ({ op }: Expression) => op === "scalar";
+
+/** What is added to the parameter. */
+function wayOf(end: Expression, param: Expression, isScaled: boolean): Expression {
+  const { op, args } = end;
+  const [a, b, c] = args as [Expression, Expression, Expression];
+  const isStart = (x: Expression) =>
+    x === param || (isScaled && x.op === "mul" && x.args[0] === param && isScalar(x.args[1]!));
+  if (op === "add" && isStart(a)) return b;
+  if (op === "add" && isStart(b)) return a;
+  if (op === "sub" && isStart(a)) return neg(b);
+  if (op === "fma" && isStart(c)) return mul(a, b);
+  if (isScaled && op === "mul" && isScalar(b)) return wayOf(a, param, false);
+  return sub(end, param);
+}
+
+/** True if one of the expressions is computed from another. */
+function contains(whole: Expression, part: Expression): boolean {
+  return whole === part || whole.args.some((each) => contains(each, part));
+}
+
+function modify(rule: Rule, { decay, cautious, hyperball, isScaled }: Update) {
+  const [param, grad] = rule.buffers as [string, string];
+  return (buffers: Record<string, Expression>, scalars: Record<string, Expression>) => {
+    const [p, g] = [buffers[param]!, buffers[grad]!];
+    const updated = rule.update(buffers, scalars) as Record<string, Expression>;
+    const whole = wayOf(updated[param]!, p, isScaled);
+    const moves = less(mul(whole, g), 0);
+    const way = cautious ? where(moves, mul(whole, scalars.cautiousBy!), 0) : whole;
+    const kept = decay === null ? p : mul(p, scalars.decayBy!);
+    const start = decay === "cautious" ? where(less(0, mul(way, p)), p, kept) : kept;
+    const far = hyperball
+      ? where(less(0, scalars.lengthBy!), mul(way, mul(scalars.lrBy!, scalars.lengthBy!)), way)
+      : way;
+    const end = add(start, far);
+    const isFollowed = Object.entries(updated).some(
+      ([name, value]) => name !== param && contains(value, updated[param]!),
+    );
+    check(
+      !isFollowed,
+      "UNSUPPORTED",
+      rule.name,
+      () => "its state follows the new parameter, which cautious, hyperball and other decays change.",
+      "Use another optimizer, or leave them out.",
+    );
+    return { updated, moves: where(moves, 1, 0), way, end };
+  };
+}
+
+function scalarsOf({ decay, cautious, hyperball }: Update): string[] {
+  return [
+    ...(decay === null ? [] : ["decayBy"]),
+    ...(cautious ? ["cautiousBy"] : []),
+    ...(hyperball ? ["lrBy", "lengthBy", "radiusBy"] : []),
+  ];
+}
+
+/** By the rule itself: rules that compute the same may call their scalars otherwise. */
+const known = new WeakMap<Rule, Map<string, Rule>>();
+
+function once(rule: Rule, key: string, make: () => Rule): Rule {
+  const made = known.get(rule) ?? new Map<string, Rule>();
+  known.set(rule, made);
+  const found = made.get(key) ?? make();
+  made.set(key, found);
+  return found;
+}
+
+const keyOf = ({ decay, cautious, hyperball, isScaled }: Update) => [decay, cautious, hyperball, isScaled].join();
+const nameOf = (rule: Rule, { decay, cautious, hyperball }: Update) =>
+  `${rule.name} with ${[decay && `${decay} decay`, cautious && "caution", hyperball && "hyperball"].filter(Boolean).join(", ")}`;
+
+/** The rule whose update is modified. Its scalars `decayBy` and `lrBy` are numbers of the options. */
+export function modifiedRule(rule: Rule, update: Update): Rule {
+  if (update.decay === null && !update.cautious && !update.hyperball) return rule;
+  return once(rule, keyOf(update), () => {
+    const modified = modify(rule, update);
+    const [param] = rule.buffers as [string];
+    return defineRule({
+      name: nameOf(rule, update),
+      buffers: rule.buffers,
+      nonNegative: rule.nonNegative ?? [],
+      scalars: [...rule.scalars, ...scalarsOf(update)],
+      update(buffers, scalars) {
+        const { updated, end } = modified(buffers, scalars);
+        return { ...updated, [param]: update.hyperball ? mul(end, scalars.radiusBy!) : end };
+      },
+    });
+  });
+}
+
+/** The rule that writes an outcome of a modified update into one more buffer. It has the same scalars. */
+export function outcomeRule(rule: Rule, update: Update, outcome: Outcome): Rule {
+  return once(rule, `${keyOf(update)} ${outcome}`, () => {
+    const modified = modify(rule, update);
+    return defineRule({
+      name: `${outcome} of ${nameOf(rule, update)}`,
+      buffers: [...rule.buffers, "outcome"],
+      scalars: [...rule.scalars, ...scalarsOf(update)],
+      update: (buffers, scalars) => ({ outcome: modified(buffers, scalars)[outcome] }),
+    });
+  });
+}

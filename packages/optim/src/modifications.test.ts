@@ -1,0 +1,264 @@
+// The modifications of every optimizer, against a plain program around the same optimizer without them.
+import "@opt/kernels-cpu";
+import "@opt/kernels-wasm";
+import { compile, type Device, type GroupOptions, parameter, type Tensor, tensor } from "@opt/core";
+import { EXACT_DEVICES, eachDevice, expectCode, Random } from "@opt/testkit";
+import { workspaceOptimizers } from "@opt/testkit/optimizers";
+import { describe, expect, it } from "vitest";
+import { Adam, AdamW, ASGD, NAdam, ScheduleFreeAdamW, SGD, Yogi } from "./index";
+
+type Modifications = Pick<GroupOptions, "cautious" | "decay" | "mars" | "hyperball" | "centralize">;
+interface Stepped {
+  step(): void;
+  readonly groups: readonly Readonly<Record<string, unknown>>[];
+}
+type Make = (params: Tensor[], options: object) => Stepped;
+
+/** Those that step dense gradients; averages of parameters go with nothing that changes the update. */
+const OPTIMIZERS = (await workspaceOptimizers())
+  .filter(({ runs }) => runs.length > 0)
+  .map(({ name, Optimizer, runs }) => ({
+    name,
+    runs,
+    isAverage: name === "ASGD" || name === "ScheduleFreeAdamW",
+    hasVectors: name !== "Muon",
+    usesProducts: name === "SOAP",
+    make: ((params, options) => new Optimizer(params, options) as unknown as Stepped) as Make,
+  }));
+
+const MATRIX = [4, 3] as const;
+const VECTOR = [3] as const;
+/** Where gradients have equal singular values, each program finds other bases: a square has none. */
+const matrixOf = (name: string) => (name === "SOAP" ? ([3, 3] as const) : MATRIX);
+const numbersAt = (t: number, k: number, size: number) => {
+  const random = new Random(1000 * t + 10 * k);
+  return Array.from({ length: size }, () => random.word() / 2 ** 31 - 1);
+};
+const norm = (x: readonly number[]) => Math.hypot(...x);
+
+/** `modifications` of one parameter in float64, by numbers. */
+class Plain {
+  readonly #twin: Tensor;
+  readonly #optimizer: Stepped;
+  #last: number[];
+  #radius = 0;
+  values: number[];
+
+  constructor(
+    make: Make,
+    private readonly shape: readonly number[],
+    private readonly options: Modifications & Readonly<Record<string, unknown>>,
+    first: readonly number[],
+    private readonly isDecoupled: boolean,
+  ) {
+    const { cautious, decay, mars, hyperball, centralize, ...own } = options;
+    const isOutside = decay != null || ((cautious || hyperball) && isDecoupled);
+    this.#twin = parameter(tensor([...first], { dtype: "f64" }).reshape([...shape]));
+    this.#optimizer = make([this.#twin], isOutside && "weightDecay" in own ? { ...own, weightDecay: 0 } : own);
+    this.values = [...first];
+    this.#last = first.map(() => 0);
+  }
+
+  step(given: readonly number[]): void {
+    const {
+      cautious,
+      decay,
+      mars,
+      hyperball,
+      centralize,
+      weightDecay = 0,
+    } = this.options as Modifications & {
+      weightDecay?: number;
+    };
+    const { lr, betas, momentum } = this.#optimizer.groups[0] as {
+      lr: number;
+      betas?: readonly number[];
+      momentum?: number;
+    };
+    const isMatrix = this.shape.length > 1;
+    const columns = this.shape[1] ?? 1;
+    const p = this.values;
+    let g = decay === "l2" ? given.map((x, i) => x + weightDecay * p[i]!) : [...given];
+    if (centralize && isMatrix) {
+      const rows = g;
+      g = g.map((x, i) => {
+        const row = rows.slice(i - (i % columns), i - (i % columns) + columns);
+        return x - row.reduce((a, b) => a + b, 0) / columns;
+      });
+    }
+    if (mars) {
+      const beta1 = betas?.[0] ?? momentum!;
+      const c = g.map((x, i) => x + ((mars.gamma * beta1) / (1 - beta1)) * (x - this.#last[i]!));
+      this.#last = g;
+      g = c.map((x) => x / Math.max(norm(c), 1));
+    }
+    const goes = decay ?? ((cautious || hyperball) && this.isDecoupled ? "decoupled" : null);
+    this.#twin.set(tensor(p, { dtype: "f64" }).reshape([...this.shape]));
+    this.#twin.grad = tensor(g, { dtype: "f64" }).reshape([...this.shape]);
+    this.#optimizer.step();
+    const stepped = [...(this.#twin.dataSync() as Float64Array)];
+    let way = stepped.map((x, i) => x - p[i]!);
+    if (cautious) {
+      const moves = way.map((x, i) => (x * g[i]! < 0 ? 1 : 0));
+      const share = Math.max(moves.reduce<number>((a, b) => a + b, 0) / p.length, 1e-3);
+      way = way.map((x, i) => (x * moves[i]!) / share);
+    }
+    const keep = 1 - (goes === "independent" ? weightDecay : lr * weightDecay);
+    const start = p.map((x, i) => {
+      if (goes === null || goes === "l2") return x;
+      return goes === "cautious" && way[i]! * x > 0 ? x : x * keep;
+    });
+    if (hyperball && isMatrix) {
+      this.#radius ||= norm(p);
+      const far = norm(way) > 0 ? (lr * this.#radius) / norm(way) : 1;
+      const end = start.map((x, i) => x + far * way[i]!);
+      this.values = end.map((x) => (x * this.#radius) / norm(end));
+    } else this.values = start.map((x, i) => x + way[i]!);
+  }
+}
+
+/** Draws of modifications that go with an optimizer. */
+function drawn(
+  random: Random,
+  name: string,
+  options: Readonly<Record<string, unknown>>,
+  isAverage: boolean,
+  hasDecay: boolean,
+) {
+  const coin = () => random.word() / 2 ** 32 < 0.4;
+  const { betas, momentum } = options as { betas?: readonly number[]; momentum?: number };
+  const canMars = betas !== undefined || (momentum !== undefined && momentum < 1);
+  const decays = ["l2", "decoupled", "cautious", "independent"] as const;
+  return {
+    ...(name !== "SOAP" && coin() && { centralize: true }), // singular for SOAP: roundings decide the basis
+    ...(canMars && coin() && { mars: { gamma: 0.0625 } }),
+    ...(!isAverage && coin() && { cautious: true }),
+    ...(!isAverage && coin() && { hyperball: true }),
+    ...(!isAverage && hasDecay && coin() && { decay: decays[Math.floor((random.word() / 2 ** 32) * 4)]! }),
+  } satisfies Modifications;
+}
+
+const DECOUPLED = ["AdamW", "Lion", "Muon", "SOAP", "Adan", "ADOPT", "AdEMAMix", "Adafactor"];
+
+describe.each(OPTIMIZERS)("$name", ({ name, make, runs, isAverage, hasVectors }) => {
+  const random = new Random(name.length);
+  const rows = Array.from({ length: 8 }, (_, i) => {
+    const run = runs[i % runs.length]! as Readonly<Record<string, unknown>>;
+    const all = make([parameter([[1]])], run).groups[0]!;
+    const hasDecay = "weightDecay" in all;
+    return { ...run, ...(hasDecay && { weightDecay: 0.125 }), ...drawn(random, name, all, isAverage, hasDecay) };
+  }).filter((row) =>
+    Object.keys(row).some((key) => ["cautious", "decay", "mars", "hyperball", "centralize"].includes(key)),
+  );
+
+  it.each(rows)("steps as a plain program around it, %o", (options) => {
+    const { maximize, ...others } = options as { maximize?: boolean };
+    const sign = maximize ? -1 : 1;
+    const shapes = hasVectors ? [matrixOf(name), VECTOR] : [MATRIX];
+    const isDecoupled =
+      DECOUPLED.includes(name) || Boolean((others as { decoupledWeightDecay?: boolean }).decoupledWeightDecay);
+    const first = shapes.map((shape, k) =>
+      numbersAt(
+        0.5,
+        k,
+        shape.reduce((a, b) => a * b, 1),
+      ),
+    );
+    const plain = shapes.map((shape, k) => new Plain(make, shape, others, first[k]!, isDecoupled));
+    const params = shapes.map((shape, k) => parameter(tensor(first[k]!, { dtype: "f64" }).reshape([...shape])));
+    const optimizer = make(params, options);
+    for (let t = 1; t <= 12; t++) {
+      shapes.forEach((shape, k) => {
+        const gradient = numbersAt(t, k, params[k]!.size);
+        params[k]!.grad = tensor(gradient, { dtype: "f64" }).reshape([...shape]);
+        plain[k]!.step(gradient.map((x) => sign * x));
+      });
+      optimizer.step();
+    }
+    const tolerance = name === "Muon" ? 1e-3 : 1e-10; // Muon rounds to bfloat16, and so what differs at all
+    for (const [k, param] of params.entries())
+      expect(param.dataSync()).toAgreeWith(plain[k]!.values, { absolute: tolerance, relative: tolerance });
+  });
+});
+
+await eachDevice((device: Device) => {
+  it.for(OPTIMIZERS)(
+    "$name with all that goes with it has the words of js, eager and compiled",
+    ({ name, make, runs, isAverage, hasVectors, usesProducts }, { skip }) => {
+      if (usesProducts && device.name === "wasm")
+        skip("products of matrices on wasm are not those of js, unless portable");
+      const all = make([parameter([[1]])], runs[0]!).groups[0] as { betas?: unknown; momentum?: number };
+      const options = {
+        ...runs[0],
+        centralize: true,
+        ...(all.betas !== undefined && { mars: { gamma: 0.0625 } }),
+        ...(!isAverage && { cautious: true, hyperball: true }),
+        ...(!isAverage && "weightDecay" in all && { weightDecay: 0.125, decay: "cautious" }),
+      };
+      const run = (on: string, isCompiled: boolean) => {
+        const shapes = hasVectors ? [matrixOf(name), VECTOR] : [MATRIX];
+        const at = (t: number, k: number) =>
+          tensor(
+            numbersAt(
+              t,
+              k,
+              shapes[k]!.reduce((a: number, b) => a * b, 1),
+            ),
+            { device: on },
+          ).reshape([...shapes[k]!]);
+        const params = shapes.map((_, k) => parameter(at(0.5, k)));
+        const optimizer = make(params, options);
+        const step = isCompiled ? compile(() => optimizer.step()) : () => optimizer.step();
+        for (let t = 1; t <= 6; t++) {
+          for (const [k, param] of params.entries()) param.grad = at(t, k);
+          step();
+        }
+        return params.map((param) => [...param.dataSync()]);
+      };
+      const expected = run("js", false);
+      expect(run(device.name, true)).toEqual(expected);
+      if (device.name !== "js") expect(run(device.name, false)).toEqual(expected);
+    },
+  );
+}, EXACT_DEVICES);
+
+it("takes one launch wherever the decay goes", () => {
+  for (const decay of ["l2", "decoupled", "cautious", "independent"] as const) {
+    const params = [parameter([1, -2, 3]), parameter([[4]])];
+    for (const param of params) param.grad = tensor(new Float32Array(param.size)).reshape([...param.shape]);
+    const optimizer = new NAdam(params, { weightDecay: 0.25, decay });
+    const step = compile(() => optimizer.step());
+    for (let i = 0; i < 3; i++) step();
+    expect(step.explain().launches, decay).toBe(1);
+  }
+});
+
+it("has AdamW's words for Adam with decoupled decay", () => {
+  const [one, other] = [parameter([1, -2, 3]), parameter([1, -2, 3])];
+  const optimizers = [
+    new AdamW([one], { weightDecay: 0.25 }),
+    new Adam([other], { weightDecay: 0.25, decay: "decoupled" }),
+  ];
+  for (let t = 1; t <= 5; t++) {
+    for (const w of [one, other]) w.grad = tensor([t, -1, 0.5]);
+    for (const optimizer of optimizers) optimizer.step();
+  }
+  expect(other.tolist()).toEqual(one.tolist());
+});
+
+describe("refuse", () => {
+  const w = parameter([[1, 2]]);
+  it.each<[string, () => unknown]>([
+    ["a decay that is none", () => new AdamW([w], { decay: "l1" as "l2" })],
+    ["caution that is no boolean", () => new AdamW([w], { cautious: 1 as unknown as boolean })],
+    ["mars without gamma", () => new AdamW([w], { mars: {} as { gamma: number } })],
+    ["mars with a momentum of 1", () => new SGD([w], { momentum: 1, mars: { gamma: 0.025 } })],
+  ])("%s", (_, make) => expectCode("BAD_ARGUMENT", make));
+
+  it.each<[string, () => unknown]>([
+    ["a decay where weightDecay is not", () => new Yogi([w], { decay: "l2" })],
+    ["caution of averages", () => new ScheduleFreeAdamW([w], { cautious: true })],
+    ["caution where state follows the parameter", () => new ASGD([w], { cautious: true })],
+    ["some rows", () => new AdamW([w], { hyperball: true, lazyMode: true })],
+  ])("%s, as UNSUPPORTED", (_, make) => expectCode("UNSUPPORTED", make));
+});
