@@ -133,6 +133,11 @@ const table: Table[] = [
       ignoreMetricsInCooldown: [0, "yes", null],
     },
   ],
+  [
+    "SWALR",
+    { swaLr: 0.1, annealEpochs: 2, annealStrategy: "linear" },
+    { swaLr: [undefined, Number.NaN, [1]], annealEpochs: [-1, 0.5], annealStrategy: ["sine"] },
+  ],
   ["NoamLR", { dModel: 2, warmupSteps: 2 }, { dModel: [0], warmupSteps: [0] }],
   ["NaturalExpLR", { gamma: 0.5 }, { gamma: [-1] }],
   ["InverseTimeLR", { gamma: 0.5 }, { gamma: [undefined] }],

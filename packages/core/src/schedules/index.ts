@@ -39,3 +39,4 @@ export { ReduceLROnPlateau, type ReduceLROnPlateauOptions } from "./reduce-on-pl
 export type { PerGroup, ScheduledGroup, ScheduledOptimizer, ScheduleOptions } from "./scheduler/scheduled-optimizer";
 export { LRScheduler } from "./scheduler/scheduler";
 export type { SchedulerState } from "./scheduler/state";
+export { SWALR, type SWALROptions } from "./swa";

@@ -10,13 +10,13 @@ const CASES = 20;
 
 const torchProgram = `
 import json, re, sys, warnings, torch
-from torch.optim import lr_scheduler
+from torch.optim import lr_scheduler, swa_utils
 warnings.simplefilter("ignore")
 special = {"tMax": "T_max", "t0": "T_0", "tMult": "T_mult"}
 def snake(key): return special.get(key) or re.sub("[A-Z]", lambda m: "_" + m.group(0).lower(), key)
 def make(optimizer, recipe):
     options = {snake(key): value for key, value in recipe["options"].items()}
-    kind = getattr(lr_scheduler, recipe["name"])
+    kind = getattr(swa_utils if recipe["name"] == "SWALR" else lr_scheduler, recipe["name"])
     parts = [make(optimizer, part) for part in recipe.get("parts", [])]
     if recipe["name"] == "ChainedScheduler": return kind(parts)
     if parts: options["schedulers"] = parts

@@ -105,6 +105,11 @@ const simple = {
     divFactor: real(2, 50),
     threePhase: fc.boolean(),
   }),
+  SWALR: of("SWALR", {
+    swaLr: real(0.001, 1),
+    annealEpochs: fc.oneof(whole(0, 3), whole(0, 300)),
+    annealStrategy: fc.constantFrom("cos", "linear"),
+  }),
 };
 const anySimple = fc.oneof(...Object.values(simple));
 const chained = fc
@@ -121,9 +126,11 @@ const sequential = fc
     return { name: "SequentialLR", options: { milestones }, parts: [first, ...rest] };
   });
 
-/** PyTorch's OneCycleLR keeps its bounds in the groups, where another schedule that keeps them there changes them; ours does not. */
-const keepsBounds = ({ name, options, parts = [] }: Recipe): number =>
-  parts.reduce((sum, part) => sum + keepsBounds(part), name === "OneCycleLR" || options.cycleMomentum === true ? 1 : 0);
+/** PyTorch's OneCycleLR and SWALR keep their bounds in the groups, where another schedule that keeps them there changes them; ours do not. */
+const keepsBounds = ({ name, options, parts = [] }: Recipe): number => {
+  const own = name === "OneCycleLR" || name === "SWALR" || options.cycleMomentum === true ? 1 : 0;
+  return parts.reduce((sum, part) => sum + keepsBounds(part), own);
+};
 const alone = (recipes: Recipe[]) => recipes.reduce((sum, recipe) => sum + keepsBounds(recipe), 0) <= 1;
 
 const several = fc.array(anySimple, { minLength: 2, maxLength: 3 });

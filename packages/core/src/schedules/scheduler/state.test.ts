@@ -28,6 +28,7 @@ const table: [string, Make][] = [
   ["CyclicLR by scaleFn", (o) => new schedules.CyclicLR(o, { baseLr: 0.1, maxLr: 1, scaleFn: (x) => 1 / x })],
   ["OneCycleLR", (o) => new schedules.OneCycleLR(o, { maxLr: [1, 2], epochs: 2, stepsPerEpoch: 10 })],
   ["ReduceLROnPlateau", (o) => new schedules.ReduceLROnPlateau(o, { patience: 1, cooldown: 2 })],
+  ["SWALR", (o) => new schedules.SWALR(o, { swaLr: [0.5, 0.1], annealEpochs: 6 })],
   ["NoamLR", (o) => new schedules.NoamLR(o, { dModel: 16, warmupSteps: 5 })],
   ["NaturalExpLR", (o) => new schedules.NaturalExpLR(o, { gamma })],
   ["InverseTimeLR", (o) => new schedules.InverseTimeLR(o, { gamma })],
