@@ -58,6 +58,10 @@ export const NAMED: Readonly<Record<string, string>> = {
   NLLLoss: "nllLoss",
   PoissonNLLLoss: "poissonNllLoss",
   CrossEntropyLoss: "crossEntropy",
+  AveragedModel: "StochasticWeightAverage",
+  get_ema_multi_avg_fn: "ExponentialMovingAverage",
+  get_swa_multi_avg_fn: "StochasticWeightAverage",
+  update_bn: "updateBatchNorm",
   CTCLoss: "ctcLoss",
   HuberLoss: "huberLoss",
   SmoothL1Loss: "smoothL1Loss",
@@ -74,6 +78,8 @@ export const NAMED: Readonly<Record<string, string>> = {
 
 /** What to write for a name that is not here. */
 export const INSTEAD: Readonly<Record<string, string>> = {
+  get_ema_avg_fn: "`new ExponentialMovingAverage(params, { decay })`",
+  get_swa_avg_fn: "`new StochasticWeightAverage(params)`",
   addbmm: "`x.add(a.matmul(b).sum(0))`",
   addcdiv: "`x.add(a.div(b).mul(value))`",
   addcmul: "`x.add(a.mul(b).mul(value))`",

@@ -38,6 +38,7 @@ MODULES = {
     "torch.func": functions(torch.func),
     "torch.optim": classes(torch.optim),
     "torch.optim.lr_scheduler": [n for n in classes(torch.optim.lr_scheduler) if n != "LRScheduler"],
+    "torch.optim.swa_utils": sorted(torch.optim.swa_utils.__all__),
 }
 for name, names in MODULES.items():
     print(f"{name}: {' '.join(names)}")

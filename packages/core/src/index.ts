@@ -1,11 +1,9 @@
 /** `@opt/core`: tensors, autograd, update rules, the optimizer loop and the device registry. */
 
 export { type GradOptions, grad, type OneEach } from "./autograd";
-export {
-  ExponentialMovingAverage,
-  type MovingAverageOptions,
-  type MovingAverageState,
-} from "./averages/moving-average";
+export { ExponentialMovingAverage, type MovingAverageOptions } from "./averages/moving-average";
+export { StochasticWeightAverage } from "./averages/stochastic-weight-average";
+export type { WeightAverage, WeightAverageOptions, WeightAverageState } from "./averages/weight-average";
 export type { BackendRegistration } from "./backend/backend";
 export { type Compiled, type CompileOptions, compile } from "./compile/compile";
 export type { Explanation } from "./compile/explain";

@@ -77,6 +77,7 @@ export { GroupNorm, type GroupNormOptions } from "./layers/norm/group-norm";
 export { InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, type InstanceNormOptions } from "./layers/norm/instance-norm";
 export { LayerNorm, type LayerNormOptions } from "./layers/norm/layer-norm";
 export { RMSNorm, type RMSNormOptions } from "./layers/norm/rms-norm";
+export { updateBatchNorm } from "./layers/norm/update-batch-norm";
 export {
   AdaptiveAvgPool1d,
   AdaptiveAvgPool2d,

@@ -6,7 +6,8 @@ import { parameter, tensor } from "../create";
 import { init } from "../device/registry";
 import { tidy } from "../device/scope";
 import { fma64 } from "../rule/fma";
-import { ExponentialMovingAverage, type MovingAverageState } from "./moving-average";
+import { ExponentialMovingAverage } from "./moving-average";
+import type { WeightAverageState } from "./weight-average";
 
 const device = await init("js");
 
@@ -128,7 +129,7 @@ it("is saved and loaded, also from a tensor's count, and rejects what does not f
     { n_averaged: 1 },
     { n_averaged: 1, "module.0": tensor([1]) },
   ];
-  for (const each of wrong) expectCode("BAD_STATE", () => loaded.loadStateDict(each as MovingAverageState));
+  for (const each of wrong) expectCode("BAD_STATE", () => loaded.loadStateDict(each as WeightAverageState));
   expect([averageOf(loaded), loaded.stateDict().n_averaged]).toEqual([[5, 6], 0]);
   loaded.loadStateDict({ ...state, n_averaged: tensor(1, { dtype: "i32" }) });
   expect([averageOf(loaded), loaded.stateDict().n_averaged]).toEqual([[1, 2], 1]);

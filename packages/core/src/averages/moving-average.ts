@@ -1,26 +1,16 @@
-/** Exponential moving averages of parameters, to evaluate and save in their place. */
-
-import { afterEachRun, dependsOn, runsOnce } from "../device/host-code";
-import { keep, tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
-import { cast, clone, copyInto } from "../ops";
+import { cast } from "../ops";
 import { copyFrom } from "../ops/cast";
-import { checkNumbers } from "../ops/check-tensor";
 import { launchMap } from "../ops/map";
-import { itemsOf, type NamedParameter, type Parameters, toParameters } from "../optimizer/parameters";
+import type { Parameters } from "../optimizer/parameters";
 import { Expression } from "../rule/expression";
 import { trace } from "../rule/program";
 import { fma, sub } from "../rule/symbols";
-import { isReplaced, replacedBy } from "../tensor/replaced";
-import { checkNotSummary } from "../tensor/summary";
-import { noGrad } from "../tensor/tape";
-import { Tensor } from "../tensor/tensor";
-import { isFloat } from "../values/dtype";
-import { sameShape, showShape } from "../values/shape";
+import type { Tensor } from "../tensor/tensor";
+import { WeightAverage, type WeightAverageOptions } from "./weight-average";
 
 const WHERE = "ExponentialMovingAverage";
-const ALREADY = "Wait for averaged() to end.";
 
 /** Interpolates from the nearer end, as PyTorch's lerp does. */
 const lerp = (isNearAverage: boolean) => {
@@ -32,31 +22,10 @@ const lerp = (isNearAverage: boolean) => {
 const FROM_AVERAGE = /* @__PURE__ */ lerp(true);
 const FROM_PARAM = /* @__PURE__ */ lerp(false);
 
-/** A parameter and its average. */
-interface Entry {
-  readonly name: string;
-  readonly param: Tensor;
-  readonly average: Tensor;
-}
-
-export interface MovingAverageOptions {
+export interface MovingAverageOptions extends WeightAverageOptions {
   /** The weight of the old average at each update, 0 to 1. Default 0.999. */
   readonly decay?: number;
-  /** Buffers (running statistics, which never required a gradient) are averaged too, instead of copied at each update. Default false. */
-  readonly useBuffers?: boolean;
 }
-
-/** A buffer may be of integers. @throws OptError BAD_ARGUMENT */
-function entryOf(item: Tensor | readonly [string, Tensor]): NamedParameter {
-  const [name, tensor] = Array.isArray(item) ? item : [(item as Tensor | null)?.name ?? null, item];
-  if (tensor instanceof Tensor && !tensor.isParameter && !isFloat(tensor.dtype)) return { name, tensor };
-  const made = toParameters(WHERE, [item] as Parameters)[0]!;
-  checkNumbers(WHERE, made.tensor);
-  return made;
-}
-
-/** PyTorch's `AveragedModel`: the averages under `module.<name>`, and how often they were updated. */
-export type MovingAverageState = { n_averaged: number | Tensor; [average: `module.${string}`]: Tensor };
 
 /**
  * Averages of parameters: average += (1 - decay) (parameter - average) at each `update`; the first one copies.
@@ -70,12 +39,8 @@ export type MovingAverageState = { n_averaged: number | Tensor; [average: `modul
  * ema.update(); // after each optimizer.step()
  * const loss = ema.averaged(() => w.mul(w).sum().dataSync()[0]);
  */
-export class ExponentialMovingAverage {
+export class ExponentialMovingAverage extends WeightAverage {
   readonly decay: number;
-  readonly #entries: readonly Entry[];
-  readonly #useBuffers: boolean;
-  #updates = 0;
-  #inPlace = false;
 
   constructor(params: Parameters, options: MovingAverageOptions = {}) {
     checkOptions(WHERE, options, { decay: "number", useBuffers: "boolean" });
@@ -87,71 +52,11 @@ export class ExponentialMovingAverage {
       () => `decay must be from 0 to 1, got ${decay}.`,
       "For example 0.999.",
     );
-    runsOnce(WHERE, "make averages");
+    super(WHERE, params, useBuffers);
     this.decay = decay;
-    this.#useBuffers = useBuffers;
-    this.#entries = noGrad(() =>
-      itemsOf<Tensor | readonly [string, Tensor]>(WHERE, params).map((item, i) => {
-        const { name, tensor } = entryOf(item);
-        const kept = isFloat(tensor.dtype) && tensor.dtype !== "f64" ? "f32" : tensor.dtype;
-        const average = tidy(() => clone(cast(tensor.detach(), kept)));
-        average.placement = tensor.placement;
-        return { name: name ?? String(i), param: tensor, average: keep(average) };
-      }),
-    );
-    const names = new Set(this.#entries.map(({ name }) => name));
-    check(
-      names.size === this.#entries.length,
-      "DUPLICATE",
-      WHERE,
-      () => "parameters must have names of their own, got one twice.",
-      "Pass model.namedParameters().",
-    );
   }
 
-  /**
-   * Moves the averages towards the parameters. The first update copies them.
-   *
-   * @throws OptError BAD_STATE inside of `averaged`, and for parameters that were replaced in their module
-   */
-  update(): void {
-    dependsOn(() => this.#isFirst());
-    const isFirst = this.#isFirst();
-    for (const { param, average } of this.#entries) {
-      dependsOn(() => param.isParameter);
-      if (isFirst || !(param.isParameter || this.#useBuffers)) copyFrom(average, param);
-      else noGrad(() => tidy(() => this.#move(average, param)));
-    }
-    afterEachRun(() => {
-      this.#updates++;
-    });
-  }
-
-  /** @throws OptError BAD_STATE if no update may come now */
-  #isFirst(): boolean {
-    this.#checkOutside();
-    this.#checkPresent();
-    return this.#updates === 0;
-  }
-
-  #checkPresent(): void {
-    const params = this.#entries.map(({ param }) => param);
-    for (const param of params) {
-      check(
-        !isReplaced(param, params),
-        "BAD_STATE",
-        WHERE,
-        () => replacedBy(param),
-        "Make the averages after model.to(...).",
-      );
-    }
-  }
-
-  #checkOutside(): void {
-    check(!this.#inPlace, "BAD_STATE", WHERE, () => "the averages stand in the parameters' place.", ALREADY);
-  }
-
-  #move(average: Tensor, param: Tensor): void {
+  protected move(average: Tensor, param: Tensor): void {
     const { dtype } = average;
     const weight = 1 - this.decay;
     if (dtype === "f32" || dtype === "f64") {
@@ -162,108 +67,5 @@ export class ExponentialMovingAverage {
       const [old, added] = [cast(average, "f32").mul(this.decay), cast(param, "f32").mul(weight)];
       copyFrom(average, old.add(added));
     }
-  }
-
-  /**
-   * Runs `body` with the averages in the parameters' place, and puts the parameters back after it, also if it throws or rejects.
-   * Until then steps of optimizers that have them throw BAD_STATE: they would be undone.
-   *
-   * @throws OptError BAD_STATE inside of another one, UNSUPPORTED in a compiled function
-   */
-  averaged<Result>(body: () => Result): Result {
-    check(
-      typeof body === "function",
-      "BAD_ARGUMENT",
-      WHERE,
-      () => `body must be a function, got ${typeof body}.`,
-      "Pass () => evaluate().",
-    );
-    check(!this.#inPlace, "BAD_STATE", WHERE, () => "the averages are in place already.", ALREADY);
-    runsOnce(WHERE, "call averaged()");
-    this.#checkPresent();
-    const own = noGrad(() => this.#entries.map(({ param }) => keep(clone(param))));
-    const outside = this.#entries.map(({ param }) => param.checkSteps);
-    const restore = () => {
-      this.#inPlace = false;
-      this.#entries.forEach(({ param }, i) => {
-        if (!param.isDisposed) copyInto(own[i]!, param);
-        param.storage.isLent = false;
-        param.checkSteps = outside[i];
-        own[i]!.dispose();
-      });
-    };
-    this.#inPlace = true;
-    for (const { param } of this.#entries) {
-      param.storage.isLent = true;
-      param.checkSteps = (_, isStep) => isStep && this.#checkOutside(); // what is stepped now would be put back
-    }
-    let result: Result;
-    try {
-      for (const { param, average } of this.#entries) copyInto(average, param);
-      result = body();
-    } catch (error) {
-      restore();
-      throw error;
-    }
-    if (typeof (Object(result) as PromiseLike<unknown>).then === "function")
-      return Promise.resolve(result).finally(restore) as Result;
-    restore();
-    return result;
-  }
-
-  /** The averages are the live ones, not copies: save or clone them before the next update. */
-  stateDict(): MovingAverageState {
-    const averages = this.#entries.map(({ name, average }) => [`module.${name}`, average]);
-    return { n_averaged: this.#updates, ...Object.fromEntries(averages) };
-  }
-
-  /** Copies averages in, cast and moved to where ours are. @throws OptError BAD_STATE if they do not fit. Nothing has changed then. */
-  loadStateDict(saved: Readonly<Record<string, unknown>>): void {
-    runsOnce(WHERE, "load averages");
-    const { n_averaged: given } = Object(saved) as Partial<MovingAverageState>;
-    const updates = given instanceof Tensor && given.size === 1 ? given.dataSync()[0] : given;
-    const isCount = Number.isInteger(updates) && (updates as number) >= 0;
-    check(
-      isCount,
-      "BAD_STATE",
-      WHERE,
-      () => `n_averaged must be a whole number, got ${String(updates)}.`,
-      "Pass what stateDict() returned.",
-    );
-    const found = this.#entries.map(({ name, average }) => {
-      const value = saved[`module.${name}`];
-      checkNotSummary(WHERE, `module.${name}`, value);
-      check(
-        value instanceof Tensor,
-        "BAD_STATE",
-        WHERE,
-        () => `needs the tensor module.${name}, got ${typeof value}.`,
-        "The model has changed since it was saved.",
-      );
-      value.checkAlive();
-      check(
-        sameShape(value.shape, average.shape),
-        "BAD_STATE",
-        WHERE,
-        () => `module.${name} must have shape ${showShape(average.shape)}, got ${showShape(value.shape)}.`,
-        "The model has changed since.",
-      );
-      return value;
-    });
-    noGrad(() => {
-      this.#entries.forEach(({ average }, i) => {
-        copyFrom(average, found[i]!);
-      });
-    });
-    this.#updates = updates as number;
-  }
-
-  /** Frees the averages. */
-  dispose(): void {
-    for (const { average } of this.#entries) average.dispose();
-  }
-
-  [Symbol.dispose](): void {
-    this.dispose();
   }
 }

@@ -27,6 +27,7 @@ import {
   type ScheduledOptimizer,
   SequentialLR,
   StepLR,
+  SWALR,
 } from "./index";
 
 const withoutMomentum = ({ options, parts, ...recipe }: Recipe): Recipe => {
@@ -64,6 +65,7 @@ it.each<[(o: ScheduledOptimizer) => LRScheduler]>([
   [(o) => new InverseTimeLR(o, { option: "weightDecay", gamma: 1 })],
   [(o) => new NaturalExpLR(o, { option: "weightDecay", gamma: Math.LN2 })],
   [(o) => new NoamLR(o, { option: "weightDecay", dModel: 4, warmupSteps: 1 })],
+  [(o) => new SWALR(o, { option: "weightDecay", swaLr: 0, annealEpochs: 2, annealStrategy: "linear" })],
   [(o) => new PiecewiseLR(o, { option: "weightDecay", boundaries: [1], values: [1, 0.25] })],
 ])("halves the weight decay in a step: %s", (make) => {
   const o = optimizer();

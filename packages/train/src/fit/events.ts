@@ -1,6 +1,6 @@
 /** What a run tells about itself: its events, the state that callbacks see, and what they may ask for. */
 import type { CheckpointContents, FileSystem } from "@opt/checkpoint";
-import type { ExponentialMovingAverage } from "@opt/core";
+import type { WeightAverage } from "@opt/core";
 import type { Module } from "@opt/nn";
 import type { FitCommunicator, FitOptimizer, Placing, Weights } from "./parts";
 
@@ -47,7 +47,7 @@ export interface FitState {
   readonly weights: Weights;
   readonly optimizer: FitOptimizer;
   /** The averages of the weights; undefined without the option. */
-  readonly ema: ExponentialMovingAverage | undefined;
+  readonly ema: WeightAverage | undefined;
   /** Epochs of the whole run. */
   readonly epochs: number;
   /** The current epoch, from 0; at `epochEnd` the number of epochs done. */

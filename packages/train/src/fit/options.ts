@@ -3,10 +3,10 @@ import {
   type ClipOptions,
   check,
   checkOptions,
-  type ExponentialMovingAverage,
   type Generator,
   type GradScaler,
   show,
+  type WeightAverage,
 } from "@opt/core";
 import { checkCounts } from "../check";
 import { checkMetrics, type Metric } from "../metrics/metric";
@@ -30,7 +30,7 @@ export interface FitOptions<Batch> extends ForwardOptions<Batch> {
   /** A `ReduceLROnPlateau` goes by epochs in any case. Default "step". */
   readonly scheduleEvery?: "step" | "epoch";
   readonly scaler?: GradScaler;
-  readonly ema?: ExponentialMovingAverage;
+  readonly ema?: WeightAverage;
   /** Clips the gradients of the parameters that the optimizer trains: `{ norm: 1 }` or `{ value: 0.5 }`. */
   readonly clip?: ClipOptions;
   /** Batches of an optimizer step. Their gradients add up and are divided once, as those of one batch of all their samples. Default 1. */

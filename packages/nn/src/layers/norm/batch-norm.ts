@@ -1,5 +1,6 @@
 /** Batch normalisation. */
 import { check, checkTensor, div, noGrad, type Tensor, tidy } from "@opt/core";
+import type { Module } from "../../module/module";
 import { ChannelNorm, type ChannelNormOptions } from "./channel-norm";
 import { normOfNothing } from "./empty";
 
@@ -12,12 +13,23 @@ export interface BatchNormOptions extends ChannelNormOptions {
   readonly trackRunningStats?: boolean;
 }
 
+/** By which batch norms are known, of whichever copy of this package. */
+const mark: unique symbol = Symbol.for("@opt/nn.batchNorm");
+
+/** True for batch norms of any rank. */
+export const isBatchNorm = (module: Module): module is BatchNorm => mark in module;
+
 /**
  * (x - mean) / sqrt(variance + eps) * weight + bias per channel, axis 1 (Ioffe & Szegedy 2015). In training mean and (biased) variance are the
  * batch's, and the running ones follow, of which the variance is the unbiased one; in evaluation they are the running ones.
  * 16-bit inputs are computed in f32.
  */
 abstract class BatchNorm extends ChannelNorm {
+  /** @internal */
+  get [mark](): true {
+    return true;
+  }
+
   protected constructor(features: number, options: BatchNormOptions) {
     super(features, options, true);
   }

@@ -8,8 +8,11 @@ import {
   isRecomputing,
   needing,
   noGrad,
+  onesLike,
   show,
   type Tensor,
+  tidy,
+  zerosLike,
 } from "@opt/core";
 import { ones } from "../../initializers/initializers";
 import { holdParameters } from "../../module/held";
@@ -48,7 +51,8 @@ export abstract class ChannelNorm extends Module {
   /** i32, of shape []. */
   readonly num_batches_tracked: Tensor | null;
   readonly eps: number;
-  readonly momentum: number | null;
+  /** The share of the new batch in the running statistics; null: their plain average. */
+  momentum: number | null;
   protected readonly features: number;
 
   protected constructor(features: number, options: ChannelNormOptions, byDefault: boolean) {
@@ -74,6 +78,15 @@ export abstract class ChannelNorm extends Module {
     this.momentum = momentum;
     this.features = features;
     holdParameters(this);
+  }
+
+  /** Starts the running statistics over: mean 0, variance 1, no batch counted. */
+  resetRunningStats(): void {
+    tidy(() => {
+      this.running_mean?.set(zerosLike(this.running_mean));
+      this.running_var?.set(onesLike(this.running_var));
+      this.num_batches_tracked?.set(0);
+    });
   }
 
   /** By the mean and the biased variance of each channel of these planes. */
