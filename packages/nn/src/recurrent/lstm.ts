@@ -3,18 +3,23 @@ import { lstmCell } from "./cell";
 import type { RecurrentCall } from "./lengths";
 import { type DirectionResult, Recurrent, type RecurrentOptions, type WholeSequence } from "./recurrent";
 
+export interface LstmLayerOptions extends RecurrentOptions {
+  /** Projects each h' to this width, below hiddenSize, by weight_hr_l0 (Sak et al. 2014). Default 0: it does not. */
+  readonly projSize?: number;
+}
+
 /**
  * Long short-term memory (Hochreiter & Schmidhuber 1997): c' = sigmoid(f) c + sigmoid(i) tanh(g), h' = sigmoid(o) tanh(c'), the gates
  * i, f, g, o being W x + b + V h + d. x [length, batch, inputSize]. Parameters have PyTorch's names and begin as U[-k, k], k = 1 / sqrt(hiddenSize).
  *
- * @throws OptError BAD_ARGUMENT for sizes below 1; forward: BAD_SHAPE, BAD_ARGUMENT, BAD_DTYPE
+ * @throws OptError BAD_ARGUMENT for sizes below 1 and a projSize that is not below hiddenSize; forward: BAD_SHAPE, BAD_ARGUMENT, BAD_DTYPE
  * @example
  * const [output, [hidden, cell]] = new LSTM(4, 8).forward(rand([5, 2, 4])); // [5, 2, 8], [1, 2, 8] and [1, 2, 8]
  * const [padded] = new LSTM(4, 8).forward(rand([5, 2, 4]), undefined, { lengths: [5, 3] }); // zeros from place 3 of the second
  */
 export class LSTM extends Recurrent {
-  constructor(inputSize: number, hiddenSize: number, options: RecurrentOptions = {}) {
-    super(4, inputSize, hiddenSize, options);
+  constructor(inputSize: number, hiddenSize: number, options: LstmLayerOptions = {}) {
+    super(4, inputSize, hiddenSize, options, { projSize: "number" });
   }
 
   /**
@@ -23,7 +28,7 @@ export class LSTM extends Recurrent {
    *
    * @returns Always a pair `[output, [hidden, cell]]`. The output has the last layer's result at each place, laid out as the input:
    * [length, batch, hiddenSize], with 2 x hiddenSize if bidirectional. The states are the last of all layers and directions, each
-   * [layers * directions, batch, hiddenSize], whatever `batchFirst` says. To pass them on, detach them: `hidden.detach()`.
+   * [layers * directions, batch, hiddenSize], whatever `batchFirst` says. With `projSize` output and hidden are that wide. To pass them on, detach them: `hidden.detach()`.
    */
   forward(
     x: Tensor,

@@ -21,6 +21,33 @@ describe("RNN, LSTM and GRU", () => {
     ]);
   });
 
+  it("an LSTM that projects has PyTorch's names and shapes", () => {
+    const lstm = new LSTM(3, 5, { projSize: 2, numLayers: 2, bidirectional: true, bias: false });
+    const shapes = Object.entries(lstm.stateDict()).map(([name, { shape }]) => `${name} ${shape}`);
+    const ends = ["l0", "l0_reverse", "l1", "l1_reverse"];
+    expect(shapes).toEqual(
+      ends.flatMap((end) => [
+        `weight_ih_${end} 20,${end.startsWith("l0") ? 3 : 4}`,
+        `weight_hh_${end} 20,2`,
+        `weight_hr_${end} 2,5`,
+      ]),
+    );
+    const [output, state] = lstm.forward(x());
+    expect([output, ...state].map(({ shape }) => shape)).toEqual([
+      [4, 2, 4],
+      [4, 2, 2],
+      [4, 2, 5],
+    ]);
+    expect(lstm.forward(x(), state)[1][1].shape).toEqual([4, 2, 5]);
+    expect(String(lstm)).toContain("projSize=2");
+    expectCode("BAD_SHAPE", () => lstm.forward(x(), [state[1], state[1]]));
+    expectCode("BAD_ARGUMENT", () => {
+      Object.assign(lstm, { weight_hr_l0: null });
+    });
+    for (const projSize of [5, -1, 0.5]) expectCode("BAD_ARGUMENT", () => new LSTM(3, 5, { projSize }));
+    expectCode("BAD_ARGUMENT", () => new GRU(3, 5, { projSize: 2 } as never));
+  });
+
   it("go on from their state", () => {
     const layer = new GRU(3, 2, { numLayers: 2 });
     const [whole] = layer.forward(x());

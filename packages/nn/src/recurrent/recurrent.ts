@@ -6,6 +6,7 @@ import {
   concat,
   full,
   type OptionKind,
+  show,
   stack,
   Tensor,
   tidy,
@@ -62,7 +63,7 @@ interface Weights {
   readonly biases: readonly Tensor[];
 }
 
-/** Weights under PyTorch's names: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l0_reverse, ... */
+/** Weights under PyTorch's names: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_hr_l0 if it projects, weight_ih_l0_reverse, ... */
 export abstract class Recurrent extends Module {
   readonly inputSize: number;
   readonly hiddenSize: number;
@@ -70,19 +71,29 @@ export abstract class Recurrent extends Module {
   readonly batchFirst: boolean;
   readonly dropout: number;
   readonly bidirectional: boolean;
+  /** Width of the results, which an LSTM may project; 0 if it doesn't. */
+  readonly projSize: number;
   readonly #drawn: Pick<LayerOptions, "generator">;
 
   protected constructor(
     gates: number,
     inputSize: number,
     hiddenSize: number,
-    options: RecurrentOptions,
+    options: RecurrentOptions & { readonly projSize?: number },
     more: Readonly<Record<string, OptionKind>> = {},
   ) {
     super();
     const where = new.target.name;
     checkOptions(where, options, { ...OPTIONS, ...more });
-    const { numLayers = 1, bias = true, batchFirst = false, dropout = 0, bidirectional = false, ...layer } = options;
+    const {
+      projSize = 0,
+      numLayers = 1,
+      bias = true,
+      batchFirst = false,
+      dropout = 0,
+      bidirectional = false,
+      ...layer
+    } = options;
     checkExtents(where, { inputSize, hiddenSize, numLayers });
     check(numLayers < 2 ** 31, "BAD_ARGUMENT", where, () => `numLayers must be below 2^31, got ${numLayers}.`);
     checkShare(where, "dropout", dropout);
@@ -93,7 +104,15 @@ export abstract class Recurrent extends Module {
       () => `dropout comes between layers, got ${dropout} for one layer.`,
       "Pass numLayers: 2, or add a Dropout behind.",
     );
+    check(
+      projSize === 0 || (Number.isInteger(projSize) && projSize > 0 && projSize < hiddenSize),
+      "BAD_ARGUMENT",
+      where,
+      () => `projSize must be a whole number from 0 to below hiddenSize = ${hiddenSize}, got ${show(projSize)}.`,
+      "Leave it out for no projection.",
+    );
     this.inputSize = inputSize;
+    this.projSize = projSize;
     this.hiddenSize = hiddenSize;
     this.numLayers = numLayers;
     this.batchFirst = batchFirst;
@@ -104,13 +123,21 @@ export abstract class Recurrent extends Module {
     const drawn = (shape: readonly number[]) => uniform(weightOf(shape, layer), -bound, bound, drawnBy(layer));
     const own = this as unknown as Record<string, Tensor>;
     for (const [at, suffix] of this.#suffixes()) {
-      const width = at === 0 ? inputSize : hiddenSize * (bidirectional ? 2 : 1);
+      const width = at === 0 ? inputSize : this.#resultSize * (bidirectional ? 2 : 1);
       own[`weight_ih_${suffix}`] = drawn([gates * hiddenSize, width]);
-      own[`weight_hh_${suffix}`] = drawn([gates * hiddenSize, hiddenSize]);
+      own[`weight_hh_${suffix}`] = drawn([gates * hiddenSize, this.#resultSize]);
       if (bias) for (const from of ["ih", "hh"]) own[`bias_${from}_${suffix}`] = drawn([gates * hiddenSize]);
+      if (projSize > 0) own[`weight_hr_${suffix}`] = drawn([projSize, hiddenSize]);
     }
-    const weights = this.#suffixes().flatMap(([, suffix]) => [`weight_ih_${suffix}`, `weight_hh_${suffix}`]);
+    const weights = this.#suffixes().flatMap(([, suffix]) => {
+      const projection = projSize > 0 ? [`weight_hr_${suffix}`] : [];
+      return [`weight_ih_${suffix}`, `weight_hh_${suffix}`, ...projection];
+    });
     holdParameters(this, weights);
+  }
+
+  get #resultSize(): number {
+    return this.projSize || this.hiddenSize;
   }
 
   /** The layer of each set of weights, and how its names end. */
@@ -123,7 +150,7 @@ export abstract class Recurrent extends Module {
 
   /**
    * The results of the last layer, and of each of the cell's states the last of every layer and direction.
-   * `count` states of shape [layers * directions, batch, hidden] begin as zeros where they are not given.
+   * `count` states of shape [layers * directions, batch, hidden] begin as zeros where they are not given. The first is as wide as results.
    */
   protected along(
     x: Tensor,
@@ -149,15 +176,18 @@ export abstract class Recurrent extends Module {
       const seen = seenPlaces(where, call, sequence);
       if (seen !== undefined) sequence = whereOf(seen, sequence, 0);
       const names = this.#suffixes();
-      const states = given?.map((state) => this.#state(state, single, names.length, batch));
-      const zero = full([batch, this.hiddenSize], 0, { dtype: x.dtype, device: x.device });
+      const widthOf = (s: number) => (s === 0 ? this.#resultSize : this.hiddenSize);
+      const states = given?.map((state, s) => this.#state(state, single, names.length, batch, widthOf(s)));
+      const zeros = Array.from({ length: count }, (_, s) =>
+        full([batch, widthOf(s)], 0, { dtype: x.dtype, device: x.device }),
+      );
       const last: (readonly Tensor[])[] = [];
       for (let layer = 0; layer < this.numLayers; layer++) {
         if (layer > 0 && this.training && this.dropout !== 0)
           sequence = new Dropout(this.dropout, this.#drawn).forward(sequence);
         const directions = names.flatMap(([at, suffix], i) => {
           if (at !== layer) return [];
-          const begin = Array.from({ length: count }, (_, s) => states?.[s]?.slice(i, i + 1).squeeze(0) ?? zero);
+          const begin = zeros.map((zero, s) => states?.[s]?.slice(i, i + 1).squeeze(0) ?? zero);
           const { results, end } = this.#run(sequence, suffix, begin, seen, cell, whole);
           last.push(end);
           return [results];
@@ -174,10 +204,10 @@ export abstract class Recurrent extends Module {
     return shape[shape.length === 3 && this.batchFirst ? 1 : 0]!;
   }
 
-  #state(state: Tensor, single: boolean, rows: number, batch: number): Tensor {
+  #state(state: Tensor, single: boolean, rows: number, batch: number, width: number): Tensor {
     const where = this.constructor.name;
     checkTensor(where, state, "the state");
-    const shape = single ? [rows, this.hiddenSize] : [rows, batch, this.hiddenSize];
+    const shape = single ? [rows, width] : [rows, batch, width];
     check(
       String(state.shape) === String(shape),
       "BAD_SHAPE",
@@ -210,11 +240,14 @@ export abstract class Recurrent extends Module {
       const inputs = plus(products, own[`bias_ih_${suffix}`]);
       const recur = (hidden: Tensor) =>
         plus(hidden.matmul(own[`weight_hh_${suffix}`]!, { transposeB: true }), own[`bias_hh_${suffix}`]);
+      const projection = this.projSize > 0 ? own[`weight_hr_${suffix}`]! : undefined;
+      const projected = ([result, ...others]: readonly Tensor[]) =>
+        projection === undefined ? [result!, ...others] : [result!.matmul(projection, { transposeB: true }), ...others];
       const results = new Array<Tensor>(length);
       let state = begin;
       for (let step = 0; step < length; step++) {
         const t = reverse ? length - 1 - step : step;
-        const next = cell(inputs.slice(t * batch, (t + 1) * batch), state, recur);
+        const next = projected(cell(inputs.slice(t * batch, (t + 1) * batch), state, recur));
         const isSeen = seen?.slice(t, t + 1).squeeze(0);
         state = isSeen === undefined ? next : next.map((value, i) => whereOf(isSeen, value, state[i]!));
         results[t] = state[0]!;
@@ -222,11 +255,12 @@ export abstract class Recurrent extends Module {
       const all = stack(results);
       return { results: seen === undefined ? all : whereOf(seen, all, 0), end: state };
     };
-    return seen === undefined ? whole(places, weights, begin, reverse, byCell) : byCell();
+    return seen === undefined && this.projSize === 0 ? whole(places, weights, begin, reverse, byCell) : byCell();
   }
 
   override describe(): string {
-    const { inputSize, hiddenSize, numLayers, bidirectional } = this;
-    return `${inputSize}, ${hiddenSize}, numLayers=${numLayers}, bidirectional=${bidirectional}`;
+    const { inputSize, hiddenSize, projSize, numLayers, bidirectional } = this;
+    const projected = projSize > 0 ? `, projSize=${projSize}` : "";
+    return `${inputSize}, ${hiddenSize}${projected}, numLayers=${numLayers}, bidirectional=${bidirectional}`;
   }
 }

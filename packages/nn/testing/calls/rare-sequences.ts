@@ -28,14 +28,24 @@ function recurrent(make: RandomInputs, i: number, kind: keyof typeof KINDS): Tor
   const shape = batchFirst ? [batch, length, input] : [length, batch, input];
   const rows = numLayers * (bidirectional ? 2 : 1);
   const parts = kind === "LSTM" ? 2 : 1;
-  const states = begun ? Array.from({ length: parts }, () => make.numbers([rows, batch, hidden], dtype)) : [];
+  const projSize = kind === "LSTM" ? make.between(0, hidden - 1) : 0;
+  const widths = [projSize || hidden, hidden].slice(0, parts);
+  const states = begun ? widths.map((width) => make.numbers([rows, batch, width], dtype)) : [];
   const lengths = make.flip() ? Array.from({ length: batch }, () => make.between(1, length)) : undefined;
   const ends: CallInput[] = lengths ? [{ values: lengths, shape: [batch], dtype: "i32" }] : [];
-  const settings = `${input}, ${hidden}, ${numLayers}, bias=${python(bias)}, batch_first=${python(batchFirst)}, dropout=${dropout}, bidirectional=${python(bidirectional)}${kind === "RNN" ? `, nonlinearity="${nonlinearity}"` : ""}`;
+  const settings = `${input}, ${hidden}, ${numLayers}, bias=${python(bias)}, batch_first=${python(batchFirst)}, dropout=${dropout}, bidirectional=${python(bidirectional)}${projSize ? `, proj_size=${projSize}` : ""}${kind === "RNN" ? `, nonlinearity="${nonlinearity}"` : ""}`;
   const packed = `nn.utils.rnn.pack_padded_sequence(a, ${python(lengths ?? null)}, ${python(batchFirst)}, enforce_sorted=False)`;
   const unpacked = `nn.utils.rnn.pad_packed_sequence(y[0], ${python(batchFirst)}, total_length=${length})[0]`;
   const first = begun ? (parts === 2 ? ", (b, c)" : ", b") : "";
-  const options = { numLayers, bias, batchFirst, dropout, bidirectional, ...(kind === "RNN" && { nonlinearity }) };
+  const options = {
+    numLayers,
+    bias,
+    batchFirst,
+    dropout,
+    bidirectional,
+    ...(kind === "RNN" && { nonlinearity }),
+    ...(projSize && { projSize }),
+  };
   return layerCall(make, {
     name: `${i}: ${settings} [${shape}]${begun ? ", begun" : ""}${lengths ? `, lengths ${lengths}` : ""}`,
     torch: `nn.${kind}(${settings})`,

@@ -25,12 +25,20 @@ function layer(make: RandomInputs, name: string, kind: keyof typeof LAYERS, dtyp
   const [length, batch] = [make.between(1, 4), single ? 1 : make.between(1, 3)];
   const shape = single ? [length, input] : batchFirst ? [batch!, length, input] : [length, batch!, input];
   const rows = numLayers * (bidirectional ? 2 : 1);
-  const state = () => make.numbers(single ? [rows, hidden] : [rows, batch!, hidden], dtype);
-  const states = begun ? Array.from({ length: kind === "LSTM" ? 2 : 1 }, state) : [];
+  const projSize = kind === "LSTM" && make.flip() ? make.between(0, hidden - 1) : 0;
+  const state = (width: number) => make.numbers(single ? [rows, width] : [rows, batch!, width], dtype);
+  const states = begun ? [projSize || hidden, ...(kind === "LSTM" ? [hidden] : [])].map(state) : [];
   const lengths = single || make.flip() ? undefined : Array.from({ length: batch! }, () => make.between(1, length));
   const ends: CallInput = { values: lengths ?? [], shape: [batch!], dtype: "i32" };
-  const options = { numLayers, bias, batchFirst, bidirectional, ...(kind === "RNN" && { nonlinearity }) };
-  const settings = `${numLayers}, bias=${python(bias)}, batch_first=${python(batchFirst)}, bidirectional=${python(bidirectional)}`;
+  const options = {
+    numLayers,
+    bias,
+    batchFirst,
+    bidirectional,
+    ...(kind === "RNN" && { nonlinearity }),
+    ...(projSize && { projSize }),
+  };
+  const settings = `${numLayers}, bias=${python(bias)}, batch_first=${python(batchFirst)}, bidirectional=${python(bidirectional)}${projSize ? `, proj_size=${projSize}` : ""}`;
   const nonlinear = kind === "RNN" ? `, nonlinearity="${nonlinearity}"` : "";
   const first = begun ? (kind === "LSTM" ? ", (b, c)" : ", b") : "";
   const packed = `nn.utils.rnn.pack_padded_sequence(a, ${python(lengths)}, ${python(batchFirst)}, enforce_sorted=False)`;
