@@ -72,7 +72,15 @@ export { EmbeddingBag, type EmbeddingBagCall, type EmbeddingBagOptions } from ".
 export { Flatten, Identity } from "./layers/flatten";
 export type { LayerOptions } from "./layers/layer-options";
 export { Linear, type LinearOptions, linear } from "./layers/linear";
-export { BatchNorm1d, BatchNorm2d, BatchNorm3d, type BatchNormOptions } from "./layers/norm/batch-norm";
+export {
+  BatchNorm,
+  BatchNorm1d,
+  BatchNorm2d,
+  BatchNorm3d,
+  type BatchNormOptions,
+  isBatchNorm,
+  type WiderStatistics,
+} from "./layers/norm/batch-norm";
 export { GroupNorm, type GroupNormOptions } from "./layers/norm/group-norm";
 export { InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, type InstanceNormOptions } from "./layers/norm/instance-norm";
 export { LayerNorm, type LayerNormOptions } from "./layers/norm/layer-norm";
@@ -153,7 +161,7 @@ export type { RnnNonlinearity } from "./recurrent/cell";
 export { GRUCell, LSTMCell, RNNCell, type RnnCellOptions } from "./recurrent/cells";
 export { GRU } from "./recurrent/gru";
 export type { RecurrentCall } from "./recurrent/lengths";
-export { LSTM } from "./recurrent/lstm";
+export { LSTM, type LstmLayerOptions } from "./recurrent/lstm";
 export type { RecurrentOptions } from "./recurrent/recurrent";
 export type { RecurrentCellOptions } from "./recurrent/recurrent-cell";
 export { RNN, type RnnOptions } from "./recurrent/rnn";

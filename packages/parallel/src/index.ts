@@ -28,6 +28,7 @@ export {
   type ShardedContents,
   ShardedOptimizer,
 } from "./sharded/sharded-optimizer";
+export { SyncBatchNorm } from "./sync-batch-norm/sync-batch-norm";
 export {
   ColumnParallelLinear,
   type ColumnParallelLinearOptions,

@@ -13,6 +13,13 @@ export interface BatchNormOptions extends ChannelNormOptions {
   readonly trackRunningStats?: boolean;
 }
 
+/** Mean, biased variance and number of values of each channel, from planes [batch, channels, length]. */
+export type WiderStatistics = (planes: Tensor) => {
+  readonly mean: Tensor;
+  readonly variance: Tensor;
+  readonly count: Tensor;
+};
+
 /** By which batch norms are known, of whichever copy of this package. */
 const mark: unique symbol = Symbol.for("@opt/nn.batchNorm");
 
@@ -24,7 +31,10 @@ export const isBatchNorm = (module: Module): module is BatchNorm => mark in modu
  * batch's, and the running ones follow, of which the variance is the unbiased one; in evaluation they are the running ones.
  * 16-bit inputs are computed in f32.
  */
-abstract class BatchNorm extends ChannelNorm {
+export abstract class BatchNorm extends ChannelNorm {
+  /** In training gives the statistics of a larger batch than this process's: see `SyncBatchNorm` of `@opt/parallel`. */
+  widerStatistics: WiderStatistics | null = null;
+
   /** @internal */
   get [mark](): true {
     return true;
@@ -58,6 +68,7 @@ abstract class BatchNorm extends ChannelNorm {
   }
 
   #byBatch(planes: Tensor, count: number): Tensor {
+    if (this.training && this.widerStatistics !== null) return this.#byWider(planes, this.widerStatistics);
     check(
       count !== 1,
       "BAD_SHAPE",
@@ -77,6 +88,14 @@ abstract class BatchNorm extends ChannelNorm {
       noGrad(() => this.follow(mean, variance.mul(count / (count - 1)), this.#share(this.running_mean!.dtype)));
     }
     return output;
+  }
+
+  #byWider(planes: Tensor, statisticsOf: WiderStatistics): Tensor {
+    const { mean, variance, count } = statisticsOf(planes);
+    if (this.isTracking) {
+      noGrad(() => this.follow(mean, variance.mul(count).div(count.sub(1)), this.#share(this.running_mean!.dtype)));
+    }
+    return this.byStatistics(planes, mean, variance);
   }
 
   #countBatch(): Tensor {

@@ -100,10 +100,19 @@ export abstract class ChannelNorm extends Module {
     const mean = planes.mean(2).mean(0);
     const centered = planes.sub(mean.unsqueeze(1));
     const variance = centered.mul(centered).mean(2).mean(0);
-    const scale = this.#scale(variance, weight).unsqueeze(1);
-    const result = bias === null ? centered.mul(scale) : fma(centered, scale, bias.unsqueeze(1));
+    const result = this.#scaled(centered, variance, weight, bias);
     const output = needing("batchNorm", result, weight === null ? [planes] : [planes, weight]);
     return { output, mean, variance };
+  }
+
+  /** By a mean and a biased variance of each channel that came from elsewhere. */
+  protected byStatistics(planes: Tensor, mean: Tensor, variance: Tensor): Tensor {
+    return this.#scaled(planes.sub(mean.unsqueeze(1)), variance, this.weight, this.bias);
+  }
+
+  #scaled(centered: Tensor, variance: Tensor, weight: Tensor | null, bias: Tensor | null): Tensor {
+    const scale = this.#scale(variance, weight).unsqueeze(1);
+    return bias === null ? centered.mul(scale) : fma(centered, scale, bias.unsqueeze(1));
   }
 
   protected byRunning(planes: Tensor): Tensor {
