@@ -147,4 +147,6 @@ title: What exists
 
 The first table counts the public names of PyTorch 2.13 that Opt has. A table for each module lists them.
 
-[Coverage](coverage.md) has the dtypes on each device. The [migration tables](migration.md) show the calls.`;
+[Coverage](coverage.md) has the dtypes on each device. The [migration tables](migration.md) show the calls.
+
+Where a table says "js, wasm, cpu", the host computes. On \`cuda\` it does so too, with one warning. On \`webgpu\` the call throws, because the host must wait for the numbers: [move them first](webgpu.md#compute-on-the-host).`;

@@ -83,6 +83,14 @@ const OF_RULES = [
   ...(["add", "sub", "mul", "div", "pow", "maximum", "minimum"] as const),
 ] as const;
 
+/** Each method as a function of the tensor, so that `Fluent` and the function can't differ. */
+type AsFunctions = {
+  [Name in keyof Fluent<Tensor>]?: (
+    x: Tensor,
+    ...args: Parameters<Fluent<Tensor>[Name]>
+  ) => ReturnType<Fluent<Tensor>[Name]>;
+};
+
 /** Functions whose first operand is the tensor: `x.sum(axis)` is `sum(x, axis)`. */
 const CALLED = {
   set: ops.overwrite,
@@ -122,7 +130,7 @@ const CALLED = {
   squeeze: ops.squeeze,
   unsqueeze: ops.unsqueeze,
   expand: views.expand,
-};
+} satisfies AsFunctions;
 
 type Method = (this: Tensor, ...args: never[]) => unknown;
 

@@ -29,7 +29,7 @@ export function byHost(
     "UNSUPPORTED",
     where,
     () => `the host computes it, got ${dtype} on ${device.name}, which cannot be read without waiting.`,
-    'Move it first: await x.to("js").',
+    'Move it first: tensorFromBytes(await x.bytes(), x.shape, { dtype: x.dtype, device: "js" }).',
   );
   if (!backend.sharesMemory && !hasWarned) {
     hasWarned = true;
