@@ -78,6 +78,7 @@ export const NAMED: Readonly<Record<string, string>> = {
 
 /** What to write for a name that is not here. */
 export const INSTEAD: Readonly<Record<string, string>> = {
+  batch_norm: "the layers `BatchNorm1d` to `BatchNorm3d`",
   SyncBatchNorm: "`new SyncBatchNorm(features, communicator)` of `@opt/parallel`",
   get_ema_avg_fn: "`new ExponentialMovingAverage(params, { decay })`",
   get_swa_avg_fn: "`new StochasticWeightAverage(params)`",

@@ -4,7 +4,7 @@ export { type GeluOptions, gelu, leakyRelu, relu, sigmoid, silu, softplus } from
 export { acos, asin, atan, atan2, hypot, sinc, tan } from "./circular";
 export { clamp } from "./clamp";
 export type { DefinedOp } from "./define-op";
-export { elu, hardswish, hardtanh, logsigmoid, mish, prelu, relu6, selu } from "./further-activations";
+export { elu, hardswish, hardtanh, logsigmoid, mish, prelu, relu6, selu, softshrink } from "./further-activations";
 export { acosh, asinh, atanh, cosh, sinh } from "./hyperbolic";
 export { lerp } from "./lerp";
 export { exp2, log2, log10, logaddexp, logit, xlogy } from "./logarithms";

@@ -48,6 +48,13 @@ const HARDTANH: ElementwiseDefinition = {
   result: "integer",
 };
 
+const SOFTSHRINK: ElementwiseDefinition = {
+  forward: (x, lambd) =>
+    where(less(lambd!, x!), sub(x!, lambd!), where(less(x!, neg(lambd!)), add(x!, lambd!), mul(x!, 0))),
+  gradients: [(g, _y, x, lambd) => ifNumber(x!, where(less(lambd!, abs(x!)), g, 0), g), null],
+  flat: [0],
+};
+
 /** tanh(log(1 + exp(x))) */
 const softTanh = (x: E) => tanh(add(maximum(x, 0), logOfMore(exp(neg(abs(x))))));
 
@@ -110,6 +117,23 @@ export const hardtanh = /* @__PURE__ */ definePrimitive(
     checkNumber("hardtanh", "maxVal", maxVal);
     checkValue(minVal <= maxVal, "hardtanh", "maxVal", `at least minVal ${minVal}`, maxVal);
     return elementwise(extended("hardtanh", HARDTANH), [x, minVal, maxVal]);
+  },
+);
+
+/**
+ * x moved by `lambd` towards 0, and 0 where it is nearer than that.
+ *
+ * @throws OptError BAD_ARGUMENT
+ * @example
+ * softshrink(tensor([-2, 0.25, 1])); // [-1.5, 0, 0.5]
+ */
+export const softshrink = /* @__PURE__ */ definePrimitive(
+  { torch: "F.softshrink(a, $0)", arguments: [0.25], domain: { finite: true } },
+  (x: Tensor, lambd = 0.5): Tensor => {
+    checkTensor("softshrink", x);
+    checkNumber("softshrink", "lambd", lambd);
+    checkValue(lambd >= 0, "softshrink", "lambd", "at least 0", lambd);
+    return elementwise(extended("softshrink", SOFTSHRINK), [x, lambd]);
   },
 );
 
