@@ -106,6 +106,20 @@ it("one rank is a BatchNorm of any rank of input; what is no model, communicator
   const x = rand([4, 3]);
   const sync = new SyncBatchNorm(3, communicator);
   expect([...sync.forward(x).dataSync()]).toEqual([...new BatchNorm1d(3).forward(x).dataSync()]);
+  const own = new SyncBatchNorm(3, communicator, {
+    eps: 0.1,
+    affine: false,
+    trackRunningStats: false,
+    momentum: null,
+    dtype: "f64",
+    device: "js",
+  });
+  const alike = new BatchNorm1d(3, { eps: 0.1, affine: false, trackRunningStats: false, dtype: "f64" });
+  const wide = x.to("f64");
+  expect(own.forward(wide).tolist()).toEqual(alike.forward(wide).tolist());
+  const moving = new SyncBatchNorm(3, communicator, { momentum: 0.5 });
+  moving.forward(x);
+  expect(moving.running_mean!.dataSync()).toAgreeWith(x.mean(0).mul(0.5).dataSync());
   const model = new Sequential(new Linear(3, 3), new BatchNorm1d(3));
   expect(SyncBatchNorm.convert(model, communicator)).toBe(model);
   expectCode("BAD_SHAPE", () => sync.forward(rand([3])));
