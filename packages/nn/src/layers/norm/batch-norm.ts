@@ -1,6 +1,6 @@
 /** Batch normalisation. */
 import { check, checkTensor, div, noGrad, type Tensor, tidy } from "@opt/core";
-import type { Module } from "../../module/module";
+import { isModule, type Module } from "../../module/module";
 import { ChannelNorm, type ChannelNormOptions } from "./channel-norm";
 import { normOfNothing } from "./empty";
 
@@ -24,7 +24,7 @@ export type WiderStatistics = (planes: Tensor) => {
 const mark: unique symbol = Symbol.for("@opt/nn.batchNorm");
 
 /** True for batch norms of any rank. */
-export const isBatchNorm = (module: Module): module is BatchNorm => mark in module;
+export const isBatchNorm = (module: Module): module is BatchNorm => isModule(module) && mark in module;
 
 /**
  * (x - mean) / sqrt(variance + eps) * weight + bias per channel, axis 1 (Ioffe & Szegedy 2015). In training mean and (biased) variance are the

@@ -21,7 +21,8 @@ export async function updateBatchNorm(
   data: Iterable<Tensor | readonly [Tensor, ...unknown[]]> | AsyncIterable<Tensor | readonly [Tensor, ...unknown[]]>,
 ): Promise<void> {
   check(isModule(model), "BAD_ARGUMENT", WHERE, () => `the model must be a module, got ${show(model)}.`);
-  const isIterable = Symbol.iterator in Object(data) || Symbol.asyncIterator in Object(data);
+  const isIterable =
+    typeof data === "object" && data !== null && (Symbol.iterator in data || Symbol.asyncIterator in data);
   const problem = () => `data must be iterable, got ${show(data)}.`;
   check(isIterable, "BAD_ARGUMENT", WHERE, problem, "A DataLoader or a list.");
   const norms = model.modules().filter(isBatchNorm);
@@ -37,7 +38,8 @@ export async function updateBatchNorm(
   try {
     model.train();
     for (const norm of norms) norm.momentum = null;
-    for await (const batch of data) forward(batch);
+    if (Symbol.asyncIterator in data) for await (const batch of data) forward(batch);
+    else for (const batch of data) forward(batch);
   } finally {
     for (const [i, norm] of norms.entries()) norm.momentum = momenta[i]!;
     for (const [module, training] of modes) module.training = training;
