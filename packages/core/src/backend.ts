@@ -11,7 +11,16 @@ export {
   type SliceType,
   windowElements,
 } from "./backend/fields";
-export type { HostArguments, HostKernels } from "./backend/host-kernels";
+export type {
+  BidiagonalUpdate,
+  FourierTransform,
+  HostArguments,
+  HostKernels,
+  ReflectRows,
+  RotateRows,
+  SumOfRows,
+  TridiagonalUpdate,
+} from "./backend/host-kernels";
 export { memoriesOf, movedLaunch, writesOf } from "./backend/launches";
 export type { Memory, Scalar, Slice } from "./backend/memory";
 export type {
@@ -49,7 +58,7 @@ export { openCompleteJsBackend as openJsBackend } from "./js/complete";
 export { functionOf } from "./js/generated";
 export { interpretRows, type RowArrays } from "./js/interpret-rows";
 export { LONGEST_CHAIN } from "./js/matmul";
-export { transformOf } from "./ops/fft/transform";
+export { type Transform, transformOf } from "./ops/fft/transform";
 export { ownHostKernels } from "./ops/host-kernels";
 export { launchRows, type RowsLaunch } from "./ops/rows/launch-rows";
 export { isStaged } from "./optimizer/modifications/check";

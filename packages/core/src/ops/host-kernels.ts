@@ -6,6 +6,7 @@ import { rotateRows } from "./matrix-algorithms/rotations";
 import { bidiagonalUpdate, sumOfRows } from "./matrix-algorithms/singular";
 import { tridiagonalUpdate } from "./matrix-algorithms/symmetric";
 
+/** Core's own host kernels, by which those of devices are judged. */
 export const ownHostKernels: HostKernels = {
   reflectRows,
   rotateRows,

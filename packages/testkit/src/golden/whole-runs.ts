@@ -21,7 +21,7 @@ interface WholeRuns {
 }
 
 /** A parameter's first numbers (step 0) and its gradients, exact in float32. */
-export function runNumbers(size: number, tensor: number, step: number): number[] {
+function runNumbers(size: number, tensor: number, step: number): number[] {
   return Array.from({ length: size }, (_, i) => {
     if (step === 0) return (((i * 37 + tensor * 11) % 64) - 31) / 16;
     return (((step * step * 7 + i * 13 * step + tensor * 5 + i * i) % 101) - 50) / 32;

@@ -3,7 +3,7 @@ import type { FourierBlocks, Turns } from "../../backend/host-kernels";
 import { turn, turns } from "./turn";
 
 /** Transforms n complex numbers in place, by e^(-2 pi i j k / n). The inverse swaps the two arrays. */
-interface Transform {
+export interface Transform {
   (re: Float64Array, im: Float64Array): void;
   /** Of a long power of two: what a device's own kernel needs. */
   readonly blocks?: FourierBlocks;
@@ -13,6 +13,7 @@ interface Transform {
 const made = new Map<number, Transform>();
 const KEPT = 8;
 
+/** The tables of a Fourier transform of n numbers. */
 export function transformOf(n: number): Transform {
   const known = made.get(n);
   if (known !== undefined) return known;

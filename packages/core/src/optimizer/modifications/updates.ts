@@ -41,7 +41,7 @@ export function withModifications<Options extends BaseOptions>(
 }
 
 /** Scalars of each parameter, and state that is renewed with the step. */
-export interface UpdateStage {
+interface UpdateStage {
   readonly scalars: OwnScalars;
   readonly renewed: readonly Renewed[];
 }
@@ -52,7 +52,7 @@ export interface UpdateStage {
  * @param tensors slices of the rule's buffers, for each parameter
  * @param before scalars of each parameter that the algorithm's own stages computed
  */
-export function updateStage<Options extends BaseOptions>(
+function updateStage<Options extends BaseOptions>(
   main: PlannedLaunch<Options>,
   rule: Rule,
   update: Update,
