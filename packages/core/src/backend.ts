@@ -13,6 +13,7 @@ export {
 } from "./backend/fields";
 export type {
   BidiagonalUpdate,
+  FourierBlocks,
   FourierTransform,
   HostArguments,
   HostKernels,
