@@ -21,6 +21,7 @@ export type {
   RotateRows,
   SumOfRows,
   TridiagonalUpdate,
+  Turns,
 } from "./backend/host-kernels";
 export { memoriesOf, movedLaunch, writesOf } from "./backend/launches";
 export type { Memory, Scalar, Slice } from "./backend/memory";
