@@ -8,6 +8,9 @@ export interface Reason {
   applies(one: Configuration, phase: Phase): boolean;
 }
 
+/** Their state is not one number for each element. */
+const OWN_SHAPES: readonly string[] = ["Adafactor", "SOAP"];
+
 export const REASONS: readonly Reason[] = [
   {
     code: "UNSUPPORTED",
@@ -34,9 +37,9 @@ export const REASONS: readonly Reason[] = [
   },
   {
     code: "UNSUPPORTED",
-    says: "Adafactor's state has less than a number for each element. Leave `stateDType` out.",
+    says: "State of Adafactor and SOAP has shapes of its own. Leave `stateDType` out.",
     applies: ({ optimizer, options: { stateDType } }) =>
-      optimizer === "Adafactor" && stateDType !== undefined && stateDType !== "f32",
+      OWN_SHAPES.includes(optimizer) && stateDType !== undefined && stateDType !== "f32",
   },
   {
     code: "UNSUPPORTED",

@@ -98,7 +98,25 @@ function optionsOf(random: Random, optimizer: string, dtype: Configuration["dtyp
     if (options.stateDType === "q8" && optimizer === "RMSprop") options.lr = 0.001;
   }
   if ((dtype === "bf16" || dtype === "f16") && random.below(2) === 0) options.stochasticRounding = true;
-  return options;
+  return { ...options, ...modificationsOf(random, optimizer, runs[optimizer]!) };
+}
+
+/** Averages of parameters go with nothing that changes the update. */
+const isAverage = (optimizer: string) => optimizer === "ASGD" || optimizer === "ScheduleFreeAdamW";
+
+/** Modifications that go with an optimizer, one in four times. */
+function modificationsOf(random: Random, optimizer: string, runs: readonly object[]) {
+  if (random.below(4) > 0) return {};
+  const now = () => random.below(3) === 0;
+  const has = (option: string) => runs.some((run) => option in run);
+  const decay = random.pick(["l2", "decoupled", "cautious", "independent"] as const);
+  return {
+    ...(now() && { centralize: true }),
+    ...(has("betas") && now() && { mars: { gamma: 0.0625 } }),
+    ...(!isAverage(optimizer) && now() && { cautious: true }),
+    ...(!isAverage(optimizer) && now() && { hyperball: true }),
+    ...(!isAverage(optimizer) && has("weightDecay") && now() && { weightDecay: 0.0625, decay }),
+  };
 }
 
 /** What a configuration has besides, each now and then. */

@@ -25,8 +25,11 @@ export function promiseOf({ phases, uneven, dtype, width, optimizer, autocast, o
       ([begin]) => (begin * width) % PACKED_BLOCK > 0,
     );
   if (options.stateDType === "q8" && phases.some(isCut)) return optimizer === "Rprop" ? "names" : CLOSE.bf16;
+  // A rounding decides which elements of 0 agree, and which basis belongs to equal eigenvalues.
+  const isSharp = options.cautious === true || optimizer === "SOAP";
   // Rows are added over the ranks, and batches of other sizes weigh, within rounding.
   if (!uneven && phases.every(({ model }) => model === 1)) return "words";
+  if (isSharp) return "names";
   return CLOSE[dtype === "f32" && (autocast || options.stateDType) ? "bf16" : dtype];
 }
 
