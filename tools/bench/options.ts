@@ -59,6 +59,11 @@ const runs: Run[] = [
   run("amsgrad", "f32", adamw({ amsgrad: true })),
   run("clip.norm", "f32", adamw({ clip: { norm: 1 } })),
   run("clip.value", "f32", adamw({ clip: { value: 1 } })),
+  run("decay: cautious", "f32", adamw({ decay: "cautious" })),
+  run("cautious", "f32", adamw({ cautious: true })),
+  run("mars", "f32", adamw({ mars: { gamma: 0.025 } })),
+  run("hyperball", "f32", adamw({ hyperball: true })),
+  run("centralize", "f32", adamw({ centralize: true })),
   run("GradScaler", "f32", (param) => {
     const optimizer = new Adam([param]);
     const scaler = new GradScaler();

@@ -1,7 +1,7 @@
 // The modifications of every optimizer, against a plain program around the same optimizer without them.
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
-import { compile, type Device, type GroupOptions, parameter, type Tensor, tensor } from "@opt/core";
+import { compile, type Device, type GroupOptions, l1, parameter, type Tensor, tensor } from "@opt/core";
 import { EXACT_DEVICES, eachDevice, expectCode, Random } from "@opt/testkit";
 import { workspaceOptimizers } from "@opt/testkit/optimizers";
 import { describe, expect, it } from "vitest";
@@ -221,6 +221,25 @@ await eachDevice((device: Device) => {
     },
   );
 }, EXACT_DEVICES);
+
+it("limits, penalizes and negates gradients before mars and centralize see them", () => {
+  const options = { mars: { gamma: 0.0625 }, centralize: true };
+  const [one, other] = [0, 1].map(() => parameter(tensor([1, -2, 3, 4], { dtype: "f64" }).reshape([2, 2])));
+  const limits = { clip: { norm: 0.5, value: 0.2 }, regularizer: l1(0.25), maximize: true };
+  const limited = new AdamW([one!], { ...options, ...limits });
+  const plain = new AdamW([other!], options);
+  for (let t = 1; t <= 4; t++) {
+    const given = numbersAt(t, 0, 4);
+    one!.grad = tensor(given, { dtype: "f64" }).reshape([2, 2]);
+    const scaled = given.map((x) => Math.max(Math.min((x * 0.5) / (norm(given) + 1e-6), 0.2), -0.2));
+    const signs = [...(other!.dataSync() as Float64Array)].map(Math.sign);
+    const seen = scaled.map((x, i) => (norm(given) > 0.5 ? -x : Number.NaN) + 0.25 * signs[i]!);
+    other!.grad = tensor(seen, { dtype: "f64" }).reshape([2, 2]);
+    limited.step();
+    plain.step();
+  }
+  expect(one!.dataSync()).toAgreeWith(other!.dataSync(), { absolute: 1e-10, relative: 1e-10 });
+});
 
 it("takes one launch wherever the decay goes", () => {
   for (const decay of ["l2", "decoupled", "cautious", "independent"] as const) {

@@ -15,8 +15,8 @@ const GRADIENT: Readonly<Record<Rewrite, (grad: Expression, param: Expression, b
 };
 
 /** What a rewrite makes of a gradient. Its ops compute on tensors as well. */
-export function rewrittenGradient<T>(rewrite: Rewrite, grad: T, param: T, by: T | number): T {
-  const change = GRADIENT[rewrite] as unknown as (grad: T, param: T, by: T | number) => T;
+export function rewrittenGradient<T>(rewrite: Rewrite, grad: T, param: T, by: T): T {
+  const change = GRADIENT[rewrite] as unknown as (grad: T, param: T, by: T) => T;
   return change(grad, param, by);
 }
 

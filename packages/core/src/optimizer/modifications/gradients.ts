@@ -1,4 +1,5 @@
 /** Gradients as the modifications of a step want them: without the means of rows, with less variance. */
+import { full } from "../../create";
 import { cast, elementwise, mean } from "../../ops";
 import { inWholes, partsOfWholes } from "../../placement/wholes";
 import { rewrittenGradient } from "../../rule/rewrite";
