@@ -33,7 +33,7 @@ export function modifiedGradients<Options extends BaseOptions>(
     const rewrites = rewritesOf(options, penalty, { ...around, skip: undefined });
     return rewrites.reduce(
       (grad, { rewrite, by }) => {
-        const scalar = typeof by === "number" ? by : cast(by, dtype);
+        const scalar = typeof by === "number" ? full([], by, { dtype, device: gradient.device }) : cast(by, dtype);
         return rewrittenGradient(rewrite, grad, cast(slot.param, dtype), scalar);
       },
       cast(gradient, dtype),
