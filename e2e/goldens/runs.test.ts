@@ -62,7 +62,8 @@ describe.each(runs)("$title", ({ Optimizer, options, dtypes }) => {
     const view = base.reshape([2, 2]);
     view.requiresGrad = true;
     view.grad = tensor([1, 1, 1, 1], { shape: [2, 2] });
-    new Optimizer([["view", view]], options).step();
+    const optimizer = new Optimizer([["view", view]], options);
+    for (let i = 0; i < 2; i++) optimizer.step(); // the first step of some only begins their state
     expect([...base.dataSync()]).toEqual([...view.dataSync()]);
     expect(base.dataSync()[0]).not.toBe(1);
   });
