@@ -108,6 +108,7 @@ export { divideGradients } from "./optimizer/gradients/divide";
 export { nonFinite, norms } from "./optimizer/gradients/norm";
 export { l1, l2, type Regularizer } from "./optimizer/gradients/regularizer";
 export type { Group } from "./optimizer/group";
+export { modifiedRules } from "./optimizer/modifications/update";
 export { type Hook, type HookName, Optimizer } from "./optimizer/optimizer";
 export { algorithmOf, type OptimizerClass } from "./optimizer/optimizer-class";
 export type { GroupInput, OptimizerInput, Parameters } from "./optimizer/parameters";

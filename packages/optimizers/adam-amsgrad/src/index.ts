@@ -12,6 +12,7 @@ import {
   everyVariant,
   fma,
   maximum,
+  modifiedRules,
   mul,
   Optimizer,
   ruleByVariant,
@@ -85,6 +86,11 @@ export const adamRule = /* @__PURE__ */ ruleByVariant(choices, ({ amsgrad, decay
 
 /** Every variant, for kernel builds and tests. */
 export const adamRules = /* @__PURE__ */ everyVariant(choices, adamRule);
+
+/** Adam's and AdamW's rules with modifications, for kernel builds and tests. */
+export const modifiedAdamRules = /* @__PURE__ */ modifiedRules(
+  /* @__PURE__ */ adamRule({ decay: "none", amsgrad: false, smallBeta1: false }),
+);
 
 function algorithm(name: string, defaults: Partial<AdamOptions>, fixed?: Partial<AdamOptions>): Algorithm<AdamOptions> {
   return {

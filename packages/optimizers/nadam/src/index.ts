@@ -12,6 +12,7 @@ import {
   type Expression,
   everyVariant,
   fma,
+  modifiedRules,
   mul,
   Optimizer,
   ruleByVariant,
@@ -74,6 +75,11 @@ export const nadamRule = /* @__PURE__ */ ruleByVariant(choices, ({ decay, smallB
 
 /** Every variant, for kernel builds and tests. */
 export const nadamRules = /* @__PURE__ */ everyVariant(choices, nadamRule);
+
+/** NAdam's rules with modifications, for kernel builds and tests. */
+export const modifiedNAdamRules = /* @__PURE__ */ modifiedRules(
+  /* @__PURE__ */ nadamRule({ decay: "none", smallBeta1: false }),
+);
 
 /** mu_t = beta1 (1 - 0.5 * 0.96^(t * momentumDecay)) (Dozat 2016, section 2). */
 function momentumAt(step: number, { betas, momentumDecay }: NAdamOptions, { sub, mul, pow }: Arithmetic): number {

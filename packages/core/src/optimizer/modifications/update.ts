@@ -1,5 +1,6 @@
 /** Rules with another update: where the weight decay goes, which elements move, and how far the whole moves. */
 import { check } from "../../errors/errors";
+import { distinctByHash } from "../../rule/distinct";
 import type { Expression } from "../../rule/expression";
 import { defineRule, type Rule } from "../../rule/rule";
 import { add, less, mul, neg, sub, where } from "../../rule/symbols";
@@ -25,16 +26,22 @@ const isScalar = ({ op }: Expression) => op === "scalar";
 
 /** What is added to the parameter. */
 function wayOf(end: Expression, param: Expression, isScaled: boolean): Expression {
-  const { op, args } = end;
-  const [a, b, c] = args as [Expression, Expression, Expression];
-  const isStart = (x: Expression) =>
+  const isStart = (x: Expression): boolean =>
     x === param || (isScaled && x.op === "mul" && x.args[0] === param && isScalar(x.args[1]!));
-  if (op === "add" && isStart(a)) return b;
-  if (op === "add" && isStart(b)) return a;
-  if (op === "sub" && isStart(a)) return neg(b);
-  if (op === "fma" && isStart(c)) return mul(a, b);
-  if (isScaled && op === "mul" && isScalar(b)) return wayOf(a, param, false);
-  return sub(end, param);
+  /** What is added to it in `x`; undefined if it is no sum that begins with it. */
+  const added = (x: Expression): Expression | undefined => {
+    const [a, b, c] = x.args as [Expression, Expression, Expression];
+    if (x.op === "fma" && isStart(c)) return mul(a, b);
+    if (x.op !== "add" && x.op !== "sub") return undefined;
+    const more = x.op === "add" ? b : neg(b);
+    if (isStart(a)) return more;
+    if (x.op === "add" && isStart(b)) return a;
+    const before = contains(b, param) ? undefined : added(a);
+    return before && add(before, more);
+  };
+  const [whole, by] = end.args;
+  const isKept = isScaled && end.op === "mul" && isScalar(by!);
+  return added(isKept ? whole! : end) ?? sub(end, param);
 }
 
 /** True if one of the expressions is computed from another. */
@@ -123,4 +130,31 @@ export function outcomeRule(rule: Rule, update: Update, outcome: Outcome): Rule 
       update: (buffers, scalars) => ({ outcome: modified(buffers, scalars)[outcome] }),
     });
   });
+}
+
+const PLAIN: Update = { decay: null, cautious: false, hyperball: false, isScaled: false };
+const CAUTIOUS: readonly Update[] = [
+  { ...PLAIN, cautious: true },
+  { ...PLAIN, cautious: true, decay: "decoupled" },
+  { ...PLAIN, cautious: true, decay: "cautious" },
+];
+const ON_SPHERE: readonly Update[] = [
+  { ...PLAIN, hyperball: true },
+  { ...PLAIN, hyperball: true, decay: "decoupled" },
+];
+
+/**
+ * The rules of the modifications that go with a rule which decays nothing, for kernel builds: `cautious`, `hyperball` and `decay: "cautious"`, and
+ * what a step launches before them. Other modifications of it run op by op where kernels are built ahead.
+ */
+export function modifiedRules(rule: Rule): readonly Rule[] {
+  return distinctByHash([
+    modifiedRule(rule, { ...PLAIN, decay: "cautious" }),
+    ...CAUTIOUS.flatMap((update) => [modifiedRule(rule, update), outcomeRule(rule, update, "moves")]),
+    ...ON_SPHERE.flatMap((update) => [
+      modifiedRule(rule, update),
+      outcomeRule(rule, update, "way"),
+      outcomeRule(rule, update, "end"),
+    ]),
+  ]);
 }
