@@ -2,7 +2,7 @@ export { applyRule } from "./apply-rule";
 export { applyRuleInPlace } from "./apply-rule-in-place";
 export { cast, clone, copyInto, move, owned } from "./cast";
 export { checkAnyTensor, checkTensor } from "./check-tensor";
-export { type Combination, combine } from "./combine";
+export { type Combination, reduceInto } from "./reduce-into";
 export {
   angle,
   complex,

@@ -6,7 +6,7 @@ import {
   add,
   applyRuleInPlace,
   chunk,
-  combine,
+  reduceInto,
   compile,
   concat,
   defineRule,
@@ -92,7 +92,7 @@ describe("a write into a copy", () => {
     ["assign", (copy) => copy.assign([0], 1)],
     ["assign by tensors", (copy) => copy.assign([i32(0)], 1)],
     ["applyRuleInPlace", (copy) => applyRuleInPlace(doubled, [{ y: copy }], {})],
-    ["combine", (copy) => combine(copy, [ones([2, 3])], "add")],
+    ["reduceInto", (copy) => reduceInto(copy, [ones([2, 3])], "add")],
     ["hostBytes", (copy) => hostBytes(copy, "write")],
     [
       "an optimizer",
