@@ -7,7 +7,7 @@ import type { Group } from "../optimizer/group";
 import { algorithmOf, type OptimizerClass } from "../optimizer/optimizer-class";
 import { itemsOf, toParameters } from "../optimizer/parameters";
 import type { Tensor } from "../tensor/tensor";
-import { OptimizerWrapper } from "./wrapper";
+import { OptimizerWrapper, type Wrappable } from "./wrapper";
 
 const WHERE = "combine";
 
@@ -31,9 +31,8 @@ export class CombinedOptimizer<
   Matrices extends BaseOptions = BaseOptions,
   Rest extends BaseOptions = BaseOptions,
 > extends OptimizerWrapper<Group<Matrices> | Group<Rest>> {
-  /** @internal */
-  protected override get where(): string {
-    return "CombinedOptimizer";
+  constructor(parts: readonly Wrappable<Group<Matrices> | Group<Rest>>[]) {
+    super("CombinedOptimizer", parts);
   }
 }
 

@@ -1,6 +1,7 @@
 /** An optimizer made of others: one step, one state. */
 import { dependsOn } from "../device/host-code";
 import { tidy } from "../device/scope";
+import { checkValue } from "../errors/check-value";
 import { showAs } from "../host/inspect-symbol";
 import type { BaseOptions } from "../optimizer/algorithm";
 import { BaseOptimizer, type Loading } from "../optimizer/base-optimizer";
@@ -21,10 +22,22 @@ export abstract class OptimizerWrapper<OwnGroup extends Group<BaseOptions>> exte
   OptimizerWrapper<OwnGroup>
 > {
   /** @internal */
+  protected override readonly where: string;
+  /** @internal */
   protected readonly parts: readonly Wrappable<OwnGroup>[];
 
-  constructor(parts: readonly Wrappable<OwnGroup>[]) {
+  constructor(where: string, parts: readonly Wrappable<OwnGroup>[]) {
     super();
+    for (const part of parts)
+      checkValue(
+        part instanceof BaseOptimizer,
+        where,
+        "what it wraps",
+        "an optimizer",
+        part,
+        "For example new AdamW(params).",
+      );
+    this.where = where;
     this.parts = parts;
     showAs(this, () => `${this.where}(\n${parts.map(String).join("\n")}\n)`);
   }
