@@ -166,7 +166,13 @@ export type { NestedArray, TensorData } from "./values/literal";
 export type { Shape } from "./values/shape";
 export { detectAnomaly } from "./watch/anomaly";
 export { type Profile, profile, type TraceEvent } from "./watch/profile";
-export { CombinedOptimizer, type CombineRouting, combine } from "./wrappers/combine";
+export { CombinedOptimizer, type CombineRouting, combine, type NamedParameters } from "./wrappers/combine";
 export { Lookahead, type LookaheadOptions } from "./wrappers/lookahead";
 export { SAM, type SAMOptions } from "./wrappers/sam";
-export { ScheduleFree, type ScheduleFreeOptions, scheduleFree } from "./wrappers/schedule-free";
+export {
+  ScheduleFree,
+  type ScheduleFreeCounters,
+  type ScheduleFreeOptions,
+  scheduleFree,
+} from "./wrappers/schedule-free";
+export type { Wrappable } from "./wrappers/wrapper";

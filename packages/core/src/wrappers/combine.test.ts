@@ -135,6 +135,10 @@ it("a load or a step that fails in one part changes nothing in the other", () =>
   const steps = () => optimizer.stateDict().state["blocks.0.weight"]!.step;
   expectCode("BAD_ARGUMENT", () => optimizer.step());
   expect([words(m), steps()]).toEqual([before, 2]);
+  optimizer.groups[1]!.lr = 0.02;
+  m.named[3]![1].grad!.dispose();
+  expectCode("DISPOSED", () => optimizer.step());
+  expect([words(m), steps()]).toEqual([before, 2]);
 });
 
 it("a scaler skips an overflow in both parts", () => {

@@ -19,7 +19,8 @@ const EDGES = new Set([
   ...["head", "lmhead", "classifier", "logits", "unembed", "unembedding"],
 ]);
 
-type NamedParameters = Iterable<readonly [name: string, parameter: Tensor]>;
+/** What `model.namedParameters()` of a model gives. */
+export type NamedParameters = Iterable<readonly [name: string, parameter: Tensor]>;
 
 export interface CombineRouting {
   /** Whether a parameter goes to `matrices`. Default: 2-dimensional ones, unless a segment of the name says embedding or head. */

@@ -25,10 +25,10 @@ export interface ScheduleFreeOptions {
 }
 
 /** The sum of the weights of all steps, the largest learning rate, and 1 while the parameters are those to train. */
-type Counters = { readonly weight_sum: number; readonly lr_max: number; readonly training: number };
+export type ScheduleFreeCounters = { readonly weight_sum: number; readonly lr_max: number; readonly training: number };
 
 /** What `scheduleFree` makes. */
-export class ScheduleFree<OwnGroup extends Group<BaseOptions>> extends StatefulWrapper<OwnGroup, Counters> {
+export class ScheduleFree<OwnGroup extends Group<BaseOptions>> extends StatefulWrapper<OwnGroup, ScheduleFreeCounters> {
   readonly #momentum: number;
   readonly #power: number;
   /** The weight of the present step in the average of each group. */
@@ -107,7 +107,7 @@ export class ScheduleFree<OwnGroup extends Group<BaseOptions>> extends StatefulW
     };
   }
 
-  #next(counters: Counters, { lr }: OwnGroup): Counters {
+  #next(counters: ScheduleFreeCounters, { lr }: OwnGroup): ScheduleFreeCounters {
     const lr_max = Math.max(counters.lr_max, lr);
     return { ...counters, lr_max, weight_sum: counters.weight_sum + lr_max ** this.#power };
   }
