@@ -1,5 +1,5 @@
 /** Reductions whose bits do not depend on who computes: each rank receives every contribution to its part and adds them in rank order. */
-import { check, reduceInto, keep, span, type Tensor } from "@opt/core";
+import { check, keep, reduceInto, span, type Tensor } from "@opt/core";
 import type { Reduction } from "../engine/engine";
 import { Exchange, Turns } from "./exchange";
 import { FlatTensors } from "./flat-tensors";

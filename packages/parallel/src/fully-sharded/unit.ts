@@ -1,6 +1,5 @@
 /** Parameters that are gathered together, and whose gradients are reduced together: those of one module. */
 import {
-  reduceInto,
   type DType,
   empty,
   evict,
@@ -8,6 +7,7 @@ import {
   isEvicted,
   keep,
   noGrad,
+  reduceInto,
   span,
   type Tensor,
   tidy,
