@@ -2,7 +2,7 @@
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import "@opt/kernels-webgpu";
-import { add, applyRuleInPlace, combine, compile, type Device, defineRule, mul, noGrad, parameter, span, type Tensor, tensor } from "@opt/core";
+import { add, applyRuleInPlace, reduceInto, compile, type Device, defineRule, mul, noGrad, parameter, span, type Tensor, tensor } from "@opt/core";
 import { eachDevice, expectCode, Random, useSoftwareVulkan } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 
@@ -58,8 +58,8 @@ const addInPlace = defineRule({
 const WRITES: Readonly<Record<string, readonly [(target: Tensor, source: Tensor) => void, (read: number, old: number) => number]>> = {
   set: [(target, source) => target.set(source), (read) => read],
   "set of a span's view": [(target, source) => target.reshape([-1, 1]).set(source.reshape([-1, 1])), (read) => read],
-  "a sum in place": [(target, source) => combine(target, [target, source], "add"), (read, old) => read + old],
-  "a sum of what overlaps": [(target, source) => combine(target, [source, source, source], "add"), (read) => 3 * read],
+  "a sum in place": [(target, source) => reduceInto(target, [target, source], "add"), (read, old) => read + old],
+  "a sum of what overlaps": [(target, source) => reduceInto(target, [source, source, source], "add"), (read) => 3 * read],
   "a rule in place": [(target, source) => applyRuleInPlace(addInPlace, [{ y: target, x: source }], {}), (read, old) => old + 2 * read],
 };
 

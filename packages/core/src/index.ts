@@ -57,7 +57,6 @@ export {
   type ConvTranspose3dCall,
   type ConvTransposeOptions,
   checkTensor,
-  combine,
   concat,
   conv2d,
   convTranspose2d,
@@ -81,6 +80,7 @@ export {
   type PadOptions,
   type Pair,
   pathSums,
+  reduceInto,
   resample,
   type Topk,
   type TopkOptions,
@@ -102,14 +102,16 @@ export type {
   GroupOptions,
   InitialState,
 } from "./optimizer/algorithm";
+export { BaseOptimizer } from "./optimizer/base-optimizer";
 export { checkBetas, checkBoolean, checkNotNegative } from "./optimizer/check";
 export { type ClipNormOptions, clipGradNorm, clipGradNormEach, clipGradValue } from "./optimizer/gradients/clip";
 export { divideGradients } from "./optimizer/gradients/divide";
 export { nonFinite, norms } from "./optimizer/gradients/norm";
 export { l1, l2, type Regularizer } from "./optimizer/gradients/regularizer";
 export type { Group } from "./optimizer/group";
+export type { HookName } from "./optimizer/hooks";
 export { modifiedRules } from "./optimizer/modifications/update";
-export { type Hook, type HookName, Optimizer } from "./optimizer/optimizer";
+export { type Hook, Optimizer } from "./optimizer/optimizer";
 export { algorithmOf, type OptimizerClass } from "./optimizer/optimizer-class";
 export type { GroupInput, OptimizerInput, Parameters } from "./optimizer/parameters";
 export type { Around } from "./optimizer/plan";
@@ -165,3 +167,13 @@ export type { NestedArray, TensorData } from "./values/literal";
 export type { Shape } from "./values/shape";
 export { detectAnomaly } from "./watch/anomaly";
 export { type Profile, profile, type TraceEvent } from "./watch/profile";
+export { CombinedOptimizer, type CombineRouting, combine, type NamedParameters } from "./wrappers/combine";
+export { Lookahead, type LookaheadOptions } from "./wrappers/lookahead";
+export { SAM, type SAMOptions } from "./wrappers/sam";
+export {
+  ScheduleFree,
+  type ScheduleFreeCounters,
+  type ScheduleFreeOptions,
+  scheduleFree,
+} from "./wrappers/schedule-free";
+export type { Wrappable } from "./wrappers/wrapper";

@@ -153,7 +153,7 @@ export const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   compile: () => [() => 1, { check: "never" }],
   dependsOn: () => [() => 1, () => 1],
   observed: () => [{ scale: 2 }],
-  combine: () => [x(), [x()], "add", 2],
+  reduceInto: () => [x(), [x()], "add", 2],
   full: () => [[2], 1, { dtype: "i32" }],
   rand: () => [[2], { generator: new core.Generator(1) }],
   randn: () => [[2], { dtype: "f16" }],

@@ -46,7 +46,7 @@ export const areas = {
   },
   "ops-elementwise": {
     files: "ops/elementwise/*.ts ops/{cast,combine,complex,map,promotion}.ts",
-    tests: `ops/elementwise/ ops/combine ops/complex ops/promotion ops/integers ${OPS}`,
+    tests: `ops/elementwise/ ops/reduce-into ops/complex ops/promotion ops/integers ${OPS}`,
   },
   "ops-reduce": {
     files: "ops/reduce/*.ts",

@@ -13,7 +13,7 @@ describe("the gradient of", () => {
 });
 
 /** Parts of others, and what has no gradient: they have no definition. */
-const NOT_LISTED = `addInto applyRule applyRuleInPlace binaryCrossEntropyTerms cast checkAnyTensor checkTensor chosen combine copyInto elementwise
+const NOT_LISTED = `addInto applyRule applyRuleInPlace binaryCrossEntropyTerms cast checkAnyTensor checkTensor chosen reduceInto copyInto elementwise
   fill fillInPlace logAddExp3 maskedSelect move needing nonzero overwrite owned resample softmaxOf withFlatGradient withGradient
   angle complex complexAbs complexEinsum complexMul conj fft fft2 fftn ifft ifft2 ifftn imag irfft irfft2 polar real rfft rfft2`;
 

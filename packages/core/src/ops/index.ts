@@ -2,7 +2,6 @@ export { applyRule } from "./apply-rule";
 export { applyRuleInPlace } from "./apply-rule-in-place";
 export { cast, clone, copyInto, move, owned } from "./cast";
 export { checkAnyTensor, checkTensor } from "./check-tensor";
-export { type Combination, combine } from "./combine";
 export {
   angle,
   complex,
@@ -73,6 +72,7 @@ export { argsort, type Sorted, type SortOptions, sort } from "./reduce/sort";
 export { type Topk, type TopkOptions, topk } from "./reduce/topk";
 export { allTrue as all, anyTrue as any } from "./reduce/truth";
 export { std, type VarianceOptions, variance } from "./reduce/variance";
+export { type Combination, reduceInto } from "./reduce-into";
 export { crossEntropyRows } from "./rows/cross-entropy";
 export { layerNorm } from "./rows/layer-norm";
 export { logSoftmax, softmax, softmaxOf } from "./rows/softmax";

@@ -1,21 +1,20 @@
 /** The optimizer: groups, hooks and the step. Algorithms supply a rule and its scalars. */
 
-import { dependsOn, inEachRun, runsOnce } from "../device/host-code";
+import { dependsOn, runsOnce } from "../device/host-code";
 import { tidy } from "../device/scope";
 import { check, OptError } from "../errors/errors";
-import { checkOptions, didYouMean } from "../errors/options";
 import { show } from "../errors/show";
 import { showAs } from "../host/inspect-symbol";
-import { fillInPlace } from "../ops";
 import { checkNumbers } from "../ops/check-tensor";
 import type { Rule } from "../rule/rule";
-import { noGrad, recordingSetTo } from "../tensor/tape";
+import { noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
+import { BaseOptimizer, type Loading, NOTHING } from "./base-optimizer";
 import { completeOptions, ownOptions, UNSET } from "./check";
 import { checkRule } from "./check-rule";
-import { checkOneDevice } from "./gradients/clip";
-import { clipFactor, gradientsOf, totalNorm } from "./gradients/norm";
+import { limitedNorm } from "./gradients/clip";
+import { clipFactor } from "./gradients/norm";
 import { type Group, ParameterGroup } from "./group";
 import { isStaged } from "./modifications/check";
 import { modifiedGradients, type Renewed } from "./modifications/gradients";
@@ -30,8 +29,6 @@ import type { Slot, StepCounter } from "./state/state";
 import { loadedState, type OptimizerState, savedState } from "./state/state-dict";
 import { scalarSourcesOf } from "./traced-launch";
 
-/** The moments at which a hook may run. */
-export type HookName = "beforeStep" | "afterStep";
 /** What `on` calls, with the optimizer. */
 export type Hook<Options extends BaseOptions> = (optimizer: Optimizer<Options>) => void;
 
@@ -43,13 +40,11 @@ interface CachedPlan<Options extends BaseOptions> {
   readonly launches: readonly PlannedLaunch<Options>[];
 }
 
-const NOTHING: Around = {};
-
 /**
  * Base of all optimizers. Behaves as torch.optim.Optimizer, but is stricter: it validates group options, rejects duplicates,
  * copies loaded state, and throws before anything has changed.
  */
-export abstract class Optimizer<Options extends BaseOptions> {
+export abstract class Optimizer<Options extends BaseOptions> extends BaseOptimizer<Optimizer<Options>> {
   readonly groups: readonly Group<Options>[] = [];
   /** @internal */
   protected readonly algorithm: Algorithm<Options>;
@@ -62,14 +57,13 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /** Counts what makes another plan necessary. Gradients are compared instead. */
   #generation = 0;
   #cached: CachedPlan<Options> | null = null;
-  readonly #hooks: Record<HookName, Set<Hook<Options>>> = { beforeStep: new Set(), afterStep: new Set() };
   /** Compiled functions are traced again when its result changes. */
   readonly #refreshed = (): number => {
     this.#refresh();
-    return this.#generation;
+    return this.#counted();
   };
   /** Compiled functions free older traces when it grows. */
-  readonly #counted = (): number => this.#generation;
+  readonly #counted = (): number => this.#generation + this.hookChanges;
 
   /** What the subclass computes: a constant. */
   protected abstract define(): Algorithm<Options>;
@@ -79,6 +73,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
    * @throws OptError BAD_ARGUMENT (option out of range, empty list, unknown option), DUPLICATE, BAD_DTYPE, DISPOSED
    */
   constructor(params: OptimizerInput<Options>, options: Partial<Options> & GroupOptions = {}) {
+    super();
     this.algorithm = modifiable(this.define());
     const { name, defaults } = this.algorithm;
     this.defaults = completeOptions(this.algorithm, defaults, options);
@@ -92,6 +87,11 @@ export abstract class Optimizer<Options extends BaseOptions> {
     }
     for (const group of toGroups<Options>(name, params)) this.addGroup(group);
     showAs(this, () => this.#summary());
+  }
+
+  /** @internal */
+  protected override get where(): string {
+    return this.algorithm.name;
   }
 
   /** Each group's options, and how many parameters it has. */
@@ -152,63 +152,29 @@ export abstract class Optimizer<Options extends BaseOptions> {
     return [];
   }
 
-  /**
-   * One update of every parameter that has a gradient; the others are left alone and do not count the step.
-   *
-   * @throws OptError BAD_ARGUMENT if a group's options were set out of range; DISPOSED for gradients that were freed; OUT_OF_MEMORY.
-   * Nothing has changed then.
-   */
-  step(): void;
-  /**
-   * The same after `closure`, which recomputes the loss and its gradients.
-   *
-   * @returns what `closure` returns
-   * @throws OptError BAD_ARGUMENT if it is asynchronous; and as `step()` does
-   */
-  step<Loss>(closure: () => Loss): Loss;
-  step<Loss>(closure?: () => Loss): Loss | undefined {
-    const { name: where } = this.algorithm;
-    const isFunction = closure === undefined || typeof closure === "function";
-    check(
-      isFunction,
-      "BAD_ARGUMENT",
-      where,
-      () => `step() takes nothing or a function, got ${typeof closure}.`,
-      "The learning rate is an option: groups[0].lr.",
-    );
-    this.#runHooks("beforeStep", NOTHING);
-    const loss = closure === undefined ? undefined : recordingSetTo(`${where}.step`, true, closure);
-    this.#update(NOTHING);
-    this.#runHooks("afterStep", NOTHING);
-    return loss;
+  /** @internal */
+  protected override parameters(): readonly Tensor[] {
+    return this.#params;
   }
 
-  /** @internal A step with what the device says of it. */
-  apply(around: Around): void {
-    this.#runHooks("beforeStep", around);
-    this.#update(around);
-    this.#runHooks("afterStep", around);
+  /** @internal */
+  protected override update(around: Around): void {
+    const cached = this.#ready(around);
+    if (cached !== null) this.#scheduled(cached.launches)();
+    else noGrad(() => tidy(() => this.#plan(around)()));
   }
 
-  /** @internal Hooks may look at gradients before a step. */
-  get looksBefore(): boolean {
-    return this.#hooks.beforeStep.size > 0;
+  /** @internal */
+  override planned(around: Around): () => void {
+    const cached = this.#ready(around);
+    return cached === null ? this.#plan(around) : this.#scheduled(cached.launches);
   }
 
-  #runHooks(event: HookName, around: Around): void {
-    const hooks = this.#hooks[event];
-    if (hooks.size === 0) return;
-    const call = () => {
-      if (!around.skipped?.()) for (const hook of hooks) hook(this);
-    };
-    inEachRun([], call, this.#params);
-  }
-
-  #update(around: Around): void {
+  /** Takes over changes. Returns the plan of the last step if it serves this one. */
+  #ready(around: Around): CachedPlan<Options> | null {
     this.#refresh();
     dependsOn(this.#refreshed, this.#counted);
-    if (around === NOTHING && this.#cached !== null && this.#fits(this.#cached)) this.#launch(this.#cached.launches);
-    else noGrad(() => tidy(() => this.#planAndLaunch(around)));
+    return around === NOTHING && this.#cached !== null && this.#fits(this.#cached) ? this.#cached : null;
   }
 
   /** Takes over what was written and freed since the last step. @throws OptError BAD_STATE, BAD_ARGUMENT */
@@ -258,10 +224,10 @@ export abstract class Optimizer<Options extends BaseOptions> {
     return true;
   }
 
-  /** The phases of a step: prepare, plan, launch. */
-  #planAndLaunch(around: Around): void {
+  /** Prepares and plans a step. The result launches it. */
+  #plan(around: Around): () => void {
     const { algorithm } = this;
-    const norm = this.#limitedNorm(around);
+    const norm = around.norm ?? limitedNorm(algorithm.name, this.#limited(), around.unscale);
     const { parameters: stepping, made } = prepare(algorithm, this.#groups);
     if (made) this.#stateChanged();
     const renewed = new Map<Slot, Renewed>();
@@ -280,11 +246,11 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const isPlain = around === NOTHING && norm === undefined && !this.hasStages && !isStagedGroup && !hasRows;
     this.#cached = isPlain ? { generation: this.#generation, gradients, launches } : null;
     for (const launch of launches) launch.begin();
-    this.#launch(launches, renewed);
+    return this.#scheduled(launches, renewed);
   }
 
   /** All scalars and directions are computed before the first launch, so that an error leaves everything as it was. */
-  #launch(launches: readonly PlannedLaunch<Options>[], renewed: ReadonlyMap<Slot, Renewed> = new Map()): void {
+  #scheduled(launches: readonly PlannedLaunch<Options>[], renewed: ReadonlyMap<Slot, Renewed> = new Map()): () => void {
     for (const launch of launches) launch.scalars = launch.next();
     const staged = launches.map((launch) => {
       const own = this.staged(launch);
@@ -292,10 +258,12 @@ export abstract class Optimizer<Options extends BaseOptions> {
     });
     const generation = this.#generation;
     const scalarSources = scalarSourcesOf(launches, () => this.#refreshOptions() === generation);
-    for (let i = 0; i < launches.length; i++) {
-      staged[i]!.launch(scalarSources[i]!);
-      launches[i]!.commit();
-    }
+    return () => {
+      for (let i = 0; i < launches.length; i++) {
+        staged[i]!.launch(scalarSources[i]!);
+        launches[i]!.commit();
+      }
+    };
   }
 
   /** @internal Runs the stages of a launch. Returns what launches the rule on their results. */
@@ -303,16 +271,15 @@ export abstract class Optimizer<Options extends BaseOptions> {
     return launch;
   }
 
-  /** The norm of all gradients in groups that limit it. */
-  #limitedNorm({ unscale }: Around): Tensor | undefined {
+  /** @internal */
+  override limited(): readonly Tensor[] {
+    this.#refresh();
+    return this.#limited();
+  }
+
+  #limited(): readonly Tensor[] {
     const limited = this.#groups.filter(({ options }) => options.clip?.norm !== undefined);
-    if (limited.length === 0) return undefined;
-    const params = limited.flatMap(({ shown }) => shown.params);
-    const grads = gradientsOf(params.map((param) => param.spanOf ?? param));
-    if (grads.length === 0) return undefined;
-    checkOneDevice(`${this.algorithm.name} clip.norm`, grads);
-    const norm = totalNorm(grads, 2);
-    return unscale ? norm.mul(unscale) : norm;
+    return limited.flatMap(({ shown }) => shown.params);
   }
 
   /** State was made, loaded or freed. */
@@ -325,46 +292,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
     return this.#groups.flatMap(({ slots }) => slots);
   }
 
-  /** Clears all gradients: to null, or to zeros in place. Gradients made by backward are freed; clone one to keep it. */
-  zeroGrad(options: { setToNull?: boolean } = {}): void {
-    checkOptions("zeroGrad", options, { setToNull: "boolean" });
-    const { setToNull = true } = options;
-    dependsOn(() => this.groups.length);
-    for (const { params } of this.groups) {
-      for (const param of params) {
-        if (setToNull) param.clearGradient();
-        else if (param.grad !== null) {
-          // What is added next must not go on along the tape of what was there.
-          if (param.grad.node) param.grad = param.grad.alias();
-          fillInPlace(param.grad.sparse?.emptied() ?? param.grad, 0);
-        }
-      }
-    }
-  }
-
-  /** Calls `hook` before or after every step. Returns what removes it. */
-  on(event: HookName, hook: Hook<Options>): () => void {
-    const { name: where } = this.algorithm;
-    const events = Object.keys(this.#hooks);
-    check(
-      events.includes(event),
-      "BAD_ARGUMENT",
-      where,
-      () => `events are ${events.join(" and ")}, got ${show(event)}.`,
-      didYouMean(String(event), events),
-    );
-    check(typeof hook === "function", "BAD_ARGUMENT", where, () => `a hook must be a function, got ${typeof hook}.`);
-    const hooks = this.#hooks[event];
-    hooks.add(hook);
-    this.#generation++;
-    return () => {
-      hooks.delete(hook);
-      this.#generation++;
-    };
-  }
-
-  /** Frees the state. The optimizer can go on, from a fresh state; its parameters are left alone. */
-  dispose(): void {
+  override dispose(): void {
     for (const slot of this.#slots()) {
       for (const tensor of slot.state?.tensors.values() ?? []) tensor.dispose();
       slot.state = null;
@@ -373,16 +301,12 @@ export abstract class Optimizer<Options extends BaseOptions> {
     this.#stateChanged();
   }
 
-  [Symbol.dispose](): void {
-    this.dispose();
-  }
-
   /**
    * Options by group and state by parameter name, with PyTorch's keys. Tensors and counters are the live ones, as in PyTorch: save or
    * clone them before the next step. Only stepped parameters have state. A penalty that a function chooses is part of the program and
    * is left out.
    */
-  stateDict(): OptimizerState {
+  override stateDict(): OptimizerState {
     const { state, made } = savedState(this.algorithm, this.#groups);
     if (made) this.#stateChanged();
     const groups = this.groups.map(({ params: _, names, regularizer = null, ...options }) => {
@@ -392,24 +316,22 @@ export abstract class Optimizer<Options extends BaseOptions> {
     return { groups, state };
   }
 
-  /**
-   * Takes over options and state: groups by position, parameters by name (by position if names are numbers).
-   * State is copied, and cast to its parameter's dtype and device. Saved options replace the present ones, as in PyTorch, and so does
-   * the penalty. What the state does not name (another library's, a penalty by function) stays, and so does `stateDType`: state is
-   * packed as this optimizer's option says.
-   * Tensors of a parameter's shape that only other options need are kept until those are set.
-   *
-   * @throws OptError BAD_STATE if it does not fit. Nothing has changed then.
-   */
-  loadStateDict(saved: OptimizerState): void {
-    runsOnce(this.algorithm.name, "load a state");
+  /** @internal */
+  override loading(saved: OptimizerState): Loading {
     const { states, options } = loadedState(this.algorithm, this.#groups, saved);
-    this.dispose();
-    for (const [slot, state] of states) slot.state = state;
-    this.#stateChanged();
-    this.groups.forEach((group, g) => {
-      Object.assign(group, options[g]);
-    });
+    return {
+      commit: () => {
+        this.dispose();
+        for (const [slot, state] of states) slot.state = state;
+        this.#stateChanged();
+        this.groups.forEach((group, g) => {
+          Object.assign(group, options[g]);
+        });
+      },
+      discard: () => {
+        for (const { tensors } of states.values()) for (const tensor of tensors.values()) tensor.dispose();
+      },
+    };
   }
 }
 

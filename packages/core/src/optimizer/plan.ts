@@ -24,6 +24,8 @@ import { formatsOf, MASTER, type Slot, type StepCounter, stochasticRounding, sto
 export interface Around {
   /** 1 / loss scale. */
   readonly unscale?: Tensor | undefined;
+  /** Of all unscaled gradients in groups that limit it, of several optimizers. */
+  readonly norm?: Tensor | undefined;
   /** By which the norm is clipped. */
   readonly factor?: Tensor | undefined;
   /** Above 0 to skip the step. */

@@ -226,14 +226,17 @@ export interface CosineAnnealingLROptions extends ScheduleOptions {
   /** Epochs from the base lr to the lowest: half a wave. */
   tMax: number;
   etaMin?: number;
+  /** The first of these epochs, in which the lr rises linearly from 0 to the base lr. The wave falls over the others. Default 0. */
+  warmup?: number;
 }
 
 /**
  * Moves the lr along a cosine wave between the base lr and `etaMin`.
  *
- * lr(e) = etaMin + (base - etaMin) * (1 + cos(pi * e / tMax)) / 2, computed from the lr before it, so that it chains
+ * lr(e) = etaMin + (base - etaMin) * (1 + cos(pi * e / tMax)) / 2, computed from the lr before it, so that it chains.
+ * With `warmup`: base * e / warmup for e < warmup, then the wave of (e - warmup) / (tMax - warmup). It overwrites the lr.
  *
- * @throws OptError BAD_ARGUMENT for a tMax below 1 or an etaMin that is not finite
+ * @throws OptError BAD_ARGUMENT for a tMax below 1, an etaMin that is not finite, or a warmup that is not below tMax
  * @see Loshchilov & Hutter 2017 (SGDR); torch.optim.lr_scheduler.CosineAnnealingLR
  * @example
  * const schedule = new CosineAnnealingLR(optimizer, { tMax: 100, etaMin: 1e-5 });
@@ -241,8 +244,17 @@ export interface CosineAnnealingLROptions extends ScheduleOptions {
 export class CosineAnnealingLR extends PlannedLR {
   constructor(optimizer: ScheduledOptimizer, options: CosineAnnealingLROptions) {
     super("CosineAnnealingLR", optimizer, options);
-    const checks = { tMax: wholeFrom(1), etaMin: finiteNumber };
-    const { tMax, etaMin } = optionsOf(this.kind, options, checks, { etaMin: 0 });
+    const checks = { tMax: wholeFrom(1), etaMin: finiteNumber, warmup: wholeFrom(0) };
+    const { tMax, etaMin, warmup } = optionsOf(this.kind, options, checks, { etaMin: 0, warmup: 0 });
+    checkValue(warmup < tMax, this.kind, "warmup", `below tMax (${tMax})`, warmup, "It is a part of tMax.");
+    if (warmup > 0) {
+      this.overwrite((epoch, index) => {
+        if (epoch < warmup) return this.base(index) * (epoch / warmup);
+        const wave = 1 + Math.cos((Math.PI * (epoch - warmup)) / (tMax - warmup));
+        return etaMin + ((this.base(index) - etaMin) * wave) / 2;
+      });
+      return;
+    }
     const height = (epoch: number) => 1 + Math.cos((Math.PI * epoch) / tMax);
     this.chain((lr, epoch, index) => {
       // One past the bottom the ratio below would divide by zero: the first rise is added instead.

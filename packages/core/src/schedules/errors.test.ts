@@ -50,7 +50,12 @@ const table: Table[] = [
     { totalIters: 2, power: 2, endLr: 0, cycle: true },
     { totalIters: [0], power: [-1], endLr: [Number.NaN], cycle: [0, "yes", null] },
   ],
-  ["CosineAnnealingLR", { tMax: 2, etaMin: 0 }, { tMax: [0], etaMin: [Number.NaN] }],
+  ["CosineAnnealingLR", { tMax: 2, etaMin: 0, warmup: 1 }, { tMax: [0], etaMin: [Number.NaN], warmup: [-1, 0.5, 2] }],
+  [
+    "WarmupStableDecayLR",
+    { warmup: 1, stable: 2, decay: 3, shape: "sqrt" },
+    { warmup: [-1, 0.5], stable: [-1, undefined], decay: [0], shape: ["exp", 1] },
+  ],
   ["CosineAnnealingWarmRestarts", { t0: 2, tMult: 2, etaMin: 0 }, { t0: [0], tMult: [0], etaMin: ["0"] }],
   [
     "CyclicLR",

@@ -1,4 +1,4 @@
-// Schedules that PyTorch lacks are PaddlePaddle's documented formulas: random options, 0 among them, groups that differ, beyond each period.
+// Schedules that PyTorch lacks are their documented formulas, most of them PaddlePaddle's: random options, 0 among them, groups that differ, beyond each period.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ourTrace } from "../../testing/schedules/recipes";
@@ -6,7 +6,7 @@ import { ourTrace } from "../../testing/schedules/recipes";
 const STEPS = 40;
 
 /** Options that two groups share or have each of their own. */
-type Options = Readonly<Record<string, number | boolean | readonly number[]>>;
+type Options = Readonly<Record<string, number | boolean | string | readonly number[] | undefined>>;
 
 interface Formula {
   readonly options: fc.Arbitrary<Options>;
@@ -53,6 +53,32 @@ const FORMULAS: Readonly<Record<string, Formula>> = {
     lr: (epoch, base, { totalIters, power, endLr, cycle }: Readonly<Record<string, number>>) => {
       const period = cycle ? totalIters! * Math.max(1, Math.ceil(epoch / totalIters!)) : totalIters!;
       return endLr! + (base - endLr!) * (1 - Math.min(epoch, period) / period) ** power!;
+    },
+  },
+  CosineAnnealingLR: {
+    options: whole(2, 30).chain((tMax) =>
+      fc.record({ tMax: fc.constant(tMax), etaMin: real(0, 0.1), warmup: whole(1, tMax - 1) }),
+    ),
+    lr: (epoch, base, { tMax, etaMin, warmup }: Readonly<Record<string, number>>) =>
+      epoch < warmup!
+        ? (base * epoch) / warmup!
+        : etaMin! + (base - etaMin!) * Math.cos((Math.PI * (epoch - warmup!)) / (tMax! - warmup!) / 2) ** 2,
+  },
+  WarmupStableDecayLR: {
+    options: fc.record(
+      {
+        warmup: whole(0, 15),
+        stable: whole(0, 15),
+        decay: whole(1, 15),
+        shape: fc.constantFrom("linear", "cosine", "sqrt"),
+      },
+      { requiredKeys: ["warmup", "stable", "decay"] },
+    ),
+    lr: (epoch, base, { warmup, stable, decay, shape }: { [name: string]: number } & { shape?: string }) => {
+      if (epoch < warmup!) return (base * epoch) / warmup!;
+      const x = Math.min(1, Math.max(0, (epoch - warmup! - stable!) / decay!));
+      if (shape === "cosine") return base * Math.cos((Math.PI * x) / 2) ** 2;
+      return base * (1 - (shape === "sqrt" ? Math.sqrt(x) : x));
     },
   },
   LinearWarmupLR: {

@@ -40,3 +40,4 @@ export type { PerGroup, ScheduledGroup, ScheduledOptimizer, ScheduleOptions } fr
 export { LRScheduler } from "./scheduler/scheduler";
 export type { SchedulerState } from "./scheduler/state";
 export { SWALR, type SWALROptions } from "./swa";
+export { WarmupStableDecayLR, type WarmupStableDecayLROptions } from "./warmup-stable-decay";

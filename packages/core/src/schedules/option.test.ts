@@ -28,6 +28,7 @@ import {
   SequentialLR,
   StepLR,
   SWALR,
+  WarmupStableDecayLR,
 } from "./index";
 
 const withoutMomentum = ({ options, parts, ...recipe }: Recipe): Recipe => {
@@ -67,6 +68,8 @@ it.each<[(o: ScheduledOptimizer) => LRScheduler]>([
   [(o) => new NoamLR(o, { option: "weightDecay", dModel: 4, warmupSteps: 1 })],
   [(o) => new SWALR(o, { option: "weightDecay", swaLr: 0, annealEpochs: 2, annealStrategy: "linear" })],
   [(o) => new PiecewiseLR(o, { option: "weightDecay", boundaries: [1], values: [1, 0.25] })],
+  [(o) => new WarmupStableDecayLR(o, { option: "weightDecay", warmup: 2, stable: 1, decay: 1 })],
+  [(o) => new CosineAnnealingLR(o, { option: "weightDecay", tMax: 4, warmup: 2 })],
 ])("halves the weight decay in a step: %s", (make) => {
   const o = optimizer();
   const schedule = make(o);

@@ -1,5 +1,5 @@
 /** Reductions whose bits do not depend on who computes: each rank receives every contribution to its part and adds them in rank order. */
-import { check, combine, keep, span, type Tensor } from "@opt/core";
+import { check, keep, reduceInto, span, type Tensor } from "@opt/core";
 import type { Reduction } from "../engine/engine";
 import { Exchange, Turns } from "./exchange";
 import { FlatTensors } from "./flat-tensors";
@@ -139,7 +139,7 @@ export async function allReduceByEngine(
   await movedIn(tensors, operation.all([operation.together(sum)]));
   place.put();
   flat.done();
-  if (divisor !== 1) for (const x of tensors) combine(x, [x], "add", divisor);
+  if (divisor !== 1) for (const x of tensors) reduceInto(x, [x], "add", divisor);
 }
 
 /** A rank's rows of the reduction: its part along axis 0. */
@@ -208,7 +208,7 @@ async function reducePieces(
     const arrived = () => {
       if (--missing > 0) return;
       const sum = target(piece, contributions[group.rank]!);
-      combine(sum, contributions, OPERATIONS[reduction], divisor);
+      reduceInto(sum, contributions, OPERATIONS[reduction], divisor);
       for (const contribution of contributions) {
         rooms.delete(contribution);
         if (contribution !== sum) contribution.dispose();

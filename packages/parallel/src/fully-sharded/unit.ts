@@ -1,6 +1,5 @@
 /** Parameters that are gathered together, and whose gradients are reduced together: those of one module. */
 import {
-  combine,
   type DType,
   empty,
   evict,
@@ -8,6 +7,7 @@ import {
   isEvicted,
   keep,
   noGrad,
+  reduceInto,
   span,
   type Tensor,
   tidy,
@@ -204,7 +204,7 @@ export class Unit {
 function added(part: Tensor, contributions: readonly Tensor[], divisor: number, dtype = part.dtype): Tensor {
   const sum = keep(empty([part.size], { dtype, device: part.device }));
   const alike = () => contributions.map((each) => each.to(dtype));
-  noGrad(() => tidy(() => combine(sum, alike(), "add", divisor)));
+  noGrad(() => tidy(() => reduceInto(sum, alike(), "add", divisor)));
   for (const each of contributions) each.dispose();
   return sum;
 }

@@ -120,6 +120,15 @@ export function clipGradValue(params: Iterable<Tensor> | Tensor, clipValue: numb
   launchInPlace(CLAMP, grads, () => clipValue);
 }
 
+/** The norm of the gradients that parameters have, once unscaled; undefined if there is none. */
+export function limitedNorm(where: string, params: readonly Tensor[], unscale: Tensor | undefined): Tensor | undefined {
+  const grads = gradientsOf(params.map((param) => param.spanOf ?? param));
+  if (grads.length === 0) return undefined;
+  checkOneDevice(`${where} clip.norm`, grads);
+  const norm = totalNorm(grads, 2);
+  return unscale ? norm.mul(unscale) : norm;
+}
+
 export function checkOneDevice(where: string, grads: readonly Tensor[]): void {
   const { device } = grads[0]!;
   for (const grad of grads) {

@@ -162,8 +162,8 @@ function loadedOptions<Options extends BaseOptions>(
 const OTHER_STATE = "It is of another optimizer or other options (amsgrad) or damaged.";
 const SAME_GROUPS = "Build it with the same groups.";
 
-/** The saved name of every parameter: equal names, or by position if one side has only numbers for names. @throws OptError BAD_STATE */
-function matchNames(where: string, groups: readonly (readonly Slot[])[], saved: OptimizerState): Map<Slot, string> {
+/** Checks that it is a state of so many groups. @throws OptError BAD_STATE */
+export function checkParts(where: string, saved: OptimizerState, count: number): void {
   check(
     isPlainObject(saved) && Array.isArray(saved.groups) && isPlainObject(saved.state),
     "BAD_STATE",
@@ -172,12 +172,17 @@ function matchNames(where: string, groups: readonly (readonly Slot[])[], saved: 
     "Pass what stateDict() returned.",
   );
   check(
-    saved.groups.length === groups.length,
+    saved.groups.length === count,
     "BAD_STATE",
     where,
-    () => `the state must have ${groups.length} parameter groups, got ${saved.groups.length}.`,
+    () => `the state must have ${count} parameter groups, got ${saved.groups.length}.`,
     SAME_GROUPS,
   );
+}
+
+/** The saved name of every parameter: equal names, or by position if one side has only numbers for names. @throws OptError BAD_STATE */
+function matchNames(where: string, groups: readonly (readonly Slot[])[], saved: OptimizerState): Map<Slot, string> {
+  checkParts(where, saved, groups.length);
   const matched = new Map<Slot, string>();
   groups.forEach((slots, g) => {
     const names = slots.map(({ name }) => name);

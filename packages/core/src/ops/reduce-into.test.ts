@@ -7,7 +7,7 @@ import { span } from "../tensor/span";
 import type { Tensor } from "../tensor/tensor";
 import { versionOf } from "../tensor/version-of";
 import "../index";
-import { type Combination, combine } from "./combine";
+import { type Combination, reduceInto } from "./reduce-into";
 
 const bits = (x: Tensor) => Buffer.from(x.bytesSync()).toString("hex");
 
@@ -24,7 +24,7 @@ describe.each(["f32", "f64", "bf16", "f16", "i32", "u8"] as const)("%s", (dtype)
           const expected = bits((divisor === 1 ? sum : sum.div(divisor)).clone());
           const output = place < 0 ? tensor(new Float32Array(33)).to(dtype) : all[place]!;
           const version = versionOf(output);
-          combine(output, all, how, divisor);
+          reduceInto(output, all, how, divisor);
           expect(bits(output), `${how} ${divisor} ${place}`).toBe(expected);
           expect(versionOf(output)).toBe(version);
         }
@@ -36,7 +36,7 @@ const max = (a: Tensor, b: Tensor) => a.maximum(b);
 
 it("is of parts in their own memory", () => {
   const x = tensor([1, 2, 3, 4]);
-  combine(span(x, 1, 3), [span(x, 1, 3), tensor([10, 20])], "add");
+  reduceInto(span(x, 1, 3), [span(x, 1, 3), tensor([10, 20])], "add");
   expect(x.tolist()).toEqual([1, 12, 23, 4]);
 });
 
@@ -45,5 +45,5 @@ it.each<[string, Tensor[]]>([
   ["another size", [tensor([1])]],
   ["another dtype", [tensor(Int32Array.of(1, 2))]],
 ])("rejects %s", (_, inputs) => {
-  expectCode("BAD_ARGUMENT", () => combine(tensor([1, 2]), inputs, "add" as Combination));
+  expectCode("BAD_ARGUMENT", () => reduceInto(tensor([1, 2]), inputs, "add" as Combination));
 });

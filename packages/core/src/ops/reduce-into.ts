@@ -28,24 +28,24 @@ const programs = new Map<string, Program>();
  *
  * @throws OptError BAD_ARGUMENT; BAD_STATE for an output that is a copy such as the result of slice
  */
-export function combine(output: Tensor, inputs: readonly Tensor[], how: Combination, divisor = 1): void {
-  checkTensor("combine", output, "output");
-  checkWritable("combine", output);
-  checkValue(Array.isArray(inputs), "combine", "inputs", "an array", inputs);
-  for (const input of inputs) checkTensor("combine", input, "inputs");
+export function reduceInto(output: Tensor, inputs: readonly Tensor[], how: Combination, divisor = 1): void {
+  checkTensor("reduceInto", output, "output");
+  checkWritable("reduceInto", output);
+  checkValue(Array.isArray(inputs), "reduceInto", "inputs", "an array", inputs);
+  for (const input of inputs) checkTensor("reduceInto", input, "inputs");
   const { dtype, size, device } = output;
   const areAlike =
     inputs.length > 0 && inputs.every((x) => x.dtype === dtype && x.size === size && x.device === device);
   check(
     areAlike,
     "BAD_ARGUMENT",
-    "combine",
+    "reduceInto",
     () => `needs tensors of one dtype, size and device, got ${inputs.length}.`,
   );
   check(
     ["add", "minimum", "maximum"].includes(how) && typeof divisor === "number",
     "BAD_ARGUMENT",
-    "combine",
+    "reduceInto",
     () => `needs "add", "minimum" or "maximum", and a number as divisor, got ${show(how)} and ${show(divisor)}.`,
   );
   noGrad(() =>

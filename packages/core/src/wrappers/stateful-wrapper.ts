@@ -1,0 +1,175 @@
+/** A wrapper of one optimizer that keeps a tensor of each parameter and counters of each group. Both are in its state dict. */
+import { afterEachRun, asFound, dependsOn } from "../device/host-code";
+import { keep, tidy } from "../device/scope";
+import { check } from "../errors/errors";
+import { isPlainObject, show } from "../errors/show";
+import { where as choose, less } from "../functions";
+import { cast, clone, copyInto, move } from "../ops";
+import type { BaseOptions } from "../optimizer/algorithm";
+import type { Loading } from "../optimizer/base-optimizer";
+import type { Group } from "../optimizer/group";
+import type { Around } from "../optimizer/plan";
+import { checkParts, type OptimizerState, type ParameterStateDict } from "../optimizer/state/state-dict";
+import { noGrad } from "../tensor/tape";
+import { Tensor } from "../tensor/tensor";
+import { sameShape, showShape } from "../values/shape";
+import { checkFullPrecision } from "./full-precision";
+import { OptimizerWrapper, type Wrappable } from "./wrapper";
+
+/** A parameter and the tensor that is kept of it. */
+export interface Kept {
+  readonly param: Tensor;
+  readonly own: Tensor;
+}
+
+export abstract class StatefulWrapper<
+  OwnGroup extends Group<BaseOptions>,
+  Counters extends Readonly<Record<string, number>>,
+> extends OptimizerWrapper<OwnGroup> {
+  /** Of each group; never changed, only replaced. */
+  #counters: Counters[] = [];
+  readonly #initial: Counters;
+  /** The name of the tensors and of the counters in state dicts. */
+  readonly #key: string;
+  readonly #tensors = new Map<Tensor, Tensor>();
+  #changes = 0;
+
+  constructor(where: string, base: Wrappable<OwnGroup>, key: string, initial: Counters) {
+    super(where, [base]);
+    checkFullPrecision(where, this.parameters());
+    this.#initial = initial;
+    this.#key = key;
+  }
+
+  /** @internal The parameters of each group with what is kept of them: at first a copy. */
+  protected kept(): readonly (readonly Kept[])[] {
+    const kept = this.groups.map(({ params }) => params.map((param) => ({ param, own: this.#tensorOf(param) })));
+    dependsOn(() => this.#changes);
+    return kept;
+  }
+
+  #tensorOf(param: Tensor): Tensor {
+    const known = this.#tensors.get(param);
+    if (known !== undefined) return known;
+    checkFullPrecision(this.where, [param]);
+    asFound(param, () => {
+      const made = noGrad(() => tidy(() => keep(clone(param.detach()))));
+      made.placement = param.placement;
+      this.#tensors.set(param, made);
+    });
+    this.#changes++;
+    return this.#tensors.get(param)!;
+  }
+
+  /** @internal */
+  protected countersOf(group: number): Counters {
+    return this.#counters[group] ?? this.#initial;
+  }
+
+  /** @internal */
+  protected setCounters(next: (counters: Counters, group: OwnGroup) => Counters): void {
+    this.#counters = this.groups.map((group, g) => next(this.countersOf(g), group));
+  }
+
+  /** @internal The counters of the next step, unless this one is skipped. */
+  protected count(around: Around, next: (counters: Counters, group: OwnGroup) => Counters): void {
+    afterEachRun(() => {
+      if (!around.skipped?.()) this.setCounters(next);
+    });
+  }
+
+  /** The optimizer's state, with a tensor of each parameter and the counters of each group. Tensors are the live ones. */
+  override stateDict(): OptimizerState {
+    const { groups, state } = super.stateDict();
+    const all: OptimizerState["state"] = { ...state };
+    for (const { params, names } of this.groups) {
+      params.forEach((param, i) => {
+        const tensor = this.#tensors.get(param);
+        const others = Object.getOwnPropertyDescriptors(state[names[i]!] ?? {}); // counters are live
+        if (tensor === undefined) return;
+        const own = { [this.#key]: { value: tensor, enumerable: true } };
+        all[names[i]!] = Object.defineProperties({}, { ...others, ...own }) as ParameterStateDict;
+      });
+    }
+    return { groups: groups.map((group, g) => ({ ...group, [this.#key]: { ...this.countersOf(g) } })), state: all };
+  }
+
+  /** @internal */
+  override loading(saved: OptimizerState): Loading {
+    checkParts(this.where, saved, this.groups.length);
+    const counters = saved.groups.map((group) => this.#savedCounters(group?.[this.#key] ?? this.#initial));
+    const state: OptimizerState["state"] = {};
+    const tensors: Record<string, unknown> = {};
+    for (const [name, entry] of Object.entries(saved.state)) {
+      const { [this.#key]: own, ...others } = Object(entry) as ParameterStateDict;
+      if (own === undefined) state[name] = entry;
+      else tensors[name] = own;
+      if (own !== undefined && Object.keys(others).length > 0) state[name] = others as ParameterStateDict;
+    }
+    const found = this.groups.flatMap(({ params, names }, g) =>
+      params.flatMap((param, i) => {
+        const value = tensors[names[i]!] ?? tensors[String(saved.groups[g]?.params?.[i])];
+        return value === undefined ? [] : [{ param, value: this.#checked(names[i]!, param, value) }];
+      }),
+    );
+    const loading = super.loading({ groups: saved.groups, state });
+    const copies = noGrad(() =>
+      found.map(({ param, value }) => {
+        const copy = tidy(() => keep(clone(cast(move(value.detach(), param.device), param.dtype))));
+        copy.placement = param.placement;
+        return [param, copy] as const;
+      }),
+    );
+    return {
+      commit: () => {
+        loading.commit();
+        this.#free();
+        for (const [param, copy] of copies) this.#tensors.set(param, copy);
+        this.#counters = counters;
+      },
+      discard: () => {
+        loading.discard();
+        for (const [, copy] of copies) copy.dispose();
+      },
+    };
+  }
+
+  #savedCounters(given: unknown): Counters {
+    const names = Object.keys(this.#initial);
+    const fits = isPlainObject(given) && names.every((name) => Number.isFinite(given[name]));
+    const problem = () => `${this.#key} of a group must have the numbers ${names.join(", ")}, got ${show(given)}.`;
+    check(fits, "BAD_STATE", this.where, problem, "Pass what stateDict() returned.");
+    return Object.fromEntries(names.map((name) => [name, given[name]])) as Counters;
+  }
+
+  #checked(name: string, param: Tensor, value: unknown): Tensor {
+    const fits = value instanceof Tensor && sameShape(value.shape, param.shape);
+    const got = () => (value instanceof Tensor ? showShape(value.shape) : show(value));
+    const problem = () => `${name}: ${this.#key} must be a tensor of shape ${showShape(param.shape)}, got ${got()}.`;
+    check(fits, "BAD_STATE", this.where, problem, "The model has changed.");
+    value.checkAlive();
+    return value;
+  }
+
+  #free(): void {
+    for (const tensor of this.#tensors.values()) tensor.dispose();
+    this.#tensors.clear();
+    this.#changes++;
+  }
+
+  override dispose(): void {
+    super.dispose();
+    this.#free();
+    this.#counters = [];
+  }
+}
+
+/** target = value, or `otherwise` if the device skips the step. */
+export function writeInto(target: Tensor, value: Tensor, otherwise: Tensor, { skip }: Around): void {
+  copyInto(skip === undefined ? value : choose(less(0, skip), otherwise, value), target);
+}
+
+/** from + weight (to - from) */
+export function between(from: Tensor, to: Tensor, weight: number | Tensor): Tensor {
+  return from.add(to.sub(from).mul(weight));
+}

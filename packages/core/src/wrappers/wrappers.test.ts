@@ -1,0 +1,246 @@
+/** Lookahead, SAM and scheduleFree: optax's and NumPy's float64 answers, resumed, compiled, with a scaler, and what they reject. */
+import { readFileSync } from "node:fs";
+import { expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { Descent } from "../../testing/descent";
+import { Momentum } from "../../testing/momentum";
+import { compile } from "../compile/compile";
+import { parameter, tensor } from "../create";
+import "../index";
+import { GradScaler } from "../loss-scaling/scaler";
+import type { OptimizerState } from "../optimizer/state/state-dict";
+import type { Tensor } from "../tensor/tensor";
+import { Lookahead } from "./lookahead";
+import { SAM } from "./sam";
+import { scheduleFree } from "./schedule-free";
+
+interface Answer {
+  readonly options: object;
+  readonly trace: readonly number[][];
+  readonly x: readonly number[][];
+  readonly y: readonly number[][];
+}
+const answers: Readonly<Record<"lookahead" | "sam" | "scheduleFree", Answer[]>> = JSON.parse(
+  readFileSync(new URL("../../testing/goldens/wrappers.json", import.meta.url), "utf8"),
+);
+
+/** The problem of testing/wrappers/judge.py. */
+function problem(dtype: "f32" | "f64" = "f64") {
+  const w = parameter([0.5, -1.25, 2, 0.0625], { dtype, name: "w" });
+  const [scale, shift] = [tensor([1, 0.5, 0.25, 3], { dtype }), tensor([0.1, -0.2, 0.3, -0.4], { dtype })];
+  const closure = () => {
+    w.clearGradient();
+    const loss = w.pow(4).div(4).mul(scale).add(w.mul(shift)).sum();
+    loss.backward();
+    return loss;
+  };
+  return { w, closure };
+}
+
+/** The largest difference, relative to numbers above 1. */
+const difference = (w: Tensor, expected: readonly number[]) =>
+  Math.max(...[...w.dataSync()].map((x, i) => Math.abs(x - expected[i]!) / Math.max(1, Math.abs(expected[i]!))));
+
+const BOUND = 1e-10;
+
+it.each(answers.lookahead)("Lookahead $options is optax's", ({ options, trace }) => {
+  const { w, closure } = problem();
+  const optimizer = new Lookahead(new Descent([w], { lr: 0.1 }), options);
+  for (const expected of trace) {
+    optimizer.step(closure);
+    expect(difference(w, expected)).toBeLessThan(BOUND);
+  }
+});
+
+it.each(answers.sam)("SAM $options has the numbers of its formula", ({ options, trace }) => {
+  const { w, closure } = problem();
+  const optimizer = new SAM(new Descent([w], { lr: 0.1 }), options);
+  for (const expected of trace) {
+    optimizer.step(closure);
+    expect(difference(w, expected)).toBeLessThan(BOUND);
+  }
+});
+
+it.each(answers.scheduleFree)("scheduleFree $options is optax's, and so is its average", ({ options, x, y }) => {
+  const { w, closure } = problem();
+  const optimizer = scheduleFree(new Descent([w], { lr: 0.1 }), options);
+  for (const [i, expected] of y.entries()) {
+    optimizer.step(closure);
+    expect(difference(w, expected)).toBeLessThan(BOUND);
+    optimizer.eval();
+    expect(difference(w, x[i]!)).toBeLessThan(BOUND);
+    expect(optimizer.training).toBe(false);
+    expectCode("BAD_STATE", () => optimizer.step());
+    optimizer.train();
+    expect(difference(w, expected)).toBeLessThan(BOUND);
+  }
+});
+
+const WRAPPERS = {
+  Lookahead: (w: Tensor) => new Lookahead(new Momentum([w], { lr: 0.05, momentum: 0.5 }), { k: 3 }),
+  SAM: (w: Tensor) => new SAM(new Momentum([w], { lr: 0.05, momentum: 0.5 })),
+  scheduleFree: (w: Tensor) => scheduleFree(new Momentum([w], { lr: 0.05, momentum: 0.5 })),
+};
+
+describe.each(Object.entries(WRAPPERS))("%s", (_, wrap) => {
+  const start = () => {
+    const p = problem("f32");
+    const optimizer = wrap(p.w);
+    const step = () => optimizer.step(p.closure);
+    const run = (count: number, body = step as () => unknown) => {
+      for (let i = 0; i < count; i++) body();
+    };
+    return { ...p, optimizer, step, run, words: () => [...p.w.dataSync()] };
+  };
+
+  it.each([1, 4, 6])("resumes after %d steps from its state dict", (at) => {
+    const [whole, first, second] = [start(), start(), start()];
+    whole.run(9);
+    first.run(at);
+    second.w.set(first.w.detach());
+    const { groups, state } = first.optimizer.stateDict();
+    second.optimizer.loadStateDict({ groups: JSON.parse(JSON.stringify(groups)), state });
+    second.run(9 - at);
+    expect(second.words()).toEqual(whole.words());
+    expect(second.words()).not.toEqual([...problem("f32").w.dataSync()]);
+  });
+
+  it("is compiled, with a learning rate that moves", () => {
+    const [eager, compiled] = [start(), start()];
+    const body = compile(() => {
+      compiled.optimizer.step(compiled.closure);
+    });
+    for (let i = 0; i < 9; i++) {
+      for (const { optimizer } of [eager, compiled]) optimizer.groups[0]!.lr = 0.05 / (1 + (i >> 2));
+      eager.step();
+      body();
+      expect(compiled.words(), `step ${i}`).toEqual(eager.words());
+    }
+  });
+
+  it("a step that throws changes nothing", () => {
+    const one = start();
+    one.run(2);
+    const before = one.words();
+    one.optimizer.groups[0]!.momentum = -1;
+    expectCode("BAD_ARGUMENT", () => one.step());
+    expect(one.words()).toEqual(before);
+    one.optimizer.groups[0]!.momentum = 0.5;
+    const other = start();
+    other.run(5);
+    one.run(3);
+    expect(one.words()).toEqual(other.words());
+  });
+
+  it("starts afresh once disposed", () => {
+    const one = start();
+    one.run(2);
+    one.optimizer.dispose();
+    expect(one.optimizer.stateDict().state).toEqual({});
+    one.run(1);
+  });
+
+  it("rejects 16-bit parameters", () => {
+    expectCode("UNSUPPORTED", () => wrap(parameter([1], { dtype: "bf16" })));
+  });
+});
+
+it.each([
+  ["Lookahead", WRAPPERS.Lookahead],
+  ["scheduleFree", WRAPPERS.scheduleFree],
+] as const)("%s skips what a scaler skips, eager and compiled", (_, wrap) => {
+  const runs = [false, true, false].map((isCompiled, run) => {
+    const { w } = problem("f32");
+    const by = tensor([1, 2, 3, 4]);
+    const optimizer = wrap(w);
+    const scaler = new GradScaler({ initScale: 1024 });
+    const body = () => {
+      optimizer.zeroGrad();
+      scaler.scale(w.mul(by).sum()).backward();
+      scaler.step(optimizer);
+      scaler.update();
+    };
+    const step = isCompiled ? compile(body) : body;
+    for (let i = 0; i < 10; i++) {
+      const overflows = i === 2 || i === 5;
+      if (overflows && run === 2) continue;
+      by.set(overflows ? [Number.POSITIVE_INFINITY, 2, 3, 4] : [1, 2, 3, 4]);
+      step();
+    }
+    return [...w.dataSync()];
+  });
+  expect(runs[0]).toEqual(runs[2]);
+  expect(runs[1]).toEqual(runs[2]);
+});
+
+it("SAM gives the parameters back if the second closure throws", () => {
+  const { w, closure } = problem();
+  const optimizer = new SAM(new Descent([w], { lr: 0.1 }));
+  const before = [...w.dataSync()];
+  let calls = 0;
+  const failing = () => {
+    if (++calls === 2) throw new RangeError("in closure");
+    return closure();
+  };
+  expect(() => optimizer.step(failing)).toThrow(RangeError);
+  expect([...w.dataSync()]).toEqual(before);
+});
+
+it("SAM climbs the other way to maximize", () => {
+  const [up, down] = [problem(), problem()];
+  const [one, two] = [
+    new SAM(new Descent([up.w], { lr: 0.1, maximize: true })),
+    new SAM(new Descent([down.w], { lr: 0.1 })),
+  ];
+  const negated = () => {
+    down.w.clearGradient();
+    const loss = down.w.pow(4).sum().neg();
+    loss.backward();
+  };
+  one.step(() => {
+    up.w.clearGradient();
+    up.w.pow(4).sum().backward();
+  });
+  two.step(negated);
+  expect([...up.w.dataSync()]).toEqual([...down.w.dataSync()]);
+});
+
+it("SAM rejects steps without a closure, scalers, and wrappers around it", () => {
+  const { w, closure } = problem();
+  const optimizer = new SAM(new Descent([w], { lr: 0.1 }));
+  closure();
+  expectCode("BAD_ARGUMENT", () => optimizer.step());
+  expectCode("UNSUPPORTED", () => optimizer.apply({}));
+  expectCode("UNSUPPORTED", () => new Lookahead(optimizer).step(closure));
+  new SAM(new Lookahead(new Descent([w], { lr: 0.1 }))).step(closure);
+});
+
+it.each<[string, (o: Descent) => unknown]>([
+  ["k of 0", (o) => new Lookahead(o, { k: 0 })],
+  ["an alpha of 0", (o) => new Lookahead(o, { alpha: 0 })],
+  ["an unknown option of Lookahead", (o) => new Lookahead(o, { beta: 1 } as never)],
+  ["a negative rho", (o) => new SAM(o, { rho: -1 })],
+  ["an unknown option of SAM", (o) => new SAM(o, { radius: 1 } as never)],
+  ["a momentum of 1", (o) => scheduleFree(o, { momentum: 1 })],
+  ["a negative power", (o) => scheduleFree(o, { weightLrPower: -1 })],
+  ["an unknown option of scheduleFree", (o) => scheduleFree(o, { beta: 1 } as never)],
+  ["a class in the place of an optimizer", () => scheduleFree(Descent as never)],
+])("rejects %s", (_, make) => {
+  expectCode("BAD_ARGUMENT", () => make(new Descent([problem().w], { lr: 0.1 })));
+});
+
+it("rejects a state that does not fit, and changes nothing", () => {
+  const { w, closure } = problem();
+  const optimizer = new Lookahead(new Momentum([w], { lr: 0.1 }));
+  optimizer.step(closure);
+  const { groups, state } = optimizer.stateDict();
+  const wrong: OptimizerState[] = [
+    { groups: [], state },
+    { groups: [{ ...groups[0]!, slow_param: { steps: "2" } }], state },
+    { groups, state: { w: { ...state.w!, slow_param: tensor([1]) } } },
+    { groups: [{ ...groups[0]!, lr: Number.NaN }], state },
+  ];
+  for (const each of wrong) expectCode("BAD_STATE", () => optimizer.loadStateDict(each));
+  expect(optimizer.stateDict().groups[0]!.slow_param).toEqual({ steps: 1 });
+  expect(optimizer.stateDict().state.w!.slow_param).toBe(state.w!.slow_param);
+});
