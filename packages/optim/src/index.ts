@@ -19,5 +19,6 @@ export * from "@opt/rmsprop";
 export * from "@opt/rprop";
 export * from "@opt/schedule-free";
 export * from "@opt/sgd";
+export * from "@opt/shampoo";
 export * from "@opt/soap";
 export * from "@opt/yogi";
