@@ -41,8 +41,8 @@ const LATE = ["ADOPT", "SOAP"];
 /** Only the direction of a gradient counts. */
 const SCALELESS = ["Rprop", "LARS"];
 /** Their state has shapes of its own, and their step needs whole parameters. */
-const OWN_SHAPES = ["Adafactor", "SOAP"];
-const WHOLE = ["Adafactor", "Lamb", "LARS", "Muon", "SOAP"];
+const OWN_SHAPES = ["Adafactor", "SOAP", "Shampoo", "Kron"];
+const WHOLE = ["Adafactor", "Lamb", "LARS", "Muon", "SOAP", "Shampoo", "Kron"];
 
 enableStochasticRounding();
 const shapeOf = (name: string) => (name === "SOAP" ? [6, 6] : [6, 8]); // its bases are decided by roundings where ranks are low

@@ -22,7 +22,7 @@ const OPTIMIZERS = (await workspaceOptimizers())
     runs,
     isAverage: name === "ASGD" || name === "ScheduleFreeAdamW",
     hasVectors: name !== "Muon",
-    usesProducts: name === "SOAP",
+    usesProducts: ["SOAP", "Shampoo", "Kron"].includes(name),
     make: ((params, options) => new Optimizer(params, options) as unknown as Stepped) as Make,
   }));
 
@@ -138,7 +138,7 @@ function drawn(
   } satisfies Modifications;
 }
 
-const DECOUPLED = ["AdamW", "Lion", "Muon", "SOAP", "Adan", "ADOPT", "AdEMAMix", "Adafactor"];
+const DECOUPLED = ["AdamW", "Lion", "Muon", "SOAP", "Shampoo", "Kron", "Adan", "ADOPT", "AdEMAMix", "Adafactor"];
 
 describe.each(OPTIMIZERS)("$name", ({ name, make, runs, isAverage, hasVectors }) => {
   const random = new Random(name.length);

@@ -1,16 +1,19 @@
 /** Steps of several stages: ops between two launches compute what no rule can say of one element (matrix products, norms, means). */
 import type { Slice } from "../backend/memory";
+import { upload } from "../create";
 import { dependsOn } from "../device/host-code";
 import { activeTracer, openTracer } from "../device/tracer";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { cast } from "../ops";
 import { checkNumbers } from "../ops/check-tensor";
+import { normalsAt } from "../random/step-normals";
 import { isRandom, withoutDraws } from "../rule/rounding";
 import type { Rule } from "../rule/rule";
 import type { StoredFormats } from "../rule/stored";
 import { Tensor } from "../tensor/tensor";
 import type { ComputeDType } from "../values/dtype";
+import { narrow } from "../values/half";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { advanced, checkRule } from "./check-rule";
 import type { ParameterGroup } from "./group";
@@ -56,6 +59,11 @@ export interface StagedStep<Options extends BaseOptions> {
    * `constants`, or among the algorithm's, which each run of a compiled function computes again.
    */
   launch(rule: Rule, tensors: readonly (readonly Tensor[])[], constants?: Readonly<Record<string, number>>): void;
+  /**
+   * Standard normal numbers of the shape, dtype and device of a tensor. They depend on the seed, the step and the element alone, and each
+   * run of a compiled function draws those of its step.
+   */
+  normals(like: Tensor, seed: number): Tensor;
 }
 
 /** Base of optimizers whose rule has a last buffer `direction`, for which no state is stored. */
@@ -93,7 +101,8 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
     const stages = this.stages();
     const counters = advanced(this.algorithm, launch.counter.counters, options);
     if (stages.phase) dependsOnPhase(launch, (now) => stages.phase!(options, now));
-    const directions = launchFirst(stages.rule(options), launch);
+    const first = new StageLaunch(stages.rule(options), launch, plainScalars(launch));
+    const directions = launchFirst(first, launch);
     const { ofDirectionsAlone = false } = stages;
     const staged = transformWholes(
       this.algorithm,
@@ -102,8 +111,11 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
       launch.slots,
       directions,
       (wholes, params, states) => {
-        const launchRule: StagedStep<Options>["launch"] = (...given) => launchStage(launch, ...given);
-        return stages.transform(wholes, { options, counters, params, states, launch: launchRule });
+        return stages.transform(wholes, {
+          ...{ options, counters, params, states },
+          launch: (...given) => launchStage(launch, ...given),
+          normals: (...given) => drawNormals(first, ...given),
+        });
       },
     );
     const results = staged.directions.map((result, i) => cast(result, directions[i]!.dtype));
@@ -170,15 +182,25 @@ function withDirection<Options extends BaseOptions>(
   return tensors[i]!.toSpliced(group.rule.buffers.length - 1, 0, direction.memorySlice());
 }
 
+const unguarded = ({ rewrites }: Pick<PlannedLaunch<never>, "rewrites">) =>
+  rewrites.filter(({ rewrite }) => rewrite !== "guard");
+
+/** The scalars of its rewrites: a guard is the last. */
+const plainScalars = (main: Pick<PlannedLaunch<never>, "rewrites" | "extraScalars">) =>
+  main.extraScalars.slice(0, unguarded(main).length);
+
 /** Launches the first rule with the rewrites of the step. It writes nothing that lasts, so it needs no guard. */
-function launchFirst<Options extends BaseOptions>(rule: Rule, main: PlannedLaunch<Options>): Tensor[] {
+function launchFirst<Options extends BaseOptions>(
+  scalarSource: StageLaunch<Options>,
+  main: PlannedLaunch<Options>,
+): Tensor[] {
+  const { rule } = scalarSource;
   const { device, kernel, slots } = main;
   const { dtype, stored } = kernel.spec;
   const { length } = rule.buffers; // and no mirror: the parameter is not written
   const plainly = (format: StoredFormats[number]) => (isRandom(format) ? withoutDraws(format) : format);
   const formats = stored && { stored: stored.slice(0, length).map(plainly) };
-  const rewrites = main.rewrites.filter(({ rewrite }) => rewrite !== "guard");
-  const scalarSource = new StageLaunch(rule, main, main.extraScalars.slice(0, rewrites.length)); // a guard is the last
+  const rewrites = unguarded(main);
   const directions = slots.map(({ param }) => Tensor.empty(param.shape, dtype, device));
   device.launch(
     {
@@ -213,6 +235,16 @@ function launchStage<Options extends BaseOptions>(
     scalarSource,
   );
   for (const name of rule.writes) for (const list of tensors) list[rule.buffers.indexOf(name)]!.storage.overwritten();
+}
+
+/** Draws for `transform`, on the host. A replay draws after the step is counted: the first launch knows which it is. */
+function drawNormals<Options extends BaseOptions>(
+  first: StageLaunch<Options>,
+  { shape, dtype, device, size }: Tensor,
+  seed: number,
+): Tensor {
+  const draw = () => narrow(normalsAt(seed, first.counters!.step, size), dtype);
+  return upload(draw(), shape, dtype, device, draw);
 }
 
 /** Steps of a counter that the traced call has taken before this one. */

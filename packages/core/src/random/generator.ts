@@ -51,11 +51,9 @@ export class Generator {
     return (this.nextUint32() >>> (32 - bits)) * 2 ** -bits;
   }
 
-  /** Two independent standard normal numbers (Box & Muller 1958). */
+  /** Two independent standard normal numbers. */
   nextNormals(): [number, number] {
-    const radius = Math.sqrt(-2 * Math.log(1 - this.nextFloat()));
-    const angle = 2 * Math.PI * this.nextFloat();
-    return [radius * Math.cos(angle), radius * Math.sin(angle)];
+    return boxMuller(this.nextFloat(), this.nextFloat());
   }
 
   /** A random order of 0 ... n - 1 (Fisher & Yates). @throws OptError BAD_ARGUMENT */
@@ -115,7 +113,18 @@ export class Generator {
   }
 }
 
-function keyOf(seed: number): [number, number] {
+/** Uniform in [0, 1), a multiple of 2^-24, from 32 random bits. */
+export const uniformOf = (word: number): number => (word >>> 8) * 2 ** -24;
+
+/** Two independent standard normal numbers from two uniform ones in [0, 1) (Box & Muller 1958). */
+export function boxMuller(first: number, second: number): [number, number] {
+  const radius = Math.sqrt(-2 * Math.log(1 - first));
+  const angle = 2 * Math.PI * second;
+  return [radius * Math.cos(angle), radius * Math.sin(angle)];
+}
+
+/** The key of a seed. @throws OptError BAD_ARGUMENT */
+export function keyOf(seed: number): [number, number] {
   checkValue(
     Number.isSafeInteger(seed) && seed >= 0,
     "Generator",
