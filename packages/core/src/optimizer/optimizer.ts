@@ -286,8 +286,8 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /** All scalars and directions are computed before the first launch, so that an error leaves everything as it was. */
   #launch(launches: readonly PlannedLaunch<Options>[], renewed: ReadonlyMap<Slot, Renewed> = new Map()): void {
     for (const launch of launches) launch.scalars = launch.next();
-    const staged = launches.map((launch) => {
-      const own = this.staged(launch);
+    const staged = this.staged(launches).map((own, i) => {
+      const launch = launches[i]!;
       return isStaged(launch.group.options) ? withModifications(this.algorithm, launch, own, renewed) : own;
     });
     const generation = this.#generation;
@@ -298,9 +298,11 @@ export abstract class Optimizer<Options extends BaseOptions> {
     }
   }
 
-  /** @internal Runs the stages of a launch. Returns what launches the rule on their results. */
-  protected staged(launch: PlannedLaunch<Options>): PlannedLaunch<Options> | StagedLaunch<Options> {
-    return launch;
+  /** @internal Runs the stages of launches. Returns what launches the rule on their results. */
+  protected staged(
+    launches: readonly PlannedLaunch<Options>[],
+  ): readonly (PlannedLaunch<Options> | StagedLaunch<Options>)[] {
+    return launches;
   }
 
   /** The norm of all gradients in groups that limit it. */
