@@ -145,6 +145,11 @@ export abstract class Optimizer<Options extends BaseOptions> {
     return false;
   }
 
+  /** @internal True if the parameters of a step share numbers, which no rank has that steps some of them. */
+  get sharesNumbers(): boolean {
+    return false;
+  }
+
   /** @internal Checks a group whose options were written. Returns what else its plan depends on. */
   protected settingsOf({ options, slots }: ParameterGroup<Options>, rule: Rule): readonly unknown[] {
     checkRule(this.algorithm, rule);

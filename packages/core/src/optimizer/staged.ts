@@ -78,6 +78,11 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
   }
 
   /** @internal */
+  override get sharesNumbers(): boolean {
+    return this.stages().together !== undefined;
+  }
+
+  /** @internal */
   protected override settingsOf({ options, slots }: ParameterGroup<Options>, rule: Rule): readonly unknown[] {
     const { name: where } = this.algorithm;
     checkWhole(this.algorithm, options);
