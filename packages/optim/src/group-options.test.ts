@@ -26,16 +26,13 @@ interface Stepped {
 }
 
 /** SGD keeps state, and Prodigy's first steps are seen. */
-const OWN: Readonly<Record<string, Options>> = { SGD: { momentum: 0.9 }, Prodigy: { d0: 1 } };
+const OWN: Readonly<Record<string, object>> = { SGD: { momentum: 0.9 }, Prodigy: { d0: 1 } };
 
 /** Every optimizer, as programs use it. */
 const MAKE: Readonly<Record<string, (w: Tensor, options: Options) => Stepped>> = Object.fromEntries(
   (await workspaceOptimizers()).map(({ name, Optimizer }) => {
     const own = OWN[name] ?? {};
-    return [
-      name,
-      (w: Tensor, options: Options) => new Optimizer([w], { ...own, ...options }) as unknown as Stepped,
-    ];
+    return [name, (w: Tensor, options: Options) => new Optimizer([w], { ...own, ...options }) as unknown as Stepped];
   }),
 );
 

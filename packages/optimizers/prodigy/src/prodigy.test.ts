@@ -29,7 +29,7 @@ function run(make: (params: Tensor[]) => Prodigy, steps = 12, isCompiled = false
     for (const [k, param] of params.entries()) param.grad = tensor(gradientAt(t, k));
     step();
   }
-  return [...params.map((param) => param.tolist()), [0, 1, 2].map((k) => distanceOf(optimizer, String(k)))];
+  return [...params.map((param) => [...param.dataSync()]), [0, 1, 2].map((k) => distanceOf(optimizer, String(k)))];
 }
 
 const OPTIONS: Partial<ProdigyOptions> = { d0: 2 ** -10, betas: [0.75, 0.875] };
