@@ -73,14 +73,14 @@ it("parameters of all groups and dtypes have one number, and it becomes their st
 });
 
 it("adds in the order of the parameters, whichever launches they are in", () => {
-  const gradients = [2 ** 24, 1, 1, 3];
+  const gradients = [2 ** 53, 1, -(2 ** 53), 1]; // 1 or 2, as they are added
   const run = (late: readonly number[]) => {
-    const params = gradients.map(() => parameter([0]));
+    const params = gradients.map(() => parameter([0], { dtype: "f64" }));
     const optimizer = new Totals(params);
     // Those that begin later have another counter, and so another launch.
-    for (const [k, param] of params.entries()) if (!late.includes(k)) param.grad = tensor([0]);
+    for (const [k, param] of params.entries()) if (!late.includes(k)) param.grad = tensor([0], { dtype: "f64" });
     optimizer.step();
-    for (const [k, param] of params.entries()) param.grad = tensor([gradients[k]!]);
+    for (const [k, param] of params.entries()) param.grad = tensor([gradients[k]!], { dtype: "f64" });
     optimizer.step();
     return params.map((param) => param.tolist());
   };
