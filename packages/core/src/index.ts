@@ -118,6 +118,7 @@ export type { Around } from "./optimizer/plan";
 export { ruleHashes } from "./optimizer/rule-hashes";
 export { StagedOptimizer, type StagedStep, type Stages } from "./optimizer/staged";
 export type { Staged } from "./optimizer/staged-launch";
+export type { Together } from "./optimizer/staged-together";
 export { enableQ8 } from "./optimizer/state/packed-state";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state/state-dict";
 export { enableStochasticRounding } from "./optimizer/state/stochastic-rounding";

@@ -25,14 +25,14 @@ interface Stepped {
   stateDict(): { readonly state: Readonly<Record<string, Readonly<Record<string, number | Tensor>>>> };
 }
 
+/** SGD keeps state, and Prodigy's first steps are seen. */
+const OWN: Readonly<Record<string, object>> = { SGD: { momentum: 0.9 }, Prodigy: { d0: 1 } };
+
 /** Every optimizer, as programs use it. */
 const MAKE: Readonly<Record<string, (w: Tensor, options: Options) => Stepped>> = Object.fromEntries(
   (await workspaceOptimizers()).map(({ name, Optimizer }) => {
-    const momentum = name === "SGD" ? { momentum: 0.9 } : {};
-    return [
-      name,
-      (w: Tensor, options: Options) => new Optimizer([w], { ...momentum, ...options }) as unknown as Stepped,
-    ];
+    const own = OWN[name] ?? {};
+    return [name, (w: Tensor, options: Options) => new Optimizer([w], { ...own, ...options }) as unknown as Stepped];
   }),
 );
 
@@ -41,8 +41,8 @@ const LATE = ["ADOPT", "SOAP"];
 /** Only the direction of a gradient counts. */
 const SCALELESS = ["Rprop", "LARS"];
 /** Their state has shapes of its own, and their step needs whole parameters. */
-const OWN_SHAPES = ["Adafactor", "SOAP", "Shampoo", "Kron"];
-const WHOLE = ["Adafactor", "Lamb", "LARS", "Muon", "SOAP", "Shampoo", "Kron"];
+const OWN_SHAPES = ["Adafactor", "Kron", "Prodigy", "Shampoo", "SOAP"];
+const WHOLE = ["Adafactor", "Kron", "Lamb", "LARS", "Muon", "Prodigy", "Shampoo", "SOAP"];
 
 enableStochasticRounding();
 const shapeOf = (name: string) => (name === "SOAP" ? [6, 6] : [6, 8]); // its bases are decided by roundings where ranks are low

@@ -15,6 +15,7 @@ export * from "@opt/lbfgs";
 export * from "@opt/lion";
 export * from "@opt/muon";
 export * from "@opt/nadam";
+export * from "@opt/prodigy";
 export * from "@opt/radam";
 export * from "@opt/rmsprop";
 export * from "@opt/rprop";

@@ -28,11 +28,17 @@ def decoupled(make):
     return made
 
 
+def with_betas(make):
+    """For functions that take the rates as a pair."""
+    return lambda lr, b1=0.9, b2=0.999, **options: make(lr, betas=(b1, b2), **options)
+
+
 # By class: optax's function, our defaults of what it takes by position, our names of its options, and options to draw.
 BETA, DECAY = [0.0, 0.5, 0.8, 0.9, 0.99], [0.0, 0.01, 0.1]
 OPTIMIZERS = {
     "ADOPT": (decoupled(optax.contrib._adopt.scale_by_adopt), 1e-3, {"weightDecay": "weight_decay", "clipping": "use_clipping"}, {"betas": (BETA, BETA), "eps": [1e-6, 1e-3], "weightDecay": DECAY, "clipping": [True, False]}),
     "Adan": (functools.partial(optax.adan, eps_root=0.0), 1e-3, {"weightDecay": "weight_decay"}, {"betas": (BETA, BETA, BETA), "eps": [1e-8, 1e-3], "weightDecay": DECAY}),
+    "Prodigy": (with_betas(optax.contrib.prodigy), 1.0, {"weightDecay": "weight_decay", "d0": "estim_lr0", "dCoef": "estim_lr_coef", "safeguardWarmup": "safeguard_warmup"}, {"betas": (BETA, BETA), "beta3": [0.5, 0.9, 0.99], "eps": [1e-8, 1e-3], "weightDecay": DECAY, "d0": [1e-6, 1e-3, 0.1], "dCoef": [0.5, 1.0, 2.0], "safeguardWarmup": [True, False]}),
     "Yogi": (optax.yogi, 1e-2, {}, {"betas": (BETA, BETA), "eps": [1e-8, 1e-3]}),
     "LARS": (optax.lars, 1e-3, {"weightDecay": "weight_decay", "trustCoefficient": "trust_coefficient"}, {"weightDecay": DECAY, "trustCoefficient": [1e-3, 0.1], "eps": [0.0, 1e-3], "momentum": BETA, "nesterov": [True, False]}),
 }

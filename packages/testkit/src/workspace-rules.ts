@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { Rule } from "@opt/core";
 import { distinctByHash } from "@opt/core/backend";
+import { isRuleList } from "./golden/optimizer";
 import { optimizerPackages } from "./workspace-optimizers";
 
 /** A package and what it exports at `./rules`, each computation once. */
@@ -17,7 +18,7 @@ export async function packageRules(): Promise<PackageRules[]> {
   const core = { name, version, entry: await import("@opt/core/rules") };
   const packages = [core, ...(await optimizerPackages())].sort((a, b) => (a.name < b.name ? -1 : 1));
   return packages.map(({ name, version, entry }) => {
-    const rules = Object.values(entry as Record<string, unknown>).filter((value) => Array.isArray(value)) as Rule[][];
+    const rules = Object.values(entry as Record<string, unknown>).filter(isRuleList);
     return { name, version, rules: distinctByHash(rules.flat()) };
   });
 }

@@ -145,6 +145,11 @@ export abstract class Optimizer<Options extends BaseOptions> extends BaseOptimiz
     return false;
   }
 
+  /** @internal True if the parameters of a step share numbers, which no rank has that steps some of them. */
+  get sharesNumbers(): boolean {
+    return false;
+  }
+
   /** @internal Checks a group whose options were written. Returns what else its plan depends on. */
   protected settingsOf({ options, slots }: ParameterGroup<Options>, rule: Rule): readonly unknown[] {
     checkRule(this.algorithm, rule);
@@ -252,8 +257,8 @@ export abstract class Optimizer<Options extends BaseOptions> extends BaseOptimiz
   /** All scalars and directions are computed before the first launch, so that an error leaves everything as it was. */
   #scheduled(launches: readonly PlannedLaunch<Options>[], renewed: ReadonlyMap<Slot, Renewed> = new Map()): () => void {
     for (const launch of launches) launch.scalars = launch.next();
-    const staged = launches.map((launch) => {
-      const own = this.staged(launch);
+    const staged = this.staged(launches).map((own, i) => {
+      const launch = launches[i]!;
       return isStaged(launch.group.options) ? withModifications(this.algorithm, launch, own, renewed) : own;
     });
     const generation = this.#generation;
@@ -266,9 +271,11 @@ export abstract class Optimizer<Options extends BaseOptions> extends BaseOptimiz
     };
   }
 
-  /** @internal Runs the stages of a launch. Returns what launches the rule on their results. */
-  protected staged(launch: PlannedLaunch<Options>): PlannedLaunch<Options> | StagedLaunch<Options> {
-    return launch;
+  /** @internal Runs the stages of launches. Returns what launches the rule on their results. */
+  protected staged(
+    launches: readonly PlannedLaunch<Options>[],
+  ): readonly (PlannedLaunch<Options> | StagedLaunch<Options>)[] {
+    return launches;
   }
 
   /** @internal */

@@ -6,7 +6,7 @@ import type { Rule } from "../rule/rule";
 import { Tensor } from "../tensor/tensor";
 import { byteSize, type ComputeDType } from "../values/dtype";
 
-/** By name a number for each parameter. */
+/** By name a number for each parameter, or a tensor with one for all. */
 export type OwnScalars = Readonly<Record<string, readonly number[] | Tensor>>;
 
 /** Those of parameter i, by their place in the rule. */
@@ -20,7 +20,8 @@ export function ownScalarsOf(
     const place = rule.scalars.indexOf(name);
     if (!(given instanceof Tensor)) return [place, given[i]!];
     const slice = cast(given, dtype).memorySlice();
-    return [place, { ...slice, byteOffset: slice.byteOffset + i * byteSize(dtype), length: 1 }];
+    const at = given.size === 1 ? 0 : i;
+    return [place, { ...slice, byteOffset: slice.byteOffset + at * byteSize(dtype), length: 1 }];
   });
   return new Map(places.filter(([place]) => place >= 0));
 }

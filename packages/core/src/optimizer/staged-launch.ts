@@ -18,6 +18,8 @@ export interface Staged {
   readonly directions: readonly Tensor[];
   /** Under each name of `stageScalars` a number for each parameter: a list, or a tensor. */
   readonly scalars?: Readonly<Record<string, readonly number[] | Tensor>>;
+  /** What `together` needs to know of each parameter: under each name a tensor with a number for each. */
+  readonly found?: Readonly<Record<string, Tensor>>;
   /** State that has shapes of its own, and what it becomes with the step. */
   readonly states?: readonly (readonly [state: Tensor, next: Tensor])[];
 }
@@ -29,14 +31,18 @@ export const RENEW = /* @__PURE__ */ defineRule({
   update: ({ next }) => ({ state: next }),
 });
 
-/** @throws OptError BAD_ARGUMENT, BAD_SHAPE, DEVICE_MISMATCH for what `transform` may not return */
+/**
+ * @param shared those of `stageScalars` that all parameters share: `together` gives them
+ * @throws OptError BAD_ARGUMENT, BAD_SHAPE, DEVICE_MISMATCH for what `transform` may not return
+ */
 export function checkStaged<Options extends BaseOptions>(
   { name, stageScalars = [] }: Algorithm<Options>,
+  shared: readonly string[],
   before: readonly Tensor[],
   staged: Staged,
 ): void {
   const where = `${name} transform`;
-  const { directions, scalars = {}, states = [] } = Object(staged) as Staged;
+  const { directions, scalars = {}, found = {}, states = [] } = Object(staged) as Staged;
   check(
     Array.isArray(directions) && directions.length === before.length,
     "BAD_ARGUMENT",
@@ -60,8 +66,9 @@ export function checkStaged<Options extends BaseOptions>(
       () => `results must keep the shape ${showShape(shape)}, got ${showShape(next.shape)}.`,
     );
   }
-  for (const scalar of stageScalars) {
-    const given = scalars[scalar];
+  const own = stageScalars.filter((scalar) => !shared.includes(scalar));
+  const lists = [...own.map((scalar) => [scalar, scalars[scalar]] as const), ...Object.entries(found)];
+  for (const [scalar, given] of lists) {
     const length = given instanceof Tensor ? given.size : given?.length;
     check(
       length === before.length,
@@ -76,7 +83,7 @@ export function checkStaged<Options extends BaseOptions>(
 export class StagedLaunch<Options extends BaseOptions> {
   /** @param tensors the slices of each parameter, with its direction */
   constructor(
-    private readonly main: PlannedLaunch<Options>,
+    readonly main: PlannedLaunch<Options>,
     readonly tensors: readonly (readonly Slice[])[],
     readonly staged: Staged,
   ) {}

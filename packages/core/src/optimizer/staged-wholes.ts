@@ -5,6 +5,7 @@ import { Tensor } from "../tensor/tensor";
 import { sameShape } from "../values/shape";
 import type { Algorithm, BaseOptions } from "./algorithm";
 import { checkStaged, type Staged } from "./staged-launch";
+import type { Together } from "./staged-together";
 import { MASTER, type Slot } from "./state/state";
 
 type Renewed = NonNullable<Staged["states"]>[number];
@@ -19,7 +20,7 @@ type Transform = (
 export function transformWholes<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   options: Options,
-  ofDirectionsAlone: boolean,
+  { ofDirectionsAlone, together }: { readonly ofDirectionsAlone?: boolean; readonly together?: Together },
   slots: readonly Slot[],
   directions: readonly Tensor[],
   transform: Transform,
@@ -27,11 +28,12 @@ export function transformWholes<Options extends BaseOptions>(
   const placements = slots.map(({ param }) => param.placement);
   const params = slots.map(({ param, state }) => state!.tensors.get(MASTER) ?? param);
   const states = slots.map(({ state }) => state!.tensors);
+  const shared = Object.keys(together?.scalars ?? {});
   const pick = <Item>(list: readonly Item[], indices: readonly number[]) => indices.map((i) => list[i]!);
   if (ofDirectionsAlone) {
     const owned = (indices: readonly number[], wholes: readonly Tensor[]) => {
       const staged = transform(wholes, pick(params, indices), pick(states, indices));
-      checkStaged(algorithm, wholes, staged);
+      checkStaged(algorithm, shared, wholes, staged);
       return staged.directions;
     };
     return { directions: atOwners(directions, placements, owned) };
@@ -41,7 +43,7 @@ export function transformWholes<Options extends BaseOptions>(
       const indices = pick(outer, inner);
       const { states, divide } = wholeStates(algorithm, options, pick(slots, indices));
       const staged = transform(pick(wholeDirections, inner), wholeParams, states);
-      checkStaged(algorithm, pick(wholeDirections, inner), staged);
+      checkStaged(algorithm, shared, pick(wholeDirections, inner), staged);
       return {
         ...staged,
         directions: partsOfWholes(staged.directions, pick(placements, indices)),
@@ -49,7 +51,7 @@ export function transformWholes<Options extends BaseOptions>(
       };
     }),
   ).flat();
-  return parts.length === 1 ? parts[0]! : joined(algorithm.stageScalars ?? [], parts);
+  return parts.length === 1 ? parts[0]! : joined(parts);
 }
 
 /** States with whole tensors in the place of those of stages that are divided, and what divides a renewed one again. */
@@ -81,15 +83,19 @@ function wholeStates<Options extends BaseOptions>(
 }
 
 /** What was computed for some parameters after the others. */
-function joined(names: readonly string[], parts: readonly Staged[]): Staged {
-  const scalars = names.map((name) => {
+function joined(parts: readonly Staged[]): Staged {
+  const scalars = Object.keys(parts[0]!.scalars ?? {}).map((name) => {
     const given = parts.map((each) => each.scalars![name]!);
     const areNumbers = given.every((each) => !(each instanceof Tensor));
     return [name, areNumbers ? (given as (readonly number[])[]).flat() : concat(given as Tensor[])] as const;
   });
+  const found = Object.keys(parts[0]!.found ?? {}).map(
+    (name) => [name, concat(parts.map((each) => each.found![name]!))] as const,
+  );
   return {
     directions: parts.flatMap(({ directions }) => directions),
     scalars: Object.fromEntries(scalars),
+    found: Object.fromEntries(found),
     states: parts.flatMap(({ states }) => states!),
   };
 }

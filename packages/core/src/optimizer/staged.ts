@@ -23,6 +23,7 @@ import type { GroupInput } from "./parameters";
 import { type PlannedLaunch, rewrittenBy } from "./plan";
 import { StageLaunch } from "./stage-scalars";
 import { type Staged, StagedLaunch } from "./staged-launch";
+import { allTogether, type Together } from "./staged-together";
 import { transformWholes } from "./staged-wholes";
 import { DIRECTION, type StepCounter } from "./state/state";
 
@@ -41,6 +42,8 @@ export interface Stages<Options extends BaseOptions> {
   readonly transformedBy: readonly (keyof Options & string)[];
   /** What `transform` does at these counters, where it differs from step to step: compiled functions have a trace for each. */
   phase?(options: Options, counters: Counters): string;
+  /** Numbers that all parameters of a step share, whichever launches they are in. */
+  readonly together?: Together;
   /** `transform` reads and returns directions alone. Where ranks have parts of parameters, one rank computes each. */
   readonly ofDirectionsAlone?: boolean;
 }
@@ -83,6 +86,11 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
   }
 
   /** @internal */
+  override get sharesNumbers(): boolean {
+    return this.stages().together !== undefined;
+  }
+
+  /** @internal */
   protected override settingsOf({ options, slots }: ParameterGroup<Options>, rule: Rule): readonly unknown[] {
     const { name: where } = this.algorithm;
     checkWhole(this.algorithm, options);
@@ -96,18 +104,22 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
   }
 
   /** @internal */
-  protected override staged(launch: PlannedLaunch<Options>): StagedLaunch<Options> {
-    const { options } = launch.group;
+  protected override staged(launches: readonly PlannedLaunch<Options>[]): readonly StagedLaunch<Options>[] {
     const stages = this.stages();
+    const each = launches.map((launch) => this.#stagedAlone(launch, stages));
+    return stages.together ? allTogether(this.algorithm, each, stages.together) : each;
+  }
+
+  #stagedAlone(launch: PlannedLaunch<Options>, stages: Stages<Options>): StagedLaunch<Options> {
+    const { options } = launch.group;
     const counters = advanced(this.algorithm, launch.counter.counters, options);
     if (stages.phase) dependsOnPhase(launch, (now) => stages.phase!(options, now));
     const first = new StageLaunch(stages.rule(options), launch, plainScalars(launch));
     const directions = launchFirst(first, launch);
-    const { ofDirectionsAlone = false } = stages;
     const staged = transformWholes(
       this.algorithm,
       options,
-      ofDirectionsAlone,
+      stages,
       launch.slots,
       directions,
       (wholes, params, states) => {

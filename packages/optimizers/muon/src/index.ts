@@ -17,10 +17,11 @@ import {
   show,
   sub,
   Tensor,
-  tidy,
   where,
 } from "@opt/core";
-import { orthogonalized } from "./orthogonalize";
+import { type Coefficients, orthogonalized } from "./orthogonalize";
+
+export { type Coefficients, POLAR_EXPRESS } from "./orthogonalize";
 
 export interface MuonOptions extends BaseOptions {
   /** Learning rate, >= 0. Default 1e-3. */
@@ -31,8 +32,8 @@ export interface MuonOptions extends BaseOptions {
   momentum: number;
   /** Orthogonalize the average of the gradient and the momentum. Default true. */
   nesterov: boolean;
-  /** a, b, c of the iteration x = a x + (b x x^T + c (x x^T)^2) x. Default [3.4445, -4.775, 2.0315]. */
-  nsCoefficients: readonly [number, number, number];
+  /** a, b, c of the iteration x = a x + (b x x^T + c (x x^T)^2) x, or those of each: the last ones go on. Default [3.4445, -4.775, 2.0315]. */
+  nsCoefficients: Coefficients | readonly Coefficients[];
   /** Least norm to divide by, >= 0. Default 1e-7. */
   eps: number;
   /** Iterations, 0 to 99. Default 5. */
@@ -103,13 +104,13 @@ const muon: Algorithm<MuonOptions> = {
   validate({ nesterov, nsCoefficients, nsSteps, adjustLrFn, ...numbers }) {
     for (const name of ["weightDecay", "momentum", "eps"] as const) checkNotNegative(WHERE, name, numbers[name]);
     checkBoolean(WHERE, "nesterov", nesterov);
-    const isTriple =
-      Array.isArray(nsCoefficients) && nsCoefficients.length === 3 && nsCoefficients.every(Number.isFinite);
+    const isTriple = (given: unknown) => Array.isArray(given) && given.length === 3 && given.every(Number.isFinite);
+    const areTriples = Array.isArray(nsCoefficients) && nsCoefficients.length > 0 && nsCoefficients.every(isTriple);
     check(
-      isTriple,
+      isTriple(nsCoefficients) || areTriples,
       "BAD_ARGUMENT",
       WHERE,
-      () => `nsCoefficients must be three numbers, got ${show(nsCoefficients)}.`,
+      () => `nsCoefficients must be three numbers, or lists of three, got ${show(nsCoefficients)}.`,
       "The default is [3.4445, -4.775, 2.0315].",
     );
     const isCount = Number.isInteger(nsSteps) && nsSteps >= 0 && nsSteps < 100;
@@ -138,11 +139,11 @@ const muon: Algorithm<MuonOptions> = {
       "Train it by another optimizer, AdamW for example.",
     );
     check(
-      shape.length === 2,
+      shape.length >= 2 && shape.length <= 4,
       "BAD_SHAPE",
       WHERE,
-      () => `parameters must be matrices, got ${name} of ${shape.length} dimensions.`,
-      "Train biases, embeddings and convolutions by another optimizer, AdamW for example.",
+      () => `parameters must have 2 to 4 dimensions, got ${name} of ${shape.length}.`,
+      "Train biases and norms by another optimizer, AdamW for example.",
     );
   },
   rule: () => muonRule,
@@ -160,16 +161,12 @@ const muon: Algorithm<MuonOptions> = {
   }),
 };
 
-/** Each direction is freed when the next one is computed. */
-function replaced(direction: Tensor, options: MuonOptions): Tensor {
-  const result = tidy(() => orthogonalized(direction, options));
-  direction.dispose();
-  return result;
-}
-
 const stages: Stages<MuonOptions> = {
   rule: ({ nesterov }) => muonDirectionRules[nesterov ? "nesterov" : "plain"],
-  transform: (directions, { options }) => ({ directions: directions.map((each) => replaced(each, options)) }),
+  /** Directions are freed when the next ones are computed. */
+  transform: (directions, { options }) => ({
+    directions: orthogonalized(directions, options, (direction) => direction.dispose()),
+  }),
   transformedBy: ["nesterov", "nsCoefficients", "nsSteps", "eps", "adjustLrFn"],
   ofDirectionsAlone: true,
 };
@@ -181,10 +178,13 @@ const stages: Stages<MuonOptions> = {
  *     x = d / |d|, nsSteps times x = a x + (b x x^T + c (x x^T)^2) x
  *     p = p - lr * weightDecay * p - lr * factor * x          factor: sqrt(max(1, rows / columns)), see `adjustLrFn`
  *
+ * Parameters of 3 dimensions are a batch of matrices, as of an attention's heads; those of 4 are filters [out, in, height, width], whose
+ * matrices are [out, in * height * width]. Matrices of one shape are computed in one product, with the words of each alone.
  * The numbers are those of torch.optim.Muon (PyTorch 2.13): the momentum's bit for bit in float32, and x up to roundings of bfloat16.
- * Sources: Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024); Liu et al., "Muon is Scalable for LLM Training" (2025).
+ * Sources: Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024); Liu et al., "Muon is Scalable for LLM Training" (2025);
+ * Amsel et al., "The Polar Express: Optimal Matrix Sign Methods and Their Application to the Muon Algorithm" (2025), for `POLAR_EXPRESS`.
  *
- * @throws OptError BAD_SHAPE for parameters that are no matrices, BAD_DTYPE for complex ones, BAD_ARGUMENT for an option out of range; further as `Optimizer`
+ * @throws OptError BAD_SHAPE for parameters of less than 2 or more than 4 dimensions, BAD_DTYPE for complex ones, BAD_ARGUMENT for an option out of range; further as `Optimizer`
  * @example
  * import { parameter } from "@opt/core";
  * import { Muon } from "@opt/muon";

@@ -1,8 +1,8 @@
-import { functional, parameter, viewAsComplex, zeros } from "@opt/core";
+import { functional, Generator, parameter, randn, type Tensor, viewAsComplex, zeros } from "@opt/core";
 import { expectCode, muonGoldens, optimizerSuite, runOptimizer } from "@opt/testkit";
 import { expect, it } from "vitest";
 import * as exported from "./index";
-import { Muon } from "./index";
+import { Muon, type MuonOptions, POLAR_EXPRESS } from "./index";
 
 optimizerSuite(exported, {
   Muon: {
@@ -24,6 +24,11 @@ optimizerSuite(exported, {
       nsCoefficients: [
         [1, 2],
         [1, 2, "3"],
+        [],
+        [
+          [1, 2, 3],
+          [1, 2],
+        ],
       ],
       nsSteps: [1.5, 100],
       eps: [-1],
@@ -34,8 +39,8 @@ optimizerSuite(exported, {
   },
 });
 
-it.each([[], [3], [2, 3, 4]])(
-  "rejects a parameter of shape [%s %s %s], named, at once and in a later group",
+it.each([[], [3], [2, 1, 2, 1, 2]])(
+  "rejects a parameter of shape [%s %s %s %s %s], named, at once and in a later group",
   (...shape) => {
     const w = parameter(new Float32Array(shape.reduce((size, n) => size * n, 1)), { shape, name: "conv" });
     expect(() => new Muon([w])).toThrow("conv");
@@ -65,3 +70,48 @@ it.each(muonGoldens().map((golden) => [golden.shape.join(" x "), golden.options,
     expect(trace.at(-1)).toAgreeWith(param, { absolute: 0.1 * factor * Number(lr), relative: 0 });
   },
 );
+
+/** Parameters after three steps. */
+function stepped(
+  starts: readonly Tensor[],
+  gradients: readonly Tensor[],
+  options: Partial<MuonOptions> = {},
+): Tensor[] {
+  const params = starts.map((start) => parameter(start.clone()));
+  const optimizer = new Muon(params, { lr: 0.1, ...options });
+  for (let t = 1; t <= 3; t++) {
+    for (const [i, param] of params.entries()) param.grad = gradients[i]!.mul(1 / t);
+    optimizer.step();
+  }
+  return params;
+}
+
+it("more matrices than come in one product have the words of each alone", () => {
+  const generator = new Generator(5);
+  const [start, gradient] = [0, 1].map(() => randn([2, 300_000], { generator })) as [Tensor, Tensor];
+  const [one, two] = stepped([start, start], [gradient, gradient], { nsSteps: 1 });
+  expect(one!.sub(two!).abs().max().dataSync()[0]).toBe(0);
+  const [alone] = stepped([start], [gradient], { nsSteps: 1 });
+  expect(one!.sub(alone!).abs().max().dataSync()[0]).toBe(0);
+});
+
+it("each iteration has its coefficients, and the last ones go on", () => {
+  const generator = new Generator(6);
+  const [start, gradient] = [0, 1].map(() => randn([4, 6], { generator })) as [Tensor, Tensor];
+  const run = (options: Partial<MuonOptions>) => stepped([start], [gradient], options)[0]!.tolist();
+  const [a, b] = [
+    [3, -3, 1],
+    [1.5, -0.5, 0],
+  ] as const;
+  expect(run({ nsCoefficients: [a], nsSteps: 3 })).toEqual(run({ nsCoefficients: a, nsSteps: 3 }));
+  expect(run({ nsCoefficients: [a, b], nsSteps: 3 })).toEqual(run({ nsCoefficients: [a, b, b], nsSteps: 3 }));
+  expect(run({ nsCoefficients: [a, b], nsSteps: 3 })).not.toEqual(run({ nsCoefficients: [b, a], nsSteps: 3 }));
+});
+
+it("the Polar Express brings every singular value from 1e-3 on near 1, and stays below 1.01", () => {
+  for (let s = 1e-3; s <= 1; s *= 1.01) {
+    let x = s;
+    for (const [a, b, c] of POLAR_EXPRESS) x = a * x + b * x ** 3 + c * x ** 5;
+    expect(Math.abs(x - 1)).toBeLessThan(1e-3);
+  }
+});

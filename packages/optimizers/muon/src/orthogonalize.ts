@@ -1,39 +1,137 @@
-/** The nearest orthogonal matrix, roughly, by matrix products in bfloat16. */
-import type { Tensor } from "@opt/core";
+/** The nearest orthogonal matrices, roughly, by matrix products in bfloat16. */
+import { concat, permute, type Shape, type Tensor, tidy } from "@opt/core";
+
+/** a, b, c of x = a x + (b x x^T + c (x x^T)^2) x. */
+export type Coefficients = readonly [number, number, number];
 
 /** What Muon's options say of it. */
 interface Iteration {
-  readonly nsCoefficients: readonly [number, number, number];
+  readonly nsCoefficients: Coefficients | readonly Coefficients[];
   readonly nsSteps: number;
   readonly eps: number;
   readonly adjustLrFn: "original" | "match_rms_adamw";
 }
 
+/** Polynomials of degree 5 that were best for singular values from 1e-3 to 1, with room of 1 % for roundings to bfloat16. */
+export const POLAR_EXPRESS: readonly Coefficients[] = [
+  [8.205160414005574, -22.90193498705605, 16.460724910180314],
+  [4.066395159942775, -2.8611540867551426, 0.5183995226694741],
+  [3.9095949044379155, -2.823351735039516, 0.5250369769390025],
+  [3.2855640171986153, -2.415301959635945, 0.48529406552790866],
+  [2.277873287083977, -1.619821765265441, 0.39848078704168355],
+  [1.8725756512746514, -1.2307042574884297, 0.35851616209511666],
+  [1.856437109755889, -1.2132392819185351, 0.35679978941375945],
+  [1.875, -1.25, 0.375],
+];
+
 /** Numbers of bfloat16, in float32 for what is computed of them. */
 const rounded = (x: Tensor) => x.to("bf16").to("f32");
 
+/** So many elements are orthogonalized at a time: more of them gain nothing and take memory. */
+const AT_ONCE = 1 << 20;
+
+/** The matrices of a parameter, [count, rows, columns]: one, a batch, or filters as rows. */
+function matricesIn(shape: Shape): readonly [number, number, number] {
+  if (shape.length === 3) return shape as readonly [number, number, number];
+  const [rows, ...rest] = shape as readonly [number, ...number[]];
+  return [1, rows, rest.reduce((size, extent) => size * extent, 1)];
+}
+
 /**
- * The direction of a step for `update` [m, n], times the factor of lr: with update = u s v^T about u v^T, in float32.
- * Each result is rounded to bfloat16 and each sum is of float32 numbers, as PyTorch's matrix products in bfloat16 do.
- * Source: Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024); torch.optim.Muon.
+ * The directions of a step for updates, each of whose matrices u s v^T becomes u v^T, in float32, times the factor of lr. Matrices of one
+ * shape come in one product, with the words of each alone. `free` is called with each update that is read for the last time.
  */
-export function orthogonalized(update: Tensor, options: Iteration): Tensor {
-  const [rows, columns] = update.shape as [number, number];
-  const { nsCoefficients, nsSteps, eps } = options;
-  const [a, b, c] = nsCoefficients;
+export function orthogonalized(
+  updates: readonly Tensor[],
+  options: Iteration,
+  free: (update: Tensor) => void,
+): Tensor[] {
+  const results = new Array<Tensor>(updates.length);
+  for (const indices of batchesOf(updates)) {
+    const made = tidy(() =>
+      together(
+        indices.map((i) => updates[i]!),
+        options,
+      ),
+    );
+    indices.forEach((i, k) => {
+      results[i] = made[k]!;
+      free(updates[i]!);
+    });
+  }
+  return results;
+}
+
+/** Positions of updates whose matrices have one shape. */
+function batchesOf(updates: readonly Tensor[]): number[][] {
+  const batches: number[][] = [];
+  const open = new Map<string, { indices: number[]; size: number }>();
+  updates.forEach(({ shape, size }, i) => {
+    const [, rows, columns] = matricesIn(shape);
+    const key = `${rows} ${columns}`;
+    const batch = open.get(key);
+    if (batch !== undefined && batch.size + size <= AT_ONCE) {
+      batch.indices.push(i);
+      batch.size += size;
+    } else {
+      const indices = [i];
+      batches.push(indices);
+      open.set(key, { indices, size });
+    }
+  });
+  return batches;
+}
+
+function together(updates: readonly Tensor[], options: Iteration): Tensor[] {
+  const stacked = concat(updates.map((update) => update.reshape([...matricesIn(update.shape)])));
+  const result = polarFactors(stacked, options);
+  let begin = 0;
+  return updates.map(({ shape, dtype }) => {
+    const end = begin + matricesIn(shape)[0];
+    const own = result.slice(begin, end).reshape(shape).to(dtype);
+    begin = end;
+    return own.mul(lrFactor(shape, options));
+  });
+}
+
+/**
+ * Of matrices [count, rows, columns]. Each result is rounded to bfloat16 and each sum is of float32 numbers, as PyTorch's matrix products
+ * in bfloat16 do. Source: Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024); torch.optim.Muon.
+ */
+function polarFactors(updates: Tensor, { nsCoefficients, nsSteps, eps }: Iteration): Tensor {
+  const [count, rows, columns] = updates.shape as [number, number, number];
   const isTall = rows > columns;
-  const wide = rounded(isTall ? update.transpose() : update);
-  const norm = rounded(wide.mul(wide).sum().sqrt());
-  let x = rounded(wide.div(rounded(norm.maximum(eps))));
+  const flipped = (x: Tensor) => (isTall ? permute(x, [0, 2, 1]) : x);
+  const wide = rounded(flipped(updates));
+  const squares = wide.mul(wide);
+  // A sum of one matrix at a time, whose order does not depend on how many there are.
+  const sums = concat(
+    Array.from({ length: count }, (_, i) =>
+      squares
+        .slice(i, i + 1)
+        .sum()
+        .reshape([1, 1, 1]),
+    ),
+  );
+  const norms = rounded(sums.sqrt());
+  let x = rounded(wide.div(rounded(norms.maximum(eps))));
   for (let i = 0; i < nsSteps; i++) {
+    const [a, b, c] = coefficientsOf(nsCoefficients, i);
     const gram = rounded(x.matmul(x, { transposeB: true }));
     const polynomial = rounded(gram.mul(b).add(gram.matmul(gram).mul(c)));
     x = rounded(x.mul(a).add(polynomial.matmul(x)));
   }
-  return (isTall ? x.transpose() : x).to(update.dtype).mul(lrFactor(rows, columns, options));
+  return flipped(x);
 }
 
-function lrFactor(rows: number, columns: number, { adjustLrFn }: Iteration): number {
+/** Of iteration i; the last ones go on. */
+function coefficientsOf(given: Iteration["nsCoefficients"], i: number): Coefficients {
+  if (typeof given[0] === "number") return given as Coefficients;
+  return (given as readonly Coefficients[])[Math.min(i, given.length - 1)]!;
+}
+
+function lrFactor(shape: Shape, { adjustLrFn }: Iteration): number {
+  const [, rows, columns] = matricesIn(shape);
   if (adjustLrFn === "match_rms_adamw") return 0.2 * Math.sqrt(Math.max(rows, columns));
   return Math.sqrt(Math.max(1, rows / columns));
 }

@@ -21,6 +21,7 @@ import { AdamW } from ${source("../../../optimizers/adam-amsgrad/src/index.ts")}
 import { Adafactor } from ${source("../../../optimizers/adafactor/src/index.ts")};
 import { Lamb } from ${source("../../../optimizers/lamb/src/index.ts")};
 import { Muon } from ${source("../../../optimizers/muon/src/index.ts")};
+import { Prodigy } from ${source("../../../optimizers/prodigy/src/index.ts")};
 import { SGD } from ${source("../../../optimizers/sgd/src/index.ts")};
 import { LBFGS } from ${source("../../../optimizers/lbfgs/src/index.ts")};
 import { loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from ${source("../../../checkpoint/src/index.ts")};
@@ -142,6 +143,7 @@ describe.each(triesAll ? [2, 3, 4, 8] : [3])("FullyShardedDataParallel over %d r
       const makers = {
         muon: (list) => new Muon(matrices(list), { lr: 0.02 }),
         lamb: (list) => new Lamb(list, { lr: 0.02, weightDecay: 0.1 }),
+        prodigy: (list) => new Prodigy(list, { d0: 0.01 }),
         adafactor: (list) => new Adafactor(list, { lr: 0.02 }),
         clip: (list) => new AdamW(list, { lr: 0.01, clip: { norm: 0.1 } }),
         function: (list) => new AdamW(list, { lr: 0.01 }),
@@ -171,7 +173,7 @@ describe.each(triesAll ? [2, 3, 4, 8] : [3])("FullyShardedDataParallel over %d r
       tell(results);`,
     (found) => {
       for (const results of found)
-        expect(results).toEqual({ muon: true, lamb: true, adafactor: true, clip: true, function: true });
+        expect(results).toEqual({ muon: true, lamb: true, prodigy: true, adafactor: true, clip: true, function: true });
     },
   );
 });

@@ -21,6 +21,7 @@ import {
 } from "@opt/core";
 import { LBFGS } from "@opt/lbfgs";
 import type { Module } from "@opt/nn";
+import { Prodigy } from "@opt/prodigy";
 import { SGD } from "@opt/sgd";
 import { triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
@@ -61,6 +62,12 @@ it.each([
   "%d ranks of this process divide state, with the bits of whole state: %j",
   (ranks, run) => checkTrainingInMemory(ranks, { algorithm: "AdamW", device: "js", steps: 4, sharded: true, ...run }),
 );
+
+it("refuses an optimizer whose parameters share numbers", async () => {
+  const body = `try { new ShardedOptimizer(Prodigy, makeNet().namedParameters(), {}, communicator); tell("made"); }
+    catch (error) { tell(error.code); }`;
+  expect(await runInMemory(2, body, { makeNet, Prodigy, ShardedOptimizer })).toEqual(["UNSUPPORTED", "UNSUPPORTED"]);
+});
 
 const RUN: Run = { algorithm: "NAdam", device: "js", steps: 1 };
 

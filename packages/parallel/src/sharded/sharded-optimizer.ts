@@ -108,7 +108,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   #isStepping = false;
 
   /**
-   * @throws OptError as the optimizer's class does
+   * @throws OptError as the optimizer's class does; UNSUPPORTED for Prodigy, whose parameters share numbers
    */
   constructor(
     optimizer: OptimizerClass<Options> | ClosureOptimizerClass<Options>,
@@ -128,6 +128,13 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     const needsWholes = "stages" in made.prototype || this.#whole.groups.some(isStaged);
     this.#division = needsWholes ? byOwners : byElements;
     const { size, rank } = communicator;
+    check(
+      size === 1 || dividesItself || !this.#whole.sharesNumbers,
+      "UNSUPPORTED",
+      WHERE,
+      () => `the parameters of ${made.name} share numbers, and each rank steps some of them.`,
+      "Divide the model: FullyShardedDataParallel.",
+    );
     const sharded = this.#whole.groups.map((group) => {
       const ranges = this.#division.ranges(group.params, size);
       return group.params.map((tensor, i) => {

@@ -1,8 +1,8 @@
 /** The tests that every optimizer's package has: its options, its rules, and PyTorch's and optax's numbers where they have it. */
-import { parameter, type Rule } from "@opt/core";
+import { parameter } from "@opt/core";
 import { describe, expect, it } from "vitest";
 import { expectCode } from "../expect-code";
-import { isOptimizerClass, type OptimizerClass } from "./optimizer";
+import { isOptimizerClass, isRuleList, type OptimizerClass } from "./optimizer";
 import { goldenSuite } from "./suite";
 import { wholeRunsSuite } from "./whole-runs";
 
@@ -43,7 +43,7 @@ export function optimizerSuite(
     });
   });
 
-  const lists = Object.values(exported).filter((value): value is Rule[] => Array.isArray(value));
+  const lists = Object.values(exported).filter(isRuleList);
   it.each(lists)("every variant is another rule", (...rules) => {
     expect(new Set(rules.map(({ hash }) => hash)).size).toBe(rules.length);
     expect(new Set(rules.map(({ name }) => name)).size).toBe(rules.length);

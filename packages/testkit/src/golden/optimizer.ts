@@ -1,5 +1,5 @@
 /** Optimizers as the goldens know them: by name, options and public API. */
-import { Optimizer } from "@opt/core";
+import { Optimizer, type Rule } from "@opt/core";
 
 export type OptimizerOptions = Readonly<Record<string, number | boolean | string | readonly (number | null)[]>>;
 
@@ -13,6 +13,9 @@ export type OptimizerClass = new (
   // biome-ignore lint/suspicious/noExplicitAny: every optimizer has its own options
   ...args: [params: Iterable<any>, options?: any]
 ) => OptimizerLike;
+
+export const isRuleList = (value: unknown): value is Rule[] =>
+  Array.isArray(value) && value.every((each) => "hash" in Object(each));
 
 export const isOptimizerClass = (value: unknown): value is OptimizerClass =>
   typeof value === "function" && value.prototype instanceof Optimizer;

@@ -4,6 +4,7 @@ import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
 import { isPlainObject } from "../../errors/show";
 import type { Algorithm, BaseOptions } from "../algorithm";
+import { stateKeys } from "../state/state";
 import type { ModificationOptions } from "./options";
 
 /** True for those that look at whole tensors. */
@@ -68,7 +69,9 @@ export function checkModifications<Options extends BaseOptions>(
     () => "cautious, mars, hyperball and centralize need whole gradients, and lazyMode steps some rows.",
     "Leave one out.",
   );
-  const isAverage = Object.values(initialState?.(options) ?? {}).includes("param");
+  // A copy that the rule does not have is where the parameter began, not what it is an average of.
+  const copies = Object.entries(initialState?.(options) ?? {}).filter(([, value]) => value === "param");
+  const isAverage = copies.length > 0 && copies.some(([key]) => stateKeys(algorithm.rule(options)).includes(key));
   check(
     !isAverage || !(options.cautious || options.hyperball),
     "UNSUPPORTED",
