@@ -1,11 +1,11 @@
 // The modifications of every optimizer, against a plain program around the same optimizer without them.
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
-import { compile, type Device, type GroupOptions, l1, parameter, type Tensor, tensor } from "@opt/core";
+import { compile, type Device, functional, type GroupOptions, l1, parameter, type Tensor, tensor } from "@opt/core";
 import { EXACT_DEVICES, eachDevice, expectCode, Random } from "@opt/testkit";
 import { workspaceOptimizers } from "@opt/testkit/optimizers";
 import { describe, expect, it } from "vitest";
-import { Adam, AdamW, ASGD, NAdam, ScheduleFreeAdamW, SGD, Yogi } from "./index";
+import { Adam, AdamW, ASGD, Lamb, NAdam, ScheduleFreeAdamW, SGD, Yogi } from "./index";
 
 type Modifications = Pick<GroupOptions, "cautious" | "decay" | "mars" | "hyperball" | "centralize">;
 interface Stepped {
@@ -264,6 +264,62 @@ it("has AdamW's words for Adam with decoupled decay", () => {
     for (const optimizer of optimizers) optimizer.step();
   }
   expect(other.tolist()).toEqual(one.tolist());
+});
+
+describe("a group that is added", () => {
+  const options = {
+    ...{ lr: 0.1, weightDecay: 0.125, decay: "cautious" },
+    ...{ cautious: true, mars: { gamma: 0.0625 }, hyperball: true, centralize: true },
+  } as const;
+  const trained = (make: (w: Tensor) => Stepped) => {
+    const w = parameter(tensor(numbersAt(0, 0, 6)).reshape([2, 3]));
+    const optimizer = make(w);
+    for (let t = 1; t <= 3; t++) {
+      w.grad = tensor(numbersAt(t, 0, 6)).reshape([2, 3]);
+      optimizer.step();
+    }
+    return w.tolist();
+  };
+
+  it("has the modifications of a constructor", () => {
+    const added = trained((w) => {
+      const optimizer = new AdamW([parameter([1])]);
+      optimizer.addGroup({ params: [w], ...options });
+      return optimizer as unknown as Stepped;
+    });
+    expect(added).toEqual(trained((w) => new AdamW([w], options) as unknown as Stepped));
+    expect(added).not.toEqual(trained((w) => new AdamW([w], { lr: 0.1 }) as unknown as Stepped));
+  });
+
+  it("has them in optimizers of several stages", () => {
+    const { mars: _, ...staged } = options;
+    const added = trained((w) => {
+      const optimizer = new Lamb([parameter([1])]);
+      optimizer.addGroup({ params: [w], ...staged, mars: { gamma: 0.0625 } });
+      return optimizer as unknown as Stepped;
+    });
+    expect(added).toEqual(trained((w) => new Lamb([w], options) as unknown as Stepped));
+  });
+});
+
+describe("steps of single elements", () => {
+  it("decay where the option says", () => {
+    const w = parameter([1, -2, 3]);
+    w.grad = tensor([0.5, 1, 0.25]);
+    const first = w.clone();
+    new AdamW([w], { weightDecay: 0.25, decay: "cautious" }).step();
+    const step = functional(AdamW, { weightDecay: 0.25, decay: "cautious" });
+    const gradient = tensor([0.5, 1, 0.25]);
+    const [stepped] = step.update([gradient], step.init([first]), [first]).params as [Tensor];
+    expect(stepped.tolist()).toEqual(w.tolist());
+    const other = step.update([gradient], step.init([first]), [first], { decay: "decoupled" }).params as [Tensor];
+    expect(other[0].tolist()).not.toEqual(w.tolist());
+  });
+
+  it("have no modifications of whole tensors", () => {
+    for (const option of [{ cautious: true }, { hyperball: true }, { centralize: true }, { mars: { gamma: 0.1 } }])
+      expectCode("UNSUPPORTED", () => functional(AdamW, option));
+  });
 });
 
 describe("refuse", () => {

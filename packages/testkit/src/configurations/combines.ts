@@ -9,7 +9,7 @@ export interface Reason {
 }
 
 /** Their state is not one number for each element. */
-const OWN_SHAPES: readonly string[] = ["Adafactor", "SOAP"];
+const OWN_SHAPES: readonly string[] = ["Adafactor", "Kron", "Prodigy", "Shampoo", "SOAP"];
 
 export const REASONS: readonly Reason[] = [
   {
@@ -37,9 +37,14 @@ export const REASONS: readonly Reason[] = [
   },
   {
     code: "UNSUPPORTED",
-    says: "State of Adafactor and SOAP has shapes of its own. Leave `stateDType` out.",
+    says: "State of Adafactor, Kron, Prodigy, Shampoo and SOAP has shapes of its own. Leave `stateDType` out.",
     applies: ({ optimizer, options: { stateDType } }) =>
       OWN_SHAPES.includes(optimizer) && stateDType !== undefined && stateDType !== "f32",
+  },
+  {
+    code: "UNSUPPORTED",
+    says: "Prodigy's step size is of all parameters, and ZeRO steps some on each rank. Take `FullyShardedDataParallel`.",
+    applies: ({ optimizer }, { over, data }) => optimizer === "Prodigy" && over === "ShardedOptimizer" && data > 1,
   },
   {
     code: "UNSUPPORTED",
