@@ -9,7 +9,7 @@ import type { BaseOptions, GroupOptions } from "../algorithm";
 import { norms } from "../gradients/norm";
 import { type Around, rewritesOf } from "../plan";
 import type { PreparedParameter } from "../prepare";
-import type { Slot } from "../state/state";
+import { LAST_GRAD, type Slot } from "../state/state";
 import { beta1Of } from "./check";
 
 /** State that a step renews, and what it becomes. */
@@ -52,7 +52,7 @@ export function modifiedGradients<Options extends BaseOptions>(
     const beta1 = beta1Of(options)!;
     const factor = (options.mars.gamma * beta1) / (1 - beta1);
     const changed = gradients.map((gradient, i) => {
-      const last = parameters[i]!.slot.state!.tensors.get("last_grad")!;
+      const last = parameters[i]!.slot.state!.tensors.get(LAST_GRAD)!;
       renewed.push([parameters[i]!.slot, [last, gradient]]);
       return elementwise("fma", [elementwise("sub", [gradient, last]), factor, gradient]);
     });

@@ -1,6 +1,7 @@
 /** Algorithms that carry out the modifications which their options ask for. */
 import type { Rule } from "../../rule/rule";
 import type { Algorithm, BaseOptions, GroupOptions } from "../algorithm";
+import { LAST_GRAD, RADIUS } from "../state/state";
 import type { Decay } from "./options";
 import { modifiedRule, type Update } from "./update";
 
@@ -74,8 +75,8 @@ export function modifiable<Options extends BaseOptions>(algorithm: Algorithm<Opt
       const { mars, hyperball } = options;
       return {
         ...stageState?.(shape, options),
-        ...(mars && { last_grad: shape }),
-        ...(hyperball && shape.length > 1 && { radius: [1] }),
+        ...(mars && { [LAST_GRAD]: shape }),
+        ...(hyperball && shape.length > 1 && { [RADIUS]: [1] }),
       };
     },
     scalars(options: All<Options>, counters, arithmetic, before) {

@@ -14,7 +14,7 @@ import { OneOf, type OwnScalars, ownScalarsOf } from "../own-scalars";
 import { type PlannedLaunch, rewrittenBy } from "../plan";
 import { StageLaunch } from "../stage-scalars";
 import { type Staged, StagedLaunch } from "../staged-launch";
-import { MASTER, type Slot } from "../state/state";
+import { MASTER, RADIUS, type Slot } from "../state/state";
 import type { Renewed } from "./gradients";
 import { plainRule, updateOf } from "./modified";
 import { type Outcome, outcomeRule, type Update } from "./update";
@@ -78,7 +78,7 @@ function updateStage<Options extends BaseOptions>(
     scalars = { ...scalars, cautiousBy: elementwise("div", [1, elementwise("maximum", [shares, 1e-3])]) };
   }
   if (update.hyperball) {
-    const states = main.slots.map(({ state }) => state!.tensors.get("radius"));
+    const states = main.slots.map(({ state }) => state!.tensors.get(RADIUS));
     const none = constants([0]);
     const kept = concat(states.map((radius) => (radius ? cast(radius, dtype) : none)));
     const isMatrix = constants(states.map((radius) => (radius ? 1 : 0)));

@@ -111,6 +111,11 @@ export interface StochasticRounding {
 
 export const stochasticRounding = rounding as typeof rounding & Partial<StochasticRounding>;
 
+/** State of modifications, which `mars` and `hyperball` compute with as it is. */
+export const LAST_GRAD = "last_grad";
+export const RADIUS = "radius";
+const OF_MODIFICATIONS: readonly string[] = [LAST_GRAD, RADIUS];
+
 /** How new state is stored: as its parameter if that is float64 or complex, weights in float32, else as the option `stateDType` says. */
 export function storedState(
   rule: Rule,
@@ -121,7 +126,7 @@ export function storedState(
 ): "f32" | "f64" | "bf16" | "c64" | PackedDType {
   if (key === MASTER) return "f32";
   if (param.dtype === "f64" || param.dtype === "c64") return param.dtype;
-  if (first[key] === "param" || !stateKeys(rule).includes(key)) return "f32";
+  if (first[key] === "param" || OF_MODIFICATIONS.includes(key)) return "f32";
   return stateDType === "q8" ? statePacking.format!(rule, key, param) : stateDType;
 }
 
