@@ -268,9 +268,14 @@ it("has AdamW's words for Adam with decoupled decay", () => {
 
 describe("a group that is added", () => {
   const options = {
-    ...{ lr: 0.1, weightDecay: 0.125, decay: "cautious" },
-    ...{ cautious: true, mars: { gamma: 0.0625 }, hyperball: true, centralize: true },
-  } as const;
+    lr: 0.1,
+    weightDecay: 0.125,
+    decay: "cautious" as const,
+    cautious: true,
+    mars: { gamma: 0.0625 },
+    hyperball: true,
+    centralize: true,
+  };
   const trained = (make: (w: Tensor) => Stepped) => {
     const w = parameter(tensor(numbersAt(0, 0, 6)).reshape([2, 3]));
     const optimizer = make(w);
