@@ -1,7 +1,15 @@
 /** Every option of every public function has a test in which it works. */
 import { readFileSync } from "node:fs";
 import * as core from "@opt/core";
-import { adafactorGoldens, argumentsOf, definitionsIn, muonGoldens, operandsOf, torchGoldens } from "@opt/testkit";
+import {
+  adafactorGoldens,
+  argumentsOf,
+  definitionsIn,
+  muonGoldens,
+  operandsOf,
+  readPackageGoldens,
+  torchGoldens,
+} from "@opt/testkit";
 import { type WorkspaceOptimizer, workspaceOptimizers } from "@opt/testkit/optimizers";
 import { expect, it } from "vitest";
 import { publishedPackages } from "./exports";
@@ -93,6 +101,11 @@ function inGoldens(optimizers: readonly WorkspaceOptimizer[]): Map<string, Set<s
   ];
   const found = new Map<string, Set<string>>();
   // Each run of a package's list is taken on every device.
+  runs.push(
+    ...["optax", "paper"]
+      .flatMap((by) => readPackageGoldens<{ runs: typeof runs }>(by as "optax"))
+      .flatMap(({ runs }) => runs),
+  );
   for (const { name, runs: own } of optimizers) runs.push(...own.map((options) => ({ optimizer: name, options })));
   for (const { optimizer, options } of runs) {
     const known = found.get(optimizer) ?? new Set();

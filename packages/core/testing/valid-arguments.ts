@@ -30,6 +30,14 @@ function argumentsFor(definition: Definition): unknown[] {
 /** Valid arguments of each function; a name that is missing here fails wrong-arguments.test.ts. */
 export const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   functional: () => [Momentum, { lr: 0.1 }],
+  combine: () => [
+    [
+      ["w", core.parameter([[1, 2]])],
+      ["b", core.parameter([1])],
+    ],
+    { matrices: Momentum, rest: Momentum },
+  ],
+  scheduleFree: () => [new Momentum([core.parameter([1])])],
   ...each("empty zeros ones", () => [[2], { dtype: "i32" }]),
   ...Object.fromEntries([...DEFINITIONS].map(([name, definition]) => [name, () => argumentsFor(definition)])),
   reshape: () => [x(), [2]],

@@ -36,6 +36,7 @@ const OPTIMIZERS = [
   named("AMSGrad", Adam, { amsgrad: true, weightDecay: 0.01, maximize: true }),
   named("Adam, clipped, with a penalty", Adam, { clip: { value: 0.2 }, regularizer: l2(0.1) }),
   named("AdamW, its norm clipped", AdamW, { clip: { norm: 0.5, value: 0.3 }, maximize: true }),
+  named("AdamW, cautious decay", AdamW, { weightDecay: 0.1, decay: "cautious" }),
   named("SGD, nesterov", SGD, { momentum: 0.9, nesterov: true, weightDecay: 0.1 }),
   ...(await optimizerRuns())
     .filter(({ isElementwise }) => isElementwise)

@@ -17,7 +17,7 @@ export { DIFFERENTIABLE_OPS, inputsOf } from "./differentiable-ops";
 export { EXACT_DEVICES, eachDevice } from "./each-device";
 export { expectCode } from "./expect-code";
 export { type AdafactorGolden, adafactorGoldens } from "./golden/adafactor";
-export { readGoldenJson } from "./golden/files";
+export { readGoldenJson, readPackageGoldens } from "./golden/files";
 export { type MuonGolden, muonGoldens } from "./golden/muon";
 export { type OptaxGolden, optaxGoldens } from "./golden/optax";
 export type { OptimizerClass, OptimizerLike, OptimizerOptions } from "./golden/optimizer";

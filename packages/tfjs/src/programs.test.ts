@@ -127,6 +127,33 @@ describe("options", () => {
   });
 });
 
+it("modifications are those of our optimizers", () => {
+  const first = [
+    [1, -2],
+    [3, 0.5],
+  ];
+  const w = tf.tidy(() => tf.variable(tf.tensor2d(first)));
+  const options = {
+    lr: 0.1,
+    weightDecay: 0.25,
+    decay: "cautious" as const,
+    cautious: true,
+    mars: { gamma: 0.1 },
+    hyperball: true,
+    centralize: true,
+  };
+  const optimizer = new TfOptimizer(AdamW, options);
+  const own = parameter(first);
+  const plain = new AdamW([own], options);
+  for (let t = 1; t <= 3; t++) {
+    const gradient = first.map((row, i) => row.map((_, j) => Math.fround(Math.sin(t + 2 * i + j))));
+    tf.tidy(() => optimizer.applyGradients({ [w.name]: tf.tensor2d(gradient) }));
+    own.grad = tensor(gradient);
+    plain.step();
+  }
+  expect(values(w)).toEqual([...own.dataSync()]);
+});
+
 describe("several", () => {
   const model = (name?: string) =>
     sequential({ layers: [layers.dense({ units: 1, inputShape: [2], ...(name && { name }) })] });

@@ -185,7 +185,7 @@ tells<Record<string, { products: number[]; state: number[] }>>(
     const { device } = core.zeros([1]);
     const launch = device.launch.bind(device);
     let products = 0;
-    device.launch = (given, ...more) => { if (given.kind === "matmul") products++; return launch(given, ...more); };
+    device.launch = (given, ...more) => { if (given.kind === "matmul") products += given.batch; return launch(given, ...more); };
     const counted = async (optimizer) => {
       products = 0;
       await optimizer.step();

@@ -27,6 +27,7 @@ export function modifiedGradients<Options extends BaseOptions>(
   parameters: readonly PreparedParameter[],
   around: Around,
 ): ModifiedGradients {
+  if (parameters.length === 0) return { parameters, renewed: [] };
   const placements = parameters.map(({ slot }) => slot.param.placement);
   let gradients = parameters.map(({ gradient, penalty, slot }) => {
     const dtype = computeDType(slot.param.dtype);
