@@ -74,13 +74,17 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   "@opt/parallel: new FullyShardedDataParallel": ["broadcastBuffers"],
   // testing/collectives.ts
   "Communicator.reduceScatter": ["reduction"],
-  // sharded-optimizer.test.ts: by name, and in the text of its runs
-  "@opt/parallel: new ShardedOptimizer": ["stochasticRounding"],
+  // sharded-optimizer.test.ts: by name, and in the text of its runs. configurations.test.ts draws modifications.
+  "@opt/parallel: new ShardedOptimizer": ["stochasticRounding", "decay", ...OF_WHOLES],
   // wrappers' goldens give them
   "@opt/core: new SAM": ["adaptive"],
   "@opt/core: new ScheduleFree": ["momentum", "weightLrPower"],
-  // transformation.test.ts: in its list of optimizers
-  "@opt/jax-js: gradientTransformation": ["maximize", "regularizer"],
+  // transformation.test.ts of jax-js: in its list of optimizers, which step by rules
+  "@opt/jax-js: gradientTransformation": ["maximize", "regularizer", "decay"],
+  "GradientTransformation.update": ["decay"],
+  "GradientTransformation.step": ["decay"],
+  "@opt/core/backend: ruleSteps": ["decay"],
+  "RuleSteps.next": ["decay"],
 };
 
 /** The runs of a file beside an optimizer. */
