@@ -327,10 +327,26 @@ describe("steps of single elements", () => {
   });
 });
 
-describe("refuse", () => {
+it("hyperball steps a matrix of zeros as without it, and keeps the norm that this gives", () => {
+  const [w, plain] = [
+    parameter(new Float32Array(4), { shape: [2, 2] }),
+    parameter(new Float32Array(4), { shape: [2, 2] }),
+  ];
+  const optimizers = [new SGD([w], { lr: 0.5, hyperball: true }), new SGD([plain], { lr: 0.5 })];
+  for (const each of [w, plain]) each.grad = tensor([3, 0, 0, 4]).reshape([2, 2]);
+  for (const optimizer of optimizers) optimizer.step();
+  expect(w.tolist()).toEqual(plain.tolist());
+  for (let t = 1; t <= 3; t++) {
+    w.grad = tensor([t, -1, 2, 0.5]).reshape([2, 2]);
+    optimizers[0]!.step();
+    expect([norm([...w.dataSync()])]).toAgreeWith([2.5], { absolute: 1e-6, relative: 0 });
+  }
+});
+
+describe("reject", () => {
   const w = parameter([[1, 2]]);
   it.each<[string, () => unknown]>([
-    ["a decay that is none", () => new AdamW([w], { decay: "l1" as "l2" })],
+    ["an unknown decay", () => new AdamW([w], { decay: "l1" as "l2" })],
     ["caution that is no boolean", () => new AdamW([w], { cautious: 1 as unknown as boolean })],
     ["mars without gamma", () => new AdamW([w], { mars: {} as { gamma: number } })],
     ["mars with a momentum of 1", () => new SGD([w], { momentum: 1, mars: { gamma: 0.025 } })],

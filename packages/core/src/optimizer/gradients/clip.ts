@@ -120,7 +120,7 @@ export function clipGradValue(params: Iterable<Tensor> | Tensor, clipValue: numb
   launchInPlace(CLAMP, grads, () => clipValue);
 }
 
-/** The norm of the gradients that parameters have, once unscaled; undefined if there is none. */
+/** The norm of the gradients that parameters have, once unscaled. Without gradients undefined. */
 export function limitedNorm(where: string, params: readonly Tensor[], unscale: Tensor | undefined): Tensor | undefined {
   const grads = gradientsOf(params.map((param) => param.spanOf ?? param));
   if (grads.length === 0) return undefined;

@@ -1,4 +1,4 @@
-/** Which modifications options ask for, and what they do not go with. */
+/** Checks of modifications, and what steps need to know of them. */
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
@@ -28,7 +28,7 @@ export function beta1Of(options: object): number | undefined {
   return betas?.[0] ?? momentum;
 }
 
-/** The weight decay that is added to gradients before the rule; 0 if none is. */
+/** The weight decay that is added to gradients before the rule, or 0. */
 export function addedDecay({
   decay,
   weightDecay = 0,
@@ -51,13 +51,25 @@ export function checkModifications<Options extends BaseOptions>(
   }
   checkValue(DECAYS.includes(decay), where, "decay", `one of ${DECAYS.slice(2).join(", ")}, or null`, decay);
   const hasDecay = "weightDecay" in defaults;
-  check(!decay || hasDecay, "UNSUPPORTED", where, () => `decay says where weightDecay goes, which ${where} lacks.`);
+  check(
+    !decay || hasDecay,
+    "UNSUPPORTED",
+    where,
+    () => `decay needs the option weightDecay, which ${where} lacks.`,
+    "Leave it out.",
+  );
   if (mars !== null) {
     checkOptions(`${where} mars`, mars, { gamma: "number" });
     const fits = isPlainObject(mars) && Number.isFinite(mars.gamma);
     checkValue(fits, where, "mars", "{ gamma } with a number", mars, "For example { gamma: 0.025 }.");
     const beta1 = beta1Of(options);
-    check(beta1 !== undefined, "UNSUPPORTED", where, () => `mars needs betas or momentum, and ${where} has none.`);
+    check(
+      beta1 !== undefined,
+      "UNSUPPORTED",
+      where,
+      () => `mars needs betas or momentum, which ${where} lacks.`,
+      "Leave it out.",
+    );
     checkValue(beta1 < 1, where, "momentum with mars", "below 1", beta1);
   }
   if (options.cautious || options.hyperball || decay) algorithm.rule(options); // says what it does not go with
@@ -76,7 +88,7 @@ export function checkModifications<Options extends BaseOptions>(
     !isAverage || !(options.cautious || options.hyperball),
     "UNSUPPORTED",
     where,
-    () => `its parameters are averages, which cautious and hyperball would stop.`,
+    () => "its parameters are averages, which cautious and hyperball would change.",
     "Use another optimizer.",
   );
 }

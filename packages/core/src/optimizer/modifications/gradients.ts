@@ -1,4 +1,4 @@
-/** Gradients as the modifications of a step want them: without the means of rows, with less variance. */
+/** The modifications of gradients: `centralize` and `mars`. */
 import { full } from "../../create";
 import { cast, elementwise, mean } from "../../ops";
 import { inWholes, partsOfWholes } from "../../placement/wholes";

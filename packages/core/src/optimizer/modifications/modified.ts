@@ -1,4 +1,4 @@
-/** Algorithms that carry out the modifications which their options ask for. */
+/** Algorithms with the modifications that their options ask for. */
 import type { Rule } from "../../rule/rule";
 import type { Algorithm, BaseOptions, GroupOptions } from "../algorithm";
 import { LAST_GRAD, RADIUS } from "../state/state";

@@ -6,7 +6,7 @@ export type Decay = "l2" | "decoupled" | "cautious" | "independent";
 /** Modifications of an optimizer. They go with each other, and a state dict says which it was made with. */
 export interface ModificationOptions {
   /**
-   * Each element moves only where its update and the gradient agree, and the others move further for it:
+   * Elements move only where their update and the gradient agree. Those that move go further, by 1 / their share:
    * u = u * (u g > 0) / max(mean(u g > 0), 1e-3), where p -= u. Source: Liang et al., "Cautious Optimizers" (2024). Default false.
    */
   cautious?: boolean;
@@ -23,7 +23,7 @@ export interface ModificationOptions {
   mars?: { readonly gamma: number } | null;
   /**
    * Matrices, and tensors of more dimensions, keep the norm R of their first value, and move by lr * R: p = R (p - lr R u / |u|) / |p - lr R u / |u||.
-   * R is state, `radius`. Source: Wen et al., "Hyperball Optimization" (2026). Default false.
+   * Zeros step as without it, and R is the norm of what they become. R is state, `radius`. Source: Wen et al., "Hyperball Optimization" (2026). Default false.
    */
   hyperball?: boolean;
   /**

@@ -16,10 +16,12 @@ export interface Update {
   readonly isScaled: boolean;
 }
 
-/** Scalars that the step computes for each parameter: by which the elements that move do; R / |u|, 0 for vectors; R / |p|, 1 for vectors. */
+/**
+ * Scalars that the step computes for each parameter: the factor of elements that move; R / |u|, or 0 for vectors; R / |p|, or 1 for vectors.
+ */
 export const STAGE_SCALARS: readonly string[] = ["cautiousBy", "lengthBy", "radiusBy"];
 
-/** What a rule of `outcomeRule` writes: 1 where an element moves, how far it moves before `lengthBy`, or where to before `radiusBy`. */
+/** What a rule of `outcomeRule` writes: 1 where an element moves; its update before `lengthBy`; its new value before `radiusBy`. */
 export type Outcome = "moves" | "way" | "end";
 
 const isScalar = ({ op }: Expression) => op === "scalar";
@@ -102,7 +104,6 @@ const nameOf = (rule: Rule, { decay, cautious, hyperball }: Update) =>
 
 /** The rule whose update is modified. Its scalars `decayBy` and `lrBy` are numbers of the options. */
 export function modifiedRule(rule: Rule, update: Update): Rule {
-  if (update.decay === null && !update.cautious && !update.hyperball) return rule;
   return once(rule, keyOf(update), () => {
     const modified = modify(rule, update);
     const [param] = rule.buffers as [string];

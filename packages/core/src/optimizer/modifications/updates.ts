@@ -32,7 +32,7 @@ export function withModifications<Options extends BaseOptions>(
   const stage = update
     ? updateStage(main, plainRule(algorithm, options), update, own.tensors, staged.scalars ?? {})
     : null;
-  const gradients = [...renewed].flatMap(([slot, state]) => (main.slots.includes(slot) ? [state] : []));
+  const gradients = main.slots.map((slot) => renewed.get(slot)).filter((state) => state !== undefined);
   return new StagedLaunch(main, own.tensors, {
     ...staged,
     scalars: { ...staged.scalars, ...stage?.scalars },
@@ -89,7 +89,7 @@ function updateStage<Options extends BaseOptions>(
     ]);
     for (const [i, radius] of states.entries()) if (radius) renewed.push([radius, radii.slice(i, i + 1)]);
     const over = (lengths: Tensor, otherwise: number) => {
-      const isLong = elementwise("less", [0, elementwise("mul", [lengths, isMatrix])]);
+      const isLong = elementwise("less", [0, elementwise("mul", [lengths, radii])]); // not of vectors, nor of zeros
       return elementwise("select", [isLong, elementwise("div", [radii, lengths]), otherwise]);
     };
     scalars = { ...scalars, lengthBy: over(normsOf("way"), 0) };
