@@ -1,6 +1,7 @@
 /** A wrapper of one optimizer that keeps a tensor of each parameter and counters of each group. Both are in its state dict. */
 import { afterEachRun, asFound, dependsOn } from "../device/host-code";
 import { keep, tidy } from "../device/scope";
+import { activeTracer } from "../device/tracer";
 import { check } from "../errors/errors";
 import { isPlainObject, show } from "../errors/show";
 import { where as choose, less } from "../functions";
@@ -33,6 +34,8 @@ export abstract class StatefulWrapper<
   readonly #key: string;
   readonly #tensors = new Map<Tensor, Tensor>();
   #changes = 0;
+  /** The compiled call that steps it now. */
+  #call: object | null = null;
 
   constructor(where: string, base: Wrappable<OwnGroup>, key: string, initial: Counters) {
     super(where, [base]);
@@ -41,8 +44,20 @@ export abstract class StatefulWrapper<
     this.#key = key;
   }
 
-  /** @internal The parameters of each group with what is kept of them: at first a copy. */
+  /**
+   * @internal The parameters of each group with what is kept of them: at first a copy.
+   * @throws OptError UNSUPPORTED for a second step in one compiled call, whose counters are those of its beginning
+   */
   protected kept(): readonly (readonly Kept[])[] {
+    const call = activeTracer();
+    check(
+      call === null || call !== this.#call,
+      "UNSUPPORTED",
+      this.where,
+      () => "a compiled function takes one step of it, got a second.",
+      "Compile a function of one step, and call it twice.",
+    );
+    this.#call = call;
     const kept = this.groups.map(({ params }) => params.map((param) => ({ param, own: this.#tensorOf(param) })));
     dependsOn(() => this.#changes);
     return kept;

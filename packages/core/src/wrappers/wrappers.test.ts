@@ -186,6 +186,19 @@ it("SAM gives the parameters back if the second closure throws", () => {
   expect([...w.dataSync()]).toEqual(before);
 });
 
+it.each([
+  ["Lookahead", (base: Descent) => new Lookahead(base)],
+  ["scheduleFree", (base: Descent) => scheduleFree(base)],
+] as const)("%s throws at a second step in one compiled call", (_, wrap) => {
+  const { w, closure } = problem();
+  const optimizer = wrap(new Descent([w], { lr: 0.1 }));
+  const both = compile(() => {
+    optimizer.step(closure);
+    optimizer.step(closure);
+  });
+  expectCode("UNSUPPORTED", both);
+});
+
 it("SAM climbs the other way to maximize", () => {
   const [up, down] = [problem(), problem()];
   const [one, two] = [

@@ -63,7 +63,7 @@ it.each([
   (ranks, run) => checkTrainingInMemory(ranks, { algorithm: "AdamW", device: "js", steps: 4, sharded: true, ...run }),
 );
 
-it("refuses an optimizer whose parameters share numbers", async () => {
+it("rejects an optimizer whose parameters share numbers", async () => {
   const body = `try { new ShardedOptimizer(Prodigy, makeNet().namedParameters(), {}, communicator); tell("made"); }
     catch (error) { tell(error.code); }`;
   expect(await runInMemory(2, body, { makeNet, Prodigy, ShardedOptimizer })).toEqual(["UNSUPPORTED", "UNSUPPORTED"]);
@@ -485,19 +485,32 @@ describe("options of one rank are those of the class", () => {
     { clip: { value: 0.1 } },
     { clip: { norm: 0.1 } },
     { stateDType: "bf16" },
+    { decay: "independent" },
+    { cautious: true, mars: { gamma: 0.5 } },
+    { hyperball: true, centralize: true },
   ])("%o", async (options) => {
     const communicator = await connect();
     const stepped = async (w: Tensor, optimizer: { step(): unknown }) => {
       for (const scale of [1, 3, 0.1]) {
-        w.grad = tensor([scale, -2 * scale, 0.5]);
+        w.grad = tensor([scale, -2 * scale, 0.5], { shape: [3, 1] });
         await optimizer.step();
       }
       return [...w.dataSync()];
     };
-    const [divided, whole, plain] = [1, 2, 3].map(() => parameter([1, -2, 3])) as [Tensor, Tensor, Tensor];
+    const made = () => parameter([1, -2, 3], { shape: [3, 1] });
+    const [divided, whole, plain] = [made(), made(), made()];
     const actual = await stepped(divided, new ShardedOptimizer(AdamW, [divided], options, communicator));
     expect(actual).toEqual(await stepped(whole, new AdamW([whole], options)));
     expect(actual).not.toEqual(await stepped(plain, new AdamW([plain])));
+  });
+
+  it("modifications of whole parameters that are set later throw before anything changes", async () => {
+    const w = parameter([1, -2]);
+    const sharded = new ShardedOptimizer(AdamW, [w], {}, await connect());
+    w.grad = tensor([1, 1]);
+    sharded.groups[0]!.cautious = true;
+    await expect(sharded.step()).rejects.toMatchObject({ code: "UNSUPPORTED" });
+    expect(w.tolist()).toEqual([1, -2]);
   });
 
   it("lazyMode has nothing to leave alone: row-sparse gradients are rejected", async () => {

@@ -227,6 +227,13 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     const { group } = this.communicator;
     const operation = group.begin(WHERE, this.#heading());
     const areAveraged = this.#steps === 0 && group.size > 1 ? this.#agreeOnGradients() : undefined;
+    check(
+      this.#division === byOwners || !this.groups.some(isStaged),
+      "UNSUPPORTED",
+      WHERE,
+      () => "cautious, mars, hyperball and centralize need whole parameters, and were set after it had divided them.",
+      "Give them to the constructor.",
+    );
     for (const { name, tensor } of this.#parameters) {
       check(
         !(tensor.grad instanceof RowSparse),
