@@ -27,7 +27,11 @@ export function descentBy(
   options = {},
 ): Descent {
   Descent.next = algorithm;
-  return new Descent(params, options);
+  try {
+    return new Descent(params, options);
+  } finally {
+    Descent.next = {}; // later files of the process make others
+  }
 }
 
 export function descent(name: string, scalar: string, factor: number): Rule {
