@@ -36,7 +36,7 @@ describe("coverage as the page has it", async () => {
 /** Exports of core that take no tensors, that are inner parts of other operations, or that nothing is computed by. */
 const OTHERS = new Set(
   `algorithmOf afterEachRun allclose equal trilIndices triuIndices applyRule applyRuleInPlace arange autocast autocastDType binaryCrossEntropyTerms check checkBetas
-  checkBoolean checkGenerator checkNotNegative checkNotSummary checkOptions checkTensor clipGradNorm clipGradNormEach clipGradValue combine reduceInto scheduleFree
+  checkBoolean checkValue fusedLerp checkGenerator checkNotNegative checkNotSummary checkOptions checkTensor clipGradNorm clipGradNormEach clipGradValue combine reduceInto scheduleFree
   compile crossEntropyRows defineRule divideGradients dependsOn detectAnomaly empty enableGrad enableQ8 enableStochasticRounding everyVariant evict eye fftfreq
   fillAgain full functional fusedAttention fusedBatchNorm fusedLstm gatherSparse grad hessian hostBytes hostIo hvp init isEvicted isRecomputing jacobian jvp keep
   l1 l2 linspace listDevices logAddExp3 lowered manualSeed markReplaced modifiedRules needing noGrad nonFinite norms observed onGradient oneHot ones parameter

@@ -31,6 +31,7 @@ export { observed } from "./device/observed";
 export { type DeviceListing, init, listDevices, registerBackend } from "./device/registry";
 export { keep, type Scoped, tidy } from "./device/scope";
 export { bernoulli, type DrawOptions, type MultinomialOptions, multinomial, randint, randperm } from "./draws";
+export { checkValue } from "./errors/check-value";
 export { check, type ErrorCode, OptError } from "./errors/errors";
 export { checkOptions, type OptionKind } from "./errors/options";
 export { show } from "./errors/show";
@@ -128,6 +129,7 @@ export { isRecomputing, recompute } from "./recompute";
 export { type GatherSparseOptions, gatherSparse } from "./row-sparse/gather-sparse";
 export { RowSparse, rowSparse } from "./row-sparse/row-sparse";
 export { Expression, type Op, type Operand, type OpName, type RuleOp } from "./rule/expression";
+export { fusedLerp } from "./rule/lerp";
 export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";
 export { type Choices, everyVariant, ruleByVariant, type VariantOf } from "./rule/variants";
 export {

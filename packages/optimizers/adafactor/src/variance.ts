@@ -1,12 +1,9 @@
 /** The stages of Adafactor: running averages of squares by row and column, and the variance that they estimate. */
 import {
-  abs,
   defineRule,
   div,
-  type Expression,
   empty,
-  fma,
-  less,
+  fusedLerp,
   maximum,
   norms,
   type Rule,
@@ -14,23 +11,14 @@ import {
   type Staged,
   type StagedStep,
   sqrt,
-  sub,
   type Tensor,
-  where,
 } from "@opt/core";
-
-/** start + weight (end - start), from the nearer end, as PyTorch's lerp. */
-function lerp(start: Expression, end: Expression, weight: Expression): Expression {
-  const isNearStart = less(abs(weight), 0.5);
-  const factor = where(isNearStart, weight, sub(weight, 1));
-  return fma(factor, sub(end, start), where(isNearStart, start, end));
-}
 
 const averageRule = /* @__PURE__ */ defineRule({
   name: "adafactorAverage",
   buffers: ["next", "average", "mean"],
   scalars: ["weight"],
-  update: ({ average, mean }, { weight }) => ({ next: lerp(average, mean, weight) }),
+  update: ({ average, mean }, { weight }) => ({ next: fusedLerp(average, mean, weight) }),
 });
 
 /** |u| from g^2. */

@@ -2,14 +2,13 @@
 import {
   type Algorithm,
   type BaseOptions,
-  check,
   checkNotNegative,
+  checkValue,
   defineRule,
   fma,
   type Rule,
   StagedOptimizer,
   type Stages,
-  show,
 } from "@opt/core";
 import { phaseOf, stageRules, stateShapes, whitened } from "./whitening";
 
@@ -60,16 +59,8 @@ export const kronRules: readonly Rule[] = [gradientRule, ...stageRules, kronRule
 
 const WHERE = "Kron";
 
-/** @throws OptError BAD_ARGUMENT */
-function checkThat(holds: boolean, name: string, range: string, value: unknown): void {
-  check(
-    holds,
-    "BAD_ARGUMENT",
-    WHERE,
-    () => `${name} must be ${range}, got ${show(value)}.`,
-    "Leave it out for the default.",
-  );
-}
+const isWhole = (value: number) => Number.isSafeInteger(value) && value >= 0;
+const DEFAULT = "Leave it out for the default.";
 
 const kron: Algorithm<KronOptions> = {
   name: WHERE,
@@ -87,21 +78,30 @@ const kron: Algorithm<KronOptions> = {
   },
   validate({ momentum, weightDecay, preconditionerLr, updateProbability, maxSizeTriangular, memorySaveMode, seed }) {
     const isNumber = (value: unknown) => typeof value === "number";
-    checkThat(isNumber(momentum) && momentum >= 0 && momentum < 1, "momentum", "in [0, 1)", momentum);
+    checkValue(isNumber(momentum) && momentum >= 0 && momentum < 1, WHERE, "momentum", "in [0, 1)", momentum, DEFAULT);
     checkNotNegative(WHERE, "weightDecay", weightDecay);
     checkNotNegative(WHERE, "preconditionerLr", preconditionerLr);
     const isShare =
       updateProbability === null || (isNumber(updateProbability) && updateProbability > 0 && updateProbability <= 1);
-    checkThat(isShare, "updateProbability", "in (0, 1], or null for the schedule", updateProbability);
-    checkThat(
-      Number.isSafeInteger(maxSizeTriangular) && maxSizeTriangular >= 0,
+    checkValue(isShare, WHERE, "updateProbability", "in (0, 1], or null for the schedule", updateProbability, DEFAULT);
+    checkValue(
+      isWhole(maxSizeTriangular),
+      WHERE,
       "maxSizeTriangular",
       "a whole number from 0 on",
       maxSizeTriangular,
+      DEFAULT,
     );
     const modes = [null, "oneDiagonal", "allDiagonal"];
-    checkThat(modes.includes(memorySaveMode), "memorySaveMode", '"oneDiagonal", "allDiagonal" or null', memorySaveMode);
-    checkThat(Number.isSafeInteger(seed) && seed >= 0, "seed", "a whole number from 0 on", seed);
+    checkValue(
+      modes.includes(memorySaveMode),
+      WHERE,
+      "memorySaveMode",
+      '"oneDiagonal", "allDiagonal" or null',
+      memorySaveMode,
+      DEFAULT,
+    );
+    checkValue(isWhole(seed), WHERE, "seed", "a whole number from 0 on", seed, DEFAULT);
   },
   rule: () => kronRule,
   stageState: stateShapes,

@@ -1,23 +1,19 @@
 /** Muon: options, the updates of one element in PyTorch's order of operations, its numbers of a step, and the class. */
 import {
   type Algorithm,
-  abs,
   type BaseOptions,
   check,
   checkBoolean,
   checkNotNegative,
+  checkValue,
   defineRule,
-  type Expression,
   fma,
-  less,
+  fusedLerp,
   mul,
   type Rule,
   StagedOptimizer,
   type Stages,
-  show,
-  sub,
   Tensor,
-  where,
 } from "@opt/core";
 import { type Coefficients, orthogonalized } from "./orthogonalize";
 
@@ -46,27 +42,20 @@ export interface MuonOptions extends BaseOptions {
 
 const BUFFERS = ["param", "grad", "momentumBuffer", "direction"] as const;
 
-/** start + weight (end - start), from the nearer end, as PyTorch's lerp. */
-function lerp(start: Expression, end: Expression, weight: Expression): Expression {
-  const isNearStart = less(abs(weight), 0.5);
-  const factor = where(isNearStart, weight, sub(weight, 1));
-  return fma(factor, sub(end, start), where(isNearStart, start, end));
-}
-
 /** What is orthogonalized. Scalars: `muonScalars`. */
 export const muonDirectionRules = {
   plain: /* @__PURE__ */ defineRule({
     name: "muonDirection",
     buffers: BUFFERS,
     scalars: ["weight"],
-    update: ({ grad, momentumBuffer }, { weight }) => ({ direction: lerp(momentumBuffer, grad, weight) }),
+    update: ({ grad, momentumBuffer }, { weight }) => ({ direction: fusedLerp(momentumBuffer, grad, weight) }),
   }),
   nesterov: /* @__PURE__ */ defineRule({
     name: "muonDirectionNesterov",
     buffers: BUFFERS,
     scalars: ["weight", "momentum"],
     update: ({ grad, momentumBuffer }, { weight, momentum }) => ({
-      direction: lerp(grad, lerp(momentumBuffer, grad, weight), momentum),
+      direction: fusedLerp(grad, fusedLerp(momentumBuffer, grad, weight), momentum),
     }),
   }),
 } as const;
@@ -78,7 +67,7 @@ export const muonRule = /* @__PURE__ */ defineRule({
   scalars: ["weight", "keep", "negLr"],
   update: ({ param, grad, momentumBuffer, direction }, { weight, keep, negLr }) => ({
     param: fma(negLr, direction, mul(param, keep)),
-    momentumBuffer: lerp(momentumBuffer, grad, weight),
+    momentumBuffer: fusedLerp(momentumBuffer, grad, weight),
   }),
 });
 
@@ -106,27 +95,23 @@ const muon: Algorithm<MuonOptions> = {
     checkBoolean(WHERE, "nesterov", nesterov);
     const isTriple = (given: unknown) => Array.isArray(given) && given.length === 3 && given.every(Number.isFinite);
     const areTriples = Array.isArray(nsCoefficients) && nsCoefficients.length > 0 && nsCoefficients.every(isTriple);
-    check(
+    checkValue(
       isTriple(nsCoefficients) || areTriples,
-      "BAD_ARGUMENT",
       WHERE,
-      () => `nsCoefficients must be three numbers, or lists of three, got ${show(nsCoefficients)}.`,
+      "nsCoefficients",
+      "three numbers, or lists of three",
+      nsCoefficients,
       "The default is [3.4445, -4.775, 2.0315].",
     );
     const isCount = Number.isInteger(nsSteps) && nsSteps >= 0 && nsSteps < 100;
-    check(
-      isCount,
-      "BAD_ARGUMENT",
-      WHERE,
-      () => `nsSteps must be an integer from 0 to 99, got ${show(nsSteps)}.`,
-      "The default is 5.",
-    );
+    checkValue(isCount, WHERE, "nsSteps", "an integer from 0 to 99", nsSteps, "The default is 5.");
     const isKnown = ["original", "match_rms_adamw"].includes(adjustLrFn);
-    check(
+    checkValue(
       isKnown,
-      "BAD_ARGUMENT",
       WHERE,
-      () => `adjustLrFn must be "original" or "match_rms_adamw", got ${show(adjustLrFn)}.`,
+      "adjustLrFn",
+      '"original" or "match_rms_adamw"',
+      adjustLrFn,
       "The second has AdamW's learning rates.",
     );
   },

@@ -3,17 +3,16 @@ import {
   type Algorithm,
   add,
   type BaseOptions,
-  check,
   checkBetas,
   checkBoolean,
   checkNotNegative,
+  checkValue,
   defineRule,
   div,
   mul,
   type Rule,
   StagedOptimizer,
   type Stages,
-  show,
   sqrt,
   sub,
 } from "@opt/core";
@@ -88,22 +87,10 @@ const prodigy: Algorithm<ProdigyOptions> = {
   validate({ betas, beta3, d0, safeguardWarmup, ...numbers }) {
     checkBetas(WHERE, betas, DEFAULT_BETAS);
     const isRate = beta3 === null || (typeof beta3 === "number" && beta3 >= 0 && beta3 < 1);
-    check(
-      isRate,
-      "BAD_ARGUMENT",
-      WHERE,
-      () => `beta3 must be in [0, 1), or null for sqrt(betas[1]), got ${show(beta3)}.`,
-      "The default is null.",
-    );
+    checkValue(isRate, WHERE, "beta3", "in [0, 1), or null for sqrt(betas[1])", beta3, "The default is null.");
     for (const name of ["eps", "weightDecay", "dCoef"] as const) checkNotNegative(WHERE, name, numbers[name]);
     const isDistance = Number.isFinite(d0) && d0 > 0;
-    check(
-      isDistance,
-      "BAD_ARGUMENT",
-      WHERE,
-      () => `d0 must be a number above 0, got ${show(d0)}.`,
-      "The default is 1e-6.",
-    );
+    checkValue(isDistance, WHERE, "d0", "a number above 0", d0, "The default is 1e-6.");
     checkBoolean(WHERE, "safeguardWarmup", safeguardWarmup);
   },
   rule: () => prodigyRule,

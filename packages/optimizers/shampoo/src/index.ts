@@ -2,16 +2,15 @@
 import {
   type Algorithm,
   type BaseOptions,
-  check,
   checkBoolean,
   checkNotNegative,
   checkOptions,
+  checkValue,
   defineRule,
   fma,
   type Rule,
   StagedOptimizer,
   type Stages,
-  show,
 } from "@opt/core";
 import { phaseOf, preconditioned, type ShampooGrafting, stageRules, stateShapes } from "./preconditioner";
 
@@ -107,13 +106,7 @@ const graftingOf = ({ kind, beta2 = kind === "adam" ? 0.999 : 0.99, eps = 1e-8 }
 
 /** @throws OptError BAD_ARGUMENT unless the value is in the range */
 function checkRange(name: string, value: unknown, isWithin: (value: number) => boolean, range: string): void {
-  check(
-    typeof value === "number" && isWithin(value),
-    "BAD_ARGUMENT",
-    WHERE,
-    () => `${name} must be ${range}, got ${show(value)}.`,
-    "Leave it out for the default.",
-  );
+  checkValue(typeof value === "number" && isWithin(value), WHERE, name, range, value, "Leave it out for the default.");
 }
 
 const isBelowOne = (rate: number) => rate >= 0 && rate < 1;
@@ -123,11 +116,12 @@ const isCount = (count: number) => Number.isSafeInteger(count) && count > 0;
 function checkGrafting(grafting: ShampooGrafting): void {
   checkOptions(`${WHERE} grafting`, grafting, { kind: "string", beta2: "number", eps: "number" });
   const { kind } = grafting;
-  check(
+  checkValue(
     KINDS.includes(kind),
-    "BAD_ARGUMENT",
     WHERE,
-    () => `grafting.kind must be one of ${KINDS.join(", ")}, got ${show(kind)}.`,
+    "grafting.kind",
+    `one of ${KINDS.join(", ")}`,
+    kind,
     'The default is { kind: "adam" }.',
   );
   const { beta2, eps } = graftingOf(grafting);
@@ -153,13 +147,7 @@ const shampoo: Algorithm<ShampooOptions> = {
   },
   validate({ betas, eps, weightDecay, momentum, nesterov, grafting, startStep, blockSize, preconditionFrequency }) {
     const isPair = Array.isArray(betas) && betas.length === 2;
-    check(
-      isPair,
-      "BAD_ARGUMENT",
-      WHERE,
-      () => `betas must be 2 numbers, got ${show(betas)}.`,
-      "The default is [0.9, 1].",
-    );
+    checkValue(isPair, WHERE, "betas", "2 numbers", betas, "The default is [0.9, 1].");
     checkRange("betas[0]", betas[0], isBelowOne, "in [0, 1)");
     checkRange("betas[1]", betas[1], (rate) => rate > 0 && rate <= 1, "in (0, 1]");
     checkRange("eps", eps, (value) => value > 0, "above 0");

@@ -1,18 +1,16 @@
 /** The stages of SOAP: Adam's averages in the eigenbases of a parameter's sides, and how those are kept up. */
 import {
-  abs,
   add,
   argsort,
   type Counters,
   defineRule,
   div,
-  type Expression,
   eigh,
   empty,
   flip,
   fma,
+  fusedLerp,
   indexSelect,
-  less,
   mul,
   nanToNum,
   permute,
@@ -22,18 +20,9 @@ import {
   type Staged,
   type StagedStep,
   sqrt,
-  sub,
   type Tensor,
-  where,
   zeros,
 } from "@opt/core";
-
-/** start + weight (end - start), from the nearer end, as PyTorch's lerp. */
-function lerp(start: Expression, end: Expression, weight: Expression): Expression {
-  const isNearStart = less(abs(weight), 0.5);
-  const factor = where(isNearStart, weight, sub(weight, 1));
-  return fma(factor, sub(end, start), where(isNearStart, start, end));
-}
 
 /** Adam's averages, and the quotient that is the direction. */
 const momentsRule = /* @__PURE__ */ defineRule({
@@ -51,7 +40,7 @@ const factorRule = /* @__PURE__ */ defineRule({
   name: "soapFactor",
   buffers: ["next", "factor", "outer"],
   scalars: ["weight"],
-  update: ({ factor, outer }, { weight }) => ({ next: lerp(factor, outer, weight) }),
+  update: ({ factor, outer }, { weight }) => ({ next: fusedLerp(factor, outer, weight) }),
 });
 
 export const stageRules: readonly Rule[] = [momentsRule, factorRule];

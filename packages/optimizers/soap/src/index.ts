@@ -2,16 +2,15 @@
 import {
   type Algorithm,
   type BaseOptions,
-  check,
   checkBetas,
   checkNotNegative,
+  checkValue,
   defineRule,
   fma,
   mul,
   type Rule,
   StagedOptimizer,
   type Stages,
-  show,
 } from "@opt/core";
 import { phaseOf, preconditioned, stageRules, stateShapes } from "./eigenbasis";
 
@@ -73,25 +72,13 @@ const soap: Algorithm<SOAPOptions> = {
   validate({ betas, shampooBeta, eps, weightDecay, preconditionFrequency, maxPreconditionerDim }) {
     checkBetas(WHERE, betas, DEFAULT_BETAS);
     const isRate = shampooBeta === null || (typeof shampooBeta === "number" && shampooBeta >= 0 && shampooBeta < 1);
-    check(
-      isRate,
-      "BAD_ARGUMENT",
-      WHERE,
-      () => `shampooBeta must be in [0, 1), or null for betas[1], got ${show(shampooBeta)}.`,
-      "The default is null.",
-    );
+    checkValue(isRate, WHERE, "shampooBeta", "in [0, 1), or null for betas[1]", shampooBeta, "The default is null.");
     checkNotNegative(WHERE, "eps", eps);
     checkNotNegative(WHERE, "weightDecay", weightDecay);
     const counts = { preconditionFrequency, maxPreconditionerDim };
     for (const [name, count] of Object.entries(counts)) {
       const isCount = Number.isSafeInteger(count) && count > 0;
-      check(
-        isCount,
-        "BAD_ARGUMENT",
-        WHERE,
-        () => `${name} must be a whole number from 1 on, got ${show(count)}.`,
-        "Leave it out for the default.",
-      );
+      checkValue(isCount, WHERE, name, "a whole number from 1 on", count, "Leave it out for the default.");
     }
   },
   rule: () => soapRule,
