@@ -1,9 +1,16 @@
 /** Small runs for tests: models, data, and every bit of what they train. */
-import type { AdamW } from "@opt/adam-amsgrad";
-import { ExponentialMovingAverage, Generator, GradScaler, manualSeed, type Tensor } from "@opt/core";
+import {
+  type BaseOptions,
+  ExponentialMovingAverage,
+  Generator,
+  GradScaler,
+  type Group,
+  manualSeed,
+  type Tensor,
+  type Wrappable,
+} from "@opt/core";
 import { LinearLR } from "@opt/core/schedules";
 import { DataLoader, TensorDataset } from "@opt/data";
-import type { NAdam } from "@opt/nadam";
 import { Conv2d, crossEntropy, Dropout, Flatten, Linear, MaxPool2d, type Module, ReLU, Sequential } from "@opt/nn";
 import type { FitOptions } from "../src/fit/options";
 
@@ -47,7 +54,11 @@ export interface Extras {
   ema?: boolean;
 }
 
-export function begin(name: string, optimizerOf: (model: Module) => AdamW | NAdam, { scaler, ema }: Extras) {
+export function begin(
+  name: string,
+  optimizerOf: (model: Module) => Wrappable<Group<BaseOptions>>,
+  { scaler, ema }: Extras,
+) {
   manualSeed(5);
   const { shape, make } = models[name]!;
   const model = make(new Generator(1));

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { AdamW } from "@opt/adam-amsgrad";
 import { checkpointBlob, loadCheckpoint, memoryFileSystem, openSource, saveCheckpoint } from "@opt/checkpoint";
-import { Generator, init, type Tensor, tensor } from "@opt/core";
+import { combine, Generator, init, Lookahead, type Tensor, tensor } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { Linear, type Module } from "@opt/nn";
 import "@opt/parallel";
@@ -28,11 +28,16 @@ beforeEach(() => init("js"));
 const optimizers = {
   AdamW: (model: Module) => new AdamW(model.namedParameters(), { lr: 0.02 }),
   NAdam: (model: Module) => new NAdam(model.namedParameters(), { lr: 0.02 }),
+  combined: (model: Module) =>
+    combine(model, { matrices: NAdam, rest: SGD }, { matrices: { lr: 0.02 }, rest: { lr: 0.1, momentum: 0.9 } }),
+  Lookahead: (model: Module) => new Lookahead(new AdamW(model.namedParameters(), { lr: 0.02 }), { k: 2 }),
 };
 
 describe.each<[keyof typeof optimizers, Extras]>([
   ["NAdam", { ema: true, scaler: true, clip: 0.1 }],
   ["AdamW", { accumulate: 2 }],
+  ["combined", { ema: true, scaler: true, clip: 0.1 }],
+  ["Lookahead", { accumulate: 2 }],
 ])("%s %j", (optimizer, extras) => {
   const start = () => begin("mlp", optimizers[optimizer], extras);
   type Started = ReturnType<typeof start>;

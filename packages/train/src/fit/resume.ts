@@ -173,7 +173,9 @@ async function loadRun<Batch>(run: Resumable<Batch>, loaded: Loaded<Tensor>): Pr
   const { optimizerState } = await import("@opt/checkpoint");
   weights.loadStateDict(Object.fromEntries(weights.namedTensors().map(([name]) => [name, tensors[name]!])));
   const state = optimizerState(loaded);
-  const foreign = Object.keys(state.groups[0] ?? {}).find((option) => !(option in optimizer.groups[0]!));
+  const listed = "contents" in optimizer ? [] : (await optimizer.stateDict()).groups; // wrappers list counters, too
+  const known = { ...optimizer.groups[0], ...listed[0] };
+  const foreign = Object.keys(state.groups[0] ?? {}).find((option) => !(option in known));
   check(
     foreign === undefined,
     "BAD_STATE",
