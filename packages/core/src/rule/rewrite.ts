@@ -1,5 +1,6 @@
 /** Rules made from rules: what a step does to the gradient before the rule sees it, and whether its results are kept. */
 
+import { derived } from "./derived";
 import type { Expression } from "./expression";
 import { defineRule, type Rewrite, type Rule } from "./rule";
 import { add, fma, less, maximum, minimum, mul, neg, sub, where } from "./symbols";
@@ -20,19 +21,15 @@ export function rewrittenGradient<T>(rewrite: Rewrite, grad: T, param: T, by: T)
   return change(grad, param, by);
 }
 
-/** By the rule itself: rules that compute the same, and so have one hash, may call their scalars otherwise. */
-const known = new WeakMap<Rule, Map<string, Rule>>();
-
 /** The rule after these rewrites, in their order; its first buffers are the parameter and the gradient. Scalar k of theirs comes k-th after the rule's own. */
 export function rewritten(rule: Rule, rewrites: readonly Rewrite[]): Rule {
   if (rewrites.length === 0) return rule;
-  const made = known.get(rule) ?? new Map<string, Rule>();
-  known.set(rule, made);
-  const key = rewrites.join();
-  const found = made.get(key);
-  if (found !== undefined) return found;
+  return derived(rule, rewrites.join(), () => afterRewrites(rule, rewrites));
+}
+
+function afterRewrites(rule: Rule, rewrites: readonly Rewrite[]): Rule {
   const names = rewrites.map((rewrite, k) => `${rewrite}By${k}`);
-  const fresh: Rule = {
+  return {
     ...defineRule({
       name: `${rule.name} after ${rewrites.join(", ")}`,
       buffers: rule.buffers,
@@ -55,6 +52,4 @@ export function rewritten(rule: Rule, rewrites: readonly Rewrite[]): Rule {
     }),
     rewritten: { rule, rewrites },
   };
-  made.set(key, fresh);
-  return fresh;
 }

@@ -64,7 +64,7 @@ export class SAM<OwnGroup extends Group<BaseOptions>> extends OptimizerWrapper<O
     const isFunction = typeof closure === "function";
     check(isFunction, "BAD_ARGUMENT", WHERE, () => "step() needs a closure, got none.", "It calls backward.");
     const loss = recordingSetTo(`${WHERE}.step`, true, closure);
-    const before = noGrad(() => this.#climb());
+    const before = noGrad(() => this.#ascend());
     try {
       this.zeroGrad();
       recordingSetTo(`${WHERE}.step`, true, closure);
@@ -79,7 +79,7 @@ export class SAM<OwnGroup extends Group<BaseOptions>> extends OptimizerWrapper<O
   }
 
   /** Moves the parameters to the worst point. Returns their values. */
-  #climb(): readonly (readonly [Tensor, Tensor])[] {
+  #ascend(): readonly (readonly [Tensor, Tensor])[] {
     const moved = this.groups.flatMap(({ params, maximize }) =>
       params.flatMap((param) =>
         param.grad === null ? [] : [{ param, grad: param.grad, rho: maximize ? -this.#rho : this.#rho }],

@@ -199,7 +199,7 @@ it.each([
   expectCode("UNSUPPORTED", both);
 });
 
-it("SAM climbs the other way to maximize", () => {
+it("SAM moves the other way to maximize", () => {
   const [up, down] = [problem(), problem()];
   const [one, two] = [
     new SAM(new Descent([up.w], { lr: 0.1, maximize: true })),

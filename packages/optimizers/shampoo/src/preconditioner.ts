@@ -121,7 +121,7 @@ export function phaseOf(options: PreconditionerOptions, { step }: Counters): str
 
 const emptyLike = ({ shape, dtype, device }: Tensor) => empty(shape, { dtype, device });
 
-/** A matrix for `eigh`, which refuses what is not finite: a step that is skipped for that gets here. */
+/** A matrix for `eigh`, which rejects what is not finite. A step that is skipped for that gets here. */
 const finite = (x: Tensor) => nanToNum(x, { nan: 0, posinf: 0, neginf: 0 });
 
 /** The axes of x by letters, and with another letter for one of them. */

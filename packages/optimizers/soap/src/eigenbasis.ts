@@ -100,7 +100,7 @@ function outerOf(x: Tensor, side: number): Tensor {
   return rows.matmul(rows, { transposeB: true });
 }
 
-/** A matrix for `eigh` and `qr`, which refuse what is not finite: a step that is skipped for that gets here. */
+/** A matrix for `eigh` and `qr`, which reject what is not finite. A step that is skipped for that gets here. */
 const finite = (x: Tensor) => nanToNum(x, { nan: 0, posinf: 0, neginf: 0 });
 
 /** A side of a parameter and what becomes of it. */

@@ -1,5 +1,6 @@
 /** Rules with another update: where the weight decay goes, which elements move, and how far the whole moves. */
 import { check } from "../../errors/errors";
+import { derived } from "../../rule/derived";
 import { distinctByHash } from "../../rule/distinct";
 import type { Expression } from "../../rule/expression";
 import { defineRule, type Rule } from "../../rule/rule";
@@ -87,24 +88,13 @@ function scalarsOf({ decay, cautious, hyperball }: Update): string[] {
   ];
 }
 
-/** By the rule itself: rules that compute the same may call their scalars otherwise. */
-const known = new WeakMap<Rule, Map<string, Rule>>();
-
-function once(rule: Rule, key: string, make: () => Rule): Rule {
-  const made = known.get(rule) ?? new Map<string, Rule>();
-  known.set(rule, made);
-  const found = made.get(key) ?? make();
-  made.set(key, found);
-  return found;
-}
-
 const keyOf = ({ decay, cautious, hyperball, isScaled }: Update) => [decay, cautious, hyperball, isScaled].join();
 const nameOf = (rule: Rule, { decay, cautious, hyperball }: Update) =>
   `${rule.name} with ${[decay && `${decay} decay`, cautious && "caution", hyperball && "hyperball"].filter(Boolean).join(", ")}`;
 
 /** The rule whose update is modified. Its scalars `decayBy` and `lrBy` are numbers of the options. */
 export function modifiedRule(rule: Rule, update: Update): Rule {
-  return once(rule, keyOf(update), () => {
+  return derived(rule, keyOf(update), () => {
     const modified = modify(rule, update);
     const [param] = rule.buffers as [string];
     return defineRule({
@@ -122,7 +112,7 @@ export function modifiedRule(rule: Rule, update: Update): Rule {
 
 /** The rule that writes an outcome of a modified update into one more buffer. It has the same scalars. */
 export function outcomeRule(rule: Rule, update: Update, outcome: Outcome): Rule {
-  return once(rule, `${keyOf(update)} ${outcome}`, () => {
+  return derived(rule, `${keyOf(update)} ${outcome}`, () => {
     const modified = modify(rule, update);
     return defineRule({
       name: `${outcome} of ${nameOf(rule, update)}`,

@@ -122,7 +122,7 @@ function launchOutcome<Options extends BaseOptions>(
 ): Tensor[] {
   const { device, kernel, slots } = main;
   const { dtype, stored } = kernel.spec as { dtype: ComputeDType; stored?: StoredFormats };
-  const length = rule.buffers.length - 1; // and no mirror: the parameter is not written
+  const length = rule.buffers.length - 1; // without the 16-bit parameter of master weights, which is not written
   const plainly = (format: StoredFormats[number]) => (isRandom(format) ? withoutDraws(format) : format);
   const formats = stored && { stored: [...stored.slice(0, length).map(plainly), "f32"] as StoredFormats };
   const rewrites = main.rewrites.filter(({ rewrite }) => rewrite !== "guard");
