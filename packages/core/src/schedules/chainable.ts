@@ -1,9 +1,10 @@
 // Schedules in PyTorch's chainable form: each changes the lr it finds, so that several on one optimizer multiply.
+
+import { checkValue } from "../errors/check-value";
 import { type LambdaLROptions, lambdasOf } from "./closed-forms";
 import {
   atLeast,
   between,
-  checkValue,
   finiteNumber,
   isFiniteNumber,
   optionsOf,

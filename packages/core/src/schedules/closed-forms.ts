@@ -1,14 +1,6 @@
 // Schedules with a closed form: the lr is a function of the epoch and the base lr, and overwrites what was there.
-import {
-  atLeast,
-  checkValue,
-  finiteNumber,
-  increasing,
-  optionsOf,
-  perGroup,
-  positiveNumber,
-  wholeFrom,
-} from "./scheduler/check";
+import { checkValue } from "../errors/check-value";
+import { atLeast, finiteNumber, increasing, optionsOf, perGroup, positiveNumber, wholeFrom } from "./scheduler/check";
 import { PlannedLR } from "./scheduler/planned";
 import type { ScheduledOptimizer, ScheduleOptions } from "./scheduler/scheduled-optimizer";
 

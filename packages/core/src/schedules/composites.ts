@@ -1,7 +1,9 @@
 // Schedules that drive others.
+
+import { checkValue } from "../errors/check-value";
 import { show } from "../errors/show";
 import { ReduceLROnPlateau } from "./reduce-on-plateau";
-import { checkValue, givenOptions, increasing } from "./scheduler/check";
+import { givenOptions, increasing } from "./scheduler/check";
 import { PlannedLR } from "./scheduler/planned";
 import { initialValue, type ScheduledOptimizer, setValue } from "./scheduler/scheduled-optimizer";
 import { LRScheduler } from "./scheduler/scheduler";

@@ -1,4 +1,5 @@
-import { checkValue, finiteNumber, givenOptions, oneOf, perGroup, positiveNumber } from "./scheduler/check";
+import { checkValue } from "../errors/check-value";
+import { finiteNumber, givenOptions, oneOf, perGroup, positiveNumber } from "./scheduler/check";
 import { MOMENTUM_NAMES, type MomentumOptions, momentumBounds } from "./scheduler/momentum";
 import { PlannedLR } from "./scheduler/planned";
 import {

@@ -1,5 +1,6 @@
+import { checkValue } from "../errors/check-value";
 import { requireOption, requirePart } from "./composites";
-import { checkValue, finiteNumber, givenOptions, perGroup, wholeNumber } from "./scheduler/check";
+import { finiteNumber, givenOptions, perGroup, wholeNumber } from "./scheduler/check";
 import { PlannedLR } from "./scheduler/planned";
 import {
   initialValue,

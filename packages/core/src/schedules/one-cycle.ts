@@ -1,6 +1,6 @@
+import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import {
-  checkValue,
   finiteNumber,
   givenOptions,
   oneOf,

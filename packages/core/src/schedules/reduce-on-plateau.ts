@@ -1,6 +1,6 @@
+import { checkValue } from "../errors/check-value";
 import {
   checkMetric,
-  checkValue,
   finiteNumber,
   givenOptions,
   isFiniteNumber,

@@ -1,20 +1,7 @@
 // Checks shared by the schedules. Each returns the value that passed, or throws BAD_ARGUMENT.
-import { check } from "../../errors/errors";
+import { checkValue } from "../../errors/check-value";
 import { checkOptions } from "../../errors/options";
-import { show } from "../../errors/show";
 import type { ScheduledOptimizer, ScheduleOptions } from "./scheduled-optimizer";
-
-/** Throws "name must be rule, got value." unless a value fits. */
-export function checkValue(
-  fits: unknown,
-  where: string,
-  name: string,
-  rule: string,
-  value: unknown,
-  advice: string,
-): asserts fits {
-  check(fits, "BAD_ARGUMENT", where, () => `${name} must be ${rule}, got ${show(value)}.`, advice);
-}
 
 export const isFiniteNumber = (value: unknown): value is number => Number.isFinite(value);
 

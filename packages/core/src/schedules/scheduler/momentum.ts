@@ -1,5 +1,6 @@
 // OneCycleLR and CyclicLR move momentum against the lr: beta1 where the optimizer has betas, else its momentum.
-import { checkValue, isFiniteNumber, perGroup, trueOrFalse } from "./check";
+import { checkValue } from "../../errors/check-value";
+import { isFiniteNumber, perGroup, trueOrFalse } from "./check";
 import type { PerGroup, ScheduledGroup, ScheduledOptimizer } from "./scheduled-optimizer";
 
 export interface MomentumOptions {

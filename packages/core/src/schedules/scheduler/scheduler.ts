@@ -1,6 +1,7 @@
+import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { showAs } from "../../host/inspect-symbol";
-import { checkMetric, checkValue } from "./check";
+import { checkMetric } from "./check";
 import { momentumOf, setMomentum } from "./momentum";
 import {
   currentValue,
