@@ -111,6 +111,7 @@ export { nonFinite, norms } from "./optimizer/gradients/norm";
 export { l1, l2, type Regularizer } from "./optimizer/gradients/regularizer";
 export type { Group } from "./optimizer/group";
 export type { HookName } from "./optimizer/hooks";
+export type { Decay, ModificationOptions } from "./optimizer/modifications/options";
 export { modifiedRules } from "./optimizer/modifications/update";
 export { type Hook, Optimizer } from "./optimizer/optimizer";
 export { algorithmOf, type OptimizerClass } from "./optimizer/optimizer-class";

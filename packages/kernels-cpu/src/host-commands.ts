@@ -36,4 +36,16 @@ export const HOST_COMMANDS: { readonly [Name in keyof HostArguments]: Fields<Hos
     .field("to", "bytes", (to, given) => to.array(given.to))
     .flag("inverse", ({ inverse }) => inverse)
     .number("scale", "number", ({ scale }) => scale),
+  realFourierTransform: new Fields<HostArguments["realFourierTransform"]>("RealFourierTransform")
+    .integers("rows", "columns")
+    .group("ofRows", TURNS, ({ ofRows }) => ofRows)
+    .group("ofColumns", TURNS, ({ ofColumns }) => ofColumns)
+    .group("fine", TURNS, ({ fine }) => fine)
+    .doubles("re", "im")
+    .field("from", "bytes", (to, { from }) => to.array(from))
+    .field("to", "bytes", (to, given) => to.array(given.to))
+    .flag("inverse", ({ inverse }) => inverse)
+    .number("scale", "number", ({ scale }) => scale)
+    .group("halves", TURNS, ({ halves }) => halves)
+    .doubles("halfRe", "halfIm"),
 };

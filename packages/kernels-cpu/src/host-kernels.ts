@@ -26,5 +26,6 @@ export function hostKernels(
     sumOfRows: kernel("sumOfRows"),
     bidiagonalUpdate: kernel("bidiagonalUpdate"),
     fourierTransform: kernel("fourierTransform"),
+    realFourierTransform: kernel("realFourierTransform"),
   };
 }

@@ -98,6 +98,22 @@ export interface FourierTransform extends FourierBlocks {
   readonly scale: number;
 }
 
+/**
+ * Core's ops/fft/spectrum.ts of 2 * rows * columns real numbers, times `scale`: neighbours are one complex number, so `from` is half as long as
+ * pairs of real numbers and zeros are. `to` gets as many pairs as there are real numbers; the inverse has the other sign of imaginary parts.
+ */
+export interface RealFourierTransform extends FourierBlocks {
+  readonly from: Float32Array;
+  readonly to: Float32Array;
+  readonly inverse: boolean;
+  readonly scale: number;
+  /** k / (2 * rows * columns), up to a quarter of a turn. */
+  readonly halves: Turns;
+  /** The transform of the complex numbers. */
+  readonly halfRe: Float64Array;
+  readonly halfIm: Float64Array;
+}
+
 export interface HostArguments {
   readonly reflectRows: ReflectRows;
   readonly rotateRows: RotateRows;
@@ -105,6 +121,7 @@ export interface HostArguments {
   readonly sumOfRows: SumOfRows;
   readonly bidiagonalUpdate: BidiagonalUpdate;
   readonly fourierTransform: FourierTransform;
+  readonly realFourierTransform: RealFourierTransform;
 }
 
 export type HostKernels = { readonly [Name in keyof HostArguments]: (given: HostArguments[Name]) => void };

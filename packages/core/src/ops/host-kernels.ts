@@ -1,6 +1,7 @@
 /** Core's own host kernels: the definition of all others. */
 import type { HostKernels } from "../backend/host-kernels";
 import { fourierTransform } from "./fft/pairs";
+import { realFourierTransform } from "./fft/spectrum";
 import { reflectRows } from "./matrix-algorithms/reflectors";
 import { rotateRows } from "./matrix-algorithms/rotations";
 import { bidiagonalUpdate, sumOfRows } from "./matrix-algorithms/singular";
@@ -14,4 +15,5 @@ export const ownHostKernels: HostKernels = {
   sumOfRows,
   bidiagonalUpdate,
   fourierTransform,
+  realFourierTransform,
 };

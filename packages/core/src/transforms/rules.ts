@@ -47,6 +47,7 @@ import {
 } from "../ops";
 import { viewAsComplex, viewAsReal } from "../ops/complex";
 import { transformed } from "../ops/fft/pairs";
+import { transformedReal } from "../ops/fft/spectrum";
 import { lookAtInput, lookAtResult } from "../ops/look-at";
 import type { Axes } from "../ops/reduce/reduce";
 import { diagonals, embedded, type Groups } from "../ops/shape/diagonals";
@@ -181,6 +182,7 @@ const rules = (): ReadonlyMap<Op, Rule> =>
       return reshape(y, [samples.level.size, window.batch, ...y.shape.slice(1)]);
     }),
     rule(transformed as Op, anywhere),
+    rule(transformedReal as Op, anywhere),
     rule(viewAsReal, anywhere),
     rule(viewAsComplex, anywhere),
     rule(lookAtInput as Op, (samples) => {

@@ -1,5 +1,5 @@
 /** Kernels of the host's algorithms have the words of core's own, whatever the vectors and threads. */
-import { type HostArguments, type HostKernels, ownHostKernels, transformOf } from "@opt/core/backend";
+import { type HostArguments, type HostKernels, ownHostKernels, spectrumOf, transformOf } from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
 import { seededArray } from "../numbers/seeded";
 import type { ContractContext } from "./context";
@@ -93,6 +93,11 @@ export function hostKernelsContract(context: ContractContext): void {
           const { blocks } = transformOf(n);
           const from = seededArray("f32", 2 * n, { seed: 15 }) as Float32Array;
           return { ...blocks!, from, to: new Float32Array(2 * n), inverse, scale: 0.3 };
+        });
+        run("realFourierTransform", () => {
+          const { blocks } = transformOf(n);
+          const from = seededArray("f32", 2 * n, { seed: 16 }) as Float32Array;
+          return { ...blocks!, ...spectrumOf(2 * n), from, to: new Float32Array(4 * n), inverse, scale: 0.3 };
         });
       }
     });

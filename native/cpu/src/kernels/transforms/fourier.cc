@@ -18,9 +18,10 @@ struct Complex {
   double *re, *im;
 };
 
-/** All that threads share, and memory of each: two times `length` numbers side by side. */
+/** What the transforms of pairs and of real numbers have in common: `blocks` has their sizes, tables and memory. */
+template <class Blocks>
 struct Transform {
-  const FourierTransformFields& given;
+  const Blocks& blocks;
   double* scratch;
   int64_t length;
 
@@ -88,7 +89,8 @@ Complex radix4(Complex a, Complex b, int64_t n, const TurnsFields& turns) {
 }
 
 /** Element k of a column turns back by k * column / n. */
-void turnBack(const FourierTransformFields& given, Complex x, int64_t column) {
+template <class Blocks>
+void turnBack(const Blocks& given, Complex x, int64_t column) {
   int shift = 0;
   while ((int64_t{1} << shift) < given.columns) shift++;
   const auto &fine = given.fine, &coarse = given.ofRows;
@@ -108,12 +110,14 @@ void turnBack(const FourierTransformFields& given, Complex x, int64_t column) {
   }
 }
 
-void columnsFrom(const Transform& transform, int64_t column, int thread) {
-  const auto& given = transform.given;
+/** From pairs of floats, which the inverse reads the other way round. */
+template <class Blocks>
+void columnsFrom(const Transform<Blocks>& transform, int64_t column, int thread, bool inverse) {
+  const auto& given = transform.blocks;
   const auto a = transform.memory(thread, 0);
   const float* const pairs = reinterpret_cast<const float*>(given.from) + 2 * column;
-  double* const first = given.inverse ? a.im : a.re;
-  double* const second = given.inverse ? a.re : a.im;
+  double* const first = inverse ? a.im : a.re;
+  double* const second = inverse ? a.re : a.im;
   for (int64_t k = 0; k < given.rows; k++) {
     const float* const at = pairs + 2 * k * given.columns;
     for (int64_t lane = 0; lane < SIDE; lane++) {
@@ -130,36 +134,89 @@ void columnsFrom(const Transform& transform, int64_t column, int thread) {
   }
 }
 
-void rowsFrom(const Transform& transform, int64_t row, int thread) {
-  const auto& given = transform.given;
+/** SIDE rows of the matrix transformed: element k of row `row + lane` is at k * SIDE + lane. */
+template <class Blocks>
+Complex rowsFrom(const Transform<Blocks>& transform, int64_t row, int thread) {
+  const auto& given = transform.blocks;
   const auto a = transform.memory(thread, 0);
   for (int64_t lane = 0; lane < SIDE; lane++) {
     const int64_t at = (row + lane) * given.columns;
     for (int64_t k = 0; k < given.columns; k++) a.re[k * SIDE + lane] = given.re[at + k];
     for (int64_t k = 0; k < given.columns; k++) a.im[k * SIDE + lane] = given.im[at + k];
   }
-  const Complex x = radix4(a, transform.memory(thread, 1), given.columns, given.ofColumns);
-  const double* const first = given.inverse ? x.im : x.re;
-  const double* const second = given.inverse ? x.re : x.im;
-  float* const pairs = reinterpret_cast<float*>(given.to) + 2 * row;
-  for (int64_t k = 0; k < given.columns; k++) {
-    float* const at = pairs + 2 * k * given.rows;
-    for (int64_t lane = 0; lane < SIDE; lane++) {
-      at[2 * lane] = static_cast<float>(first[k * SIDE + lane] * given.scale);
-      at[2 * lane + 1] = static_cast<float>(second[k * SIDE + lane] * given.scale);
-    }
+  return radix4(a, transform.memory(thread, 1), given.columns, given.ofColumns);
+}
+
+/** Both stages; `write` takes what `rowsFrom` returns. */
+template <class Blocks, class Write>
+Status transformAll(const Blocks& given, int threads, bool inverse, const Write& write) {
+  const int64_t length = larger(given.rows, given.columns);
+  Scratch<double> scratch(4 * length * SIDE * threads);
+  if (!scratch) return Status::OUT_OF_MEMORY;
+  const Transform<Blocks> transform{given, scratch.data(), length};
+  parallelFor(given.columns, SIDE, threads,
+              [&](int64_t column, int64_t, int thread) { columnsFrom(transform, column, thread, inverse); });
+  parallelFor(given.rows, SIDE, threads,
+              [&](int64_t row, int64_t, int thread) { write(row, rowsFrom(transform, row, thread)); });
+  return Status::OK;
+}
+
+/** Pairs k to below `end` of the spectrum of real numbers, and those of the same numbers from the ends and from the middle. */
+void writeSpectrum(const RealFourierTransformFields& given, int64_t begin, int64_t end) {
+  const int64_t half = given.rows * given.columns;
+  const double scale = given.scale, sign = given.inverse ? -scale : scale;
+  const double *const re = given.halfRe, *const im = given.halfIm;
+  float* const to = reinterpret_cast<float*>(given.to);
+  const auto write = [&](int64_t k, double x, double y) {
+    const int64_t other = 2 * (2 * half - k);
+    to[2 * k] = to[other] = static_cast<float>(x);
+    to[2 * k + 1] = static_cast<float>(y);
+    to[other + 1] = -static_cast<float>(y);
+  };
+  for (int64_t k = begin; k < end; k++) {
+    const int64_t j = half - k;
+    const double evenRe = (re[k] + re[j]) / 2, evenIm = (im[k] - im[j]) / 2;
+    const double oddRe = (im[k] + im[j]) / 2, oddIm = (re[j] - re[k]) / 2;
+    const double c = given.halves.cosines[k], s = given.halves.sines[k];
+    const double turnedRe = oddRe * c + oddIm * s, turnedIm = oddIm * c - oddRe * s;
+    write(k, (evenRe + turnedRe) * scale, (evenIm + turnedIm) * sign);
+    write(j, (evenRe - turnedRe) * scale, (turnedIm - evenIm) * sign);
   }
 }
 
 }  // namespace
 
 Status run(const FourierTransformFields& given, int threads) {
-  const int64_t length = larger(given.rows, given.columns);
-  Scratch<double> scratch(4 * length * SIDE * threads);
-  if (!scratch) return Status::OUT_OF_MEMORY;
-  const Transform transform{given, scratch.data(), length};
-  parallelFor(given.columns, SIDE, threads, [&](int64_t column, int64_t, int thread) { columnsFrom(transform, column, thread); });
-  parallelFor(given.rows, SIDE, threads, [&](int64_t row, int64_t, int thread) { rowsFrom(transform, row, thread); });
+  return transformAll(given, threads, given.inverse, [&](int64_t row, Complex x) {
+    const double* const first = given.inverse ? x.im : x.re;
+    const double* const second = given.inverse ? x.re : x.im;
+    float* const pairs = reinterpret_cast<float*>(given.to) + 2 * row;
+    for (int64_t k = 0; k < given.columns; k++) {
+      float* const at = pairs + 2 * k * given.rows;
+      for (int64_t lane = 0; lane < SIDE; lane++) {
+        at[2 * lane] = static_cast<float>(first[k * SIDE + lane] * given.scale);
+        at[2 * lane + 1] = static_cast<float>(second[k * SIDE + lane] * given.scale);
+      }
+    }
+  });
+}
+
+Status run(const RealFourierTransformFields& given, int threads) {
+  const Status status = transformAll(given, threads, false, [&](int64_t row, Complex x) {
+    for (int64_t k = 0; k < given.columns; k++) {
+      const int64_t at = row + k * given.rows;
+      for (int64_t lane = 0; lane < SIDE; lane++) given.halfRe[at + lane] = x.re[k * SIDE + lane];
+      for (int64_t lane = 0; lane < SIDE; lane++) given.halfIm[at + lane] = x.im[k * SIDE + lane];
+    }
+  });
+  if (status != Status::OK) return status;
+  const int64_t half = given.rows * given.columns;
+  float* const to = reinterpret_cast<float*>(given.to);
+  to[0] = static_cast<float>((given.halfRe[0] + given.halfIm[0]) * given.scale);
+  to[2 * half] = static_cast<float>((given.halfRe[0] - given.halfIm[0]) * given.scale);
+  to[1] = to[2 * half + 1] = 0;
+  parallelFor(half / 2, 4096, threads,
+              [&](int64_t begin, int64_t end) { writeSpectrum(given, begin + 1, end + 1); });
   return Status::OK;
 }
 

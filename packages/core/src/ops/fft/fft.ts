@@ -15,6 +15,7 @@ import { stack } from "../shape/join";
 import { flip, roll } from "../shape/repeat";
 import { concat, reshape, slice, transpose } from "../shape/shape";
 import { type Direction, transformed } from "./pairs";
+import { transformedReal } from "./spectrum";
 
 const NORMS = ["backward", "forward", "ortho"] as const;
 
@@ -204,8 +205,8 @@ function checked(
   return { axes, sizes, norm };
 }
 
-/** [..., 2] of f32. @throws OptError BAD_DTYPE */
-function pairsOf(where: string, x: Tensor, isReal = false): Tensor {
+/** f32, or pairs [..., 2] of c64. @throws OptError BAD_DTYPE */
+function numbersOf(where: string, x: Tensor, isReal = false): Tensor {
   const isComplex = x.dtype === "c64";
   check(
     isComplex ? !isReal : ["f32", "i32", "u8", "bool"].includes(x.dtype),
@@ -214,9 +215,16 @@ function pairsOf(where: string, x: Tensor, isReal = false): Tensor {
     () => `x must be ${isReal ? "real" : "c64"}, f32 or whole numbers, got ${x.dtype}.`,
     isComplex ? "Use fft." : 'Complex numbers have parts of f32: use x.to("f32").',
   );
-  if (isComplex) return viewAsReal(x);
-  const real = cast(x, "f32");
-  return stack([real, fill(real.shape, 0, "f32", real.device)], -1);
+  return isComplex ? viewAsReal(x) : cast(x, "f32");
+}
+
+/** Real numbers as pairs [..., 2]. */
+const paired = (x: Tensor): Tensor => stack([x, fill(x.shape, 0, "f32", x.device)], -1);
+
+/** [..., 2] of f32. */
+function pairsOf(where: string, x: Tensor): Tensor {
+  const numbers = numbersOf(where, x);
+  return x.dtype === "c64" ? numbers : paired(numbers);
 }
 
 /** An axis cut, or filled up by zeros. */
@@ -227,42 +235,64 @@ function resized(x: Tensor, axis: number, n: number): Tensor {
   return concat([x, fill(x.shape.with(axis, missing), 0, x.dtype, x.device)], axis);
 }
 
-/** Pairs transformed along an axis, which becomes n long. */
-function along(where: string, x: Tensor, axis: number, n: number, direction: Direction, norm: Norm): Tensor {
+/** An axis of a transform. */
+interface Along {
+  readonly axis: number;
+  /** Its extent after the transform. */
+  readonly n: number;
+  readonly direction: Direction;
+  readonly norm: Norm;
+}
+
+/** What a transform multiplies by. */
+function scaleOf(where: string, shape: Shape, { axis, n, direction, norm }: Along): number {
   check(
     n > 0,
     "BAD_SHAPE",
     where,
-    () => `the axis must have elements, got axis ${axis} of ${showShape(x.shape.slice(0, -1))}.`,
+    () => `the axis must have elements, got axis ${axis} of ${showShape(shape)}.`,
     "Give n, or another axis.",
   );
   const isScaled = norm === (direction === "forward" ? "forward" : "backward");
-  const scale = norm === "ortho" ? 1 / Math.sqrt(n) : isScaled ? 1 / n : 1;
+  return norm === "ortho" ? 1 / Math.sqrt(n) : isScaled ? 1 / n : 1;
+}
+
+/** Pairs transformed along an axis. */
+function along(where: string, x: Tensor, given: Along): Tensor {
+  const { axis, n, direction } = given;
+  const scale = scaleOf(where, x.shape.slice(0, -1), given);
   const last = x.shape.length - 2;
   const turn = (pairs: Tensor) => (axis === last ? pairs : transpose(pairs, axis, last));
   return turn(transformed(where, turn(resized(x, axis, n)), direction, scale));
 }
 
+/** Real numbers transformed along an axis, as pairs. */
+function alongReal(where: string, x: Tensor, given: Along): Tensor {
+  const { axis, n, direction } = given;
+  if (n % 2 === 1) return along(where, paired(x), given);
+  const scale = scaleOf(where, x.shape, given);
+  const last = x.shape.length - 1;
+  const turn = (numbers: Tensor) => (axis === last ? numbers : transpose(numbers, axis, last));
+  return turn(transformedReal(where, turn(resized(x, axis, n)), direction, scale));
+}
+
 function ofComplex(where: string, x: Tensor, { axes, sizes, norm }: Axes, direction: Direction): Tensor {
   return tidy(() => {
-    const all = axes.reduce(
-      (pairs, axis, i) => along(where, pairs, axis, sizes[i] ?? x.shape[axis]!, direction, norm),
-      pairsOf(where, x),
-    );
-    return viewAsComplex(all);
+    const [first, ...others] = axes.map((axis, i) => ({ axis, n: sizes[i] ?? x.shape[axis]!, direction, norm }));
+    const start = numbersOf(where, x);
+    if (first === undefined) return viewAsComplex(pairsOf(where, x));
+    const pairs = (x.dtype === "c64" ? along : alongReal)(where, start, first);
+    return viewAsComplex(others.reduce((all, each) => along(where, all, each), pairs));
   });
 }
 
 function ofReal(where: string, x: Tensor, { axes, sizes, norm }: Axes): Tensor {
   return tidy(() => {
-    const extent = (i: number) => sizes[i] ?? x.shape[axes[i]!]!;
-    const last = axes.length - 1;
-    const n = extent(last);
-    const whole = along(where, pairsOf(where, x, true), axes[last]!, n, "forward", norm);
-    const half = slice(whole, 0, Math.floor(n / 2) + 1, axes[last]);
-    const others = axes.slice(0, -1);
-    const all = others.reduce((pairs, axis, i) => along(where, pairs, axis, extent(i), "forward", norm), half);
-    return viewAsComplex(all);
+    const all = axes.map((axis, i) => ({ axis, n: sizes[i] ?? x.shape[axis]!, direction: "forward" as const, norm }));
+    const [last, others] = [all.at(-1)!, all.slice(0, -1)];
+    const whole = alongReal(where, numbersOf(where, x, true), last);
+    const half = slice(whole, 0, Math.floor(last.n / 2) + 1, last.axis);
+    return viewAsComplex(others.reduce((pairs, each) => along(where, pairs, each), half));
   });
 }
 
@@ -272,11 +302,11 @@ function toReal(where: string, x: Tensor, { axes, sizes, norm }: Axes): Tensor {
     const axis = axes[last]!;
     const others = axes.slice(0, -1);
     const half = others.reduce(
-      (pairs, axis, i) => along(where, pairs, axis, sizes[i] ?? x.shape[axis]!, "inverse", norm),
+      (pairs, axis, i) => along(where, pairs, { axis, n: sizes[i] ?? x.shape[axis]!, direction: "inverse", norm }),
       pairsOf(where, x),
     );
     const n = sizes[last] ?? 2 * (x.shape[axis]! - 1);
-    const pairs = along(where, mirrored(half, axis, Math.max(n, 0)), axis, n, "inverse", norm);
+    const pairs = along(where, mirrored(half, axis, Math.max(n, 0)), { axis, n, direction: "inverse", norm });
     return reshape(slice(pairs, 0, 1, -1), pairs.shape.slice(0, -1));
   });
 }
