@@ -113,8 +113,90 @@ class Codec {
   __m512i segment_;
   __m512 slope_, offset_, cap_, step_, start_;
 };
+#elif defined(__AVX2__)
+/** The codebook in tables of eight: the ninth entry is that of the largest magnitude alone. */
+class Codec {
+ public:
+  Codec(const Codebook& book, bool isSigned) : isSigned_(isSigned) {
+    alignas(32) float step[8], start[8];
+    for (int e = 0; e < 8; e++) {
+      edges_[e] = _mm256_set1_ps(book.edges[e]);
+      // By exponents, of which that of 1 is 127.
+      step[(127 + e) & 7] = book.step[e];
+      start[(127 + e) & 7] = book.start[e];
+    }
+    slope_ = _mm256_loadu_ps(book.slope);
+    offset_ = _mm256_loadu_ps(book.offset);
+    cap_ = _mm256_loadu_ps(book.cap);
+    step_ = _mm256_load_ps(step);
+    start_ = _mm256_load_ps(start);
+    most_ = _mm256_set1_ps(book.cap[8]);
+  }
+
+  bool isSigned() const { return isSigned_; }
+
+  /** Numbers that are unpacked at a time. */
+  static constexpr int64_t STEP = PACKED_PIECE;
+
+  /** STEP numbers. Segments by the highest bit of what a float32 of the code has as its exponent. */
+  template <bool SIGNED>
+  OPT_INLINE void unpackStep(const uint8_t* codes, float scale, float* to) const {
+    const __m256 by = _mm256_set1_ps(scale);
+    const __m256i one = _mm256_set1_epi32(1);
+    for (int64_t i = 0; i < STEP; i += 8) {
+      const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes + i));
+      const __m256i code = SIGNED ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes);
+      const __m256i magnitude = _mm256_abs_epi32(code);
+      const __m256i place = _mm256_add_epi32(SIGNED ? _mm256_add_epi32(magnitude, magnitude) : magnitude, one);
+      const __m256i exponent = _mm256_srli_epi32(_mm256_castps_si256(_mm256_cvtepi32_ps(place)), 23);
+      const __m256 isLargest = _mm256_castsi256_ps(_mm256_cmpgt_epi32(place, _mm256_set1_epi32(255)));
+      const __m256 product = _mm256_mul_ps(_mm256_cvtepi32_ps(code), _mm256_permutevar8x32_ps(step_, exponent));
+      __m256 start = _mm256_blendv_ps(_mm256_permutevar8x32_ps(start_, exponent), _mm256_set1_ps(1), isLargest);
+      if (SIGNED) start = _mm256_xor_ps(start, _mm256_and_ps(_mm256_castsi256_ps(code), _mm256_set1_ps(-0.0f)));
+      _mm256_storeu_ps(to + i, _mm256_mul_ps(_mm256_add_ps(product, start), by));
+    }
+  }
+
+  /** A piece, by 1 / scale or 0. */
+  template <bool SIGNED>
+  OPT_INLINE void packPiece(const float* from, float inverseScale, uint8_t* codes) const {
+    const __m256 inverse = _mm256_set1_ps(inverseScale);
+    // Packing puts halves of the four vectors side by side: dwords 0 and 4 are the first vector's.
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    for (int64_t i = 0; i < PACKED_PIECE; i += 32) {
+      const __m256i a = codesOf<SIGNED>(_mm256_mul_ps(_mm256_loadu_ps(from + i), inverse));
+      const __m256i b = codesOf<SIGNED>(_mm256_mul_ps(_mm256_loadu_ps(from + i + 8), inverse));
+      const __m256i c = codesOf<SIGNED>(_mm256_mul_ps(_mm256_loadu_ps(from + i + 16), inverse));
+      const __m256i d = codesOf<SIGNED>(_mm256_mul_ps(_mm256_loadu_ps(from + i + 24), inverse));
+      // Saturated: 128 becomes 127.
+      const __m256i bytes = SIGNED ? _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d))
+                                   : _mm256_packus_epi16(_mm256_packus_epi32(a, b), _mm256_packus_epi32(c, d));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes + i), _mm256_permutevar8x32_epi32(bytes, order));
+    }
+  }
+
+ private:
+  template <bool SIGNED>
+  OPT_INLINE __m256i codesOf(__m256 x) const {
+    const __m256 magnitude = SIGNED ? _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x) : _mm256_max_ps(x, _mm256_setzero_ps());
+    __m256i e = _mm256_setzero_si256();
+    __m256 isAbove;
+    for (int k = 0; k < 8; k++) {
+      isAbove = _mm256_cmp_ps(magnitude, edges_[k], _CMP_GE_OQ);
+      e = _mm256_sub_epi32(e, _mm256_castps_si256(isAbove));
+    }
+    const __m256 product = _mm256_mul_ps(magnitude, _mm256_permutevar8x32_ps(slope_, e));
+    const __m256 sum = _mm256_add_ps(product, _mm256_permutevar8x32_ps(offset_, e));
+    const __m256 place = _mm256_min_ps(sum, _mm256_permutevar8x32_ps(cap_, e));
+    const __m256i code = _mm256_cvttps_epi32(_mm256_blendv_ps(place, most_, isAbove));
+    return SIGNED ? _mm256_sign_epi32(code, _mm256_castps_si256(x)) : code;
+  }
+
+  const bool isSigned_;
+  __m256 edges_[8], slope_, offset_, cap_, step_, start_, most_;
+};
 #else
-/** The codebook, element by element: compilers make selections of its comparisons. A piece is enough work for a call. */
+/** The codebook by loops over a piece, each simple enough for compilers to make vectors of it. A piece is enough work for a call. */
 class Codec {
  public:
   Codec(const Codebook& book, bool isSigned) : book_(book), isSigned_(isSigned) {}
@@ -130,21 +212,29 @@ class Codec {
 
   template <bool SIGNED>
   OPT_APART void packPiece(const float* from, float inverse, uint8_t* codes) const {
-    OPT_INDEPENDENT
+    float magnitude[PACKED_PIECE];
+    int32_t segment[PACKED_PIECE] = {};
     for (int64_t i = 0; i < PACKED_PIECE; i++) {
       const float x = from[i] * inverse;
-      const float magnitude = x > 0 ? x : SIGNED ? -x : 0;
-      float slope = book_.slope[0], offset = book_.offset[0], cap = book_.cap[0];
-      for (int e = 0; e < 8; e++) {
-        const bool above = magnitude >= book_.edges[e];
-        slope = above ? book_.slope[e + 1] : slope;
-        offset = above ? book_.offset[e + 1] : offset;
-        cap = above ? book_.cap[e + 1] : cap;
-      }
-      const float place = magnitude * slope + offset;
-      const auto code = static_cast<int32_t>(place < cap ? place : cap);
-      codes[i] = static_cast<uint8_t>(SIGNED ? (x < 0 ? -code : code < 127 ? code : 127) : code);
+      magnitude[i] = x > 0 ? x : SIGNED ? -x : 0;
     }
+    for (int e = 0; e < 8; e++) {
+      const float edge = book_.edges[e];
+      for (int64_t i = 0; i < PACKED_PIECE; i++) segment[i] += magnitude[i] >= edge;
+    }
+    float place[PACKED_PIECE];
+    for (int64_t i = 0; i < PACKED_PIECE; i++) {
+      const int32_t e = segment[i];
+      const float exact = magnitude[i] * book_.slope[e] + book_.offset[e];
+      place[i] = exact < book_.cap[e] ? exact : book_.cap[e];
+    }
+    int32_t whole[PACKED_PIECE];
+    for (int64_t i = 0; i < PACKED_PIECE; i++) {
+      const auto code = static_cast<int32_t>(place[i]);
+      const bool isBelow = (from[i] < 0) != (inverse < 0);
+      whole[i] = SIGNED ? (isBelow ? -code : code < 127 ? code : 127) : code;
+    }
+    for (int64_t i = 0; i < PACKED_PIECE; i++) codes[i] = static_cast<uint8_t>(whole[i]);
   }
 
  private:

@@ -46,6 +46,30 @@ class GreatestKey {
   // As whole numbers the greatest with a sign, or without, is the one of largest magnitude above zero, or below it.
   __m512i above_ = _mm512_set1_epi32(static_cast<int>(0x80000000u)), below_ = _mm512_setzero_si512();
 };
+#elif defined(__AVX2__)
+class GreatestKey {
+ public:
+  OPT_INLINE void take(const float* numbers) {
+    for (int64_t i = 0; i < Codec::STEP; i += 8) {
+      const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(numbers + i));
+      above_ = _mm256_max_epi32(above_, bits);
+      below_ = _mm256_max_epu32(below_, bits);
+    }
+  }
+
+  OPT_INLINE uint32_t get() const {
+    alignas(32) float lanes[16];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), above_);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(lanes + 8), below_);
+    uint32_t most = 0;
+    for (const float each : lanes) most = keyOf(each) > most ? keyOf(each) : most;
+    return most;
+  }
+
+ private:
+  // As above: the greatest with a sign, and without.
+  __m256i above_ = _mm256_set1_epi32(static_cast<int>(0x80000000u)), below_ = _mm256_setzero_si256();
+};
 #else
 class GreatestKey {
  public:
