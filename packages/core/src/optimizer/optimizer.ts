@@ -6,6 +6,7 @@ import { check, OptError } from "../errors/errors";
 import { show } from "../errors/show";
 import { showAs } from "../host/inspect-symbol";
 import { checkNumbers } from "../ops/check-tensor";
+import { Owners } from "../placement/owners";
 import type { Rule } from "../rule/rule";
 import { noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
@@ -51,6 +52,8 @@ export abstract class Optimizer<Options extends BaseOptions> extends BaseOptimiz
   /** @internal */
   protected readonly defaults: Options & GroupOptions;
   readonly #groups: ParameterGroup<Options>[] = [];
+  /** Of divided parameters. */
+  readonly #owners = new Owners();
   /** The parameters of all groups, and their state tensors. */
   #params: readonly Tensor[] = [];
   #states: readonly Tensor[] = [];
@@ -110,7 +113,7 @@ export abstract class Optimizer<Options extends BaseOptions> extends BaseOptimiz
     const options = completeOptions(this.algorithm, this.defaults, group, ["params"]);
     const known = new Set(this.groups.flatMap(({ params }) => params));
     const knownNames = new Set(this.groups.flatMap(({ names }) => names));
-    const slots = toParameters(where, group.params).map(({ name, tensor }, i): Slot => {
+    const named = toParameters(where, group.params).map(({ name, tensor }, i) => {
       const unique = name ?? String(known.size);
       this.algorithm.checkParameter?.(unique, tensor);
       check(
@@ -129,8 +132,10 @@ export abstract class Optimizer<Options extends BaseOptions> extends BaseOptimiz
       );
       known.add(tensor);
       knownNames.add(unique);
-      return { param: tensor, name: unique, number: known.size - 1, state: null };
+      return { param: tensor, name: unique, number: known.size - 1 };
     });
+    const owners = this.#owners.of(named.map(({ param }) => param.placement));
+    const slots = named.map((each, i): Slot => ({ ...each, owner: owners[i]!, state: null }));
     const all = { ...options, ...UNSET, ...options };
     noteFirstRate(all);
     const made = new ParameterGroup(this.algorithm, all, slots, (...given) => this.settingsOf(...given));
@@ -142,11 +147,6 @@ export abstract class Optimizer<Options extends BaseOptions> extends BaseOptimiz
 
   /** @internal True if stages run before the launches, see `staged`. */
   protected get hasStages(): boolean {
-    return false;
-  }
-
-  /** @internal True if the parameters of a step share numbers, which no rank has that steps some of them. */
-  get sharesNumbers(): boolean {
     return false;
   }
 

@@ -127,7 +127,7 @@ function missingState<Options extends BaseOptions>(
   };
   for (const key of stateKeys(rule)) for (const slot of slots) want(slot, key, slot.param.shape);
   for (const slot of slots) {
-    for (const [key, own] of Object.entries(stateShapes(algorithm, rule, slot.param, options)))
+    for (const [key, own] of Object.entries(stateShapes(algorithm, rule, slot, options)))
       if (!stateKeys(rule).includes(key)) want(slot, key, own);
     if (withMasters && !options.stochasticRounding && is16Bit(slot.param)) want(slot, MASTER, slot.param.shape);
   }

@@ -18,7 +18,7 @@ export interface Staged {
   readonly directions: readonly Tensor[];
   /** Under each name of `stageScalars` a number for each parameter: a list, or a tensor. */
   readonly scalars?: Readonly<Record<string, readonly number[] | Tensor>>;
-  /** What `together` needs to know of each parameter: under each name a tensor with a number for each. */
+  /** What `together` needs to know of each parameter: under each of its names a tensor with a number for each. */
   readonly found?: Readonly<Record<string, Tensor>>;
   /** State that has shapes of its own, and what it becomes with the step. */
   readonly states?: readonly (readonly [state: Tensor, next: Tensor])[];
@@ -33,11 +33,13 @@ export const RENEW = /* @__PURE__ */ defineRule({
 
 /**
  * @param shared those of `stageScalars` that all parameters share: `together` gives them
+ * @param names what `together` needs to know of each parameter
  * @throws OptError BAD_ARGUMENT, BAD_SHAPE, DEVICE_MISMATCH for what `transform` may not return
  */
 export function checkStaged<Options extends BaseOptions>(
   { name, stageScalars = [] }: Algorithm<Options>,
   shared: readonly string[],
+  names: readonly string[],
   before: readonly Tensor[],
   staged: Staged,
 ): void {
@@ -67,7 +69,10 @@ export function checkStaged<Options extends BaseOptions>(
     );
   }
   const own = stageScalars.filter((scalar) => !shared.includes(scalar));
-  const lists = [...own.map((scalar) => [scalar, scalars[scalar]] as const), ...Object.entries(found)];
+  const lists = [
+    ...own.map((scalar) => [scalar, scalars[scalar]] as const),
+    ...names.map((name) => [name, found[name]] as const),
+  ];
   for (const [scalar, given] of lists) {
     const length = given instanceof Tensor ? given.size : given?.length;
     check(

@@ -43,7 +43,7 @@ const whole: Stages<BaseOptions> = {
     found: { part: concat(directions.map((direction) => direction.sum().reshape([1]))) },
   }),
   transformedBy: [],
-  together: { scalars: { total: "sum" }, compute: ({ part }) => ({ total: part!.sum() }) },
+  together: { found: ["part"], scalars: { total: "sum" }, compute: ({ part }) => ({ total: part!.sum() }) },
 };
 let stages = whole;
 
@@ -109,8 +109,11 @@ it("rejects parameters on two devices, and changes none", () => {
 });
 
 it.each<[ErrorCode, Partial<Stages<BaseOptions>>]>([
-  ["BAD_ARGUMENT", { together: { scalars: { total: "sum" }, compute: () => ({}) } }],
-  ["BAD_SHAPE", { together: { scalars: { total: null }, compute: () => ({ total: tensor([1, 2]) }) } }],
+  ["BAD_ARGUMENT", { together: { found: ["part"], scalars: { total: "sum" }, compute: () => ({}) } }],
+  [
+    "BAD_SHAPE",
+    { together: { found: ["part"], scalars: { total: null }, compute: () => ({ total: tensor([1, 2]) }) } },
+  ],
   ["BAD_ARGUMENT", { transform: (directions) => ({ directions, found: { part: tensor([1, 2, 3]) } }) }],
   [
     "BAD_ARGUMENT",

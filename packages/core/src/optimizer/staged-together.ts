@@ -1,12 +1,15 @@
 /** Numbers that all parameters of a step share: computed once from what `transform` found of each, over all launches. */
-import { check, OptError } from "../errors/errors";
+import { check } from "../errors/errors";
 import { cast, checkTensor, concat } from "../ops";
 import type { Tensor } from "../tensor/tensor";
 import { showShape } from "../values/shape";
 import type { Algorithm, BaseOptions } from "./algorithm";
+import { fromOwners, type Numbers, spread } from "./numbers-of-owners";
 import { StagedLaunch } from "./staged-launch";
 
 export interface Together {
+  /** The names of what `transform` finds of each parameter. */
+  readonly found: readonly string[];
   /** Names of `stageScalars` that it gives, each with the state of shape [] that becomes the same number, or null. */
   readonly scalars: Readonly<Record<string, string | null>>;
   /**
@@ -16,15 +19,22 @@ export interface Together {
   compute(found: Readonly<Record<string, Tensor>>): Readonly<Record<string, Tensor>>;
 }
 
-/** The launches with the numbers that their parameters share. @throws OptError DEVICE_MISMATCH, BAD_ARGUMENT, BAD_SHAPE */
+/**
+ * The launches with the numbers that their parameters share.
+ *
+ * @param params those of the optimizer: other ranks may step some of them
+ * @throws OptError DEVICE_MISMATCH, BAD_ARGUMENT, BAD_SHAPE
+ */
 export function allTogether<Options extends BaseOptions>(
   { name }: Algorithm<Options>,
+  params: readonly Tensor[],
   launches: readonly StagedLaunch<Options>[],
-  { scalars, compute }: Together,
+  { found, scalars, compute }: Together,
 ): readonly StagedLaunch<Options>[] {
-  const [first] = launches;
-  if (first === undefined) return launches;
-  const devices = new Set(launches.map(({ main }) => main.device));
+  const numbers = params.flatMap((param, number) => ((param.spanOf ?? param).grad === null ? [] : [number]));
+  if (numbers.length === 0) return launches;
+  const stepping = numbers.map((number) => params[number]!);
+  const devices = new Set(stepping.map(({ device }) => device));
   check(
     devices.size === 1,
     "DEVICE_MISMATCH",
@@ -33,15 +43,17 @@ export function allTogether<Options extends BaseOptions>(
       `parameters share numbers, so they must be on one device, got ${[...devices].map(({ name }) => name).join(" and ")}.`,
     "Make an optimizer for each device.",
   );
-  const made = compute(foundOf(name, launches, Object.keys(first.staged.found ?? {})));
+  const made = compute(fromSteppers(foundOf(found, numbers, stepping, launches), stepping));
   const shared = Object.fromEntries(
     Object.keys(scalars).map((scalar) => [scalar, checked(name, scalar, made[scalar])]),
   );
   return launches.map(({ main, tensors, staged }) => {
+    // The state of a divided parameter is its owner's.
     const states = Object.entries(scalars).flatMap(([scalar, key]) =>
-      key === null
-        ? []
-        : main.slots.map(({ state }) => [state!.tensors.get(key)!, shared[scalar]!.reshape([])] as const),
+      main.slots.flatMap(({ state }) => {
+        const kept = key === null ? undefined : state!.tensors.get(key);
+        return kept === undefined ? [] : [[kept, shared[scalar]!.reshape([])] as const];
+      }),
     );
     return new StagedLaunch(main, tensors, {
       ...staged,
@@ -51,27 +63,31 @@ export function allTogether<Options extends BaseOptions>(
   });
 }
 
-/** In the order of the parameters, so that sums do not depend on what steps in which launch. */
+/** In the order of the parameters, so that sums do not depend on what steps in which launch; 0 for those that other ranks step. */
 function foundOf<Options extends BaseOptions>(
-  name: string,
+  found: readonly string[],
+  numbers: readonly number[],
+  stepping: readonly Tensor[],
   launches: readonly StagedLaunch<Options>[],
-  keys: readonly string[],
-): Readonly<Record<string, Tensor>> {
-  const dtype = launches.some(({ main }) => main.kernel.spec.dtype === "f64") ? "f64" : "f32";
-  const placed = launches.flatMap((launch) => launch.main.slots.map(({ number }, i) => ({ launch, i, number })));
-  placed.sort((a, b) => a.number - b.number);
-  const joined = keys.map((key) => {
-    const lists = new Map(
-      launches.map((launch) => {
-        const list = launch.staged.found?.[key];
-        if (list === undefined)
-          throw new OptError("BAD_ARGUMENT", `${name} transform`, `must find ${key} in each launch.`);
-        return [launch, cast(list, dtype)] as const;
-      }),
-    );
-    return [key, concat(placed.map(({ launch, i }) => lists.get(launch)!.slice(i, i + 1)))] as const;
-  });
-  return Object.fromEntries(joined);
+): Numbers {
+  const dtype = stepping.some((param) => param.dtype === "f64") ? "f64" : "f32";
+  const stepped = launches.flatMap(({ main }) => main.slots.map(({ number }) => number));
+  const places = numbers.map((number) => (stepped.includes(number) ? stepped.indexOf(number) : undefined));
+  const listOf = (name: string) => concat(launches.map(({ staged }) => cast(staged.found![name]!, dtype)));
+  const given = stepped.length === 0 ? undefined : Object.fromEntries(found.map((name) => [name, listOf(name)]));
+  return spread(found, places, given, { dtype, device: stepping[0]!.device });
+}
+
+/** On all ranks, where each steps some of the parameters. */
+function fromSteppers(numbers: Numbers, params: readonly Tensor[]): Numbers {
+  const steppers = params.map(({ steppedBy }) => steppedBy);
+  const axis = steppers.find((stepper) => stepper !== undefined)?.axis;
+  if (axis === undefined) return numbers;
+  return fromOwners(
+    axis,
+    numbers,
+    steppers.map((stepper) => stepper?.index ?? null),
+  );
 }
 
 function checked(name: string, scalar: string, given: unknown): Tensor {

@@ -1,14 +1,13 @@
-/** The transform of a staged step where ranks have parts of parameters: it sees whole ones, and each rank gets its parts of the results. */
-import { concat } from "../ops";
-import { atOwners, inWholes, partsOfWholes, wholesOf } from "../placement/wholes";
-import { Tensor } from "../tensor/tensor";
-import { sameShape } from "../values/shape";
+/** The transform of a staged step where ranks have parts of parameters: the owner of each computes with the whole, and each rank gets its part of the results. */
+import { cast } from "../ops";
+import { atOwners } from "../placement/wholes";
+import type { MeshAxis } from "../tensor/placement";
+import type { Tensor } from "../tensor/tensor";
 import type { Algorithm, BaseOptions } from "./algorithm";
+import { fromOwners, type Numbers, spread } from "./numbers-of-owners";
 import { checkStaged, type Staged } from "./staged-launch";
 import type { Together } from "./staged-together";
-import { MASTER, type Slot } from "./state/state";
-
-type Renewed = NonNullable<Staged["states"]>[number];
+import { dividedStageState, MASTER, type Slot } from "./state/state";
 
 type Transform = (
   directions: readonly Tensor[],
@@ -25,77 +24,67 @@ export function transformWholes<Options extends BaseOptions>(
   directions: readonly Tensor[],
   transform: Transform,
 ): Staged {
-  const placements = slots.map(({ param }) => param.placement);
   const params = slots.map(({ param, state }) => state!.tensors.get(MASTER) ?? param);
   const states = slots.map(({ state }) => state!.tensors);
   const shared = Object.keys(together?.scalars ?? {});
-  const pick = <Item>(list: readonly Item[], indices: readonly number[]) => indices.map((i) => list[i]!);
-  if (ofDirectionsAlone) {
-    const owned = (indices: readonly number[], wholes: readonly Tensor[]) => {
-      const staged = transform(wholes, pick(params, indices), pick(states, indices));
-      checkStaged(algorithm, shared, wholes, staged);
-      return staged.directions;
+  const checked = (wholes: readonly Tensor[], ...more: [readonly Tensor[], readonly ReadonlyMap<string, Tensor>[]]) => {
+    const staged = transform(wholes, ...more);
+    checkStaged(algorithm, shared, together?.found ?? [], wholes, staged);
+    return staged;
+  };
+  if (slots.every(({ param }) => param.placement === null)) return checked(directions, params, states);
+  const keys = slots.map((slot) => (ofDirectionsAlone ? [] : dividedStageState(algorithm, slot, options)));
+  const items = slots.map(({ param: { placement }, owner }, i) => ({
+    ...{ placement, owner },
+    written: [directions[i]!, ...keys[i]!.map((key) => states[i]!.get(key)!)],
+    read: ofDirectionsAlone ? [] : [params[i]!],
+  }));
+  let here: readonly number[] = [];
+  let own: Staged | undefined;
+  const wholeStates = new Set<Tensor>();
+  const results = atOwners(items, (indices, wholes) => {
+    const statesOf = (i: number, k: number) => {
+      const whole = keys[i]!.map((key, at) => [key, wholes[k]![1 + at]!] as const);
+      for (const [, state] of whole) wholeStates.add(state);
+      return new Map([...states[i]!, ...whole]);
     };
-    return { directions: atOwners(directions, placements, owned) };
-  }
-  const parts = inWholes(directions, placements, (outer, wholeDirections) =>
-    inWholes(pick(params, outer), pick(placements, outer), (inner, wholeParams) => {
-      const indices = pick(outer, inner);
-      const { states, divide } = wholeStates(algorithm, options, pick(slots, indices));
-      const staged = transform(pick(wholeDirections, inner), wholeParams, states);
-      checkStaged(algorithm, shared, pick(wholeDirections, inner), staged);
-      return {
-        ...staged,
-        directions: partsOfWholes(staged.directions, pick(placements, indices)),
-        states: (staged.states ?? []).map(divide),
-      };
-    }),
-  ).flat();
-  return parts.length === 1 ? parts[0]! : joined(parts);
-}
-
-/** States with whole tensors in the place of those of stages that are divided, and what divides a renewed one again. */
-function wholeStates<Options extends BaseOptions>(
-  { stageState }: Algorithm<Options>,
-  options: Options,
-  slots: readonly Slot[],
-) {
-  const divided = slots.flatMap(({ param, state }, i) => {
-    const { placement } = param;
-    if (placement === null) return [];
-    const keys = Object.entries(stageState?.(placement.shape, options) ?? {}).filter(([, own]) =>
-      sameShape(own, placement.shape),
-    );
-    return keys.map(([key]) => ({ i, key, placement, tensor: state!.tensors.get(key)! }));
+    const wholeDirections = wholes.map(([direction]) => direction!);
+    const wholeParams = indices.map((i, k) => (ofDirectionsAlone ? params[i]! : wholes[k]!.at(-1)!));
+    const dtypes = wholeDirections.map(({ dtype }) => dtype);
+    const staged = checked(wholeDirections, wholeParams, indices.map(statesOf));
+    [here, own] = [indices, staged];
+    const next = new Map(staged.states);
+    return wholes.map(([, ...others], k) => [
+      cast(staged.directions[k]!, dtypes[k]!),
+      ...keys[indices[k]!]!.map((_, at) => cast(next.get(others[at]!) ?? others[at]!, others[at]!.dtype)),
+    ]);
   });
-  const placements = divided.map(({ placement }) => placement);
-  const wholes = wholesOf(
-    divided.map(({ tensor }) => tensor),
-    placements,
+  const ofOwn = (own?.states ?? []).filter(([state]) => !wholeStates.has(state));
+  const divided = results.flatMap(([, ...nexts], i) =>
+    nexts.map((next, at) => [states[i]!.get(keys[i]![at]!)!, next] as const),
   );
-  const states = slots.map(({ state }) => new Map(state!.tensors));
-  for (const [k, { i, key }] of divided.entries()) states[i]!.set(key, wholes[k]!);
-  const divide = (renewed: Renewed): Renewed => {
-    const k = wholes.indexOf(renewed[0]);
-    return k < 0 ? renewed : [divided[k]!.tensor, partsOfWholes([renewed[1]], [placements[k]!])[0]!];
-  };
-  return { states, divide };
-}
-
-/** What was computed for some parameters after the others. */
-function joined(parts: readonly Staged[]): Staged {
-  const scalars = Object.keys(parts[0]!.scalars ?? {}).map((name) => {
-    const given = parts.map((each) => each.scalars![name]!);
-    const areNumbers = given.every((each) => !(each instanceof Tensor));
-    return [name, areNumbers ? (given as (readonly number[])[]).flat() : concat(given as Tensor[])] as const;
-  });
-  const found = Object.keys(parts[0]!.found ?? {}).map(
-    (name) => [name, concat(parts.map((each) => each.found![name]!))] as const,
-  );
+  const places = slots.map((_, i) => (here.includes(i) ? here.indexOf(i) : undefined));
+  const scalars = (algorithm.stageScalars ?? []).filter((scalar) => !shared.includes(scalar));
+  const numbersOf = (names: readonly string[], given: Staged["scalars"]) =>
+    toAll(spread(names, places, given, directions[0]!), slots);
   return {
-    directions: parts.flatMap(({ directions }) => directions),
-    scalars: Object.fromEntries(scalars),
-    found: Object.fromEntries(found),
-    states: parts.flatMap(({ states }) => states!),
+    directions: results.map(([direction]) => direction!),
+    scalars: numbersOf(scalars, own?.scalars),
+    found: numbersOf(together?.found ?? [], own?.found),
+    states: [...ofOwn, ...divided],
   };
+}
+
+/** From the owners of parameters to all ranks that have parts: along outer cuts first, whose ranks have the owner's inner part alike. */
+function toAll(numbers: Numbers, slots: readonly Slot[]): Numbers {
+  const depths = Math.max(...slots.map(({ param }) => param.placement?.cuts.length ?? 0));
+  let all = numbers;
+  for (let depth = 0; depth < depths; depth++) {
+    const axisOf = ({ param }: Slot): MeshAxis<Tensor> | undefined => param.placement?.cuts[depth]?.axis;
+    for (const axis of new Set(slots.flatMap((slot) => axisOf(slot) ?? []))) {
+      const owners = slots.map((slot) => (axisOf(slot) === axis ? slot.owner![depth]! : null));
+      all = fromOwners(axis, all, owners);
+    }
+  }
+  return all;
 }

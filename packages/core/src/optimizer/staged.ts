@@ -35,7 +35,8 @@ export interface Stages<Options extends BaseOptions> {
   rule(options: Options): Rule;
   /**
    * New directions, and what else the rule's launch needs, from the directions of parameters that step together. Where ranks have parts
-   * of parameters it gets whole ones, some at a time.
+   * of parameters, each has one rank as its owner, which gets the whole. State of the parameter's shape stays divided, other state is the
+   * owner's.
    */
   transform(directions: readonly Tensor[], step: StagedStep<Options>): Staged;
   /** The options that `transform` reads: compiled functions are traced again when one changes. */
@@ -44,7 +45,7 @@ export interface Stages<Options extends BaseOptions> {
   phase?(options: Options, counters: Counters): string;
   /** Numbers that all parameters of a step share, whichever launches they are in. */
   readonly together?: Together;
-  /** `transform` reads and returns directions alone. Where ranks have parts of parameters, one rank computes each. */
+  /** `transform` reads and returns directions alone. Where ranks have parts of parameters, nothing else travels to owners. */
   readonly ofDirectionsAlone?: boolean;
 }
 
@@ -86,11 +87,6 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
   }
 
   /** @internal */
-  override get sharesNumbers(): boolean {
-    return this.stages().together !== undefined;
-  }
-
-  /** @internal */
   protected override settingsOf({ options, slots }: ParameterGroup<Options>, rule: Rule): readonly unknown[] {
     const { name: where } = this.algorithm;
     checkWhole(this.algorithm, options);
@@ -107,7 +103,7 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
   protected override staged(launches: readonly PlannedLaunch<Options>[]): readonly StagedLaunch<Options>[] {
     const stages = this.stages();
     const each = launches.map((launch) => this.#stagedAlone(launch, stages));
-    return stages.together ? allTogether(this.algorithm, each, stages.together) : each;
+    return stages.together ? allTogether(this.algorithm, this.parameters(), each, stages.together) : each;
   }
 
   #stagedAlone(launch: PlannedLaunch<Options>, stages: Stages<Options>): StagedLaunch<Options> {

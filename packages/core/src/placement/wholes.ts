@@ -1,11 +1,11 @@
 /** Whole tensors from the parts of all ranks, for computations that look across a tensor. */
 
-import { boxAfter, type MeshAxis, type Placement } from "../tensor/placement";
+import { type AxisPart, boxAfter, type MeshAxis, type Placement } from "../tensor/placement";
 import type { Tensor } from "../tensor/tensor";
 import { byteSize } from "../values/dtype";
 import { partOf } from "../values/part-of";
 import { sizeOf } from "../values/shape";
-import { ownersOf } from "./owners";
+import type { Owner } from "./owners";
 
 /** So many bytes of whole tensors are gathered at a time. */
 const AT_ONCE = 1 << 26;
@@ -31,80 +31,83 @@ export function inWholes<Result>(
   });
 }
 
+/** Parts of one whole shape, which go to its owner. */
+export interface Owned {
+  /** Null for what every rank has whole. */
+  readonly placement: Placement<Tensor> | null;
+  readonly owner: Owner | null;
+  /** Those whose results come back. */
+  readonly written: readonly Tensor[];
+  readonly read: readonly Tensor[];
+}
+
 /**
- * Calls `body` with the whole tensors that this rank owns: each has one owner, balanced by their costs, the same on all ranks. Results
- * have the shapes of the wholes, and every rank gets its part of each.
+ * Calls `body` with the whole tensors that this rank owns, and with those that every rank has. It returns a result for each that is
+ * `written`, in its shape and dtype. Every rank gets its part of each result.
+ *
+ * @param body gets positions in the list, and for each the whole tensors: first those that are written
  */
 export function atOwners(
-  tensors: readonly Tensor[],
-  placements: readonly (Placement<Tensor> | null)[],
-  body: (indices: readonly number[], wholes: readonly Tensor[]) => readonly Tensor[],
-): Tensor[] {
-  const results = new Array<Tensor>(tensors.length);
-  const solve = (items: readonly Owned[]): void => {
-    const here = items.filter(({ depth }) => depth === 0);
-    if (here.length > 0) {
-      const made = body(
-        here.map(({ i }) => i),
-        here.map(({ tensor }) => tensor),
+  items: readonly Owned[],
+  body: (indices: readonly number[], wholes: readonly (readonly Tensor[])[]) => readonly (readonly Tensor[])[],
+): (readonly Tensor[])[] {
+  const held: (readonly Tensor[] | null)[] = items.map(({ written, read }) => [...written, ...read]);
+  const exchanges: { axis: MeshAxis<Tensor>; list: readonly Level[]; parts: (readonly AxisPart<Tensor>[])[] }[] = [];
+  let open = items.flatMap(({ placement }, i) => (placement ? [{ i, placement, depth: placement.cuts.length }] : []));
+  while (open.length > 0) {
+    for (const [axis, list] of byAxis(open)) {
+      const parts = list.map(({ i, placement, depth }) =>
+        held[i]!.map((tensor) => ({ ...partIn(placement, depth - 1, tensor), owner: items[i]!.owner![depth - 1]! })),
       );
-      here.forEach((item, k) => {
-        item.result = made[k]!;
-      });
-    }
-    for (const [axis, list] of byAxis(items)) {
-      const shapes = list.map(({ placement }) => placement.shape);
-      const owners = ownersOf(shapes, axis.size);
-      const parts = list.map(({ tensor, placement, depth }, k) => ({
-        ...partIn(placement, depth - 1, tensor),
-        owner: owners[k]!,
-      }));
-      const mine = axis.gather(parts).flatMap((whole, k) => {
-        if (whole === null) return [];
-        return [{ ...list[k]!, tensor: whole, depth: list[k]!.depth - 1, k }];
-      });
-      solve(mine);
-      const wholes = new Array<Tensor | null>(list.length).fill(null);
-      for (const { k, result } of mine as (Owned & { k: number })[]) wholes[k] = result!;
-      const scattered = axis.scatter(
-        parts.map(({ tensor, dim, multiple, owner }, k) => ({
-          tensor: wholes[k]!,
-          dim,
-          multiple,
-          owner,
-          like: tensor,
-        })),
-      );
-      for (const { tensor, result } of mine) {
-        tensor.dispose();
-        if (result !== tensor) result!.dispose();
+      const wholes = axis.gather(parts.flat());
+      for (const [k, { i }] of list.entries()) {
+        const own = wholes.splice(0, parts[k]!.length);
+        held[i] = own.every((whole) => whole !== null) ? own : null;
       }
-      list.forEach((item, k) => {
-        item.result = scattered[k]!;
-      });
+      exchanges.push({ axis, list, parts });
     }
-  };
-  const items = tensors.map((tensor, i): Owned => {
-    const placement = placements[i]!;
-    return {
-      i,
-      tensor,
-      placement: placement!,
-      depth: placement?.cuts.length ?? 0,
-    };
+    open = open.flatMap(({ i, placement, depth }) =>
+      held[i] === null || depth === 1 ? [] : [{ i, placement, depth: depth - 1 }],
+    );
+  }
+  const here = items.flatMap((_, i) => (held[i] === null ? [] : [i]));
+  const made =
+    here.length > 0
+      ? body(
+          here,
+          here.map((i) => held[i]!),
+        )
+      : [];
+  const results: (readonly Tensor[] | null)[] = items.map(() => null);
+  here.forEach((i, k) => {
+    results[i] = made[k]!;
   });
-  solve(items);
-  for (const { i, result } of items) results[i] = result!;
-  return results;
+  for (const { axis, list, parts } of exchanges.reverse()) {
+    const wholes = list.flatMap(({ i }, k) =>
+      items[i]!.written.map((_, w) => {
+        const { tensor: like, dim, multiple, owner } = parts[k]![w]!;
+        return { tensor: results[i]?.[w] ?? null, dim, multiple, owner: owner!, like };
+      }),
+    );
+    const scattered = axis.scatter(wholes);
+    for (const { tensor } of wholes) tensor?.dispose();
+    for (const [k, { i, depth, placement }] of list.entries()) {
+      results[i] = scattered.splice(0, items[i]!.written.length);
+      // What came of cuts farther in.
+      if (depth < placement.cuts.length) for (const { tensor } of parts[k]!) tensor.dispose();
+    }
+  }
+  here.forEach((i) => {
+    if (items[i]!.placement) for (const whole of held[i]!) whole.dispose();
+  });
+  return results as (readonly Tensor[])[];
 }
 
 /** A tensor on its way to its owner: `depth` of its cuts are left. */
-interface Owned {
+interface Level {
   readonly i: number;
-  readonly tensor: Tensor;
   readonly placement: Placement<Tensor>;
   readonly depth: number;
-  result?: Tensor;
 }
 
 /** Copies of this rank's parts of whole tensors that every rank has; what has no placement stays itself. */

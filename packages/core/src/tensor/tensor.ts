@@ -103,6 +103,8 @@ export class Tensor {
   declare averagedOver?: MeshAxis<Tensor> | undefined;
   /** @internal The tensor of which it is a range of elements, where ranks have the others. */
   declare spanOf?: Tensor;
+  /** @internal The rank that steps it, where others have nothing of it: its index along an axis. */
+  declare steppedBy?: { readonly axis: MeshAxis<Tensor>; readonly index: number };
   /** @internal Itself, of row-sparse gradients. */
   declare readonly sparse?: SparseGradient;
   /** @internal See `onGradient`. */

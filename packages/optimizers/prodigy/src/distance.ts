@@ -94,6 +94,7 @@ export function estimated<Options extends EstimateOptions>(
 
 /** d never falls. */
 export const together: Together = {
+  found: ["d", "numerator", "denominator"],
   scalars: { nextD: "d" },
   compute({ d, numerator, denominator }) {
     const [above, below] = [numerator!.sum(), denominator!.sum()];

@@ -108,7 +108,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   #isStepping = false;
 
   /**
-   * @throws OptError as the optimizer's class does; UNSUPPORTED for Prodigy, whose parameters share numbers
+   * @throws OptError as the optimizer's class does
    */
   constructor(
     optimizer: OptimizerClass<Options> | ClosureOptimizerClass<Options>,
@@ -128,13 +128,6 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     const needsWholes = "stages" in made.prototype || this.#whole.groups.some(isStaged);
     this.#division = needsWholes ? byOwners : byElements;
     const { size, rank } = communicator;
-    check(
-      size === 1 || dividesItself || !this.#whole.sharesNumbers,
-      "UNSUPPORTED",
-      WHERE,
-      () => `the parameters of ${made.name} share numbers, and each rank steps some of them.`,
-      "Divide the model: FullyShardedDataParallel.",
-    );
     const sharded = this.#whole.groups.map((group) => {
       const ranges = this.#division.ranges(group.params, size);
       return group.params.map((tensor, i) => {
@@ -142,6 +135,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
         const piece = this.#division.part(tensor, ranges[i]![rank]!);
         piece.requiresGrad = true;
         piece.spanOf = tensor;
+        if (this.#division === byOwners) piece.steppedBy = { axis: axisOf(communicator), index: ownerIn(ranges[i]!) };
         return { name: group.names[i]!, tensor, ranges: ranges[i]!, piece };
       });
     });
@@ -336,8 +330,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     { shape, dtype }: StateShape,
   ): Promise<Tensor> {
     const room = own instanceof Tensor ? own.detach().clone() : empty(shape, { dtype, device });
-    const owner = ranges.findIndex((range) => lengthOf(range) > 0);
-    return this.communicator.broadcast(keep(room), owner);
+    return this.communicator.broadcast(keep(room), ownerIn(ranges));
   }
 
   /**
@@ -541,6 +534,13 @@ export class ShardedOptimizer<Options extends BaseOptions> {
 }
 
 const lengthOf = ({ begin, end }: Range) => end - begin;
+
+/** The rank that has a whole parameter. */
+const ownerIn = (ranges: readonly Range[]) =>
+  Math.max(
+    ranges.findIndex((range) => lengthOf(range) > 0),
+    0,
+  );
 
 /** Vectors in place of this rank's parts of them, in objects and lists of such. All ranks call it. */
 function wholeVectors(value: unknown): unknown {

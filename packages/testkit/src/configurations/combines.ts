@@ -43,18 +43,17 @@ export const REASONS: readonly Reason[] = [
   },
   {
     code: "UNSUPPORTED",
-    says: "Prodigy's step size is of all parameters, and ZeRO steps some on each rank. Take `FullyShardedDataParallel`.",
-    applies: ({ optimizer }, { over, data }) => optimizer === "Prodigy" && over === "ShardedOptimizer" && data > 1,
-  },
-  {
-    code: "UNSUPPORTED",
     says: "`webgpu` has no float64.",
     applies: ({ dtype }, { device }) => device === "webgpu" && dtype === "f64",
   },
   {
     code: "NOT_SYNC",
     says: "`webgpu` can't be read without waiting. What ranks divide computes on `js`, `wasm` or `cpu`.",
-    applies: (_, { device, over, model }) => device === "webgpu" && (over === "FullyShardedDataParallel" || model > 1),
+    applies: ({ optimizer }, { device, over, data, model }) =>
+      device === "webgpu" &&
+      (over === "FullyShardedDataParallel" ||
+        model > 1 ||
+        (over === "ShardedOptimizer" && data > 1 && optimizer === "Prodigy")), // whose ranks share a number inside of a step
   },
 ];
 

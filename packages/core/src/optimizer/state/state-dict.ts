@@ -48,7 +48,7 @@ export function savedState<Options extends BaseOptions>(
     const rule = algorithm.rule(options);
     return {
       slots: slots.filter(
-        ({ state, param }) => state !== null && isStepped(state, initial, stateShapes(algorithm, rule, param, options)),
+        (slot) => slot.state !== null && isStepped(slot.state, initial, stateShapes(algorithm, rule, slot, options)),
       ),
       rule,
       options,
@@ -113,7 +113,7 @@ export function loadedState<Options extends BaseOptions>(
       const stored = saved.state[matched.get(slot)!];
       if (stored === undefined) return [];
       const entry = counted === undefined ? stored : { ...stored, ...counted(Object(stored)) };
-      const shapes = stateShapes(algorithm, rule, slot.param, options[g]!);
+      const shapes = stateShapes(algorithm, rule, slot, options[g]!);
       checkParameterState(where, slot, entry, shapes, initialCounters);
       return [{ slot, entry, shapes, rule, options: options[g]! }];
     });
@@ -128,7 +128,7 @@ export function loadedState<Options extends BaseOptions>(
     counter.users++;
     states.set(slot, {
       counter,
-      tensors: copiedTensors(algorithm, slot.param, entry, shapes, rule, options),
+      tensors: copiedTensors(algorithm, slot, entry, shapes, rule, options),
       masterVersion: -1,
     });
   }
@@ -260,18 +260,20 @@ function checkParameterState(
 
 /** Private copies of saved tensors in the dtype and on the device of their parameter. */
 function copiedTensors<Options extends BaseOptions>(
-  { initialState }: Algorithm<Options>,
-  param: Tensor,
+  { initialState, stageState }: Algorithm<Options>,
+  { param }: Slot,
   saved: ParameterStateDict,
   shapes: Readonly<Record<string, Shape>>,
   rule: Rule,
   options: Options & GroupOptions,
 ): Map<string, Tensor> {
+  const ofStages = stageState?.(wholeShape(param), options) ?? {};
   // Tensors that only other options need (momentum, amsgrad) are kept until those are set again, as in a run that goes on.
   const copied = Object.keys(saved).filter(
     (key) =>
       saved[key] instanceof Tensor &&
       sameShape(saved[key].shape, shapes[key] ?? param.shape) &&
+      (key in shapes || !(key in ofStages)) && // else its owner has it
       (key !== MASTER || (is16Bit(param) && !options.stochasticRounding)),
   );
   const copyOf = (key: string) =>

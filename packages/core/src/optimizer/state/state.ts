@@ -1,5 +1,6 @@
 /** What an optimizer stores for each parameter: tensors and counters. */
 import type { Device } from "../../device/device";
+import { isOwner, type Owner } from "../../placement/owners";
 import type { PackedDType } from "../../rule/codebook";
 import type { Rule } from "../../rule/rule";
 import { packing, rounding, type StoredDType, type StoredFormats } from "../../rule/stored";
@@ -40,6 +41,8 @@ export interface Slot {
   readonly name: string;
   /** Its place among the parameters of the optimizer. */
   readonly number: number;
+  /** The rank that computes with the whole parameter; null where every rank has it. */
+  readonly owner: Owner | null;
   state: ParameterState | null;
 }
 
@@ -62,21 +65,32 @@ export function stateKeys(rule: Rule): readonly string[] {
 
 /**
  * The shapes of a parameter's state tensors, by key: its own for the rule's buffers, others for what stages renew. Where ranks have parts
- * of the parameter, state of its shape is divided as it is, and other state is whole on each rank.
+ * of the parameter, state of its shape is divided as it is, and the other state of its stages is that of its owner.
  */
 export function stateShapes<Options extends BaseOptions>(
-  { stageState }: Pick<Algorithm<Options>, "stageState">,
+  algorithm: Pick<Algorithm<Options>, "stageState">,
   rule: Rule,
-  param: Tensor,
+  slot: Slot,
   options: Options,
 ): Readonly<Record<string, Shape>> {
-  const { shape } = param;
+  const { shape, placement } = slot.param;
+  const whole = wholeShape(slot.param);
+  const isHere = isOwner(placement, slot.owner);
+  const ofStages = Object.entries(algorithm.stageState?.(whole, options) ?? {}).flatMap(([key, own]) =>
+    sameShape(own, whole) ? [[key, shape] as const] : isHere || isOfModification(key) ? [[key, own] as const] : [],
+  );
+  return Object.fromEntries([...stateKeys(rule).map((key) => [key, shape] as const), ...ofStages]);
+}
+
+/** The keys of stages' state that is divided as the parameter is, where ranks have parts of it. */
+export function dividedStageState<Options extends BaseOptions>(
+  { stageState }: Pick<Algorithm<Options>, "stageState">,
+  { param }: Slot,
+  options: Options,
+): string[] {
   const whole = wholeShape(param);
-  const ofStages = Object.entries(stageState?.(whole, options) ?? {}).map(([key, own]): [string, Shape] => [
-    key,
-    sameShape(own, whole) ? shape : own,
-  ]);
-  return Object.fromEntries([...stateKeys(rule).map((key): [string, Shape] => [key, shape]), ...ofStages]);
+  const ofStages = param.placement ? Object.entries(stageState?.(whole, options) ?? {}) : [];
+  return ofStages.flatMap(([key, own]) => (sameShape(own, whole) && !isOfModification(key) ? [key] : []));
 }
 
 /** The shape of the whole parameter, where ranks have parts of it: what stages compute with. */
@@ -114,7 +128,7 @@ export const stochasticRounding = rounding as typeof rounding & Partial<Stochast
 /** State of modifications, which `mars` and `hyperball` compute with as it is. */
 export const LAST_GRAD = "last_grad";
 export const RADIUS = "radius";
-const OF_MODIFICATIONS: readonly string[] = [LAST_GRAD, RADIUS];
+const isOfModification = (key: string): boolean => key === LAST_GRAD || key === RADIUS;
 
 /** How new state is stored: as its parameter if that is float64 or complex, weights in float32, else as the option `stateDType` says. */
 export function storedState(
@@ -126,7 +140,7 @@ export function storedState(
 ): "f32" | "f64" | "bf16" | "c64" | PackedDType {
   if (key === MASTER) return "f32";
   if (param.dtype === "f64" || param.dtype === "c64") return param.dtype;
-  if (first[key] === "param" || OF_MODIFICATIONS.includes(key)) return "f32";
+  if (first[key] === "param" || isOfModification(key)) return "f32";
   return stateDType === "q8" ? statePacking.format!(rule, key, param) : stateDType;
 }
 
