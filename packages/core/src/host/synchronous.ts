@@ -9,9 +9,12 @@ export function checkBody(where: string, body: unknown): void {
   throw new OptError("BAD_ARGUMENT", where, `body must be a function, got ${show(body)}.`, advice);
 }
 
+export const isPromise = (result: unknown): result is Promise<unknown> =>
+  typeof (result as { then?: unknown } | null | undefined)?.then === "function";
+
 /** @throws OptError BAD_ARGUMENT for a promise in the place of a result */
 export function checkSynchronous(where: string, result: unknown): void {
-  if (typeof (result as { then?: unknown } | null | undefined)?.then !== "function") return;
+  if (!isPromise(result)) return;
   Promise.resolve(result).catch(() => {}); // what it rejects with is said here
   const problem = "body must be synchronous, got a promise.";
   throw new OptError("BAD_ARGUMENT", where, problem, `Await before or after ${where}.`);

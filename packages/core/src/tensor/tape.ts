@@ -55,12 +55,17 @@ export function enableGrad<Result>(body: () => Result): Result {
 /** Either, named in its errors by `where`. */
 export function recordingSetTo<Result>(where: string, on: boolean, body: () => Result): Result {
   checkBody(where, body);
+  const result = whileRecordingIs(on, body);
+  checkSynchronous(where, result);
+  return result;
+}
+
+/** The same for a body that may go on later: what it does then is recorded as the program says. */
+export function whileRecordingIs<Result>(on: boolean, body: () => Result): Result {
   const before = mode.recording;
   mode.recording = on;
   try {
-    const result = body();
-    checkSynchronous(where, result);
-    return result;
+    return body();
   } finally {
     mode.recording = before;
   }

@@ -38,7 +38,7 @@ export class Lookahead<OwnGroup extends Group<BaseOptions>> extends StatefulWrap
     const { k = 5, alpha = 0.5 } = options;
     checkValue(Number.isInteger(k) && k > 0, WHERE, "k", "a whole number of at least 1", k, "The default is 5.");
     checkValue(alpha > 0 && alpha <= 1, WHERE, "alpha", "above 0 and at most 1", alpha, "The default is 0.5.");
-    super(WHERE, optimizer, "slow_param", { steps: 0 });
+    super(WHERE, optimizer, "slowParam", { steps: 0 });
     this.#k = k;
     this.#alpha = alpha;
   }

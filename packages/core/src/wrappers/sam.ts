@@ -1,15 +1,17 @@
 /** SAM: gradients of the worst point nearby. */
+import { runsOnce } from "../device/host-code";
 import { keep, tidy } from "../device/scope";
 import { checkValue } from "../errors/check-value";
 import { check, OptError } from "../errors/errors";
 import { checkOptions } from "../errors/options";
+import { isPromise } from "../host/synchronous";
 import { clone, copyInto, elementwise } from "../ops";
 import type { BaseOptions } from "../optimizer/algorithm";
 import { checkOneDevice } from "../optimizer/gradients/clip";
 import { totalNorm } from "../optimizer/gradients/norm";
 import type { Group } from "../optimizer/group";
 import type { Around } from "../optimizer/plan";
-import { noGrad, recordingSetTo } from "../tensor/tape";
+import { noGrad, recordingSetTo, whileRecordingIs } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import { checkFullPrecision } from "./full-precision";
 import { OptimizerWrapper, type Wrappable } from "./wrapper";
@@ -28,8 +30,9 @@ export interface SAMOptions {
  *
  *     e = rho g / (|g| + 1e-12)          adaptive: e = rho param^2 g / (|param g| + 1e-12)          step by the gradients at param + e
  *
- * The norm is over all parameters. `step(closure)` calls the closure twice, and returns the first loss. The closure computes the loss
- * and calls backward. It has no state of its own. Parameters are f32 or f64, with dense gradients.
+ * The norm is over all parameters, of whole ones where ranks have parts. `step(closure)` calls the closure twice, and returns the first
+ * loss. The closure computes the loss and calls backward. Where ranks average gradients it awaits `parallel.sync()`: then await the step.
+ * It has no state of its own. Parameters are f32 or f64, with dense gradients.
  * Sources: Foret et al., "Sharpness-Aware Minimization" (2020); Kwon et al., "ASAM" (2021).
  *
  * @throws OptError BAD_ARGUMENT for what is no optimizer, or options out of range; UNSUPPORTED for 16-bit and complex parameters
@@ -46,6 +49,7 @@ export interface SAMOptions {
 export class SAM<OwnGroup extends Group<BaseOptions>> extends OptimizerWrapper<OwnGroup> {
   readonly #rho: number;
   readonly #adaptive: boolean;
+  #isStepping = false;
 
   constructor(optimizer: Wrappable<OwnGroup>, options: SAMOptions = {}) {
     checkOptions(WHERE, options, { rho: "number", adaptive: "boolean" });
@@ -57,29 +61,65 @@ export class SAM<OwnGroup extends Group<BaseOptions>> extends OptimizerWrapper<O
     this.#adaptive = adaptive;
   }
 
-  /** @throws OptError BAD_ARGUMENT without a closure */
+  /**
+   * @returns what the first call of `closure` returned, or a promise of it, as the closure does
+   * @throws OptError BAD_ARGUMENT without a closure; BAD_STATE before an earlier step has ended; UNSUPPORTED for an asynchronous closure in
+   * a compiled function
+   */
   override step(): void;
   override step<Loss>(closure: () => Loss): Loss;
   override step<Loss>(closure?: () => Loss): Loss | undefined {
     const isFunction = typeof closure === "function";
     check(isFunction, "BAD_ARGUMENT", WHERE, () => "step() needs a closure, got none.", "It calls backward.");
-    const loss = recordingSetTo(`${WHERE}.step`, true, closure);
-    const before = noGrad(() => this.#ascend());
+    check(!this.#isStepping, "BAD_STATE", WHERE, () => "the last step has not ended.", "Await step(closure).");
+    const loss = whileRecordingIs(true, closure);
+    if (isPromise(loss)) {
+      runsOnce(WHERE, "wait for a closure", "Compile what the closure calls, and step outside.");
+      return this.#stepLater(loss, closure) as Loss;
+    }
+    const restore = this.#ascend();
     try {
       this.zeroGrad();
       recordingSetTo(`${WHERE}.step`, true, closure);
     } finally {
-      for (const [param, value] of before) {
-        copyInto(value, param);
-        value.dispose();
-      }
+      restore();
     }
     super.step();
     return loss;
   }
 
-  /** Moves the parameters to the worst point. Returns their values. */
-  #ascend(): readonly (readonly [Tensor, Tensor])[] {
+  /** The same where ranks average gradients in the closure. */
+  async #stepLater(first: Promise<unknown>, closure: () => unknown): Promise<unknown> {
+    this.#isStepping = true;
+    try {
+      const loss = await first;
+      const restore = this.#ascend();
+      try {
+        this.zeroGrad();
+        await closure();
+      } finally {
+        restore();
+      }
+      super.step();
+      return loss;
+    } finally {
+      this.#isStepping = false;
+    }
+  }
+
+  /** Moves the parameters to the worst point. Returns what moves them back. */
+  #ascend(): () => void {
+    const before = noGrad(() => this.#move());
+    return () => {
+      for (const [param, value] of before) {
+        copyInto(value, param);
+        value.dispose();
+      }
+    };
+  }
+
+  /** Returns the values before. */
+  #move(): readonly (readonly [Tensor, Tensor])[] {
     const moved = this.groups.flatMap(({ params, maximize }) =>
       params.flatMap((param) =>
         param.grad === null ? [] : [{ param, grad: param.grad, rho: maximize ? -this.#rho : this.#rho }],
@@ -101,7 +141,12 @@ export class SAM<OwnGroup extends Group<BaseOptions>> extends OptimizerWrapper<O
     checkOneDevice(WHERE, grads);
     const before = moved.map(({ param }) => [param, keep(clone(param))] as const);
     tidy(() => {
-      const scaled = moved.map(({ param, grad }) => (this.#adaptive ? param.mul(grad) : grad));
+      const scaled = moved.map(({ param, grad }) => {
+        if (!this.#adaptive) return grad;
+        const product = param.mul(grad);
+        product.placement = param.placement; // the norm is that of the whole
+        return product;
+      });
       const factor = elementwise("div", [1, totalNorm(scaled, 2).add(1e-12)]);
       moved.forEach(({ param, rho }, i) => {
         const direction = this.#adaptive ? scaled[i]!.mul(param) : scaled[i]!;

@@ -40,7 +40,7 @@ export class ScheduleFree<OwnGroup extends Group<BaseOptions>> extends StatefulW
     checkValue(momentum > 0 && momentum < 1, WHERE, "momentum", "above 0 and below 1", momentum, "The default is 0.9.");
     const isPower = weightLrPower >= 0 && Number.isFinite(weightLrPower);
     checkValue(isPower, WHERE, "weightLrPower", "a finite number >= 0", weightLrPower, "The default is 2.");
-    super(WHERE, optimizer, "schedule_free_z", { weight_sum: 0, lr_max: 0, training: 1 });
+    super(WHERE, optimizer, "scheduleFreeZ", { weight_sum: 0, lr_max: 0, training: 1 });
     this.#momentum = momentum;
     this.#power = weightLrPower;
   }

@@ -10,6 +10,7 @@ import type { BaseOptions } from "../optimizer/algorithm";
 import type { Loading } from "../optimizer/base-optimizer";
 import type { Group } from "../optimizer/group";
 import type { Around } from "../optimizer/plan";
+import { stateKey } from "../optimizer/state/state";
 import { checkParts, type OptimizerState, type ParameterStateDict } from "../optimizer/state/state-dict";
 import { noGrad } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
@@ -30,18 +31,22 @@ export abstract class StatefulWrapper<
   /** Of each group; never changed, only replaced. */
   #counters: Counters[] = [];
   readonly #initial: Counters;
-  /** The name of the tensors and of the counters in state dicts. */
+  /** The name of the counters in groups of state dicts. */
+  readonly #name: string;
+  /** The name of the tensors there. */
   readonly #key: string;
   readonly #tensors = new Map<Tensor, Tensor>();
   #changes = 0;
   /** The compiled call that steps it now. */
   #call: object | null = null;
 
-  constructor(where: string, base: Wrappable<OwnGroup>, key: string, initial: Counters) {
+  /** @param name of what is kept */
+  constructor(where: string, base: Wrappable<OwnGroup>, name: string, initial: Counters) {
     super(where, [base]);
     checkFullPrecision(where, this.parameters());
     this.#initial = initial;
-    this.#key = key;
+    this.#name = name;
+    this.#key = stateKey(name);
   }
 
   /**
@@ -106,13 +111,16 @@ export abstract class StatefulWrapper<
         all[names[i]!] = Object.defineProperties({}, { ...others, ...own }) as ParameterStateDict;
       });
     }
-    return { groups: groups.map((group, g) => ({ ...group, [this.#key]: { ...this.countersOf(g) } })), state: all };
+    return { groups: groups.map((group, g) => ({ ...group, [this.#name]: { ...this.countersOf(g) } })), state: all };
   }
 
   /** @internal */
   override loading(saved: OptimizerState): Loading {
     checkParts(this.where, saved, this.groups.length);
-    const counters = saved.groups.map((group) => this.#savedCounters(group?.[this.#key] ?? this.#initial));
+    const isKept = Object.values(saved.state).some((entry) => this.#key in Object(entry));
+    const counters = saved.groups.map((group) =>
+      this.#savedCounters(group?.[this.#name] ?? (isKept ? undefined : this.#initial)),
+    );
     const state: OptimizerState["state"] = {};
     const tensors: Record<string, unknown> = {};
     for (const [name, entry] of Object.entries(saved.state)) {
@@ -152,7 +160,7 @@ export abstract class StatefulWrapper<
   #savedCounters(given: unknown): Counters {
     const names = Object.keys(this.#initial);
     const fits = isPlainObject(given) && names.every((name) => Number.isFinite(given[name]));
-    const problem = () => `${this.#key} of a group must have the numbers ${names.join(", ")}, got ${show(given)}.`;
+    const problem = () => `${this.#name} of a group must have the numbers ${names.join(", ")}, got ${show(given)}.`;
     check(fits, "BAD_STATE", this.where, problem, "Pass what stateDict() returned.");
     return Object.fromEntries(names.map((name) => [name, given[name]])) as Counters;
   }

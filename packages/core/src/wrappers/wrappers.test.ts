@@ -199,6 +199,33 @@ it.each([
   expectCode("UNSUPPORTED", both);
 });
 
+it("SAM waits for a closure that waits, with the words of one that does not", async () => {
+  const [now, later] = [problem(), problem()];
+  const one = new SAM(new Momentum([now.w], { lr: 0.1, momentum: 0.5 }), { rho: 0.5 });
+  const other = new SAM(new Momentum([later.w], { lr: 0.1, momentum: 0.5 }), { rho: 0.5 });
+  const closure = async () => {
+    await undefined;
+    return later.closure();
+  };
+  for (let step = 0; step < 3; step++) {
+    const loss = one.step(now.closure);
+    const running = other.step(closure);
+    expectCode("BAD_STATE", () => other.step(closure));
+    expect((await running).tolist()).toBe(loss.tolist());
+    expect(later.w.tolist()).toEqual(now.w.tolist());
+  }
+  let calls = 0;
+  const failing = async () => {
+    await undefined;
+    if (++calls === 2) throw new Error("no second gradient");
+    return later.closure();
+  };
+  await expect(other.step(failing)).rejects.toThrow("no second gradient");
+  expect(later.w.tolist()).toEqual(now.w.tolist());
+  const compiled = compile(() => void other.step(closure));
+  expectCode("UNSUPPORTED", compiled);
+});
+
 it("SAM moves the other way to maximize", () => {
   const [up, down] = [problem(), problem()];
   const [one, two] = [
@@ -249,11 +276,12 @@ it("rejects a state that does not fit, and changes nothing", () => {
   const { groups, state } = optimizer.stateDict();
   const wrong: OptimizerState[] = [
     { groups: [], state },
-    { groups: [{ ...groups[0]!, slow_param: { steps: "2" } }], state },
+    { groups: [{ ...groups[0]!, slowParam: { steps: "2" } }], state },
+    { groups: [{ ...groups[0]!, slowParam: undefined }], state },
     { groups, state: { w: { ...state.w!, slow_param: tensor([1]) } } },
     { groups: [{ ...groups[0]!, lr: Number.NaN }], state },
   ];
   for (const each of wrong) expectCode("BAD_STATE", () => optimizer.loadStateDict(each));
-  expect(optimizer.stateDict().groups[0]!.slow_param).toEqual({ steps: 1 });
+  expect(optimizer.stateDict().groups[0]!.slowParam).toEqual({ steps: 1 });
   expect(optimizer.stateDict().state.w!.slow_param).toBe(state.w!.slow_param);
 });

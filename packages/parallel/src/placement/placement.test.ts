@@ -225,6 +225,38 @@ tells<Record<string, [boolean, number, number]>>(
   },
 );
 
+tells<boolean[]>(
+  "SAM and wrappers of parts of parts have the words of one process",
+  4,
+  `const grid = mesh(communicator, { data: 2, model: 2 });
+    const isMatrix = (_, { shape }) => shape.length === 2;
+    const makers = [
+      (list) => new core.SAM(new AdamW(list, { lr: 0.1 }), { rho: 0.5 }),
+      (list) => new core.SAM(new AdamW(list, { lr: 0.1 }), { rho: 0.5, adaptive: true }),
+      (list) => new core.Lookahead(new SOAP(list, { preconditionFrequency: 2, clip: { norm: 0.5 } }), { k: 2 }),
+      (list) => core.scheduleFree(new SGD(list, { lr: 0.1, clip: { norm: 0.5 } })),
+      (list) => core.combine(list, { matrices: Muon, rest: AdamW }, { matrices: { clip: { norm: 0.5 } }, rest: { clip: { norm: 0.5 } } }, { isMatrix }),
+    ];
+    const results = [];
+    for (const make of makers) {
+      const [net, right] = [wide(grid.axis("model")), whole()];
+      const parallel = new FullyShardedDataParallel(net, grid.axis("data"));
+      const [own, alone] = [make(parallel.namedParameters()), make(right.namedParameters())];
+      for (let step = 0; step < 4; step++) {
+        const drawnFor = (i) => core.randn(right.parameters()[i].shape, drawn(10 * step + i));
+        // Gradients depend on weights, element by element.
+        own.step(() => parallel.parameters().forEach((part, i) => { part.grad = core.noGrad(() => part.mul(partOf(drawnFor(i), part))); }));
+        alone.step(() => right.parameters().forEach((each, i) => { each.grad = core.noGrad(() => each.mul(drawnFor(i))); }));
+      }
+      results.push(words(parallel.namedParameters(), right));
+      parallel.dispose();
+    }
+    tell(results);`,
+  (found) => {
+    for (const results of found) expect(results).toEqual([true, true, true, true, true]);
+  },
+);
+
 tells<Record<string, { products: number[]; state: number[] }>>(
   "a matrix is orthogonalized by one of 4 ranks, and each has a quarter of the state of matrices",
   4,
