@@ -2,7 +2,7 @@
 import { autocast, clipGradNorm, clipGradValue, compile, isEvicted, manualSeed, type Tensor, tidy } from "@opt/core";
 import type { LBFGS } from "@opt/optim";
 import { FullyShardedDataParallel, ShardedOptimizer } from "@opt/parallel";
-import type { Configuration } from "@opt/testkit/configurations";
+import { type Configuration, callsClosure } from "@opt/testkit/configurations";
 import { type Batch, lossOf } from "./batches";
 import type { Parts } from "./parts";
 
@@ -68,7 +68,7 @@ export class ByHand {
       isCompiled ? compile(f) : (...args: Args) => tidy(() => f(...args));
     const { backend } = parts.module.parameters()[0]!.device;
     const readsLater = scaler !== undefined && !backend.readSync;
-    const waits = optimizer instanceof ShardedOptimizer || one.optimizer === "LBFGS" || readsLater;
+    const waits = optimizer instanceof ShardedOptimizer || callsClosure(one) || readsLater;
     this.#backward = wrap(backward);
     this.#clip = wrap(clip);
     this.#average = ema ? wrap(() => ema.update()) : () => {};
@@ -124,10 +124,10 @@ export class ByHand {
     return this.descend(compute, meanOf);
   }
 
-  /** A step by gradients that `compute` leaves. LBFGS asks for them several times, and for the loss. Returns what was computed first. */
+  /** A step by gradients that `compute` leaves. LBFGS and SAM ask for them several times, and LBFGS for the loss. Returns what was computed first. */
   async descend<Losses>(compute: () => Promise<Losses>, lossOf: (losses: Losses) => number): Promise<Losses> {
     const optimizer = this.parts.optimizer as unknown as Pick<LBFGS, "step" | "zeroGrad">;
-    if (this.one.optimizer !== "LBFGS") {
+    if (!callsClosure(this.one)) {
       const losses = await compute();
       await this.update();
       return losses;

@@ -287,9 +287,10 @@ export const SAMPLES = {
   scale: { x: [6], words: 0, y: [], classes: CLASSES },
 } as const;
 
-/** Muon trains matrices, SparseAdam a table. */
-const takes = ({ optimizer }: Configuration, name: string, { shape }: Tensor) =>
-  (optimizer !== "Muon" || shape.length === 2) && (optimizer !== "SparseAdam" || name.startsWith("stem"));
+/** Muon trains matrices, and may be combined with what trains the rest. SparseAdam trains a table. */
+const takes = ({ optimizer, wrapper }: Configuration, name: string, { shape }: Tensor) =>
+  (optimizer !== "Muon" || shape.length === 2 || wrapper === "combine") &&
+  (optimizer !== "SparseAdam" || name.startsWith("stem"));
 
 /** The model as a program has it before the optimizer is made. */
 export function modelOf(one: Configuration, axis?: Communicator): Classifier {

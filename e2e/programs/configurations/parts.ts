@@ -1,11 +1,17 @@
 /** What a run is made of in one phase: model, optimizer, averages, scaler, schedule, on the ranks of this phase. */
 import {
   type BaseOptions,
+  type CombinedOptimizer,
+  combine,
   ExponentialMovingAverage,
   GradScaler,
+  Lookahead,
   l2,
   type Optimizer,
   type OptimizerClass,
+  SAM,
+  type ScheduleFree,
+  scheduleFree,
   type Tensor,
 } from "@opt/core";
 import { CosineAnnealingLR, ExponentialLR, LinearLR, type LRScheduler, OneCycleLR, StepLR } from "@opt/core/schedules";
@@ -27,8 +33,10 @@ export interface Place {
   readonly grid: ProcessMesh | undefined;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: each class has options of its own
-type AnyOptimizer = Optimizer<any> | ShardedOptimizer<any>;
+// biome-ignore-start lint/suspicious/noExplicitAny: each class has options of its own
+type Whole = Optimizer<any> | CombinedOptimizer<any, any> | Lookahead<any> | SAM<any> | ScheduleFree<any>;
+export type AnyOptimizer = Whole | ShardedOptimizer<any>;
+// biome-ignore-end lint/suspicious/noExplicitAny: each class has options of its own
 export type Optimizers = Readonly<Record<string, OptimizerClass<BaseOptions>>>;
 
 export interface Parts {
@@ -52,6 +60,16 @@ function groupsOf(one: Configuration, named: readonly (readonly [string, Tensor]
   const other = { lr: lr / 2, ...(weightDecay === undefined ? {} : { weightDecay: 0 }) };
   const groups = [{ params: params.filter(isMatrix) }, { params: params.filter((each) => !isMatrix(each)), ...other }];
   return groups.filter((group) => group.params.length > 0);
+}
+
+/** Those that Muon takes. */
+const isMatrix = (_: string, { shape }: Tensor) => shape.length === 2;
+
+/** An optimizer inside of its wrapper. */
+function wrapped({ wrapper }: Configuration, optimizer: AnyOptimizer): AnyOptimizer {
+  const inner = optimizer as never; // a divided one is rejected
+  if (wrapper === "Lookahead") return new Lookahead(inner, { k: 2 });
+  return wrapper === "scheduleFree" ? scheduleFree(inner) : new SAM(inner, { adaptive: wrapper === "ASAM" });
 }
 
 const SCHEDULES = {
@@ -89,10 +107,19 @@ export function partsOf(
   const groups = groupsOf(one, named) as never;
   const { penalty } = one;
   const options = { ...(one.options as object as BaseOptions), ...(penalty && { regularizer: l2(penalty) }) };
-  const optimizer =
-    phase.over === "ShardedOptimizer"
-      ? new ShardedOptimizer(Class, groups, options, data!)
-      : new Class(groups, options);
+  const isSharded = phase.over === "ShardedOptimizer";
+  const made = () => (isSharded ? new ShardedOptimizer(Class, groups, options, data!) : new Class(groups, options));
+  const combined = () => {
+    const classes = { matrices: isSharded ? (ShardedOptimizer as never) : Class, rest: optimizers.AdamW! };
+    const { regularizer } = options;
+    return combine(
+      groups,
+      classes,
+      { matrices: options, rest: { lr: 0.01, ...(regularizer && { regularizer }) } },
+      { isMatrix },
+    );
+  };
+  const optimizer = one.wrapper === "combine" ? combined() : one.wrapper === undefined ? made() : wrapped(one, made());
   return {
     module,
     parallel,

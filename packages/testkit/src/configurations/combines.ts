@@ -1,5 +1,5 @@
 /** What does not combine: each pair throws an OptError before the first step. `what-combines.md` is written from it. */
-import type { Configuration, Phase } from "./configuration";
+import { type Configuration, isFit, type Phase } from "./configuration";
 
 export interface Reason {
   readonly code: string;
@@ -42,6 +42,31 @@ export const REASONS: readonly Reason[] = [
       OWN_SHAPES.includes(optimizer) && stateDType !== undefined && stateDType !== "f32",
   },
   {
+    code: "BAD_ARGUMENT",
+    says: "`ShardedOptimizer` makes an optimizer of its class. Wrap or combine those of `FullyShardedDataParallel`.",
+    applies: ({ wrapper }, { over }) => wrapper !== undefined && over === "ShardedOptimizer",
+  },
+  {
+    code: "UNSUPPORTED",
+    says: "`Lookahead`, `SAM` and `scheduleFree` write parameters of f32 and f64. Use `autocast`.",
+    applies: ({ wrapper, dtype }) => (wrapper ?? "combine") !== "combine" && (dtype === "bf16" || dtype === "f16"),
+  },
+  {
+    code: "UNSUPPORTED",
+    says: "`SAM` calls its closure twice, and a scaler has none. Train in bf16.",
+    applies: (one) => isSam(one) && one.overflows !== undefined,
+  },
+  {
+    code: "BAD_ARGUMENT",
+    says: "`SAM` calls its closure twice, and `fit` has none. Write the loop: `await optimizer.step(closure)`.",
+    applies: (one, phase) => isSam(one) && isFit(phase),
+  },
+  {
+    code: "UNSUPPORTED",
+    says: "`SAM` moves weights by dense gradients. Make the layer with `sparse: false`.",
+    applies: (one) => isSam(one) && isSparse(one),
+  },
+  {
     code: "UNSUPPORTED",
     says: "`webgpu` has no float64.",
     applies: ({ dtype }, { device }) => device === "webgpu" && dtype === "f64",
@@ -57,6 +82,7 @@ export const REASONS: readonly Reason[] = [
   },
 ];
 
+const isSam = ({ wrapper }: Configuration) => wrapper === "SAM" || wrapper === "ASAM";
 const isSparse = ({ sparse, frozen }: Configuration) => sparse === true && !frozen;
 
 /** The reasons for which a configuration throws. */

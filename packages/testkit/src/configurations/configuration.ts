@@ -4,6 +4,7 @@ export const MODELS = ["mlp", "cnn", "gpt", "embedding", "lstm", "scale"] as con
 const WAYS = ["eager", "compiled", "fit", "worker"] as const;
 const OVER = ["alone", "DataParallel", "ShardedOptimizer", "FullyShardedDataParallel"] as const;
 export const FORMATS = ["checkpoint", "safetensors", "pt", "dcp"] as const;
+export const WRAPPERS = ["combine", "Lookahead", "scheduleFree", "SAM", "ASAM"] as const;
 export const SCHEDULES = ["StepLR", "CosineAnnealingLR", "LinearLR", "OneCycleLR", "ExponentialLR"] as const;
 
 /** A part of a run: between its start, its break and its end. */
@@ -31,6 +32,8 @@ export interface Configuration {
   /** Features between layers: 64 where state in 8 bits is to have whole blocks. */
   readonly width: number;
   readonly optimizer: string;
+  /** What it is inside of. With "combine" it trains matrices, and AdamW the rest. */
+  readonly wrapper?: (typeof WRAPPERS)[number];
   /** Of the optimizer. Plain JSON. */
   readonly options: Readonly<Record<string, unknown>>;
   /** Matrices and vectors have a group each, with other rates and decays. */
@@ -85,6 +88,10 @@ export const samplesOf = ({ stepsPerEpoch, rest = 0 }: Configuration): number =>
 /** By `fit`, perhaps in a worker. */
 export const isFit = ({ way }: Phase): boolean => way === "fit" || way === "worker";
 
+/** Its steps call a closure, which computes gradients. */
+export const callsClosure = ({ optimizer, wrapper }: Pick<Configuration, "optimizer" | "wrapper">): boolean =>
+  optimizer === "LBFGS" || wrapper === "SAM" || wrapper === "ASAM";
+
 /** Ranks that a phase needs. */
 export const ranksOf = ({ data, model }: Phase): number => data * model;
 
@@ -99,10 +106,10 @@ const phaseText = ({ way, device, over, data, model, accumulate, shardOver, unit
 
 /** What a person reads. */
 export function textOf(one: Configuration): string {
-  const { seed: _, phases, optimizer, options, model, dtype, width, stepsPerEpoch, through, ...rest } = one;
+  const { seed: _, phases, optimizer, wrapper, options, model, dtype, width, stepsPerEpoch, through, ...rest } = one;
   const features = Object.entries(rest).map(([name, value]) => (value === true ? name : `${name} ${value}`));
   return [
-    `${model} of ${dtype}, width ${width}, ${optimizer} ${JSON.stringify(options)}`,
+    `${model} of ${dtype}, width ${width}, ${wrapper ? `${wrapper} of ` : ""}${optimizer} ${JSON.stringify(options)}`,
     `${EPOCHS} x ${stepsPerEpoch} steps${features.length > 0 ? `: ${features.join(", ")}` : ""}`,
     ...phases.map((phase, i) => `${i > 0 ? `then through ${through}: ` : ""}${phaseText(phase)}`),
   ].join("\n");

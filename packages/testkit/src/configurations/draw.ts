@@ -3,6 +3,7 @@ import { Random } from "../numbers/random";
 import { reasonsOf } from "./combines";
 import {
   type Configuration,
+  callsClosure,
   FORMATS,
   isFit,
   MODELS,
@@ -11,6 +12,7 @@ import {
   SCHEDULES,
   samplesOf,
   stepsOf,
+  WRAPPERS,
 } from "./configuration";
 
 /** Options by the names of optimizers, as their packages list them. */
@@ -34,20 +36,20 @@ type Model = Configuration["model"];
 
 const DTYPES = ["f64", "f64", "f64", "f32", "f32", "bf16", "f16"] as const;
 
-/** LBFGS takes one vector of all parameters, in 32 or 64 bits, and calls the closure of a loop by hand. */
-const callsClosure = (optimizer: string) => optimizer === "LBFGS";
+/** One vector of all parameters, in 32 or 64 bits. */
+const isSearch = (optimizer: string) => optimizer === "LBFGS";
 
 const divides = (model: Model) => model === "mlp" || model === "gpt";
 
 function phaseOf(
   random: Random,
   devices: readonly string[],
-  { model, dtype, optimizer }: Pick<Configuration, "model" | "dtype" | "optimizer">,
+  { model, dtype, optimizer, wrapper }: Pick<Configuration, "model" | "dtype" | "optimizer" | "wrapper">,
   isAlone: boolean,
 ): Phase {
   const device = random.pick(devices);
   const ways = ["eager", "compiled", "compiled", "fit", "fit"] as const;
-  const way = random.pick(callsClosure(optimizer) ? ways.slice(0, 3) : ways);
+  const way = random.pick(callsClosure({ optimizer, wrapper }) ? ways.slice(0, 3) : ways);
   const isDivided = !isAlone && divides(model) && dtype === "f64" && random.below(2) === 0;
   const over = random.pick(
     isAlone
@@ -88,7 +90,7 @@ function placeOf(random: Random, phase: Phase): Phase {
 
 function optionsOf(random: Random, optimizer: string, dtype: Configuration["dtype"], runs: OptimizerOptions) {
   const options: Record<string, unknown> = { lr: 0.01, ...random.pick(runs[optimizer]!) };
-  if (callsClosure(optimizer)) return options;
+  if (isSearch(optimizer)) return options;
   if (random.below(6) === 0) options.maximize = true;
   if (random.below(6) === 0) options.clip = random.pick([{ norm: 0.25 }, { value: 0.01 }, { norm: 0.25, value: 0.02 }]);
   if (dtype === "f32") {
@@ -119,15 +121,20 @@ function modificationsOf(random: Random, optimizer: string, runs: readonly objec
   };
 }
 
+/** What an optimizer is inside of, one in four times. */
+function wrapperOf(random: Random, optimizer: string): Pick<Configuration, "wrapper"> {
+  return !isSearch(optimizer) && random.below(4) === 0 ? { wrapper: random.pick(WRAPPERS) } : {};
+}
+
 /** What a configuration has besides, each now and then. */
 function featuresOf(
   random: Random,
-  { model, dtype, optimizer }: Pick<Configuration, "model" | "dtype" | "optimizer">,
+  { model, dtype, optimizer, wrapper }: Pick<Configuration, "model" | "dtype" | "optimizer" | "wrapper">,
 ): Partial<Configuration> {
   const now = (one: number) => random.below(one) === 0;
-  const isByRule = !callsClosure(optimizer);
+  const isByRule = !isSearch(optimizer);
   return {
-    ...(isByRule && now(3) && { groups: true }),
+    ...(isByRule && wrapper !== "combine" && now(3) && { groups: true }),
     ...(now(4) && { frozen: true }),
     ...(now(5) && { replaced: true }),
     ...(now(3) && { dropout: true }),
@@ -170,9 +177,9 @@ function throwsOf(random: Random, { phases }: Configuration): Partial<Configurat
 }
 
 /** Parameters by their numbers: checkpoints of parts, and of others, need names. */
-function unnamedOf(random: Random, { optimizer, phases }: Configuration): Partial<Configuration> {
+function unnamedOf(random: Random, { optimizer, wrapper, phases }: Configuration): Partial<Configuration> {
   const areWhole = phases.every(({ over, model }) => model === 1 && (over === "alone" || over === "DataParallel"));
-  return areWhole && optimizer !== "Muon" && random.below(2) === 0 ? { unnamed: true } : {};
+  return areWhole && optimizer !== "Muon" && wrapper !== "combine" && random.below(2) === 0 ? { unnamed: true } : {};
 }
 
 export function draw(seed: number, { optimizers, devices }: Drawn): Configuration {
@@ -180,14 +187,20 @@ export function draw(seed: number, { optimizers, devices }: Drawn): Configuratio
   for (;;) {
     const drawn = random.pick(MODELS);
     const optimizer = random.pick(Object.keys(optimizers));
-    const dtype = random.pick(callsClosure(optimizer) ? DTYPES.slice(0, 5) : DTYPES);
+    const dtype = random.pick(isSearch(optimizer) ? DTYPES.slice(0, 5) : DTYPES);
     const options = optionsOf(random, optimizer, dtype, optimizers);
     const isPacked = options.stateDType === "q8";
     const model = isPacked ? "mlp" : drawn;
-    const features = featuresOf(random, { model, dtype, optimizer });
+    const inside = wrapperOf(random, optimizer);
+    const features = featuresOf(random, { model, dtype, optimizer, ...inside });
     // Row-sparse gradients are not exchanged.
     const phase = () =>
-      phaseOf(random, devices, { model, dtype, optimizer }, features.sparse === true && random.below(10) > 0);
+      phaseOf(
+        random,
+        devices,
+        { model, dtype, optimizer, ...inside },
+        features.sparse === true && random.below(10) > 0,
+      );
     const [first, second] = [phase(), phase()];
     // Half of the runs stay on their device, and half stay with `fit`.
     const device = random.pick([first.device, second.device]);
@@ -200,6 +213,7 @@ export function draw(seed: number, { optimizers, devices }: Drawn): Configuratio
       dtype,
       width: isPacked ? 64 : 8,
       optimizer,
+      ...inside,
       options,
       ...features,
       stepsPerEpoch: random.pick([1, 2, 2, 3]),
@@ -212,7 +226,7 @@ export function draw(seed: number, { optimizers, devices }: Drawn): Configuratio
       ...restOf(random, plain),
       ...unnamed,
       ...(isBroken && { break: 1 + random.below(stepsOf(plain) - 1), through }),
-      ...(!callsClosure(optimizer) && random.below(3) === 0 && { overflows: [random.below(samplesOf(plain))] }),
+      ...(!callsClosure(plain) && random.below(3) === 0 && { overflows: [random.below(samplesOf(plain))] }),
     };
     // Of what does not combine, one of twenty is tried.
     if (reasonsOf(one).length === 0) return { ...one, ...killedOf(random, one), ...throwsOf(random, one) };

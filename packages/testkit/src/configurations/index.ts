@@ -3,6 +3,7 @@ export { Random } from "../numbers/random";
 export { REASONS, type Reason, reasonsOf } from "./combines";
 export {
   type Configuration,
+  callsClosure,
   EPOCHS,
   isFit,
   type Phase,

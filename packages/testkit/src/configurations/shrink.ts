@@ -7,6 +7,7 @@ type Undefinable<T> = { readonly [K in keyof T]?: T[K] | undefined };
 export function smaller(one: Configuration): Configuration[] {
   const { phases, break: _, through: __, killed: ___, ...rest } = one;
   const features = [
+    "wrapper",
     "groups",
     "unnamed",
     "frozen",
