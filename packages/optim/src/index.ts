@@ -23,4 +23,5 @@ export * from "@opt/schedule-free";
 export * from "@opt/sgd";
 export * from "@opt/shampoo";
 export * from "@opt/soap";
+export * from "@opt/sophia";
 export * from "@opt/yogi";

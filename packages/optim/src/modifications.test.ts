@@ -139,7 +139,19 @@ function drawn(
   } satisfies Modifications;
 }
 
-const DECOUPLED = ["AdamW", "Lion", "Muon", "SOAP", "Shampoo", "Kron", "Adan", "ADOPT", "AdEMAMix", "Adafactor"];
+const DECOUPLED = [
+  "AdamW",
+  "Sophia",
+  "Lion",
+  "Muon",
+  "SOAP",
+  "Shampoo",
+  "Kron",
+  "Adan",
+  "ADOPT",
+  "AdEMAMix",
+  "Adafactor",
+];
 
 describe.each(OPTIMIZERS)("$name", ({ name, make, runs, isAverage, hasVectors, sharesNumbers }) => {
   const random = new Random(name.length);

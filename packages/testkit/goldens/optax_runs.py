@@ -33,12 +33,31 @@ def with_betas(make):
     return lambda lr, b1=0.9, b2=0.999, **options: make(lr, betas=(b1, b2), **options)
 
 
+ESTIMATED_EVERY = 10
+
+
+def sophia(lr, sign, **options):
+    """Sophia whose estimates of the Hessian's diagonal are data: at step 1, 11, 21, ... `numbers` of 1000 steps later."""
+    steps = range(1001, 1001 + max(STEPS.values()), ESTIMATED_EVERY)
+    table = [numpy.stack([sign * numbers(shape, k, step) for step in steps]) for k, shape in enumerate(SHAPES)]
+    estimates = lambda grads, n, params=None: ([jnp.asarray(each, grad.dtype)[n] for each, grad in zip(table, grads)], n + 1)
+    given = optax.GradientTransformation(lambda params: jnp.zeros([], int), estimates)
+    made = optax.contrib.sophia(lr, update_interval=ESTIMATED_EVERY, hessian_diagonal_fn=given, **options)
+
+    def update(*args):
+        with jax.disable_jit():  # else each step compiles both branches again
+            return made.update(*args)
+
+    return optax.GradientTransformation(made.init, update)
+
+
 # By class: optax's function, our defaults of what it takes by position, our names of its options, and options to draw.
 BETA, DECAY = [0.0, 0.5, 0.8, 0.9, 0.99], [0.0, 0.01, 0.1]
 OPTIMIZERS = {
     "ADOPT": (decoupled(optax.contrib._adopt.scale_by_adopt), 1e-3, {"weightDecay": "weight_decay", "clipping": "use_clipping"}, {"betas": (BETA, BETA), "eps": [1e-6, 1e-3], "weightDecay": DECAY, "clipping": [True, False]}),
     "Adan": (functools.partial(optax.adan, eps_root=0.0), 1e-3, {"weightDecay": "weight_decay"}, {"betas": (BETA, BETA, BETA), "eps": [1e-8, 1e-3], "weightDecay": DECAY}),
     "Prodigy": (with_betas(optax.contrib.prodigy), 1.0, {"weightDecay": "weight_decay", "d0": "estim_lr0", "dCoef": "estim_lr_coef", "safeguardWarmup": "safeguard_warmup"}, {"betas": (BETA, BETA), "beta3": [0.5, 0.9, 0.99], "eps": [1e-8, 1e-3], "weightDecay": DECAY, "d0": [1e-6, 1e-3, 0.1], "dCoef": [0.5, 1.0, 2.0], "safeguardWarmup": [True, False]}),
+    "Sophia": (sophia, 1e-4, {"weightDecay": "weight_decay", "clipThreshold": "clip_threshold"}, {"betas": (BETA, BETA), "eps": [1e-8, 1e-3], "weightDecay": DECAY, "gamma": [0.01, 1.0, 10.0], "clipThreshold": [0.5, 1.0, None]}),
     "Yogi": (optax.yogi, 1e-2, {}, {"betas": (BETA, BETA), "eps": [1e-8, 1e-3]}),
     "LARS": (optax.lars, 1e-3, {"weightDecay": "weight_decay", "trustCoefficient": "trust_coefficient"}, {"weightDecay": DECAY, "trustCoefficient": [1e-3, 0.1], "eps": [0.0, 1e-3], "momentum": BETA, "nesterov": [True, False]}),
 }
@@ -59,7 +78,8 @@ def run(name, options, dtype):
     make, lr, names, _ = OPTIMIZERS[name]
     sign = -1 if options.get("maximize") else 1
     given = renamed(betas({key: value for key, value in options.items() if key not in ("lr", "maximize")}), **names)
-    optimizer = make(options.get("lr", lr), **given)
+    signed = {"sign": sign} if name == "Sophia" else {}
+    optimizer = make(options.get("lr", lr), **given, **signed)
     at = lambda step: [jnp.asarray(numbers(shape, k, step), dtype) for k, shape in enumerate(SHAPES)]
     params = at(0)
     state = optimizer.init(params)
@@ -67,7 +87,8 @@ def run(name, options, dtype):
         updates, state = optimizer.update([sign * gradient for gradient in at(step)], state, params)
         params = optax.apply_updates(params, updates)
     text = [base64.b64encode(numpy.asarray(param, dtype).tobytes()).decode() for param in params]
-    return {"optimizer": name, "options": options, "dtype": dtype, "steps": STEPS[dtype], "params": text}
+    estimated = {"estimatedEvery": ESTIMATED_EVERY} if name == "Sophia" else {}
+    return {"optimizer": name, "options": options, "dtype": dtype, "steps": STEPS[dtype], **estimated, "params": text}
 
 
 def drawn(choices, source):

@@ -228,15 +228,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
       () => "cautious, mars, hyperball and centralize need whole parameters, and were set after it had divided them.",
       "Give them to the constructor.",
     );
-    for (const { name, tensor } of this.#parameters) {
-      check(
-        !(tensor.grad instanceof RowSparse),
-        "UNSUPPORTED",
-        WHERE,
-        () => `the gradient of ${name} is row-sparse, which is not divided.`,
-        "Make its layer with sparse: false.",
-      );
-    }
+    this.#checkDense();
     const compared = this.#tensors().map(({ grad }) => [grad, grad === null ? 0 : versionOf(grad)] as const);
     this.#isReadable = await this.#areReadable;
     await operation.all([]); // nothing has changed yet
@@ -253,18 +245,58 @@ export class ShardedOptimizer<Options extends BaseOptions> {
       );
     }
     this.#steps++;
+    this.#withGradients(() => {
+      if (around === undefined) this.#own.step();
+      else this.#own.apply(around);
+    });
+    if (group.size > 1) await this.#gather(operation);
+  }
+
+  /** Runs `body` while this rank's parts have their parts of the gradients. */
+  #withGradients(body: () => void): void {
     try {
       for (const { tensor, ranges, piece } of this.#parameters) {
-        const range = ranges[group.rank]!;
+        const range = ranges[this.communicator.rank]!;
         const isOwn = tensor.grad !== null && (this.#division === byElements || lengthOf(range) > 0);
         piece.grad = isOwn ? this.#division.part(tensor.grad!, range) : null;
       }
-      if (around === undefined) this.#own.step();
-      else this.#own.apply(around);
+      body();
     } finally {
       for (const { piece } of this.#parameters) piece.grad = null;
     }
-    if (group.size > 1) await this.#gather(operation);
+  }
+
+  /**
+   * Averages estimates of the Hessian's diagonal, which are the gradients, into each rank's part of it: `updateHessian` of `Sophia`. All
+   * ranks call it, with the same gradients.
+   *
+   * @throws OptError UNSUPPORTED for an optimizer without it, and for row-sparse gradients; BAD_STATE before an earlier step has ended; further as it
+   */
+  updateHessian(options: { readonly batchSize?: number | null } = {}): void {
+    const own: Optimizer<Options> & { updateHessian?(given: typeof options): void } = this.#own;
+    this.#checkIdle("updateHessian");
+    check(
+      own.updateHessian !== undefined,
+      "UNSUPPORTED",
+      WHERE,
+      () => `${own.constructor.name} has no updateHessian().`,
+      "Sophia has one.",
+    );
+    this.#checkDense();
+    this.#withGradients(() => own.updateHessian!(options));
+  }
+
+  /** @throws OptError UNSUPPORTED */
+  #checkDense(): void {
+    for (const { name, tensor } of this.#parameters) {
+      check(
+        !(tensor.grad instanceof RowSparse),
+        "UNSUPPORTED",
+        WHERE,
+        () => `the gradient of ${name} is row-sparse, which is not divided.`,
+        "Make its layer with sparse: false.",
+      );
+    }
   }
 
   /** Before the first step it is not known yet whose memory can be looked at: all of each gradient is compared. */

@@ -5,7 +5,7 @@
 import { parameter, tensor } from "@opt/core";
 import { expect, it } from "vitest";
 import { readPackageGoldens } from "./files";
-import type { OptimizerClass, OptimizerOptions } from "./optimizer";
+import type { OptimizerClass, OptimizerLike, OptimizerOptions } from "./optimizer";
 
 interface WholeRuns {
   /** Of the parameters, which step together. */
@@ -15,6 +15,8 @@ interface WholeRuns {
     readonly options: OptimizerOptions;
     readonly dtype: "float32" | "float64";
     readonly steps: number;
+    /** Sophia's estimates come after steps 1, 1 + this, ... */
+    readonly estimatedEvery?: number;
     /** After the last step: base64, little-endian. */
     readonly params: readonly string[];
   }[];
@@ -39,7 +41,7 @@ export function wholeRunsSuite(classes: Readonly<Record<string, OptimizerClass>>
       runs.filter(({ optimizer }) => optimizer in classes).map((run) => ({ shapes, ...run })),
     );
   it.each(rows)("a whole run of $steps steps, $optimizer $options in $dtype", (row) => {
-    const { shapes, optimizer, options, dtype, steps, params } = row;
+    const { shapes, optimizer, options, dtype, steps, estimatedEvery, params } = row;
     const own = dtype === "float64" ? "f64" : "f32";
     const numbersAt = (k: number, step: number) =>
       tensor(runNumbers(sizeOf(shapes[k]!), k, step), { dtype: own }).reshape([...shapes[k]!]);
@@ -48,6 +50,9 @@ export function wholeRunsSuite(classes: Readonly<Record<string, OptimizerClass>>
     for (let step = 1; step <= steps; step++) {
       for (const [k, weight] of weights.entries()) weight.grad = numbersAt(k, step);
       trained.step();
+      if (estimatedEvery === undefined || (step - 1) % estimatedEvery > 0) continue;
+      for (const [k, weight] of weights.entries()) weight.grad = numbersAt(k, step + 1000);
+      (trained as OptimizerLike & { updateHessian(): void }).updateHessian();
     }
     for (const [k, text] of params.entries()) {
       const bytes = Uint8Array.from(Buffer.from(text, "base64"));

@@ -48,7 +48,9 @@ export function savedState<Options extends BaseOptions>(
     const rule = algorithm.rule(options);
     return {
       slots: slots.filter(
-        (slot) => slot.state !== null && isStepped(slot.state, initial, stateShapes(algorithm, rule, slot, options)),
+        (slot) =>
+          slot.state !== null &&
+          (algorithm.renewsState || isStepped(slot.state, initial, stateShapes(algorithm, rule, slot, options))),
       ),
       rule,
       options,
