@@ -24,7 +24,7 @@ import { withModifications } from "./modifications/updates";
 import { type GroupInput, type OptimizerInput, toGroups, toParameters } from "./parameters";
 import { type Around, type PlannedLaunch, plan } from "./plan";
 import { prepare } from "./prepare";
-import { renewalsOf, type StateRenewal } from "./renewal";
+import { renewalsOf } from "./renewal";
 import type { StagedLaunch } from "./staged-launch";
 import { isInSync } from "./state/master";
 import type { Slot, StepCounter } from "./state/state";
@@ -280,12 +280,12 @@ export abstract class Optimizer<Options extends BaseOptions> extends BaseOptimiz
   }
 
   /**
-   * Renews the state of every parameter that has a gradient, from that gradient, by a rule of the buffers `grad` and the state. Nothing is
-   * clipped, counted or negated, and hooks do not run.
+   * Renews the state of every parameter that has a gradient, from that gradient, by a rule of the buffers `grad` and the state. Its scalars are
+   * `constants`, or among the algorithm's, which sets `renewsState`. Nothing is clipped, counted or negated, and hooks do not run.
    *
    * @throws OptError as `step()` does; nothing has changed then
    */
-  protected renewState(renewal: StateRenewal): void {
+  protected renewState(rule: Rule, constants: Readonly<Record<string, number>> = {}): void {
     const { algorithm } = this;
     this.#refresh();
     dependsOn(this.#refreshed, this.#counted);
@@ -295,7 +295,7 @@ export abstract class Optimizer<Options extends BaseOptions> extends BaseOptimiz
         if (made) this.#stateChanged();
         const launches = this.#groups.flatMap(({ options }, g) => {
           const slots = parameters[g]!.map(({ slot }) => slot);
-          return renewalsOf(algorithm, options, renewal, slots);
+          return renewalsOf(algorithm, options, { rule, constants }, slots);
         });
         for (const launch of launches) launch.next();
         for (const launch of launches) launch.launch();

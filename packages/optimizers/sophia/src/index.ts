@@ -172,7 +172,7 @@ export class Sophia extends Optimizer<SophiaOptions> {
     const { batchSize = null } = options;
     const isSize = batchSize === null || (Number.isFinite(batchSize) && batchSize > 0);
     checkValue(isSize, where, "batchSize", "a number above 0, or null", batchSize, "It is the number of examples.");
-    if (batchSize === null) this.renewState({ rule: averageRules.given, constants: {} });
-    else this.renewState({ rule: averageRules.ofGradients, constants: { batchSize } });
+    if (batchSize === null) this.renewState(averageRules.given);
+    else this.renewState(averageRules.ofGradients, { batchSize });
   }
 }

@@ -22,13 +22,15 @@ import {
 import { LBFGS } from "@opt/lbfgs";
 import type { Module } from "@opt/nn";
 import { SGD } from "@opt/sgd";
-import { triesAll } from "@opt/testkit";
+import { hutchinson, Sophia } from "@opt/sophia";
+import { expectCode, triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { checkTraining, checkTrainingInMemory } from "../../testing/check-training";
 import { runJob } from "../../testing/job";
 import { runInMemory } from "../../testing/memory-job";
 import { bitsOf, makeNet, optimizerOf, type Run, shardedOf } from "../../testing/training";
 import { connect } from "../connect";
+import { DataParallel } from "../data-parallel/data-parallel";
 import { ShardedOptimizer } from "./sharded-optimizer";
 import "../index";
 
@@ -284,6 +286,47 @@ it("swaps the weights that are trained and those that are evaluated on all ranks
 it("has no weights to evaluate of an optimizer that has none", async () => {
   const sharded = new ShardedOptimizer(AdamW, [parameter([1])], {}, await connect());
   await expect(sharded.eval()).rejects.toMatchObject({ code: "UNSUPPORTED" });
+});
+
+it("averages estimates of Sophia with the bits of one process, each averaged over the ranks", async () => {
+  const body = `const made = () => { const model = makeNet(); return [model, [...model.parameters()]]; };
+    const [whole, params] = made();
+    const [divided, parts] = made();
+    const parallel = new DataParallel(divided, communicator);
+    const one = new Sophia(params, { lr: 0.01 });
+    const own = new ShardedOptimizer(Sophia, parts, { lr: 0.01 }, communicator);
+    const lossOf = (x, rank, step) => x.map((w) => w.pow(4).mul(1 + rank + step).sum()).reduce((a, b) => a.add(b));
+    const generators = Array.from({ length: 3 }, () => new core.Generator(5));
+    for (let step = 0; step < 3; step++) {
+      const isGiven = step < 2;
+      // What one process has as an estimate: the mean over the ranks.
+      const sums = params.map(() => null);
+      for (const rank of [0, 1]) {
+        one.zeroGrad();
+        if (isGiven) hutchinson(lossOf(params, rank, step), params, { generator: generators[rank] });
+        else lossOf(params, rank, step).backward();
+        params.forEach((w, i) => { sums[i] = sums[i] === null ? w.grad.clone() : sums[i].add(w.grad); });
+      }
+      params.forEach((w, i) => { w.grad = sums[i].div(2); });
+      if (isGiven) hutchinson(lossOf(parts, communicator.rank, step), parts, { generator: generators[2] });
+      else lossOf(parts, communicator.rank, step).backward();
+      await parallel.sync();
+      const options = isGiven ? {} : { batchSize: 8 };
+      one.updateHessian(options);
+      own.updateHessian(options);
+      one.step();
+      await own.step();
+      own.zeroGrad();
+    }
+    tell([await bitsOf(whole, one), await bitsOf(divided, own)]);`;
+  const told = await runInMemory(2, body, { bitsOf, DataParallel, hutchinson, makeNet, ShardedOptimizer, Sophia });
+  for (const [whole, divided] of told as [unknown, unknown][]) expect(divided).toEqual(whole);
+  expect(told).toHaveLength(2);
+});
+
+it("has no Hessian of an optimizer that has none", async () => {
+  const sharded = new ShardedOptimizer(AdamW, [parameter([1])], {}, await connect());
+  expectCode("UNSUPPORTED", () => sharded.updateHessian());
 });
 
 it("packs state in 8 bits with the bits of one process in a quarter of the bytes, and goes on from it", async () => {
