@@ -19,13 +19,15 @@ type Transform = (
 export function transformWholes<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   options: Options,
-  { ofDirectionsAlone, together }: { readonly ofDirectionsAlone?: boolean; readonly together?: Together },
+  stages: { ofDirectionsAlone?(options: Options): boolean; readonly together?: Together },
   slots: readonly Slot[],
   directions: readonly Tensor[],
   transform: Transform,
 ): Staged {
   const params = slots.map(({ param, state }) => state!.tensors.get(MASTER) ?? param);
   const states = slots.map(({ state }) => state!.tensors);
+  const { together } = stages;
+  const ofDirectionsAlone = stages.ofDirectionsAlone?.(options) === true;
   const shared = Object.keys(together?.scalars ?? {});
   const checked = (wholes: readonly Tensor[], ...more: [readonly Tensor[], readonly ReadonlyMap<string, Tensor>[]]) => {
     const staged = transform(wholes, ...more);

@@ -45,8 +45,8 @@ export interface Stages<Options extends BaseOptions> {
   phase?(options: Options, counters: Counters): string;
   /** Numbers that all parameters of a step share, whichever launches they are in. */
   readonly together?: Together;
-  /** `transform` reads and returns directions alone. Where ranks have parts of parameters, nothing else travels to owners. */
-  readonly ofDirectionsAlone?: boolean;
+  /** True if `transform` reads and returns directions alone. Where ranks have parts of parameters, nothing else travels to owners. */
+  ofDirectionsAlone?(options: Options): boolean;
 }
 
 /** The parameters that step together, for `transform`. */
@@ -134,11 +134,9 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
 }
 
 /** @throws OptError UNSUPPORTED for `lazyMode` and for `stateDType` */
-function checkWhole<Options extends BaseOptions>(
-  algorithm: Algorithm<Options>,
-  { lazyMode, stateDType = "f32" }: GroupOptions,
-): void {
+function checkWhole<Options extends BaseOptions>(algorithm: Algorithm<Options>, options: Options & GroupOptions): void {
   const { name: where } = algorithm;
+  const { lazyMode, stateDType = "f32" } = options;
   check(
     !lazyMode,
     "UNSUPPORTED",
@@ -147,7 +145,7 @@ function checkWhole<Options extends BaseOptions>(
     "Leave it out: row-sparse gradients are stepped as dense ones.",
   );
   check(
-    !hasStageState(algorithm) || stateDType === "f32",
+    stateDType === "f32" || !hasStageState(algorithm, options),
     "UNSUPPORTED",
     `${where} stateDType`,
     () => `its state has shapes of its own and is stored as f32, got ${stateDType}.`,

@@ -15,6 +15,7 @@ import {
   type Stages,
   Tensor,
 } from "@opt/core";
+import { balanced, neuronRules, stateShapes } from "./neurons";
 import { type Coefficients, orthogonalized } from "./orthogonalize";
 
 export { type Coefficients, POLAR_EXPRESS } from "./orthogonalize";
@@ -36,6 +37,10 @@ export interface MuonOptions extends BaseOptions {
   nsSteps: number;
   /** The factor of lr for a matrix [m, n]: sqrt(max(1, m / n)), or 0.2 sqrt(max(m, n)), by which lr and decay tuned for AdamW serve. Default "original". */
   adjustLrFn: "original" | "match_rms_adamw";
+  /** NorMuon's decay rate of the average mean square of each row, by which directions are balanced, in [0, 1): 0.95 there. Default null: none. */
+  neuronBeta: number | null;
+  /** Blocks of rows in each matrix, as those of an attention's heads, that are orthogonalized alone, from 1 on. Default 1. */
+  heads: number;
   /** Maximize instead of minimize. Default false. */
   maximize: boolean;
 }
@@ -72,7 +77,12 @@ export const muonRule = /* @__PURE__ */ defineRule({
 });
 
 /** Every rule, for kernel builds and tests. */
-export const muonRules: readonly Rule[] = [muonDirectionRules.plain, muonDirectionRules.nesterov, muonRule];
+export const muonRules: readonly Rule[] = [
+  muonDirectionRules.plain,
+  muonDirectionRules.nesterov,
+  ...neuronRules,
+  muonRule,
+];
 
 const WHERE = "Muon";
 
@@ -88,9 +98,11 @@ const muon: Algorithm<MuonOptions> = {
     eps: 1e-7,
     nsSteps: 5,
     adjustLrFn: "original",
+    neuronBeta: null,
+    heads: 1,
     maximize: false,
   },
-  validate({ nesterov, nsCoefficients, nsSteps, adjustLrFn, ...numbers }) {
+  validate({ nesterov, nsCoefficients, nsSteps, adjustLrFn, neuronBeta, heads, ...numbers }) {
     for (const name of ["weightDecay", "momentum", "eps"] as const) checkNotNegative(WHERE, name, numbers[name]);
     checkBoolean(WHERE, "nesterov", nesterov);
     const isTriple = (given: unknown) => Array.isArray(given) && given.length === 3 && given.every(Number.isFinite);
@@ -114,6 +126,10 @@ const muon: Algorithm<MuonOptions> = {
       adjustLrFn,
       "The second has AdamW's learning rates.",
     );
+    const isRate = neuronBeta === null || (typeof neuronBeta === "number" && neuronBeta >= 0 && neuronBeta < 1);
+    checkValue(isRate, WHERE, "neuronBeta", "in [0, 1), or null", neuronBeta, "NorMuon has 0.95.");
+    const areHeads = Number.isSafeInteger(heads) && heads > 0;
+    checkValue(areHeads, WHERE, "heads", "a whole number from 1 on", heads, "The default is 1.");
   },
   checkParameter(name, { shape, dtype }) {
     check(
@@ -132,13 +148,15 @@ const muon: Algorithm<MuonOptions> = {
     );
   },
   rule: () => muonRule,
+  stageState: (shape, { neuronBeta }) => (neuronBeta === null ? {} : stateShapes(shape)),
   initialCounters: { step: 0 },
   advance: ({ step }) => ({ step: step + 1 }),
   /** PyTorch counts no steps: where there is a momentum, there was a first one. */
   counted: ({ step, momentum_buffer }) => ({
     step: step === undefined ? Number(momentum_buffer instanceof Tensor) : (step as number),
   }),
-  scalars: ({ lr, momentum, weightDecay }, _, { sub, mul, neg }) => ({
+  scalars: ({ lr, momentum, weightDecay, neuronBeta }, _, { sub, mul, neg }) => ({
+    neuronWeight: sub(1, neuronBeta ?? 1),
     weight: sub(1, momentum),
     momentum,
     keep: sub(1, mul(lr, weightDecay)),
@@ -149,11 +167,13 @@ const muon: Algorithm<MuonOptions> = {
 const stages: Stages<MuonOptions> = {
   rule: ({ nesterov }) => muonDirectionRules[nesterov ? "nesterov" : "plain"],
   /** Directions are freed when the next ones are computed. */
-  transform: (directions, { options }) => ({
-    directions: orthogonalized(directions, options, (direction) => direction.dispose()),
-  }),
-  transformedBy: ["nesterov", "nsCoefficients", "nsSteps", "eps", "adjustLrFn"],
-  ofDirectionsAlone: true,
+  transform(given, step) {
+    const directions = orthogonalized(given, step.options, (direction) => direction.dispose());
+    return step.options.neuronBeta === null ? { directions } : balanced(directions, step);
+  },
+  transformedBy: ["nesterov", "nsCoefficients", "nsSteps", "eps", "adjustLrFn", "heads"],
+  phase: ({ neuronBeta }) => (neuronBeta === null ? "" : "neurons"),
+  ofDirectionsAlone: ({ neuronBeta }) => neuronBeta === null,
 };
 
 /**
@@ -162,14 +182,17 @@ const stages: Stages<MuonOptions> = {
  *     m = momentum * m + (1 - momentum) grad          d = m          nesterov: d = momentum * m + (1 - momentum) grad
  *     x = d / |d|, nsSteps times x = a x + (b x x^T + c (x x^T)^2) x
  *     p = p - lr * weightDecay * p - lr * factor * x          factor: sqrt(max(1, rows / columns)), see `adjustLrFn`
+ *     neuronBeta: v = neuronBeta * v + (1 - neuronBeta) * the mean square of each row of x, y = x / (sqrt(v) + 1e-10), x = y |x| / |y|
  *
  * Parameters of 3 dimensions are a batch of matrices, as of an attention's heads; those of 4 are filters [out, in, height, width], whose
- * matrices are [out, in * height * width]. Matrices of one shape are computed in one product, with the words of each alone.
+ * matrices are [out, in * height * width]. `heads` divides rows into so many matrices. Matrices of one shape are computed in one product, with the words of each alone.
  * The numbers are those of torch.optim.Muon (PyTorch 2.13): the momentum's bit for bit in float32, and x up to roundings of bfloat16.
  * Sources: Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024); Liu et al., "Muon is Scalable for LLM Training" (2025);
- * Amsel et al., "The Polar Express: Optimal Matrix Sign Methods and Their Application to the Muon Algorithm" (2025), for `POLAR_EXPRESS`.
+ * Amsel et al., "The Polar Express: Optimal Matrix Sign Methods and Their Application to the Muon Algorithm" (2025), for `POLAR_EXPRESS`;
+ * Li et al., "NorMuon: Making Muon more efficient and scalable" (2025), for `neuronBeta`.
  *
- * @throws OptError BAD_SHAPE for parameters of less than 2 or more than 4 dimensions, BAD_DTYPE for complex ones, BAD_ARGUMENT for an option out of range; further as `Optimizer`
+ * @throws OptError BAD_SHAPE for parameters of less than 2 or more than 4 dimensions, BAD_DTYPE for complex ones, BAD_ARGUMENT for an option out of range; UNSUPPORTED for
+ * `stateDType` with `neuronBeta`; further as `Optimizer`
  * @example
  * import { parameter } from "@opt/core";
  * import { Muon } from "@opt/muon";

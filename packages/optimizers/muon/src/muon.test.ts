@@ -1,4 +1,4 @@
-import { functional, Generator, parameter, randn, type Tensor, viewAsComplex, zeros } from "@opt/core";
+import { compile, functional, Generator, parameter, randn, type Tensor, tensor, viewAsComplex, zeros } from "@opt/core";
 import { expectCode, muonGoldens, optimizerSuite, runOptimizer } from "@opt/testkit";
 import { expect, it } from "vitest";
 import * as exported from "./index";
@@ -15,6 +15,8 @@ optimizerSuite(exported, {
       eps: 1e-7,
       nsSteps: 5,
       adjustLrFn: "original",
+      neuronBeta: null,
+      heads: 1,
       maximize: false,
     },
     wrong: {
@@ -34,6 +36,8 @@ optimizerSuite(exported, {
       eps: [-1],
       nesterov: [1],
       adjustLrFn: ["moonshot"],
+      neuronBeta: [1, "0.95"],
+      heads: [0, 1.5],
       betas: [[0.9, 0.999]],
     },
   },
@@ -106,6 +110,74 @@ it("each iteration has its coefficients, and the last ones go on", () => {
   expect(run({ nsCoefficients: [a], nsSteps: 3 })).toEqual(run({ nsCoefficients: a, nsSteps: 3 }));
   expect(run({ nsCoefficients: [a, b], nsSteps: 3 })).toEqual(run({ nsCoefficients: [a, b, b], nsSteps: 3 }));
   expect(run({ nsCoefficients: [a, b], nsSteps: 3 })).not.toEqual(run({ nsCoefficients: [b, a], nsSteps: 3 }));
+});
+
+const NEURONS: Partial<MuonOptions> = { neuronBeta: 0.75, nsSteps: 2 };
+const drawn = (shape: readonly number[], seed: number) => randn(shape, { generator: new Generator(seed) });
+
+it("balances rows, and keeps the norm of each matrix", () => {
+  const gradient = drawn([6, 40], 3).mul(tensor([1, 2, 4, 8, 16, 0]).unsqueeze(1));
+  const lengths = (options: Partial<MuonOptions>) => {
+    const w = parameter(zeros([6, 40]));
+    w.grad = gradient;
+    new Muon([w], { lr: 1, weightDecay: 0, nsSteps: 0, ...options }).step();
+    return w.mul(w).sum(1).sqrt().tolist() as number[];
+  };
+  const [plain, balanced] = [lengths({}), lengths({ neuronBeta: 0.5 })];
+  expect(plain[4]! / plain[0]!).toBeGreaterThan(8);
+  for (const length of balanced.slice(0, 5)) expect(length / balanced[0]!).toBeCloseTo(1, 4);
+  expect(balanced[5]).toBe(0);
+  expect(Math.hypot(...balanced)).toBeCloseTo(Math.hypot(...plain), 4);
+});
+
+it("compiled has the words of eager under a schedule of neuronBeta, which begins late", () => {
+  const run = (isCompiled: boolean) => {
+    const w = parameter(drawn([4, 6], 4));
+    const optimizer = new Muon([w], { lr: 0.1 });
+    const body = () => optimizer.step();
+    const step = isCompiled ? compile(body) : body;
+    for (let t = 0; t < 6; t++) {
+      if (t > 1) optimizer.groups[0]!.neuronBeta = 1 - 1 / (t + 1);
+      w.grad = drawn([4, 6], 10 + t);
+      step();
+    }
+    return [w.tolist(), (optimizer.stateDict().state["0"]!.neuron_sq as Tensor).tolist()];
+  };
+  expect(run(true)).toEqual(run(false));
+});
+
+it("goes on after a save, with other heads too", () => {
+  const run = (isSaved: boolean) => {
+    let w = parameter(drawn([4, 6], 4));
+    let optimizer = new Muon([w], { ...NEURONS, heads: 2 });
+    for (let t = 0; t < 4; t++) {
+      if (t === 2) {
+        const { groups, state } = optimizer.stateDict();
+        if (isSaved) {
+          w = parameter(w.detach());
+          optimizer = new Muon([w]);
+          optimizer.loadStateDict({ groups, state });
+        }
+        optimizer.groups[0]!.heads = 4;
+      }
+      w.grad = drawn([4, 6], 10 + t);
+      optimizer.step();
+    }
+    return w.tolist();
+  };
+  expect(run(true)).toEqual(run(false));
+});
+
+it("rejects heads that do not divide the rows, and other formats of averages of rows, before a step", () => {
+  const w = parameter([[1], [2], [3]]);
+  const optimizer = new Muon([w], { heads: 2 });
+  w.grad = tensor([[1], [2], [3]]);
+  expectCode("BAD_SHAPE", () => optimizer.step());
+  expect(w.tolist()).toEqual([[1], [2], [3]]);
+  expectCode("UNSUPPORTED", () => new Muon([w], { neuronBeta: 0.5, stateDType: "bf16" }));
+  const narrow = new Muon([w], { stateDType: "bf16" });
+  narrow.groups[0]!.neuronBeta = 0.5;
+  expectCode("UNSUPPORTED", () => narrow.step());
 });
 
 it("the Polar Express brings every singular value from 1e-3 on near 1, and stays below 1.01", () => {

@@ -1,15 +1,15 @@
 /** The nearest orthogonal matrices, roughly, by matrix products in bfloat16. */
-import { concat, permute, type Shape, type Tensor, tidy } from "@opt/core";
+import { concat, permute, type Tensor, tidy } from "@opt/core";
+import { lrFactor, type MatrixOptions, matricesIn } from "./matrices";
 
 /** a, b, c of x = a x + (b x x^T + c (x x^T)^2) x. */
 export type Coefficients = readonly [number, number, number];
 
 /** What Muon's options say of it. */
-interface Iteration {
+interface Iteration extends MatrixOptions {
   readonly nsCoefficients: Coefficients | readonly Coefficients[];
   readonly nsSteps: number;
   readonly eps: number;
-  readonly adjustLrFn: "original" | "match_rms_adamw";
 }
 
 /** Polynomials of degree 5 that were best for singular values from 1e-3 to 1, with room of 1 % for roundings to bfloat16. */
@@ -30,13 +30,6 @@ const rounded = (x: Tensor) => x.to("bf16").to("f32");
 /** So many elements are orthogonalized at a time: more of them gain nothing and take memory. */
 const AT_ONCE = 1 << 20;
 
-/** The matrices of a parameter, [count, rows, columns]: one, a batch, or filters as rows. */
-function matricesIn(shape: Shape): readonly [number, number, number] {
-  if (shape.length === 3) return shape as readonly [number, number, number];
-  const [rows, ...rest] = shape as readonly [number, ...number[]];
-  return [1, rows, rest.reduce((size, extent) => size * extent, 1)];
-}
-
 /**
  * The directions of a step for updates, each of whose matrices u s v^T becomes u v^T, in float32, times the factor of lr. Matrices of one
  * shape come in one product, with the words of each alone. `free` is called with each update that is read for the last time.
@@ -47,7 +40,7 @@ export function orthogonalized(
   free: (update: Tensor) => void,
 ): Tensor[] {
   const results = new Array<Tensor>(updates.length);
-  for (const indices of batchesOf(updates)) {
+  for (const indices of batchesOf(updates, options)) {
     const made = tidy(() =>
       together(
         indices.map((i) => updates[i]!),
@@ -63,11 +56,11 @@ export function orthogonalized(
 }
 
 /** Positions of updates whose matrices have one shape. */
-function batchesOf(updates: readonly Tensor[]): number[][] {
+function batchesOf(updates: readonly Tensor[], options: MatrixOptions): number[][] {
   const batches: number[][] = [];
   const open = new Map<string, { indices: number[]; size: number }>();
   updates.forEach(({ shape, size }, i) => {
-    const [, rows, columns] = matricesIn(shape);
+    const [, rows, columns] = matricesIn(shape, options);
     const key = `${rows} ${columns}`;
     const batch = open.get(key);
     if (batch !== undefined && batch.size + size <= AT_ONCE) {
@@ -83,11 +76,11 @@ function batchesOf(updates: readonly Tensor[]): number[][] {
 }
 
 function together(updates: readonly Tensor[], options: Iteration): Tensor[] {
-  const stacked = concat(updates.map((update) => update.reshape([...matricesIn(update.shape)])));
+  const stacked = concat(updates.map((update) => update.reshape([...matricesIn(update.shape, options)])));
   const result = polarFactors(stacked, options);
   let begin = 0;
   return updates.map(({ shape, dtype }) => {
-    const end = begin + matricesIn(shape)[0];
+    const end = begin + matricesIn(shape, options)[0];
     const own = result.slice(begin, end).reshape(shape).to(dtype);
     begin = end;
     return own.mul(lrFactor(shape, options));
@@ -128,10 +121,4 @@ function polarFactors(updates: Tensor, { nsCoefficients, nsSteps, eps }: Iterati
 function coefficientsOf(given: Iteration["nsCoefficients"], i: number): Coefficients {
   if (typeof given[0] === "number") return given as Coefficients;
   return (given as readonly Coefficients[])[Math.min(i, given.length - 1)]!;
-}
-
-function lrFactor(shape: Shape, { adjustLrFn }: Iteration): number {
-  const [, rows, columns] = matricesIn(shape);
-  if (adjustLrFn === "match_rms_adamw") return 0.2 * Math.sqrt(Math.max(rows, columns));
-  return Math.sqrt(Math.max(1, rows / columns));
 }

@@ -37,9 +37,11 @@ export const REASONS: readonly Reason[] = [
   },
   {
     code: "UNSUPPORTED",
-    says: "State of Adafactor, Kron, Prodigy, Shampoo and SOAP has shapes of its own. Leave `stateDType` out.",
-    applies: ({ optimizer, options: { stateDType } }) =>
-      OWN_SHAPES.includes(optimizer) && stateDType !== undefined && stateDType !== "f32",
+    says: "State of Adafactor, Kron, Prodigy, Shampoo, SOAP and Muon with `neuronBeta` has shapes of its own. Leave `stateDType` out.",
+    applies: ({ optimizer, options: { stateDType, neuronBeta } }) =>
+      (OWN_SHAPES.includes(optimizer) || typeof neuronBeta === "number") &&
+      stateDType !== undefined &&
+      stateDType !== "f32",
   },
   {
     code: "BAD_ARGUMENT",

@@ -47,9 +47,10 @@ function withoutDecay<Options extends BaseOptions>(algorithm: Algorithm<Options>
 /** What `modifiable` was given, by what it made. */
 const plains = new WeakMap<object, unknown>();
 
-/** True if the algorithm's own stages have state of their own shapes. */
-export function hasStageState<Options extends BaseOptions>(algorithm: Algorithm<Options>): boolean {
-  return ((plains.get(algorithm) ?? algorithm) as Algorithm<Options>).stageState !== undefined;
+/** True if the algorithm's own stages have state of their own shapes: the smallest matrix has some then. */
+export function hasStageState<Options extends BaseOptions>(algorithm: Algorithm<Options>, options: Options): boolean {
+  const { stageState } = (plains.get(algorithm) ?? algorithm) as Algorithm<Options>;
+  return Object.keys(stageState?.([1, 1], options) ?? {}).length > 0;
 }
 
 /** The rule of a modifiable algorithm before it is modified. */
