@@ -41,8 +41,8 @@ const LATE = ["ADOPT", "SOAP"];
 /** Only the direction of a gradient counts. */
 const SCALELESS = ["Rprop", "LARS"];
 /** Their state has shapes of its own, and their step needs whole parameters. */
-const OWN_SHAPES = ["Adafactor", "Kron", "Prodigy", "Shampoo", "SOAP"];
-const WHOLE = ["Adafactor", "Kron", "Lamb", "LARS", "Muon", "Prodigy", "Shampoo", "SOAP"];
+const OWN_SHAPES = ["Adafactor", "APOLLO", "GaLore", "Kron", "Prodigy", "Shampoo", "SOAP"];
+const WHOLE = ["Adafactor", "APOLLO", "GaLore", "Kron", "Lamb", "LARS", "Muon", "Prodigy", "Shampoo", "SOAP"];
 
 enableStochasticRounding();
 const shapeOf = (name: string) => (name === "SOAP" ? [6, 6] : [6, 8]); // its bases are decided by roundings where ranks are low

@@ -8,6 +8,7 @@ export * from "@opt/adan";
 export * from "@opt/ademamix";
 export * from "@opt/adopt";
 export * from "@opt/asgd";
+export * from "@opt/galore";
 export * from "@opt/kron";
 export * from "@opt/lamb";
 export * from "@opt/lars";

@@ -23,7 +23,7 @@ const OPTIMIZERS = (await workspaceOptimizers())
     isAverage: name === "ASGD" || name === "ScheduleFreeAdamW",
     hasVectors: name !== "Muon",
     sharesNumbers: name === "Prodigy",
-    usesProducts: ["SOAP", "Shampoo", "Kron"].includes(name),
+    usesProducts: ["SOAP", "Shampoo", "Kron", "GaLore", "APOLLO"].includes(name),
     make: ((params, options) => new Optimizer(params, options) as unknown as Stepped) as Make,
   }));
 
@@ -142,6 +142,8 @@ function drawn(
 const DECOUPLED = [
   "AdamW",
   "Sophia",
+  "GaLore",
+  "APOLLO",
   "Lion",
   "Muon",
   "SOAP",

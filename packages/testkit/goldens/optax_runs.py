@@ -3,7 +3,7 @@
 
 Starts and gradients are those of `runNumbers` in testkit: exact in float32. `params` are base64, little-endian, after the last step.
 """
-import base64, functools, json, pathlib, random, sys
+import base64, functools, json, pathlib, random, sys, types
 import jax
 
 jax.config.update("jax_enable_x64", True)
@@ -51,11 +51,21 @@ def sophia(lr, sign, **options):
     return optax.GradientTransformation(made.init, update)
 
 
+def galore(lr, projectionType="std", update_proj_gap=200, b1=0.9, b2=0.999, eps=1e-8, **options):
+    """None for options that optax lacks: it projects the longer side, and after a refresh the signs of singular vectors are its own."""
+    module = optax.contrib._galore
+    module.jnp = types.SimpleNamespace(**{**vars(jnp), "float32": jnp.float64})  # else its singular vectors have float32's digits
+    if projectionType != "reverseStd" or update_proj_gap < max(STEPS.values()):
+        return None
+    return module.galore(lr, update_proj_gap=update_proj_gap, base_optimizer=optax.scale_by_adam(b1, b2, eps), **options)
+
+
 # By class: optax's function, our defaults of what it takes by position, our names of its options, and options to draw.
 BETA, DECAY = [0.0, 0.5, 0.8, 0.9, 0.99], [0.0, 0.01, 0.1]
 OPTIMIZERS = {
     "ADOPT": (decoupled(optax.contrib._adopt.scale_by_adopt), 1e-3, {"weightDecay": "weight_decay", "clipping": "use_clipping"}, {"betas": (BETA, BETA), "eps": [1e-6, 1e-3], "weightDecay": DECAY, "clipping": [True, False]}),
     "Adan": (functools.partial(optax.adan, eps_root=0.0), 1e-3, {"weightDecay": "weight_decay"}, {"betas": (BETA, BETA, BETA), "eps": [1e-8, 1e-3], "weightDecay": DECAY}),
+    "GaLore": (galore, 1e-3, {"weightDecay": "weight_decay", "updateProjectionGap": "update_proj_gap"}, {"betas": (BETA, BETA), "eps": [1e-8, 1e-3], "weightDecay": DECAY, "rank": [1, 2, 3], "scale": [0.25, 2.0], "projectionType": ["reverseStd"]}),
     "Prodigy": (with_betas(optax.contrib.prodigy), 1.0, {"weightDecay": "weight_decay", "d0": "estim_lr0", "dCoef": "estim_lr_coef", "safeguardWarmup": "safeguard_warmup"}, {"betas": (BETA, BETA), "beta3": [0.5, 0.9, 0.99], "eps": [1e-8, 1e-3], "weightDecay": DECAY, "d0": [1e-6, 1e-3, 0.1], "dCoef": [0.5, 1.0, 2.0], "safeguardWarmup": [True, False]}),
     "Sophia": (sophia, 1e-4, {"weightDecay": "weight_decay", "clipThreshold": "clip_threshold"}, {"betas": (BETA, BETA), "eps": [1e-8, 1e-3], "weightDecay": DECAY, "gamma": [0.01, 1.0, 10.0], "clipThreshold": [0.5, 1.0, None]}),
     "Yogi": (optax.yogi, 1e-2, {}, {"betas": (BETA, BETA), "eps": [1e-8, 1e-3]}),
@@ -80,6 +90,8 @@ def run(name, options, dtype):
     given = renamed(betas({key: value for key, value in options.items() if key not in ("lr", "maximize")}), **names)
     signed = {"sign": sign} if name == "Sophia" else {}
     optimizer = make(options.get("lr", lr), **given, **signed)
+    if optimizer is None:
+        return None
     at = lambda step: [jnp.asarray(numbers(shape, k, step), dtype) for k, shape in enumerate(SHAPES)]
     params = at(0)
     state = optimizer.init(params)
@@ -99,9 +111,11 @@ def drawn(choices, source):
 folder = pathlib.Path(sys.argv[1])
 runs = []
 for name, configurations in json.loads((folder / "package.json").read_text())["opt"]["optimizers"].items():
+    if name not in OPTIMIZERS:
+        continue
     source = random.Random(1)
     every = configurations + [drawn(OPTIMIZERS[name][3], source) for _ in range(6)]
-    runs += [run(name, options, dtype) for options in every for dtype in STEPS]
+    runs += [each for options in every for dtype in STEPS if (each := run(name, options, dtype))]
 lines = ",\n".join(json.dumps(each, separators=(",", ":")) for each in runs)
 (folder / "testing").mkdir(exist_ok=True)
 (folder / "testing/optax.json").write_text(f'{{"optax":"{optax.__version__}","shapes":{json.dumps(SHAPES)},"runs":[\n{lines}\n]}}\n')

@@ -17,6 +17,24 @@ def numbers(shape, tensor, step):
     return numpy.array(values, numpy.float64).reshape(shape)
 
 
+MASK = numpy.uint64(0xFFFFFFFF)
+SHIFT = numpy.uint64(32)
+
+
+def normals_at(seed, step, count):
+    """Core's `normalsAt`: Philox 4x32-10 with the counter [place / 4, step], and Box & Muller's numbers of two words each."""
+    blocks = (count + 3) // 4
+    counter = [numpy.arange(blocks, dtype=numpy.uint64), numpy.zeros(blocks, numpy.uint64), numpy.full(blocks, step, numpy.uint64), numpy.zeros(blocks, numpy.uint64)]
+    k0, k1 = numpy.uint64(seed & 0xFFFFFFFF), numpy.uint64(seed >> 32)
+    for _ in range(10):
+        a, b = counter[0] * numpy.uint64(0xD2511F53), counter[2] * numpy.uint64(0xCD9E8D57)
+        counter = [(b >> SHIFT) ^ counter[1] ^ k0, b & MASK, (a >> SHIFT) ^ counter[3] ^ k1, a & MASK]
+        k0, k1 = (k0 + numpy.uint64(0x9E3779B9)) & MASK, (k1 + numpy.uint64(0xBB67AE85)) & MASK
+    uniform = (numpy.stack(counter, 1).reshape(-1, 2) >> numpy.uint64(8)).astype(numpy.float64) * 2.0**-24
+    radius, angle = numpy.sqrt(-2 * numpy.log(1 - uniform[:, 0])), 2 * numpy.pi * uniform[:, 1]
+    return numpy.stack([radius * numpy.cos(angle), radius * numpy.sin(angle)], 1).reshape(-1)[:count]
+
+
 def write(program_file, runs, shapes, steps=200):
     """`runs`: (class, options, program) each."""
     folder = pathlib.Path(program_file).parent

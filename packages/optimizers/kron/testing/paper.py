@@ -5,24 +5,6 @@ import numpy as np
 sys.path.append(str(pathlib.Path(__file__).parents[3] / "testkit/goldens"))
 import paper_runs
 
-MASK = np.uint64(0xFFFFFFFF)
-SHIFT = np.uint64(32)
-
-
-def normals_at(seed, step, count):
-    """Philox 4x32-10 with the counter [place / 4, step], and Box & Muller's numbers of two words each."""
-    blocks = (count + 3) // 4
-    counter = [np.arange(blocks, dtype=np.uint64), np.zeros(blocks, np.uint64), np.full(blocks, step, np.uint64), np.zeros(blocks, np.uint64)]
-    k0, k1 = np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32)
-    for _ in range(10):
-        a, b = counter[0] * np.uint64(0xD2511F53), counter[2] * np.uint64(0xCD9E8D57)
-        counter = [(b >> SHIFT) ^ counter[1] ^ k0, b & MASK, (a >> SHIFT) ^ counter[3] ^ k1, a & MASK]
-        k0, k1 = (k0 + np.uint64(0x9E3779B9)) & MASK, (k1 + np.uint64(0xBB67AE85)) & MASK
-    uniform = (np.stack(counter, 1).reshape(-1, 2) >> np.uint64(8)).astype(np.float64) * 2.0**-24
-    radius, angle = np.sqrt(-2 * np.log(1 - uniform[:, 0])), 2 * np.pi * uniform[:, 1]
-    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).reshape(-1)[:count]
-
-
 def norm_bound(x):
     if x.ndim == 1:
         return np.abs(x).max()
@@ -65,7 +47,7 @@ def kron(
                 largest = [np.abs(each).max() for each in q]
                 q = [each * (np.prod(largest) ** (1 / len(q)) / norm) for each, norm in zip(q, largest)]
             if does:
-                a, b = average, normals_at(seed, t, average.size).reshape(average.shape)
+                a, b = average, paper_runs.normals_at(seed, t, average.size).reshape(average.shape)
                 for side, each in enumerate(q):
                     a = by(each, a, side)
                     b = by(1 / each if each.ndim == 1 else np.linalg.inv(each).T, b, side)

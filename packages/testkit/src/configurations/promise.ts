@@ -26,7 +26,7 @@ export function promiseOf({ phases, uneven, dtype, width, optimizer, autocast, o
     );
   if (options.stateDType === "q8" && phases.some(isCut)) return optimizer === "Rprop" ? "names" : CLOSE.bf16;
   // A rounding decides which elements of 0 agree, and which basis belongs to equal eigenvalues.
-  const isSharp = options.cautious === true || ["Kron", "Shampoo", "SOAP"].includes(optimizer);
+  const isSharp = options.cautious === true || ["GaLore", "Kron", "Shampoo", "SOAP"].includes(optimizer);
   // Rows are added over the ranks, and batches of other sizes weigh, within rounding.
   if (!uneven && phases.every(({ model }) => model === 1)) return "words";
   if (isSharp) return "names";
