@@ -7,6 +7,7 @@ import "@opt/kernels-wasm";
 import { listDevices } from "@opt/core";
 import type { Benchmark } from "./contender";
 import { machine } from "./machine";
+import { matrixSteps } from "./matrix-steps";
 import { measure } from "./measure";
 import { layers } from "./nn/layers";
 import { modelTraining } from "./nn/training";
@@ -15,7 +16,7 @@ import { markdown, type Report } from "./report";
 import { rowSteps } from "./row-sparse";
 
 const HELP = `npm run bench -- [options]
-  --only <words>      benchmarks that have all these words: optimizers, small (what a step costs by itself), rows, matmul, linalg, fft, layers or training,
+  --only <words>      benchmarks that have all these words: optimizers, small (what a step costs by itself), rows, matrices (Muon, SOAP and others), matmul, linalg, fft, layers or training,
                       a model (mnist, cnn, gpt), an optimizer, a size, e.g. --only cnn, --only matmul,512, --only optimizers,AdamW,65536
   --rounds <n>        interleaved rounds (default 15)
   --out <file>        JSON goes to <file>.json, the tables to <file>.md (default runs/bench/report)
@@ -41,6 +42,7 @@ const benchmarks: Benchmark[] = [
   ...optimizerSteps(devices),
   ...smallSteps(devices),
   ...rowSteps(devices),
+  ...matrixSteps(devices),
   ...layers(devices),
   ...modelTraining(devices),
 ];

@@ -6,12 +6,15 @@ import { openProcess } from "./process-session";
 
 const PROGRAM = fileURLToPath(new URL("./opt-session.ts", import.meta.url));
 
-/** @param isCompiled the step is a compiled function */
-export function optProcess(device: string, isCompiled = false): Contender<OptimizerWork> {
-  const args = [...process.execArgv, PROGRAM, device, isCompiled ? "compiled" : "eager"];
+/** The step is a compiled function, or AdamW's with the products of the optimizer's. */
+export type OptWay = "eager" | "compiled" | "products";
+
+export function optProcess(device: string, way: OptWay = "eager"): Contender<OptimizerWork> {
+  const args = [...process.execArgv, PROGRAM, device, way];
+  const isProducts = way === "products";
   return {
-    name: `opt ${device}${isCompiled ? " compiled" : ""}`,
-    tolerance: 0,
+    name: isProducts ? "AdamW and the products" : `opt ${device}${way === "compiled" ? " compiled" : ""}`,
+    tolerance: isProducts ? null : 0,
     open: (work) => openProcess(process.execPath, args, work),
   };
 }

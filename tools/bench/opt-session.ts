@@ -2,7 +2,7 @@
  * The program of opt-process.ts: optimizer steps on one device, which is all that there is in the process. Speaks as process-session.ts
  * expects.
  *
- *     opt-session.ts <device, or cpu1 or wasm1: with one thread> eager|compiled
+ *     opt-session.ts <device, or cpu1 or wasm1: with one thread> eager|compiled|products
  */
 import { createInterface } from "node:readline";
 import "@opt/kernels-cpu";
@@ -12,6 +12,7 @@ import { openCpuBackend } from "@opt/kernels-cpu";
 import { openWasmBackend } from "@opt/kernels-wasm";
 import type { Session } from "./contender";
 import { opt } from "./opt";
+import { adamwAndProducts } from "./products";
 
 registerBackend({ name: "cpu1", rank: -1, load: async () => openCpuBackend({ threads: 1 }) });
 registerBackend({ name: "wasm1", rank: -1, load: () => openWasmBackend({ threads: 1 }) });
@@ -22,7 +23,8 @@ for await (const line of createInterface({ input: process.stdin })) {
   const { command, steps, count, ...work } = JSON.parse(line);
   let answer = {};
   if (command === "open") {
-    const opened = await opt(device, way === "compiled").open(work);
+    const contender = way === "products" ? adamwAndProducts(device) : opt(device, way === "compiled");
+    const opened = await contender.open(work);
     if (typeof opened === "string") answer = { error: opened };
     else session = opened;
   } else if (command === "run") answer = { milliseconds: await session!.run(steps) };

@@ -52,7 +52,7 @@ export function optimizerSteps(devices: readonly string[]): Benchmark<OptimizerW
 
 /** What a step costs before it computes anything: AdamW on tensors of 16 elements, eager and compiled. */
 export function smallSteps(devices: readonly string[]): Benchmark<OptimizerWork>[] {
-  const ours = devices.flatMap((device) => [optProcess(device), optProcess(device, true)]);
+  const ours = devices.flatMap((device) => [optProcess(device), optProcess(device, "compiled")]);
   const contenders = [...ours, tfjs, optInTfjs("wasm"), jaxJs("wasm"), ...torchs];
   return [1, 10, 100, 1000].map((tensors) => ({
     title: `AdamW, ${tensors} tensor${tensors === 1 ? "" : "s"} of 16`,

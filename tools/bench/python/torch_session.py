@@ -13,6 +13,7 @@ def make_optimizer(name, variant, parameters, **options):
     makers = {
         "AdamW": lambda: torch.optim.AdamW(parameters, **options),
         "AMSGrad": lambda: torch.optim.Adam(parameters, amsgrad=True, **options),
+        "Muon": lambda: torch.optim.Muon(parameters),
         "SGD": lambda: torch.optim.SGD(parameters, lr=1e-3, momentum=0.9, **options),
     }
     return makers[name]() if name in makers else getattr(torch.optim, name)(parameters, **options)
