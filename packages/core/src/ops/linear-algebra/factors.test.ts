@@ -114,6 +114,18 @@ it("equal singular values leave the gradient of values finite, also beside unuse
   expect(numbers(y.grad!)).toEqual(numbers(eye(3)));
 });
 
+it("eigh ends where parts of the matrix are smaller than the rest by hundreds of digits", () => {
+  const diagonal = [8e-8, 3.5e-6, 6e-14, 0, 0, 0];
+  const beside = [3e-7, 2e-13, 4e-14, 1e-240, 2e-256];
+  const rows = diagonal.map((_, i) =>
+    diagonal.map((value, k) => (i === k ? value : Math.abs(i - k) === 1 ? beside[Math.min(i, k)]! : 0)),
+  );
+  const { eigenvalues } = eigh(tensor(rows, { dtype: "f64" }));
+  // NumPy's.
+  const expected = [-2.000000336842108e-14, 0, 0, 7.999998652630941e-14, 5.388364445237123e-8, 3.526116355547646e-6];
+  expect(numbers(eigenvalues)).toAgreeWith(expected, { absolute: 1e-21, relative: 0 });
+});
+
 it.each([
   [100, 60],
   [60, 100],

@@ -79,10 +79,18 @@ const MOST_ROUNDS = 60;
 /** The diagonal becomes the eigenvalues. */
 function diagonalize(d: Float64Array, e: Float64Array, ofVectors: Rotations | null): void {
   const n = d.length;
+  // Rounds underflow in a part that is far smaller than the whole, and would never end.
+  let largest = 0;
+  for (let i = 0; i < n; i++) largest = Math.max(largest, Math.abs(d[i]!), Math.abs(e[i]!));
+  const negligible = largest * Number.EPSILON ** 2;
   for (let l = 0; l < n; l++) {
     for (let round = 0; ; round++) {
       let m = l;
-      while (m < n - 1 && Math.abs(e[m]!) > Number.EPSILON * 0.5 * (Math.abs(d[m]!) + Math.abs(d[m + 1]!))) m++;
+      while (
+        m < n - 1 &&
+        Math.abs(e[m]!) > Math.max(negligible, Number.EPSILON * 0.5 * (Math.abs(d[m]!) + Math.abs(d[m + 1]!)))
+      )
+        m++;
       if (m === l) break;
       check(round < MOST_ROUNDS, "BAD_ARGUMENT", "eigh", () => "the eigenvalues do not converge.", "Scale the matrix.");
       // Wilkinson's shift.
