@@ -2,6 +2,7 @@
 import "@opt/kernels-wasm";
 import { compareLedgers, type LedgerLine } from "@opt/checkpoint";
 import { init } from "@opt/core";
+import { checksumOf } from "../../../e2e/same-run/src/checksum";
 import { trainedLedger } from "../../../e2e/same-run/src/run";
 /** Written by `npm start -w e2e/same-run -- --compiled --out ../../docs/.vitepress/demos/gpt.jsonl`. */
 import stored from "./gpt.jsonl";
@@ -17,12 +18,6 @@ const there = new Map(
     .map((line) => JSON.parse(line) as LedgerLine)
     .map((line) => [line.step, line]),
 );
-/** One checksum of all: the exclusive or of theirs. */
-const total = ({ tensors }: LedgerLine) =>
-  (Object.values(tensors).reduce((sum, each) => sum ^ Number.parseInt(each, 16), 0) >>> 0)
-    .toString(16)
-    .padStart(8, "0");
-
 const device = await init("wasm");
 tell({ kind: "device", name: device.name, portable: device.portable });
 await trainedLedger(
@@ -34,8 +29,8 @@ await trainedLedger(
     tell({
       kind: "line",
       step: line.step,
-      here: total(line),
-      there: total(other),
+      here: checksumOf(line),
+      there: checksumOf(other),
       tensors: Object.keys(line.tensors).length,
       differing: first?.tensors ?? [],
     });
