@@ -37,7 +37,7 @@ describe("coverage as the page has it", async () => {
 const OTHERS = new Set(
   `algorithmOf afterEachRun allclose equal trilIndices triuIndices applyRule applyRuleInPlace arange autocast autocastDType binaryCrossEntropyTerms check checkBetas
   checkBoolean checkValue fusedLerp checkGenerator checkNotNegative checkNotSummary checkOptions checkTensor clipGradNorm clipGradNormEach clipGradValue combine reduceInto scheduleFree
-  compile crossEntropyRows defineRule divideGradients dependsOn detectAnomaly empty enableGrad enableQ8 enableStochasticRounding everyVariant evict eye fftfreq
+  compile crossEntropyRows defineRule divideGradients dependsOn detectAnomaly empty emptyLike enableGrad enableQ8 enableStochasticRounding everyVariant evict eye fftfreq
   fillAgain full functional fusedAttention fusedBatchNorm fusedLstm gatherSparse grad hessian hostBytes hostIo hvp init isEvicted isRecomputing jacobian jvp keep
   l1 l2 linspace listDevices logAddExp3 lowered manualSeed markReplaced modifiedRules needing noGrad nonFinite norms observed onGradient oneHot ones parameter
   pathSums profile rand randint randn randperm recompute registerBackend registerHostIo resample rfftfreq rowSparse ruleByVariant ruleHashes runsOnce

@@ -17,7 +17,6 @@ export const NAMED: Readonly<Record<string, string>> = {
   concatenate: "concat",
   constant_pad_nd: "pad",
   dot: "vdot",
-  empty_like: "zerosLike",
   fix: "trunc",
   ger: "outer",
   greater: "gt",

@@ -5,6 +5,7 @@ import { compile } from "./compile/compile";
 import {
   type CreateOptions,
   empty,
+  emptyLike,
   full,
   ones,
   onesLike,
@@ -243,6 +244,7 @@ it.each<[string, (options: CreateOptions) => Tensor]>([
   ["full", (options) => full([2], 3, options)],
   ["zeros", (options) => zeros([2], options)],
   ["ones", (options) => ones([2], options)],
+  ["emptyLike", (options) => emptyLike(tensor([1, 2]), options)],
   ["zerosLike", (options) => zerosLike(tensor([1, 2]), options)],
   ["onesLike", (options) => onesLike(tensor([1, 2]), options)],
   ["rand", (options) => rand([2], options)],

@@ -173,6 +173,23 @@ export function empty(shape: Shape, options: CreateOptions = {}): Tensor {
   return marked(Tensor.empty([...shape], dtype, deviceOf("empty", device)), requiresGrad);
 }
 
+/**
+ * A tensor of x's shape, dtype and device, where the options name no others. Its elements are not set yet. It requires no gradient,
+ * unless they say so.
+ *
+ * @throws OptError BAD_ARGUMENT, BAD_DTYPE, UNKNOWN_DEVICE
+ * @example
+ * const y = emptyLike(tensor([1, 2]));
+ * y.set(tensor([3, 4]));
+ */
+export function emptyLike(x: Tensor, options: CreateOptions = {}): Tensor {
+  checkAnyTensor("emptyLike", x);
+  checkOptions("emptyLike", options, CREATE_OPTIONS);
+  const { dtype = x.dtype, device = x.device, requiresGrad = false } = options;
+  checkDType("emptyLike", dtype);
+  return marked(Tensor.empty([...x.shape], dtype, deviceOf("emptyLike", device)), requiresGrad);
+}
+
 /** A tensor of one value. @throws OptError BAD_ARGUMENT for a number beyond an integer dtype; BAD_SHAPE, BAD_DTYPE, UNKNOWN_DEVICE */
 export function full(shape: Shape, value: number, options: CreateOptions = {}): Tensor {
   return filled("full", shape, value, options);

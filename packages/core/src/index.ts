@@ -10,6 +10,7 @@ export type { Explanation } from "./compile/explain";
 export {
   type CreateOptions,
   empty,
+  emptyLike,
   full,
   ones,
   onesLike,

@@ -1,7 +1,7 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { compile } from "./compile/compile";
-import { onesLike, parameter, tensor, zeros, zerosLike } from "./create";
+import { emptyLike, onesLike, parameter, tensor, zeros, zerosLike } from "./create";
 import { eye, linspace, trilIndices, triuIndices } from "./ranges";
 import type { Tensor } from "./tensor/tensor";
 
@@ -81,6 +81,18 @@ it("zerosLike and onesLike take shape and dtype from a tensor, and options befor
     [0, 0],
   ]);
   expect([...onesLike(tensor(3)).dataSync()]).toEqual([1]);
+});
+
+it("emptyLike takes them, too, and leaves the elements to be set", () => {
+  const x = parameter([[1, 2]], { dtype: "f64" });
+  const made = [emptyLike(x), emptyLike(x, { dtype: "i32" }), emptyLike(x, { requiresGrad: true })];
+  expect(made.map(({ shape, dtype, requiresGrad }) => [shape, dtype, requiresGrad])).toEqual([
+    [[1, 2], "f64", false],
+    [[1, 2], "i32", false],
+    [[1, 2], "f64", true],
+  ]);
+  made[0]!.set(x);
+  expect(made[0]!.tolist()).toEqual([[1, 2]]);
 });
 
 it("indices of triangles are row by row, on the device that is asked for", () => {

@@ -71,6 +71,7 @@ export const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   ...each("real imag conj angle complexAbs", () => [core.viewAsComplex(x())]),
   complexMul: () => [core.viewAsComplex(x()), core.viewAsComplex(x())],
   complexEinsum: () => ["i->", core.viewAsComplex(x())],
+  emptyLike: () => [x(), { dtype: "f64" }],
   zerosLike: () => [x(), { dtype: "f64" }],
   onesLike: () => [x(), { dtype: "f64" }],
   ...each("trilIndices triuIndices", () => [2, 3, 1, { device: "js" }]),

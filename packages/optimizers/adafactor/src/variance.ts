@@ -2,7 +2,7 @@
 import {
   defineRule,
   div,
-  empty,
+  emptyLike,
   fusedLerp,
   maximum,
   norms,
@@ -66,7 +66,7 @@ export function varianceEstimates(
       key,
       mean,
       average: states[i]!.get(key)!,
-      next: empty(mean.shape, { dtype: mean.dtype, device: mean.device }),
+      next: emptyLike(mean),
     })),
   );
   launch(

@@ -8,6 +8,7 @@ import {
   checkValue,
   defineRule,
   div,
+  emptyLike,
   fma,
   maximum,
   mul,
@@ -23,7 +24,6 @@ import {
 } from "@opt/core";
 import {
   checkProjection,
-  emptyLike,
   type Member,
   memberOf,
   type Projection,

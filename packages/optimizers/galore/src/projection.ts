@@ -1,5 +1,5 @@
 /** Which side of a matrix is projected to a low rank, the products that do it, and the options that say so. */
-import { type Counters, checkValue, empty, type Shape, type Tensor } from "@opt/core";
+import { type Counters, checkValue, emptyLike, type Shape, type Tensor } from "@opt/core";
 
 /**
  * Which side of a matrix [m, n] is projected: "std" the shorter one, "reverseStd" the longer one, "left" m, "right" n. Of a square "std"
@@ -83,8 +83,6 @@ export interface Member {
   readonly moments: readonly Tensor[];
   readonly states: readonly (readonly [state: Tensor, next: Tensor])[];
 }
-
-export const emptyLike = ({ shape, dtype, device }: Tensor) => empty(shape, { dtype, device });
 
 /** @param renew makes the projection's matrix anew; null between refreshes */
 export function memberOf(

@@ -3,7 +3,7 @@ import {
   type Counters,
   defineRule,
   div,
-  empty,
+  emptyLike,
   fma,
   minimum,
   mul,
@@ -72,8 +72,6 @@ export function phaseOf(_options: WhiteningOptions, { step, since_update: since,
   if (step === 1) return "first";
   return updates! % BALANCE_FREQUENCY === 0 ? "balance" : "update";
 }
-
-const emptyLike = ({ shape, dtype, device }: Tensor) => empty(shape, { dtype, device });
 
 /** A parameter in this step. */
 interface Member {

@@ -6,7 +6,7 @@ import {
   div,
   eigh,
   einsum,
-  empty,
+  emptyLike,
   fma,
   mul,
   nanToNum,
@@ -118,8 +118,6 @@ export function phaseOf(options: PreconditionerOptions, { step }: Counters): str
   if (step < first) return "grafted";
   return step === first || step % options.preconditionFrequency === 0 ? "refresh" : "between";
 }
-
-const emptyLike = ({ shape, dtype, device }: Tensor) => empty(shape, { dtype, device });
 
 /** A matrix for `eigh`, which rejects what is not finite. A step that is skipped for that gets here. */
 const finite = (x: Tensor) => nanToNum(x, { nan: 0, posinf: 0, neginf: 0 });

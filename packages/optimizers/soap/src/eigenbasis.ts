@@ -6,7 +6,7 @@ import {
   defineRule,
   div,
   eigh,
-  empty,
+  emptyLike,
   flip,
   fma,
   fusedLerp,
@@ -21,7 +21,7 @@ import {
   type StagedStep,
   sqrt,
   type Tensor,
-  zeros,
+  zerosLike,
 } from "@opt/core";
 
 /** Adam's averages, and the quotient that is the direction. */
@@ -131,8 +131,6 @@ function memberOf(gradient: Tensor, state: ReadonlyMap<string, Tensor>): Member 
   return { gradient, expAvg: state.get("exp_avg")!, expAvgSq: state.get("exp_avg_sq")!, sides, bases };
 }
 
-const emptyLike = ({ shape, dtype, device }: Tensor) => empty(shape, { dtype, device });
-
 /** The directions of a step, and what its state becomes. */
 export function preconditioned<Options extends EigenbasisOptions>(
   gradients: readonly Tensor[],
@@ -151,7 +149,7 @@ export function preconditioned<Options extends EigenbasisOptions>(
   if (phase === "first") {
     // Columns by falling eigenvalue.
     const bases = sides.map(({ basis, next }) => [basis, flip(eigh(finite(next)).eigenvectors, [1])] as const);
-    const still = gradients.map(({ shape, dtype, device }) => zeros(shape, { dtype, device }));
+    const still = gradients.map((gradient) => zerosLike(gradient));
     return { directions: still, states: [...factors, ...bases] };
   }
   const moments = members.map(({ gradient, expAvg, expAvgSq, bases }) => {
