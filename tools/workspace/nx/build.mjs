@@ -60,6 +60,16 @@ async function emitDeclarations(folders, root, destination) {
   return stdout;
 }
 
+/** A class that names itself in its body is `var X = class _X` by esbuild, and messages would say `_X`. */
+const classNames = {
+  name: "class-names",
+  /** @param {string} code */
+  renderChunk(code) {
+    const own = new Set(Array.from(code.matchAll(/^var (\w+) = class _\1\b/gm), ([, name]) => name));
+    return { code: code.replace(/\b_(\w+)\b/g, (all, name) => (own.has(name) ? name : all)) };
+  },
+};
+
 /** The one configuration of tsup. @param {string} folder @param {[name: string, source: string][]} entries @returns {import("tsup").Options} */
 const configuration = (folder, entries) => ({
   config: false,
@@ -75,6 +85,7 @@ const configuration = (folder, entries) => ({
   removeNodeProtocol: false,
   silent: true,
   esbuildPlugins: [testDataLeftOut],
+  plugins: [classNames],
   esbuildOptions(options) {
     options.sourcesContent = false; // the sources are beside it in the package
   },

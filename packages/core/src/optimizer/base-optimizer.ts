@@ -19,8 +19,8 @@ export interface Loading {
   discard(): void;
 }
 
-/** `Owner` is what hooks are called with. */
-export abstract class BaseOptimizer<Owner> {
+/** Any optimizer: one of a class, several combined, or a wrapper. `Owner` is what hooks are called with. */
+export abstract class BaseOptimizer<Owner = unknown> {
   abstract readonly groups: readonly { readonly params: readonly Tensor[] }[];
   readonly #hooks = new Hooks<Owner>();
 

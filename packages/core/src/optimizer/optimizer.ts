@@ -46,7 +46,7 @@ interface CachedPlan<Options extends BaseOptions> {
  * Base of all optimizers. Behaves as torch.optim.Optimizer, but is stricter: it validates group options, rejects duplicates,
  * copies loaded state, and throws before anything has changed.
  */
-export abstract class Optimizer<Options extends BaseOptions> extends BaseOptimizer<Optimizer<Options>> {
+export abstract class Optimizer<Options extends BaseOptions = never> extends BaseOptimizer<Optimizer<Options>> {
   readonly groups: readonly Group<Options>[] = [];
   /** @internal */
   protected readonly algorithm: Algorithm<Options>;

@@ -46,7 +46,7 @@ export type Closure<Loss extends Tensor | number> = () => Loss | Promise<Loss>;
  * All parameters are one vector: f32 or f64, on one device. Vectors stay there; each iteration reads a few numbers twice, and once for
  * each trial of the line search. Names, defaults, checks and the order of operations are those of torch.optim.LBFGS (PyTorch 2.13).
  * In float64 parameters agree to 1e-8 after 8 steps on Rosenbrock's function. Options that change steps of single elements
- * (`clip`, `regularizer`, `stateDType`, `lazyMode`, `stochasticRounding`), `compile`, `functional` and `GradScaler` do not apply and throw.
+ * (`clip`, `regularizer`, `stateDType`, `lazyMode`, `stochasticRounding`, modifications), `compile`, `functional` and `GradScaler` do not apply and throw.
  *
  * Where ranks have parts of parameters (`placement`), and in `ShardedOptimizer`, each rank keeps an equal part of every vector. All ranks
  * call `step`, with the words of one process. The loss is the mean of the ranks', also in `DataParallel`. A product of vectors sends a number for each 256

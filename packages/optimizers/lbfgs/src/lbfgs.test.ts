@@ -138,13 +138,20 @@ describe("options", () => {
   it("have an evaluation more for each four iterations", () =>
     expect(new LBFGS([parameter([1])], { maxIter: 7 }).groups[0]!.maxEval).toBe(8));
 
-  it.each([{ clip: { norm: 1 } }, { regularizer: () => null }, { stateDType: "bf16" }, { lazyMode: true }])(
-    "throw where they change steps of single elements: %o",
-    (options) => {
-      expect(() => new LBFGS([parameter([1])], options as object)).toThrow(Object.keys(options)[0]);
-      expectCode("UNSUPPORTED", () => new LBFGS([parameter([1])], options as object));
-    },
-  );
+  it.each([
+    { clip: { norm: 1 } },
+    { regularizer: () => null },
+    { stateDType: "bf16" },
+    { lazyMode: true },
+    { cautious: true },
+    { hyperball: true },
+    { centralize: true },
+    { mars: { gamma: 0.025 } },
+    { decay: "cautious" },
+  ])("throw where they change steps of single elements: %o", (options) => {
+    expect(() => new LBFGS([parameter([1])], options as object)).toThrow(Object.keys(options)[0]);
+    expectCode("UNSUPPORTED", () => new LBFGS([parameter([1])], options as object));
+  });
 
   it("are checked again when a step begins", () => {
     const { optimizer, closure } = quartic();

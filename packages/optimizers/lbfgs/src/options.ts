@@ -1,5 +1,5 @@
 /** LBFGS: its options, and core's checks of them. */
-import { type Algorithm, type BaseOptions, check, Optimizer, show } from "@opt/core";
+import { type Algorithm, type BaseOptions, check, type GroupOptions, Optimizer, show } from "@opt/core";
 import { moveRule } from "./direction";
 
 export interface LBFGSOptions {
@@ -20,6 +20,20 @@ export interface LBFGSOptions {
 }
 
 export const WHERE = "LBFGS";
+
+/** What other optimizers' groups may have besides. */
+const CHANGES = Object.keys({
+  clip: true,
+  regularizer: true,
+  stateDType: true,
+  lazyMode: true,
+  stochasticRounding: true,
+  cautious: true,
+  decay: true,
+  mars: true,
+  hyperball: true,
+  centralize: true,
+} satisfies Record<keyof GroupOptions, true>);
 
 /** Core's groups, names and checks of options. It never steps. */
 export class Parameters extends Optimizer<LBFGSOptions & BaseOptions> {
@@ -68,7 +82,7 @@ export const lbfgs: Algorithm<LBFGSOptions & BaseOptions> = {
       () => `lineSearch must be null or "strongWolfe", got ${show(lineSearch)}.`,
       "null steps by lr.",
     );
-    for (const name of ["clip", "regularizer", "stateDType", "lazyMode", "stochasticRounding"]) {
+    for (const name of CHANGES) {
       const value = (options as unknown as Record<string, unknown>)[name] ?? false;
       check(
         value === false,

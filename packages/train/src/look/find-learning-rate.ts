@@ -26,7 +26,7 @@ export interface LearningRates {
   readonly rates: number[];
   /** The loss at each rate, smoothed. */
   readonly losses: number[];
-  /** The rate at which the loss falls fastest. */
+  /** The rate at which the loss falls fastest, before it is least. */
   readonly suggestion: number;
 }
 
@@ -35,6 +35,8 @@ const WHERE = "findLearningRate";
 const KEEP = 0.9;
 /** It ends when the loss is so many times the least. */
 const DIVERGED = 4;
+/** Rates that are so many times smaller than that of the least loss change nothing: falls there are noise. */
+const FAR = 100;
 
 /**
  * Trains for some steps with rates that grow from `from` to `to`, and puts weights, optimizer, rates and modes back. Choose a rate somewhat below
@@ -60,6 +62,8 @@ export async function findLearningRate<Batch>(
   const { optimizer } = rest;
   const rates: number[] = [];
   const losses: number[] = [];
+  // The first losses are means of too few batches to tell what is small.
+  const begin = Math.floor(steps / 10);
   let mean = 0;
   let least = Number.POSITIVE_INFINITY;
   const growing: Callback = {
@@ -74,8 +78,8 @@ export async function findLearningRate<Batch>(
         mean = KEEP * mean + (1 - KEEP) * loss;
         const smooth = mean / (1 - KEEP ** (losses.length + 1));
         losses.push(smooth);
-        least = Math.min(least, smooth);
-        control.stop ||= !(smooth <= DIVERGED * least);
+        if (losses.length > begin) least = Math.min(least, smooth);
+        control.stop ||= Number.isNaN(smooth) || smooth > DIVERGED * least;
       }
       control.stop ||= rates.length === steps;
     },
@@ -92,13 +96,26 @@ export async function findLearningRate<Batch>(
     restoreModes();
   }
   rates.length = losses.length;
-  return { rates, losses, suggestion: rates[steepest(losses)]! };
+  return { rates, losses, suggestion: rates[steepest(losses, rates, begin)]! };
 }
 
-/** Where the loss falls fastest by the logarithm of the rate. */
-function steepest(losses: readonly number[]): number {
-  const slope = (i: number) => losses[i + 1]! - losses[i - 1]!;
+/** Where the loss falls fastest by the logarithm of the rate, before it is least of those from `begin` on. Lines through several losses tell a fall from the noise of batches. */
+function steepest(losses: readonly number[], rates: readonly number[], begin: number): number {
+  const least = losses.indexOf(Math.min(...losses.slice(begin)), begin);
+  const reach = Math.max(1, begin);
   let best = Math.min(1, losses.length - 1);
-  for (let i = 1; i < losses.length - 1; i++) if (slope(i) < slope(best)) best = i;
+  let lowest = Number.POSITIVE_INFINITY;
+  for (let i = Math.min(reach, least); i <= least; i++) {
+    if (rates[i]! < rates[least]! / FAR) continue;
+    const slope = slopeOf(losses.slice(Math.max(0, i - reach), Math.min(i + reach, least) + 1));
+    if (slope < lowest) [best, lowest] = [i, slope];
+  }
   return best;
+}
+
+/** Of the line through them, by least squares. */
+function slopeOf(values: readonly number[]): number {
+  const middle = (values.length - 1) / 2;
+  const products = values.reduce((sum, value, i) => sum + value * (i - middle), 0);
+  return products / values.reduce((sum, _, i) => sum + (i - middle) ** 2, 0);
 }

@@ -1,6 +1,7 @@
 import "@opt/kernels-wasm";
-import { AdamW } from "@opt/adam-amsgrad";
-import { Generator, init, type Tensor, tensor, zeros } from "@opt/core";
+import { Adam, AdamW } from "@opt/adam-amsgrad";
+import { Generator, init, randn, type Tensor, tensor, zeros } from "@opt/core";
+import { DataLoader, TensorDataset } from "@opt/data";
 import {
   AdaptiveAvgPool2d,
   BatchNorm2d,
@@ -161,6 +162,23 @@ it("findLearningRate ends where the loss grows, suggests a rate below, and leave
   expect(rates.length).toBeLessThan(100); // the loss grew
   expect(suggestion).toBeGreaterThan(1e-3);
   expect(suggestion).toBeLessThan(0.75); // 1.5 / 2, from which momentum 0.5 diverges
+});
+
+it("findLearningRate suggests where the loss falls, whatever the noise of small batches", async () => {
+  for (const seed of [1, 2, 3]) {
+    const generator = new Generator(seed);
+    const x = randn([64, 4], { generator });
+    const y = x.sum(1, true).add(randn([64, 1], { generator }).mul(2));
+    const data = new DataLoader(new TensorDataset(x, y), { batchSize: 4, shuffle: true, generator });
+    const model = new Sequential(new Linear(4, 16, { generator }), new ReLU(), new Linear(16, 1, { generator }));
+    const { rates, losses, suggestion } = await findLearningRate(model, {
+      data,
+      loss: mseLoss,
+      optimizer: new Adam(model.namedParameters()),
+    });
+    expect(suggestion).toBeGreaterThan(1e-4);
+    expect(suggestion).toBeLessThanOrEqual(rates[losses.lastIndexOf(Math.min(...losses.slice(10)))]!);
+  }
 });
 
 it("findLearningRate tries rates between two, by the loss that forward gives", async () => {
