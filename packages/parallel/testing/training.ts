@@ -119,6 +119,7 @@ export const ALGORITHMS = {
   ScheduleFreeAdamW: [ScheduleFreeAdamW, { warmupSteps: 4, r: 1, weightDecay: 0.125 }],
   SGD: [SGD, { momentum: 0.9, nesterov: true }],
   Muon: [Muon, {}],
+  NorMuon: [Muon, { neuronBeta: 0.75 }],
 } as const;
 
 function argumentsOf(
@@ -127,7 +128,8 @@ function argumentsOf(
 ): [OptimizerClass<Options>, [string, Tensor][], Options] {
   const [algorithmOf, own] = ALGORITHMS[algorithm];
   // Muon takes matrices alone.
-  const parameters = [...model.namedParameters()].filter(([, { shape }]) => algorithm !== "Muon" || shape.length === 2);
+  const isTaken = ([, { shape }]: [string, Tensor]) => (algorithmOf as unknown) !== Muon || shape.length === 2;
+  const parameters = [...model.namedParameters()].filter(isTaken);
   const options = { lr: 0.01, ...own, ...(clip && { clip }), stochasticRounding } as unknown as Options;
   return [algorithmOf as unknown as OptimizerClass<Options>, parameters, options];
 }

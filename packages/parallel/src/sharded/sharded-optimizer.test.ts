@@ -59,6 +59,7 @@ it.each([
   [2, { algorithm: "AdamW", clip: { norm: 0.3, value: 0.1 } }],
   [3, { algorithm: "AMSGrad", accumulate: 2 }],
   [3, { algorithm: "Muon", clip: { norm: 0.3 } }],
+  [3, { algorithm: "NorMuon" }],
   [3, { algorithm: "Adafactor" }],
 ] as [number, Partial<Run>][])(
   "%d ranks of this process divide state, with the bits of whole state: %j",
