@@ -25,8 +25,8 @@ interface Stepped {
   stateDict(): { readonly state: Readonly<Record<string, Readonly<Record<string, number | Tensor>>>> };
 }
 
-/** SGD keeps state, and Prodigy's first steps are seen. */
-const OWN: Readonly<Record<string, object>> = { SGD: { momentum: 0.9 }, Prodigy: { d0: 1 } };
+/** SGD keeps state, and the first steps of those that find their lr are seen. */
+const OWN: Readonly<Record<string, object>> = { SGD: { momentum: 0.9 }, DAdaptAdamW: { d0: 1 }, Prodigy: { d0: 1 } };
 
 /** Every optimizer, as programs use it. */
 const MAKE: Readonly<Record<string, (w: Tensor, options: Options) => Stepped>> = Object.fromEntries(
@@ -41,8 +41,20 @@ const LATE = ["ADOPT", "SOAP"];
 /** Only the direction of a gradient counts. */
 const SCALELESS = ["Rprop", "LARS"];
 /** Their state has shapes of its own, and their step needs whole parameters. */
-const OWN_SHAPES = ["Adafactor", "APOLLO", "GaLore", "Kron", "Prodigy", "Shampoo", "SOAP"];
-const WHOLE = ["Adafactor", "APOLLO", "GaLore", "Kron", "Lamb", "LARS", "Muon", "Prodigy", "Shampoo", "SOAP"];
+const OWN_SHAPES = ["Adafactor", "APOLLO", "DAdaptAdamW", "GaLore", "Kron", "Prodigy", "Shampoo", "SOAP"];
+const WHOLE = [
+  "Adafactor",
+  "APOLLO",
+  "DAdaptAdamW",
+  "GaLore",
+  "Kron",
+  "Lamb",
+  "LARS",
+  "Muon",
+  "Prodigy",
+  "Shampoo",
+  "SOAP",
+];
 
 enableStochasticRounding();
 const shapeOf = (name: string) => (name === "SOAP" ? [6, 6] : [6, 8]); // its bases are decided by roundings where ranks are low

@@ -22,8 +22,8 @@ const OPTIMIZERS = (await workspaceOptimizers())
     runs,
     isAverage: name === "ASGD" || name === "ScheduleFreeAdamW",
     hasVectors: name !== "Muon",
-    sharesNumbers: name === "Prodigy",
-    usesProducts: ["SOAP", "Shampoo", "Kron", "GaLore", "APOLLO"].includes(name),
+    sharesNumbers: ["DAdaptAdamW", "Prodigy"].includes(name),
+    usesProducts: ["APOLLO", "GaLore", "SOAP", "Shampoo", "Kron"].includes(name),
     make: ((params, options) => new Optimizer(params, options) as unknown as Stepped) as Make,
   }));
 

@@ -27,7 +27,7 @@ import { Lion } from "@opt/lion";
 import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
 import { crossEntropy, Embedding, Linear, Module, ReLU, Sequential } from "@opt/nn";
-import { Prodigy } from "@opt/prodigy";
+import { DAdaptAdamW, Prodigy } from "@opt/prodigy";
 import { RAdam } from "@opt/radam";
 import { RMSprop } from "@opt/rmsprop";
 import { Rprop } from "@opt/rprop";
@@ -112,6 +112,7 @@ export const ALGORITHMS = {
   Lamb: [Lamb, { weightDecay: 0.125 }],
   Lion: [Lion, { weightDecay: 0.125 }],
   NAdam: [NAdam, {}],
+  DAdaptAdamW: [DAdaptAdamW, { lr: 1, d0: 0.01 }],
   Prodigy: [Prodigy, { lr: 1, d0: 0.001, dCoef: 4 }],
   RAdam: [RAdam, {}],
   Rprop: [Rprop, {}],

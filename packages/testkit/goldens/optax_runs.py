@@ -65,6 +65,7 @@ BETA, DECAY = [0.0, 0.5, 0.8, 0.9, 0.99], [0.0, 0.01, 0.1]
 OPTIMIZERS = {
     "ADOPT": (decoupled(optax.contrib._adopt.scale_by_adopt), 1e-3, {"weightDecay": "weight_decay", "clipping": "use_clipping"}, {"betas": (BETA, BETA), "eps": [1e-6, 1e-3], "weightDecay": DECAY, "clipping": [True, False]}),
     "Adan": (functools.partial(optax.adan, eps_root=0.0), 1e-3, {"weightDecay": "weight_decay"}, {"betas": (BETA, BETA, BETA), "eps": [1e-8, 1e-3], "weightDecay": DECAY}),
+    "DAdaptAdamW": (with_betas(optax.contrib.dadapt_adamw), 1.0, {"weightDecay": "weight_decay", "d0": "estim_lr0"}, {"betas": (BETA, BETA), "eps": [1e-8, 1e-3], "weightDecay": DECAY, "d0": [1e-6, 1e-3, 0.1]}),
     "GaLore": (galore, 1e-3, {"weightDecay": "weight_decay", "updateProjectionGap": "update_proj_gap"}, {"betas": (BETA, BETA), "eps": [1e-8, 1e-3], "weightDecay": DECAY, "rank": [1, 2, 3], "scale": [0.25, 2.0], "projectionType": ["reverseStd"]}),
     "Prodigy": (with_betas(optax.contrib.prodigy), 1.0, {"weightDecay": "weight_decay", "d0": "estim_lr0", "dCoef": "estim_lr_coef", "safeguardWarmup": "safeguard_warmup"}, {"betas": (BETA, BETA), "beta3": [0.5, 0.9, 0.99], "eps": [1e-8, 1e-3], "weightDecay": DECAY, "d0": [1e-6, 1e-3, 0.1], "dCoef": [0.5, 1.0, 2.0], "safeguardWarmup": [True, False]}),
     "Sophia": (sophia, 1e-4, {"weightDecay": "weight_decay", "clipThreshold": "clip_threshold"}, {"betas": (BETA, BETA), "eps": [1e-8, 1e-3], "weightDecay": DECAY, "gamma": [0.01, 1.0, 10.0], "clipThreshold": [0.5, 1.0, None]}),

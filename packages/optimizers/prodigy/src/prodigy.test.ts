@@ -2,7 +2,7 @@ import { compile, parameter, type Tensor, tensor } from "@opt/core";
 import { expectCode, optimizerSuite } from "@opt/testkit";
 import { expect, it } from "vitest";
 import * as exported from "./index";
-import { Prodigy, type ProdigyOptions } from "./index";
+import { DAdaptAdamW, type DAdaptAdamWOptions, Prodigy, type ProdigyOptions } from "./index";
 
 optimizerSuite(exported, {
   Prodigy: {
@@ -15,13 +15,18 @@ optimizerSuite(exported, {
       ...{ d0: [0, Number.NaN], dCoef: [-1], safeguardWarmup: [1] },
     },
   },
+  DAdaptAdamW: {
+    defaults: { lr: 1, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0, d0: 1e-6, maximize: false },
+    wrong: { lr: [-1], betas: [[0.9, 1]], eps: [0], weightDecay: [-1], d0: [0], dCoef: [1] },
+  },
 });
 
 const gradientAt = (t: number, k: number) => [1, 2, 3].map((i) => Math.sin(t * (3 * k + i)) + 1);
-const distanceOf = (optimizer: Prodigy, name = "0") => (optimizer.stateDict().state[name]!.d as Tensor).dataSync()[0]!;
+const distanceOf = (optimizer: Prodigy | DAdaptAdamW, name = "0") =>
+  (optimizer.stateDict().state[name]!.d as Tensor).dataSync()[0]!;
 
 /** The words of three parameters after steps, and of their d. */
-function run(make: (params: Tensor[]) => Prodigy, steps = 12, isCompiled = false) {
+function run(make: (params: Tensor[]) => Prodigy | DAdaptAdamW, steps = 12, isCompiled = false) {
   const params = [0, 1, 2].map((k) => parameter([1 + k, -2, 3]));
   const optimizer = make(params);
   const step = isCompiled ? compile(() => optimizer.step()) : () => optimizer.step();
@@ -127,4 +132,28 @@ it("leaves d alone where all gradients are 0", () => {
 
 it("stores its state in float32", () => {
   expectCode("UNSUPPORTED", () => new Prodigy([parameter([1])], { stateDType: "bf16" }));
+});
+
+const DADAPT: Partial<DAdaptAdamWOptions> = { d0: 2 ** -10, betas: [0.75, 0.875] };
+
+it("D-Adaptation has one d for parameters of all groups, compiled too", () => {
+  const one = run((params) => new DAdaptAdamW(params, DADAPT));
+  expect(one[3]![0]).toBeGreaterThan(2 ** -10);
+  expect(one[3]).toEqual(new Array(3).fill(one[3]![0]));
+  const apart = ([a, b, c]: Tensor[]) => new DAdaptAdamW([{ params: [a!] }, { params: [b!, c!] }], DADAPT);
+  expect(run(apart)).toEqual(one);
+  expect(run(apart, 12, true)).toEqual(one);
+});
+
+it("D-Adaptation finds a learning rate, and with a schedule a solution", () => {
+  const w = parameter([0, 20]);
+  const optimizer = new DAdaptAdamW([w]);
+  for (let t = 0; t < 300; t++) {
+    optimizer.groups[0]!.lr = 1 - t / 300;
+    optimizer.zeroGrad();
+    w.sub(5).pow(2).sum().backward();
+    optimizer.step();
+  }
+  expect(distanceOf(optimizer)).toBeGreaterThan(0.1);
+  for (const x of w.dataSync()) expect(Math.abs(x - 5)).toBeLessThan(0.1);
 });

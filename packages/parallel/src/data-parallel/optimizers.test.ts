@@ -8,7 +8,7 @@ const NAMES = Object.keys(ALGORITHMS) as Run["algorithm"][];
 
 const whole = NAMES.map((algorithm): Run => ({ algorithm, device: "cpu", steps: 6, clip: { norm: 0.5 } }));
 /** Their steps need whole parameters. */
-const STAGED: readonly string[] = ["Adafactor", "Lamb", "Muon", "NorMuon", "Prodigy"];
+const STAGED: readonly string[] = ["Adafactor", "DAdaptAdamW", "Lamb", "Muon", "NorMuon", "Prodigy"];
 const divided = whole
   .filter(({ algorithm }) => !STAGED.includes(algorithm))
   .map((run): Run => ({ ...run, sharded: true }));

@@ -9,7 +9,16 @@ export interface Reason {
 }
 
 /** Their state is not one number for each element. */
-const OWN_SHAPES: readonly string[] = ["Adafactor", "APOLLO", "GaLore", "Kron", "Prodigy", "Shampoo", "SOAP"];
+const OWN_SHAPES: readonly string[] = [
+  "Adafactor",
+  "APOLLO",
+  "DAdaptAdamW",
+  "GaLore",
+  "Kron",
+  "Prodigy",
+  "Shampoo",
+  "SOAP",
+];
 
 export const REASONS: readonly Reason[] = [
   {
@@ -37,7 +46,7 @@ export const REASONS: readonly Reason[] = [
   },
   {
     code: "UNSUPPORTED",
-    says: "State of Adafactor, APOLLO, GaLore, Kron, Prodigy, Shampoo, SOAP and Muon with `neuronBeta` has shapes of its own. Leave `stateDType` out.",
+    says: "State of Adafactor, APOLLO, DAdaptAdamW, GaLore, Kron, Prodigy, Shampoo, SOAP and Muon with `neuronBeta` has shapes of its own. Leave `stateDType` out.",
     applies: ({ optimizer, options: { stateDType, neuronBeta } }) =>
       (OWN_SHAPES.includes(optimizer) || typeof neuronBeta === "number") &&
       stateDType !== undefined &&
@@ -80,7 +89,7 @@ export const REASONS: readonly Reason[] = [
       device === "webgpu" &&
       (over === "FullyShardedDataParallel" ||
         model > 1 ||
-        (over === "ShardedOptimizer" && data > 1 && optimizer === "Prodigy")), // whose ranks share a number inside of a step
+        (over === "ShardedOptimizer" && data > 1 && ["DAdaptAdamW", "Prodigy"].includes(optimizer))), // whose ranks share a number inside of a step
   },
 ];
 
