@@ -5,6 +5,7 @@ import {
   combine,
   ExponentialMovingAverage,
   GradScaler,
+  type GroupOptions,
   Lookahead,
   l2,
   type Optimizer,
@@ -42,17 +43,22 @@ export type Optimizers = Readonly<Record<string, OptimizerClass<BaseOptions>>>;
 export interface Parts {
   readonly module: Module;
   readonly parallel: DataParallel<Module> | FullyShardedDataParallel<Module> | undefined;
-  readonly named: readonly (readonly [string, Tensor])[];
+  readonly named: Named;
   readonly optimizer: AnyOptimizer;
   readonly ema: ExponentialMovingAverage | undefined;
   readonly scaler: GradScaler | undefined;
   readonly schedule: LRScheduler | undefined;
 }
 
+type Named = readonly (readonly [string, Tensor])[];
+
+/** Frozen ones are left out, but where a program passes all that a model has. */
+const trained = (one: Configuration, named: Named) =>
+  one.unnamed ? named : named.filter(([, { requiresGrad }]) => requiresGrad);
+
 /** All in one group, or vectors at another rate without decay. */
-function groupsOf(one: Configuration, named: readonly (readonly [string, Tensor])[]) {
-  // Frozen ones are left out, but where a program passes all that a model has.
-  const params = one.unnamed ? named : named.filter(([, { requiresGrad }]) => requiresGrad);
+function groupsOf(one: Configuration, named: Named) {
+  const params = trained(one, named);
   if (one.unnamed) return params.map(([, parameter]) => parameter);
   if (!one.groups) return params;
   const isMatrix = ([, { shape }]: readonly [string, Tensor]) => shape.length > 1;
@@ -65,9 +71,22 @@ function groupsOf(one: Configuration, named: readonly (readonly [string, Tensor]
 /** Those that Muon takes. */
 const isMatrix = (_: string, { shape }: Tensor) => shape.length === 2;
 
-/** An optimizer inside of its wrapper. */
-function wrapped({ wrapper }: Configuration, optimizer: AnyOptimizer): AnyOptimizer {
-  const inner = optimizer as never; // a divided one is rejected
+/** The optimizer of these parameters, inside of its wrapper. */
+function madeOf(one: Configuration, optimizers: Optimizers, named: Named, options: BaseOptions & GroupOptions): Whole {
+  const { wrapper } = one;
+  const Class = optimizers[one.optimizer]!;
+  if (wrapper === "combine") {
+    const { regularizer } = options;
+    const rest = { lr: 0.01, ...(regularizer && { regularizer }) };
+    return combine(
+      trained(one, named),
+      { matrices: Class, rest: optimizers.AdamW! },
+      { matrices: options, rest },
+      { isMatrix },
+    );
+  }
+  const inner = new Class(groupsOf(one, named) as never, options);
+  if (wrapper === undefined) return inner;
   if (wrapper === "Lookahead") return new Lookahead(inner, { k: 2 });
   return wrapper === "scheduleFree" ? scheduleFree(inner) : new SAM(inner, { adaptive: wrapper === "ASAM" });
 }
@@ -107,19 +126,13 @@ export function partsOf(
   const groups = groupsOf(one, named) as never;
   const { penalty } = one;
   const options = { ...(one.options as object as BaseOptions), ...(penalty && { regularizer: l2(penalty) }) };
-  const isSharded = phase.over === "ShardedOptimizer";
-  const made = () => (isSharded ? new ShardedOptimizer(Class, groups, options, data!) : new Class(groups, options));
-  const combined = () => {
-    const classes = { matrices: isSharded ? (ShardedOptimizer as never) : Class, rest: optimizers.AdamW! };
-    const { regularizer } = options;
-    return combine(
-      groups,
-      classes,
-      { matrices: options, rest: { lr: 0.01, ...(regularizer && { regularizer }) } },
-      { isMatrix },
-    );
-  };
-  const optimizer = one.wrapper === "combine" ? combined() : one.wrapper === undefined ? made() : wrapped(one, made());
+  const make = (params: Named) => madeOf(one, optimizers, params, options);
+  const optimizer =
+    phase.over !== "ShardedOptimizer"
+      ? make(named)
+      : one.wrapper === undefined
+        ? new ShardedOptimizer(Class, groups, options, data!)
+        : new ShardedOptimizer(make as never, trained(one, named) as never, {}, data!);
   return {
     module,
     parallel,

@@ -25,6 +25,7 @@ export {
 export {
   type ClosureOptimizer,
   type ClosureOptimizerClass,
+  type OptimizerMaker,
   type ShardedContents,
   ShardedOptimizer,
 } from "./sharded/sharded-optimizer";

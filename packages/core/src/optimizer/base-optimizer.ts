@@ -70,6 +70,12 @@ export abstract class BaseOptimizer<Owner = unknown> {
   /** @internal Checks a step and computes all but its launches, which the result makes. Called within `tidy`. */
   abstract planned(around: Around): () => void;
 
+  /** @internal Of each group a text that is equal for two optimizers only if they compute the same. */
+  abstract get hashes(): readonly string[];
+
+  /** @internal True if a step looks at more than single elements. */
+  abstract get needsWholes(): boolean;
+
   /** @internal The parameters in groups that limit their norm, after a look at what was written to the options. */
   abstract limited(): readonly Tensor[];
 

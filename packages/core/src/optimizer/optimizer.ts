@@ -146,6 +146,17 @@ export abstract class Optimizer<Options extends BaseOptions = never> extends Bas
     this.#generation++;
   }
 
+  /** @internal */
+  override get hashes(): readonly string[] {
+    const { algorithm } = this;
+    return this.groups.map((group) => `${algorithm.name} ${algorithm.rule(group).hash}`);
+  }
+
+  /** @internal */
+  override get needsWholes(): boolean {
+    return this.hasStages || this.groups.some(isStaged);
+  }
+
   /** @internal True if stages run before the launches, see `staged`. */
   protected get hasStages(): boolean {
     return false;

@@ -64,6 +64,16 @@ export abstract class OptimizerWrapper<OwnGroup extends Group<BaseOptions>> exte
   }
 
   /** @internal */
+  override get hashes(): readonly string[] {
+    return this.parts.flatMap(({ hashes }) => hashes.map((hash) => `${this.where} of ${hash}`));
+  }
+
+  /** @internal */
+  override get needsWholes(): boolean {
+    return this.parts.some(({ needsWholes }) => needsWholes);
+  }
+
+  /** @internal */
   override limited(): readonly Tensor[] {
     return this.parts.flatMap((part) => part.limited());
   }

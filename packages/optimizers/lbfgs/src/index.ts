@@ -125,8 +125,8 @@ export class LBFGS {
   }
 
   /** @internal What ranks compare. */
-  get algorithm(): typeof lbfgs {
-    return lbfgs;
+  get hashes(): readonly string[] {
+    return this.#parameters.hashes;
   }
 
   /** @internal Asked of the class by whoever steps without an instance. @throws OptError UNSUPPORTED */

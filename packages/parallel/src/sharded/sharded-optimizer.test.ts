@@ -6,20 +6,27 @@ import { AdamW } from "@opt/adam-amsgrad";
 import { loadCheckpoint, optimizerState, saveCheckpoint } from "@opt/checkpoint";
 import {
   type BaseOptions,
+  combine,
   compile,
   ExponentialMovingAverage,
+  Generator,
   GradScaler,
   type GroupOptions,
   init,
+  Lookahead,
   l2,
   ones,
   type Parameters,
   parameter,
+  randn,
   rowSparse,
+  SAM,
+  scheduleFree,
   type Tensor,
   tensor,
 } from "@opt/core";
 import { LBFGS } from "@opt/lbfgs";
+import { Muon } from "@opt/muon";
 import type { Module } from "@opt/nn";
 import { SGD } from "@opt/sgd";
 import { hutchinson, Sophia } from "@opt/sophia";
@@ -65,6 +72,106 @@ it.each([
   "%d ranks of this process divide state, with the bits of whole state: %j",
   (ranks, run) => checkTrainingInMemory(ranks, { algorithm: "AdamW", device: "js", steps: 4, sharded: true, ...run }),
 );
+
+type Named = [string, Tensor][];
+const isMatrix = (_: string, { shape }: Tensor) => shape.length === 2;
+const MAKERS = {
+  combine: (params: Named) => combine(params, { matrices: Muon, rest: AdamW }, { rest: { lr: 0.1 } }, { isMatrix }),
+  Lookahead: (params: Named) => new Lookahead(new AdamW(params, { lr: 0.1, clip: { norm: 0.5 } }), { k: 2 }),
+  scheduleFree: (params: Named) => scheduleFree(new SGD(params, { lr: 0.1 })),
+} as const;
+
+it.each(Object.keys(MAKERS) as (keyof typeof MAKERS)[])(
+  "%s is divided over 3 ranks with the bits of whole state, and goes on on 2",
+  async (name) => {
+    const make = MAKERS[name];
+    const full = () => {
+      const drawn = (shape: number[], seed: number) => parameter(randn(shape, { generator: new Generator(seed) }));
+      return [
+        ["a", drawn([4, 3], 1)],
+        ["b", drawn([3], 2)],
+        ["c", drawn([2, 2], 3)],
+        ["s", drawn([], 4)],
+      ] as Named;
+    };
+    const setGradients = (params: Named, step: number) => {
+      for (const [i, [, x]] of params.entries()) x.grad = randn(x.shape, { generator: new Generator(10 * step + i) });
+    };
+    const names = {
+      make,
+      full,
+      setGradients,
+      ShardedOptimizer,
+      loadCheckpoint,
+      optimizerState,
+      saveCheckpoint,
+      bitsOf,
+    };
+    const folder = mkdtempSync(join(tmpdir(), "opt-made-"));
+    const program = (resumes: boolean, steps: readonly number[]) => `
+      const params = full();
+      const sharded = new ShardedOptimizer(make, params, {}, communicator);
+      if (${resumes}) {
+        const loaded = await loadCheckpoint(${JSON.stringify(folder)});
+        for (const [name, x] of params) core.noGrad(() => x.set(loaded.tensors[name]));
+        sharded.loadStateDict(optimizerState(loaded));
+      }
+      for (const step of ${JSON.stringify(steps)}) { setGradients(params, step); await sharded.step(); }
+      const { tensors, values } = await sharded.contents();
+      const layout = { mesh: { shape: [communicator.size], axes: ["rank"] }, tensors: { "*": "replicate" } };
+      await saveCheckpoint(${JSON.stringify(folder)}, { step: ${steps.length}, tensors: { ...Object.fromEntries(params), ...tensors }, values }, { communicator, layout, overwrite: true });
+      tell(await bitsOf({ namedParameters: () => params }, sharded));`;
+    const alone = full();
+    const optimizer = make(alone);
+    const bits = [];
+    for (let step = 0; step < 6; step++) {
+      setGradients(alone, step);
+      optimizer.step();
+      bits.push(await bitsOf({ namedParameters: () => alone }, optimizer));
+    }
+    try {
+      expect(await runInMemory(3, program(false, [0, 1, 2]), names)).toEqual(new Array(3).fill(bits[2]));
+      expect(await runInMemory(2, program(true, [3, 4, 5]), names)).toEqual(new Array(2).fill(bits[5]));
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+);
+
+it("shows the average of scheduleFree on all ranks, and goes on", async () => {
+  const alone = [["w", parameter([1, -2])]] as Named;
+  const optimizer = MAKERS.scheduleFree(alone);
+  alone[0]![1].grad = tensor([1, 2]);
+  optimizer.step();
+  optimizer.eval();
+  const average = alone[0]![1].tolist();
+  optimizer.train();
+  const body = `const params = [["w", core.parameter([1, -2])]];
+    const sharded = new ShardedOptimizer(make, params, {}, communicator);
+    params[0][1].grad = core.tensor([1, 2]);
+    await sharded.step();
+    await sharded.eval();
+    const average = params[0][1].tolist();
+    await sharded.train();
+    tell([average, params[0][1].tolist()]);`;
+  const names = { ShardedOptimizer, make: MAKERS.scheduleFree };
+  expect(await runInMemory(2, body, names)).toEqual(new Array(2).fill([average, alone[0]![1].tolist()]));
+});
+
+it.each<[string, (params: Named) => unknown, object]>([
+  ["SAM, which calls closures", (params) => new SAM(new AdamW(params)), {}],
+  ["what makes no optimizer", () => ({}), {}],
+  ["options beside a function", (params) => new AdamW(params), { lr: 1 }],
+  [
+    "groups by shapes, of which parts have others",
+    (params) => new AdamW([{ params: params.filter(([, { size }]) => size > 0) }]),
+    {},
+  ],
+])("rejects %s", async (_, make, options) => {
+  const body = `try { new ShardedOptimizer(make, [["a", core.parameter([1])], ["b", core.parameter([2])]], options, communicator); tell("made"); }
+    catch (error) { tell(error.code); }`;
+  expect(await runInMemory(2, body, { make, options, ShardedOptimizer })).toEqual(["BAD_ARGUMENT", "BAD_ARGUMENT"]);
+});
 
 const RUN: Run = { algorithm: "NAdam", device: "js", steps: 1 };
 
@@ -117,7 +224,6 @@ it.each(algorithms)("%s is saved by its parts on 3 ranks, and goes on on 2 and w
     optimizer.loadStateDict(optimizerState(loaded));
     const whole = await bitsOf(model, optimizer);
     for (const bits of saved) expect(bits).toEqual(whole);
-    const { Generator, randn } = await import("@opt/core");
     for (let step = 0; step < 2; step++) {
       for (const x of model.parameters()) x.grad = randn(x.shape, { dtype: x.dtype, generator: new Generator(step) });
       optimizer.step();

@@ -3,25 +3,28 @@ import type { AnnotatedTensor, PartialTensor } from "@opt/checkpoint";
 import {
   type Around,
   algorithmOf,
+  BaseOptimizer,
   type BaseOptions,
   check,
+  checkValue,
   type DType,
   empty,
   type Group,
   type GroupOptions,
   keep,
   type MeshAxis,
-  type Optimizer,
   type OptimizerClass,
   type OptimizerInput,
   type OptimizerState,
   type ParameterStateDict,
   RowSparse,
   ruleHashes,
+  SAM,
   show,
   span,
   Tensor,
   versionOf,
+  type Wrappable,
 } from "@opt/core";
 import { byteSize, isStaged, wholesOf } from "@opt/core/backend";
 import { Communicator } from "../communicator/communicator";
@@ -65,6 +68,9 @@ export type ClosureOptimizerClass<Options extends BaseOptions> = new (
   options?: Partial<Options>,
 ) => ClosureOptimizer;
 
+/** Makes an optimizer of these parameters, perhaps wrapped or combined: of whole ones, and of this rank's parts. */
+export type OptimizerMaker<Options extends BaseOptions> = (params: [string, Tensor][]) => Wrappable<Group<Options>>;
+
 /** What to save of this rank: spread both members into the contents of `saveCheckpoint`. */
 export interface ShardedContents {
   readonly tensors: Record<string, PartialTensor | AnnotatedTensor>;
@@ -74,8 +80,11 @@ export interface ShardedContents {
 /**
  * An optimizer whose state is divided over the ranks (ZeRO stage 1, PyTorch's `ZeroRedundancyOptimizer`). Each group's parameters lie in
  * a flat list, of which every rank owns an equal range: it keeps state for that alone, steps it, and the ranks gather the parameters. Muon,
- * Lamb, Adafactor and modifications such as `cautious` need whole parameters, so each of theirs has one owner. LBFGS divides its vectors; `step` takes its closure, which
+ * SOAP, Prodigy and modifications such as `cautious` need whole parameters, so each of theirs has one owner. LBFGS divides its vectors; `step` takes its closure, which
  * computes the rank's loss and the gradients that are the same on all ranks. Parameters and state have the bits of the unsharded optimizer: gradients are those of `DataParallel` after `sync`.
+ *
+ * In the place of a class it takes a function that makes an optimizer, perhaps wrapped or combined: it is called with the parameters, and
+ * with this rank's. Each parameter then has one owner.
  *
  * `groups` has the options (a schedule may change `lr` there, alike on all ranks); its parameters are this rank's parts.
  *
@@ -92,9 +101,9 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   /** Rejects with BAD_STATE where ranks differ in parameters, options or rules. `step` waits for it. */
   readonly ready: Promise<void>;
   /** Trains nothing: it checks what is given, knows the groups, and clears gradients. */
-  readonly #whole: Optimizer<Options>;
+  readonly #whole: Wrappable<Group<Options>>;
   /** Trains this rank's parts. */
-  readonly #own: Optimizer<Options>;
+  readonly #own: Wrappable<Group<Options>>;
   readonly #parameters: readonly ShardedParameter[];
   readonly #division: Division;
   /** `#own` and `#whole`, if they are one. */
@@ -108,10 +117,11 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   #isStepping = false;
 
   /**
+   * @param optimizer a class, or a function that makes an optimizer of parameters: then `options` are empty
    * @throws OptError as the optimizer's class does
    */
   constructor(
-    optimizer: OptimizerClass<Options> | ClosureOptimizerClass<Options>,
+    optimizer: OptimizerClass<Options> | ClosureOptimizerClass<Options> | OptimizerMaker<Options>,
     params: OptimizerInput<Options>,
     options: Partial<Options> & GroupOptions,
     communicator: Communicator,
@@ -120,15 +130,18 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     check(!isMoved, "BAD_ARGUMENT", WHERE, () => "the options come before the communicator, got none.", EXAMPLE);
     const isOurs = communicator instanceof Communicator;
     check(isOurs, "BAD_ARGUMENT", WHERE, () => `needs a communicator, got ${show(communicator)}.`, "await connect()");
-    const made = optimizer as OptimizerClass<Options>;
-    const dividesItself = "divideOver" in (Object(made).prototype ?? {});
-    if (!dividesItself) algorithmOf(WHERE, made);
     this.communicator = communicator;
-    this.#whole = new made(params, options);
-    const needsWholes = "stages" in made.prototype || this.#whole.groups.some(isStaged);
-    this.#division = needsWholes ? byOwners : byElements;
+    const dividesItself = "divideOver" in (Object(optimizer).prototype ?? {});
+    const items = isMaker(optimizer) ? [...(params as Iterable<Tensor | [string, Tensor]>)] : [];
+    if (isMaker(optimizer)) this.#whole = checkMade(optimizer(items as [string, Tensor][]), options);
+    else {
+      if (!dividesItself) algorithmOf(WHERE, optimizer as OptimizerClass<Options>);
+      this.#whole = new (optimizer as OptimizerClass<Options>)(params, options);
+    }
+    this.#division = isMaker(optimizer) || this.#whole.needsWholes ? byOwners : byElements;
     const { size, rank } = communicator;
-    const sharded = this.#whole.groups.map((group) => {
+    const wholeGroups: readonly Group<Options>[] = this.#whole.groups;
+    const sharded = wholeGroups.map((group) => {
       const ranges = this.#division.ranges(group.params, size);
       return group.params.map((tensor, i) => {
         if (dividesItself) return { name: group.names[i]!, tensor, ranges: ranges[i]!, piece: tensor };
@@ -142,20 +155,42 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     this.#parameters = sharded.flat();
     this.#closures = dividesItself ? (this.#whole as unknown as ClosureOptimizer) : null;
     this.#closures?.divideOver(axisOf(communicator));
-    this.#own = dividesItself
-      ? this.#whole
-      : new made(
-          this.#whole.groups.map(({ params: _, names: __, ...group }, g) => ({
-            ...(group as unknown as Partial<Options>),
-            params: sharded[g]!.map(({ name, piece }) => [name, piece] as [string, Tensor]),
-          })) as OptimizerInput<Options>,
-        );
+    if (dividesItself) this.#own = this.#whole;
+    else if (isMaker(optimizer)) this.#own = this.#madeOfPieces(optimizer, items);
+    else {
+      const groups = wholeGroups.map(({ params: _, names: __, ...group }, g) => ({
+        ...(group as unknown as Partial<Options>),
+        params: sharded[g]!.map(({ name, piece }) => [name, piece] as [string, Tensor]),
+      }));
+      this.#own = new (optimizer as OptimizerClass<Options>)(groups as OptimizerInput<Options>);
+    }
     this.groups = this.#own.groups;
     const isReadable = sampleOf(this.#tensors(), 0) !== undefined;
     this.#areReadable =
       size === 1 ? Promise.resolve(false) : agree(communicator.group, WHERE, this.#lines(), isReadable);
     this.ready = this.#areReadable.then(() => {});
     this.ready.catch(() => {}); // step() throws it
+  }
+
+  /** Parameters must be in the same groups as whole ones, whatever shapes this rank has of them. @throws OptError BAD_ARGUMENT */
+  #madeOfPieces(make: OptimizerMaker<Options>, items: readonly (Tensor | [string, Tensor])[]) {
+    const byTensor = new Map(this.#parameters.map((each) => [each.tensor, each]));
+    const made = make(
+      items.flatMap((item): [string, Tensor][] => {
+        const known = byTensor.get(Array.isArray(item) ? item[1] : item);
+        return known === undefined ? [] : [[known.name, known.piece]];
+      }),
+    );
+    const namesIn = ({ groups }: { readonly groups: readonly Group<Options>[] }) =>
+      JSON.stringify(groups.map(({ names }) => names));
+    check(
+      namesIn(made) === namesIn(this.#whole),
+      "BAD_ARGUMENT",
+      WHERE,
+      () => "parameters must come into groups by their names and numbers of dimensions, got other groups of parts.",
+      "A rank has no rows of most parameters.",
+    );
+    return made;
   }
 
   /**
@@ -319,7 +354,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
 
   /** The whole state, on every rank: what the unsharded optimizer would return, in memory of its own. All ranks call it. @throws OptError IO, MISSING, DISPOSED */
   async stateDict(): Promise<OptimizerState> {
-    const own = this.#own.stateDict();
+    const own = this.#ownState();
     if (this.#closures !== null) return { groups: own.groups, state: wholeVectors(own.state) as typeof own.state };
     const all = await this.#describedState(own);
     const gathered = this.#parameters.flatMap(({ name, tensor, ranges }) =>
@@ -339,6 +374,15 @@ export class ShardedOptimizer<Options extends BaseOptions> {
       state[name][key] = value;
     }
     return { groups: own.groups, state };
+  }
+
+  /** Of whole parameters that of its own: wrappers keep tensors of the others, too, which have no elements. */
+  #ownState(): OptimizerState {
+    const { groups, state } = this.#own.stateDict();
+    if (this.#closures !== null || this.#division === byElements) return { groups, state };
+    const { rank } = this.communicator;
+    const others = new Set(this.#parameters.flatMap(({ name, ranges }) => (ownerIn(ranges) === rank ? [] : [name])));
+    return { groups, state: Object.fromEntries(Object.entries(state).filter(([name]) => !others.has(name))) };
   }
 
   /** What state there is: numbers, and shapes and dtypes of tensors. Of whole parameters it is that of their owners. */
@@ -377,7 +421,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
    * await saveCheckpoint("runs/divided", { step: 1, tensors: { ...model.stateDict(), ...tensors }, values }, { communicator, layout });
    */
   async contents(key = "optimizer"): Promise<ShardedContents> {
-    const own = this.#own.stateDict();
+    const own = this.#ownState();
     if (this.#closures !== null) return (await import("@opt/checkpoint")).optimizerContents(own, key);
     const { groups, state } = own;
     const tensors: Record<string, PartialTensor> = {};
@@ -479,7 +523,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   }
 
   async #swap(mode: "train" | "eval"): Promise<void> {
-    const own: Optimizer<Options> & Partial<Record<typeof mode, () => void>> = this.#own;
+    const own: Wrappable<Group<Options>> & Partial<Record<typeof mode, () => void>> = this.#own;
     await this.#alone(mode, async () => {
       check(
         own[mode] !== undefined,
@@ -563,6 +607,33 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     });
     return [...groups, ...(await Promise.all(parameters))];
   }
+}
+
+/** A function that is no class. */
+function isMaker<Options extends BaseOptions>(
+  optimizer: OptimizerClass<Options> | ClosureOptimizerClass<Options> | OptimizerMaker<Options>,
+): optimizer is OptimizerMaker<Options> {
+  const isClass = () => /^class\b/.test(Function.prototype.toString.call(optimizer));
+  return typeof optimizer === "function" && !("define" in (optimizer.prototype ?? {})) && !isClass();
+}
+
+/** @throws OptError BAD_ARGUMENT for what is no optimizer, and for options; UNSUPPORTED for one that calls closures */
+function checkMade<Options extends BaseOptions>(
+  made: Wrappable<Group<Options>>,
+  options: object,
+): Wrappable<Group<Options>> {
+  const isOptimizer = made instanceof BaseOptimizer && !(made instanceof SAM);
+  checkValue(isOptimizer, WHERE, "the function", "to make an optimizer that steps without a closure", made);
+  const given = Object.keys(options);
+  const problem = () => `options must be given in the function, got ${given.join(", ")}.`;
+  check(
+    given.length === 0,
+    "BAD_ARGUMENT",
+    WHERE,
+    problem,
+    "(params) => new Lookahead(new AdamW(params, { lr: 0.01 }))",
+  );
+  return made;
 }
 
 const lengthOf = ({ begin, end }: Range) => end - begin;

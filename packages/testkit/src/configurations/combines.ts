@@ -54,8 +54,8 @@ export const REASONS: readonly Reason[] = [
   },
   {
     code: "BAD_ARGUMENT",
-    says: "`ShardedOptimizer` makes an optimizer of its class. Wrap or combine those of `FullyShardedDataParallel`.",
-    applies: ({ wrapper }, { over }) => wrapper !== undefined && over === "ShardedOptimizer",
+    says: "`SAM` calls its closure twice, and `ShardedOptimizer` has none. Take `FullyShardedDataParallel`.",
+    applies: (one, { over }) => isSam(one) && over === "ShardedOptimizer",
   },
   {
     code: "UNSUPPORTED",

@@ -5,6 +5,7 @@ import { mapTree } from "../tree";
 import type { Callback, EpochRecord, History } from "./events";
 import { isDivided, type PlacedModel } from "./model";
 import { type FitOptions, WHERE } from "./options";
+import type { FitOptimizer } from "./parts";
 import type { Totals } from "./totals";
 
 /** Where a run stands, in plain numbers. */
@@ -72,15 +73,19 @@ const statefulOf = (data: unknown): Stateful | undefined => {
 /** Null for data without a state. */
 export const loaderStateOf = (data: unknown): object | null => statefulOf(data)?.stateDict() ?? null;
 
+/** What a checkpoint has of an optimizer: all of its state, or this rank's. */
+async function contentsOfOptimizer(optimizer: FitOptimizer) {
+  const sharded = optimizer as { contents?(): Promise<{ tensors: Record<string, SavedTensor>; values: object }> };
+  if (sharded.contents) return sharded.contents();
+  const { optimizerContents } = await import("@opt/checkpoint");
+  return optimizerContents((await optimizer.stateDict()) as OptimizerState);
+}
+
 export async function contentsOf<Batch>(run: Resumable<Batch>): Promise<CheckpointContents> {
   const { options, callbacks, totals, history } = run;
   const { weights, communicator } = run.placed;
-  const { optimizerContents } = await import("@opt/checkpoint");
   const { optimizer, ema, scaler, schedule, data, generators = [] } = options;
-  const sharded = optimizer as { contents?(): Promise<{ tensors: Record<string, SavedTensor>; values: object }> };
-  const optimizing = sharded.contents
-    ? await sharded.contents()
-    : optimizerContents((await optimizer.stateDict()) as OptimizerState);
+  const optimizing = await contentsOfOptimizer(optimizer);
   const mine: RankState = {
     generators: [defaultGenerator, ...generators].map((generator) => generator.stateDict()),
     loader: run.loader === undefined ? loaderStateOf(data) : run.loader,
@@ -173,8 +178,8 @@ async function loadRun<Batch>(run: Resumable<Batch>, loaded: Loaded<Tensor>): Pr
   const { optimizerState } = await import("@opt/checkpoint");
   weights.loadStateDict(Object.fromEntries(weights.namedTensors().map(([name]) => [name, tensors[name]!])));
   const state = optimizerState(loaded);
-  const listed = "contents" in optimizer ? [] : (await optimizer.stateDict()).groups; // wrappers list counters, too
-  const known = { ...optimizer.groups[0], ...listed[0] };
+  const present = (await contentsOfOptimizer(optimizer)).values as { optimizer: Pick<OptimizerState, "groups"> };
+  const known = { ...optimizer.groups[0], ...present.optimizer.groups[0] }; // wrappers list counters, too
   const foreign = Object.keys(state.groups[0] ?? {}).find((option) => !(option in known));
   check(
     foreign === undefined,
