@@ -9,7 +9,7 @@ import { checkpointBlob, loadCheckpoint, memoryFileSystem, openSource, saveCheck
 import { combine, Generator, init, Lookahead, type Tensor, tensor } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { Linear, type Module } from "@opt/nn";
-import "@opt/parallel";
+import { ShardedOptimizer } from "@opt/parallel";
 import { SGD } from "@opt/sgd";
 import { expectCode } from "@opt/testkit";
 import { bundled } from "@opt/testkit/bundled";
@@ -74,6 +74,26 @@ function stopAt(last: number) {
   const callback: Callback = { onStepEnd: ({ step }) => step === last && controller.abort() };
   return { signal: controller.signal, callback };
 }
+
+it("goes on with the divided state of a wrapped optimizer", async () => {
+  const start = () => {
+    const run = begin("mlp", optimizers.AdamW, {});
+    const make = (params: [string, Tensor][]) => new Lookahead(new AdamW(params, { lr: 0.02 }), { k: 2 });
+    return { ...run, optimizer: new ShardedOptimizer(make, run.model.namedParameters(), {}, memoryRanks(1)[0]!) };
+  };
+  const train = ({ optimizer, ...run }: ReturnType<typeof start>, callbacks: readonly Callback[], more: object = {}) =>
+    fit(run.model, { ...optionsOf(run as never, {}), optimizer, callbacks, ...more });
+  const weights = ({ model }: ReturnType<typeof start>) => model.parameters().map((each) => each.tolist());
+  const whole = start();
+  await train(whole, []);
+  const fileSystem = memoryFileSystem();
+  const saving = checkpoints("runs/a", { every: 1, fileSystem });
+  const { signal, callback } = stopAt(3);
+  await train(start(), [saving, callback], { signal });
+  const second = start();
+  await train(second, [checkpoints("runs/a", { every: 1, fileSystem })], { resume: true });
+  expect(weights(second)).toEqual(weights(whole));
+});
 
 const plain = () => begin("mlp", optimizers.AdamW, {});
 
