@@ -267,6 +267,22 @@ it("takes one launch wherever the decay goes", () => {
   }
 });
 
+it("takes memory for about a million elements at a time, with the words of each parameter alone", () => {
+  const size = 400_000;
+  const gradient = tensor(Float32Array.from({ length: size }, (_, i) => ((i * 7919) % 199) - 99));
+  const made = (count: number) => {
+    const params = Array.from({ length: count }, () => parameter(new Float32Array(size)));
+    const optimizer = new AdamW(params, { cautious: true });
+    for (const param of params) param.grad = gradient;
+    const step = compile(() => optimizer.step());
+    for (let i = 0; i < 3; i++) step();
+    return { params, peak: step.explain().peakBytes };
+  };
+  const [one, many] = [made(1), made(5)];
+  for (const param of many.params) expect(param.sub(one.params[0]!).abs().max().dataSync()[0]).toBe(0);
+  expect(many.peak).toBeLessThan(2.5 * one.peak);
+});
+
 it("has AdamW's words for Adam with decoupled decay", () => {
   const [one, other] = [parameter([1, -2, 3]), parameter([1, -2, 3])];
   const optimizers = [

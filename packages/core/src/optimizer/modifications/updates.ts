@@ -63,11 +63,20 @@ function updateStage<Options extends BaseOptions>(
   const placements = main.slots.map(({ param }) => param.placement);
   const dtype = main.kernel.spec.dtype as ComputeDType;
   let scalars = before;
+  const batches = batchesOf(params, placements);
   const normsOf = (outcome: Outcome) => {
-    const outcomes = launchOutcome(main, outcomeRule(rule, update, outcome), tensors, scalars);
-    const found = normsOfWholes(outcomes, placements, dtype);
-    for (const each of outcomes) each.dispose();
-    return found;
+    const launchOne = launcherOf(main, outcomeRule(rule, update, outcome), tensors, scalars);
+    const found = batches.map((batch) => {
+      const outcomes = batch.map(launchOne);
+      const norms = normsOfWholes(
+        outcomes,
+        batch.map((i) => placements[i]!),
+        dtype,
+      );
+      for (const each of outcomes) each.dispose();
+      return norms;
+    });
+    return found.length === 1 ? found[0]! : concat(found);
   };
   const constants = (values: readonly number[]) => tensor(values, { dtype, device: main.device.name });
   const renewed: Renewed[] = [];
@@ -98,6 +107,26 @@ function updateStage<Options extends BaseOptions>(
   return { scalars, renewed };
 }
 
+/** So many elements of an outcome are in memory at a time: the next ones are written where they are in the cache. */
+const AT_ONCE = 1 << 20;
+
+/** Positions of parameters, in order. Ranks exchange the norms of all at once. */
+function batchesOf(params: readonly Tensor[], placements: readonly Tensor["placement"][]): number[][] {
+  const indices = [...params.keys()];
+  if (placements.some((placement) => placement !== null)) return [indices];
+  const batches: number[][] = [];
+  let room = 0;
+  for (const i of indices) {
+    room -= params[i]!.size;
+    if (room >= 0) batches.at(-1)!.push(i);
+    else {
+      batches.push([i]);
+      room = AT_ONCE - params[i]!.size;
+    }
+  }
+  return batches;
+}
+
 /** Norms of whole tensors, of which these may be parts. */
 function normsOfWholes(
   tensors: readonly Tensor[],
@@ -113,13 +142,13 @@ function normsOfWholes(
   return cast(norms(parts), dtype);
 }
 
-/** Launches a rule that writes one more buffer, parameter by parameter. It changes nothing that lasts. */
-function launchOutcome<Options extends BaseOptions>(
+/** Launches a rule that writes one more buffer, for the parameter of a position. It changes nothing that lasts. */
+function launcherOf<Options extends BaseOptions>(
   main: PlannedLaunch<Options>,
   rule: Rule,
   tensors: readonly (readonly Slice[])[],
   own: OwnScalars,
-): Tensor[] {
+): (i: number) => Tensor {
   const { device, kernel, slots } = main;
   const { dtype, stored } = kernel.spec as { dtype: ComputeDType; stored?: StoredFormats };
   const length = rule.buffers.length - 1; // without the 16-bit parameter of master weights, which is not written
@@ -128,12 +157,12 @@ function launchOutcome<Options extends BaseOptions>(
   const rewrites = main.rewrites.filter(({ rewrite }) => rewrite !== "guard");
   const launched = device.kernel({ kind: "rule", rule: rewrittenBy(rule, rewrites), dtype, ...formats });
   const scalarSource = new StageLaunch(rule, main, main.extraScalars.slice(0, rewrites.length)); // a guard is the last
-  return slots.map(({ param }, i) => {
-    const outcome = Tensor.empty(param.shape, dtype, device);
+  return (i) => {
+    const outcome = Tensor.empty(slots[i]!.param.shape, dtype, device);
     const one = new OneOf(scalarSource, ownScalarsOf(rule, dtype, own, i), false);
     const list = [...tensors[i]!.slice(0, length), outcome.memorySlice()];
     device.launch({ kind: "rule", kernel: launched, tensors: [list], scalars: one.next() }, one);
     outcome.storage.overwritten();
     return outcome;
-  });
+  };
 }
