@@ -75,6 +75,7 @@ export default defineConfig({
       { text: "API", link: "/api/", activeMatch: "/api/" },
       { text: "Demos", link: "/demos/", activeMatch: "/demos/" },
       { text: "Playground", link: "/playground" },
+      { text: "Leaderboard", link: "/leaderboard" },
       { text: "Benchmarks", link: "/benchmarks" },
     ],
     sidebar: {
@@ -84,6 +85,7 @@ export default defineConfig({
       "/tutorials/": guides,
       "/decisions/": [{ text: "Decisions", items: decisions }],
       "/benchmarks": guides,
+      "/leaderboard": guides,
       "/api/": apiSidebar(),
     },
     outline: { level: [2, 3] },

@@ -21,11 +21,12 @@ interface Demo {
   readonly after?: (page: Page) => Promise<void>;
 }
 
-export const START = /^(Start|Train|Run|Take the sample)$/;
+export const START = /^(Start|Train|Run|Repeat|Take the sample)$/;
 
 export const DEMOS: readonly Demo[] = [
   { path: "demos/optimizer-race", reached: /^Step [1-9]\d* of \d+\. Lowest: \w/, stop: /^Stop$/ },
   { path: "demos/same-run", reached: /^20 steps on wasm, all equal to Node's$/ },
+  { path: "leaderboard", reached: /^On wasm: equal to the stored checksum$/ },
   { path: "demos/gpt", reached: /^After [1-9]\d* steps?$/, stop: /^Stop$/, after: writeLongWord },
   {
     ...{ path: "demos/digits/", reached: /^It reads a \d \([\d.]+\u00a0%\)\.$/, stop: /^Pause$/ },

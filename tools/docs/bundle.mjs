@@ -21,7 +21,7 @@ export async function bundlePackages(out) {
     entryPoints: [
       ...entries,
       { out: "worker", in: `${root}docs/.vitepress/worker.ts` },
-      ...["race", "same-run", "gpt", "fine-tune", "checkpoint"].map((name) => ({
+      ...["race", "same-run", "leaderboard", "gpt", "fine-tune", "checkpoint"].map((name) => ({
         out: `demos/${name}`,
         in: `${root}docs/.vitepress/demos/${name}.ts`,
       })),

@@ -22,6 +22,7 @@ const engineSuites = [
   ...["memory", "errors", "threads"].map((name) => `packages/kernels-cpu/src/${name}.test.ts`),
   // WebAssembly has a fused multiply-add from Node 22 on.
   "e2e/same-run/src/wasm",
+  "e2e/leaderboard/src/wasm",
 ];
 
 /** The projects of --quick, whose tests need no device but js, no build and no browser. */

@@ -36,6 +36,7 @@ export const mustRun = [
       "packages/kernels-cpu/src/contract.widest.test.ts",
       "packages/kernels-cpu/src/threads.test.ts",
       "e2e/same-run/src/native.test.ts",
+      "e2e/leaderboard/src/repeat.test.ts",
     ],
     needs: ["cmake", "g++"],
     here: hasCpu,
@@ -67,7 +68,9 @@ export const mustRun = [
 ];
 
 /** The same for other versions of Node: Node 20 has no fused multiply-add in WebAssembly. @type {typeof mustRun} */
-export const mustRunOnLater = [{ files: ["e2e/same-run/src/wasm.test.ts"], needs: [] }];
+export const mustRunOnLater = [
+  { files: ["e2e/same-run/src/wasm.test.ts", "e2e/leaderboard/src/wasm.test.ts"], needs: [] },
+];
 
 /**
  * The files that should have run and did not. What needs a tool that set-up may not install here is excused.

@@ -56,6 +56,15 @@ const makers: Record<Racer, Make> = {
   RMSprop: (params) => new optim.RMSprop(params),
   Rprop: (params) => new optim.Rprop(params),
   "Schedule-free AdamW": (params) => new optim.ScheduleFreeAdamW(params),
+  "AdamW, cautious": (params, surface) => new optim.AdamW(params, { betas: betasOf(surface), cautious: true }),
+  ADOPT: (params, surface) => new optim.ADOPT(params, { betas: betasOf(surface) }),
+  Adan: (params) => new optim.Adan(params),
+  Yogi: (params, surface) => new optim.Yogi(params, { betas: betasOf(surface) }),
+  LARS: (params) => new optim.LARS(params),
+  Prodigy: (params) => new optim.Prodigy(params),
+  SOAP: (params, surface) => new optim.SOAP(params, { betas: betasOf(surface) }),
+  Shampoo: (params) => new optim.Shampoo(params),
+  Kron: (params) => new optim.Kron(params),
 };
 
 class Run {

@@ -61,6 +61,15 @@ export const RATES = {
   Muon: 0.01,
   Rprop: 0.01,
   "Schedule-free AdamW": 0.05,
+  "AdamW, cautious": 0.05,
+  ADOPT: { rosenbrock: 1, saddle: 0.05, reddi: 0.02 },
+  Adan: 0.02,
+  Yogi: 0.05,
+  LARS: { rosenbrock: 3, saddle: 1, reddi: 0.05 },
+  Prodigy: 1,
+  SOAP: 0.05,
+  Shampoo: 0.05,
+  Kron: 0.01,
 } as const;
 
 export type Racer = keyof typeof RATES;

@@ -1,8 +1,12 @@
 /** `npm run leaderboard`: trains what is not stored yet, repeats stored rows on another device, writes the page. */
+import "@opt/kernels-cpu";
+import "@opt/kernels-wasm";
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { init, OptError } from "@opt/core";
 import { type Cell, cellOf, cellsOf, firstRow } from "./cells";
 import { entrants } from "./entrants";
+import { GUIDE_FILE, guideOf } from "./guide";
 import { PAGE_FILE, pageOf, REPEATABLE_FILE, repeatableOf } from "./page";
 import { runsLeft, SEEDS, wantedRuns } from "./plan";
 import { trainAll } from "./pool";
@@ -21,7 +25,7 @@ Trains every optimizer on every task, and stores each run in e2e/leaderboard/row
   --device NAME       js, wasm or cpu (default cpu)
   --repeat            trains the table's rows of seed 0 again, and compares checksums: 1 where one differs
   --times             measures the time of the table's rows again, one at a time
-  --write             writes docs/leaderboard.md from the stored rows, without training
+  --write             writes the pages of the site from the stored rows, without training
 `;
 
 const { values: given } = parseArgs({
@@ -73,6 +77,9 @@ async function trainMissing(cells: readonly Cell[], seeds: number, device: strin
 
 /** Trains rows of seed 0 again, and compares their checksums. */
 async function repeat(cells: readonly Cell[], device: string, jobs: number): Promise<void> {
+  const { name, portable } = await init(device);
+  if (!portable)
+    throw new OptError("UNSUPPORTED", "leaderboard", `${name} rounds in its own way here.`, "Take Node 22.");
   const stored = cells.map(({ rows }) => firstRow(rows)).filter((row) => row !== undefined);
   const rows = [...stored];
   const progress = new Progress();
@@ -110,5 +117,10 @@ async function measure(cells: readonly Cell[], device: string): Promise<void> {
 function write(): void {
   const cells = cellsOf(readRows().values());
   writeFileSync(PAGE_FILE, pageOf(cells));
+  writeFileSync(GUIDE_FILE, guideOf(cells));
   writeFileSync(REPEATABLE_FILE, repeatableOf(cells));
+  const missing = cells
+    .filter(({ rows }) => rows.length === 0)
+    .map(({ of: { task, optimizer } }) => `${optimizer} (${task})`);
+  if (missing.length > 0) console.log(`Not measured: ${missing.join(", ")}.`);
 }

@@ -1,8 +1,9 @@
 /** The page of the leaderboard and the rows that a page repeats, written from the stored rows. */
 import { fileURLToPath } from "node:url";
+import type { Repeatable } from "../../../docs/.vitepress/demos/leaderboard-messages";
 import { type Cell, firstRow } from "./cells";
-import { bestOf, chosenRate, median, RATES, SEARCH_SEEDS } from "./plan";
-import type { Row } from "./rows";
+import { type Line, rankedLines } from "./lines";
+import { chosenRate, median, RATES, SEARCH_SEEDS } from "./plan";
 import { TARGETS } from "./targets";
 import { type TaskName, tasks } from "./tasks";
 import { EVERY } from "./train";
@@ -11,57 +12,15 @@ const docs = new URL("../../../docs/", import.meta.url);
 export const PAGE_FILE = fileURLToPath(new URL("leaderboard.md", docs));
 export const REPEATABLE_FILE = fileURLToPath(new URL(".vitepress/demos/leaderboard.json", docs));
 
-/** A row that readers repeat. */
-export interface Repeatable {
-  readonly task: TaskName;
-  readonly optimizer: string;
-  readonly lr: number;
-  readonly checksum: string;
-}
-
 export function repeatableOf(cells: readonly Cell[]): string {
   const rows = cells.map(({ rows }) => firstRow(rows)).filter((row) => row !== undefined);
   const lines = rows.map(({ task, optimizer, lr, checksum }) =>
-    JSON.stringify({ task, optimizer, lr, checksum } satisfies Repeatable),
+    JSON.stringify({ task, title: tasks[task].title, optimizer, lr, checksum } satisfies Repeatable),
   );
   return `[\n${lines.join(",\n")}\n]\n`;
 }
 
-/** What the table says of one optimizer on one task. */
-interface Line {
-  readonly optimizer: string;
-  readonly lr: number;
-  readonly seeds: number;
-  /** Median over all seeds, Infinity where most do not reach the target. */
-  readonly steps: number;
-  readonly reached: number;
-  readonly best: readonly number[];
-  readonly first: Row;
-}
-
-export function lineOf({ of: { task, optimizer }, rows }: Cell): Line | undefined {
-  const lr = chosenRate(rows);
-  if (lr === null) return undefined;
-  const own = rows.filter((row) => row.lr === lr);
-  const target = TARGETS[task];
-  const steps = own.map(({ losses }) => {
-    const at = losses.findIndex((loss) => loss <= target);
-    return at < 0 ? Number.POSITIVE_INFINITY : at * EVERY;
-  });
-  return {
-    optimizer,
-    lr,
-    seeds: own.length,
-    steps: median(steps),
-    reached: steps.filter(Number.isFinite).length,
-    best: own.map(bestOf).sort((a, b) => a - b),
-    first: firstRow(rows)!,
-  };
-}
-
-const byRank = (a: Line, b: Line) => (a.steps === b.steps ? median(a.best) - median(b.best) : a.steps - b.steps);
-
-const digits = (value: number) => (value === 0 ? "0" : value.toPrecision(3).replace(/e([+-])/, "e$1"));
+const digits = (value: number) => (value < 1e-3 && value > 0 ? value.toExponential(1) : value.toPrecision(3));
 
 function bytesText(bytes: number): string {
   return bytes < 1000 ? `${bytes} B` : `${Math.round(bytes / 1000)} kB`;
@@ -89,33 +48,30 @@ function failures(cells: readonly Cell[]): string[] {
   return cells.flatMap(({ of: { optimizer }, rows }) => {
     const error = rows.find((row) => row.error !== undefined)?.error;
     if (error !== undefined) return [`- ${optimizer}: \`${error}\``];
-    if (rows.length === 0) return [`- ${optimizer}: not measured yet.`];
     return chosenRate(rows) === null ? [`- ${optimizer}: it diverged at every learning rate.`] : [];
   });
 }
 
 function sectionOf(name: TaskName, cells: readonly Cell[]): string {
   const { title, about, budget } = tasks[name];
-  const lines = cells.map(lineOf).filter((line) => line !== undefined);
+  const lines = rankedLines(cells);
   const failed = failures(cells);
   return `## ${title}
 
 ${about} A run has ${budget} gradients. The target is a loss of ${TARGETS[name]}.
 
-| optimizer | learning rate | steps to the target | best loss | of all seeds | ms a step | state | checksum |
+| optimizer | learning rate | steps to the target | best loss | lowest to highest | ms a step | state | checksum |
 |---|---:|---:|---:|---:|---:|---:|---|
-${lines.sort(byRank).map(tableLine).join("\n")}
+${lines.map(tableLine).join("\n")}
 ${failed.length === 0 ? "" : `\nWithout a line:\n\n${failed.join("\n")}\n`}`;
 }
 
-/** The page. */
-export function pageOf(cells: readonly Cell[]): string {
+/** The page. It changes with the stored rows alone: an optimizer without rows is not in it. */
+export function pageOf(all: readonly Cell[]): string {
+  const cells = all.filter((cell) => cell.rows.length > 0);
   const names = Object.keys(tasks) as TaskName[];
   const rows = cells.flatMap((cell) => cell.rows);
-  const counts = cells
-    .map(lineOf)
-    .filter((line) => line !== undefined)
-    .map(({ seeds }) => seeds);
+  const counts = rankedLines(cells).map(({ seeds }) => seeds);
   const [fewest, most] = [Math.min(...counts), Math.max(...counts)];
   const machines = [...new Set(rows.map(({ machine }) => machine))];
   return `---
@@ -144,7 +100,7 @@ ${names.length} tasks and ${new Set(cells.map(({ of }) => of.optimizer)).size} o
 - **Classes for matrices alone**, as Muon, step the matrices inside of the model. AdamW steps the rest at a learning rate of 0.01. \`SparseAdam\` steps the tables, and AdamW the rest.
 - **Checksums** are of the last weights of seed 0: the exclusive or of each tensor's CRC-32.
 - **Times** are of that run on one thread of ${machines.join(", ")}, forward and backward included. Other programs may have run beside it, so compare only large differences.
-- **Failures** are below each table: divergence at every rate, errors, and rows that nobody has measured yet.
+- **Failures** are below each table: errors, and divergence at every rate. A newer optimizer is missing until somebody runs the command.
 
 Small models and short runs: an order here is a hint for large ones, and no proof.
 

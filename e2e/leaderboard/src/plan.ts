@@ -2,7 +2,7 @@
 import type { Row } from "./rows";
 
 /** The one grid of learning rates. */
-export const RATES = [1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1, 3] as const;
+export const RATES: readonly number[] = [1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1, 3];
 /** Seeds that choose between the two best rates. */
 export const SEARCH_SEEDS = 3;
 /** Seeds of a whole table. */
@@ -91,7 +91,7 @@ function besideBest(rows: readonly Row[]): number[] {
     RATES.filter((_, i) => i % 2 === 0),
     1,
   );
-  const at = RATES.findIndex((lr) => lr === best);
+  const at = RATES.indexOf(best ?? Number.NaN);
   return at < 0 ? [] : RATES.filter((_, i) => Math.abs(i - at) === 1);
 }
 

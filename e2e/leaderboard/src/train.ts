@@ -15,6 +15,8 @@ export interface RunOptions {
   readonly compiled?: boolean;
   /** Gradients, in place of the task's budget. */
   readonly budget?: number;
+  /** Is called with each loss. */
+  readonly show?: (gradients: number, loss: number) => void;
 }
 
 export interface Outcome {
@@ -33,7 +35,7 @@ type Prepared = (start: Start) => Training;
 
 /** @throws OptError where the optimizer cannot train this model */
 export async function train(task: Task, prepared: Prepared, entrant: Entrant, options: RunOptions): Promise<Outcome> {
-  const { lr, seed, compiled = true, budget = task.budget } = options;
+  const { lr, seed, compiled = true, budget = task.budget, show } = options;
   manualSeed(seed);
   const takes = takenBy(entrant);
   const training = prepared({ generator: new Generator(seed), sparse: takes === "tables" });
@@ -48,8 +50,10 @@ export async function train(task: Task, prepared: Prepared, entrant: Entrant, op
     const [before, start] = [run.gradients, performance.now()];
     await run.step();
     times.push((performance.now() - start) / (run.gradients - before));
-    for (let due = losses.length * EVERY; due <= run.gradients && due <= budget; due += EVERY)
+    for (let due = losses.length * EVERY; due <= run.gradients && due <= budget; due += EVERY) {
       losses.push(run.evaluated());
+      show?.(due, losses.at(-1)!);
+    }
   }
   const book = await ledger();
   const outcome = {

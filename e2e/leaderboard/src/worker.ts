@@ -55,3 +55,4 @@ process.on("message", (order: Order) => {
     },
   );
 });
+process.on("disconnect", () => process.exit());
