@@ -85,7 +85,6 @@ export default defineConfig({
       "/tutorials/": guides,
       "/decisions/": [{ text: "Decisions", items: decisions }],
       "/benchmarks": guides,
-      "/leaderboard": guides,
       "/api/": apiSidebar(),
     },
     outline: { level: [2, 3] },

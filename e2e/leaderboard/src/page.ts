@@ -76,6 +76,8 @@ export function pageOf(all: readonly Cell[]): string {
   const machines = [...new Set(rows.map(({ machine }) => machine))];
   return `---
 title: Leaderboard
+sidebar: false
+aside: false
 ---
 
 <!-- Written by \`npm run leaderboard -- --write\`. -->
