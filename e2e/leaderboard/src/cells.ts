@@ -12,13 +12,16 @@ export interface Cell {
 
 /** Every optimizer on every task, also those without rows. Rows of an older version of a task are left out. */
 export function cellsOf(rows: Iterable<Row>): Cell[] {
-  const stored = [...rows];
+  const stored = new Map<string, Row[]>();
+  for (const row of rows) {
+    const cell = cellKey(row);
+    stored.set(cell, [...(stored.get(cell) ?? []), row]);
+  }
   return (Object.keys(tasks) as TaskName[]).flatMap((task) => {
     const version = versionOf(task);
     return entrants.map(({ name: optimizer, options }) => {
       const of = { task, optimizer, options, version };
-      const cell = cellKey(of);
-      return { of, rows: stored.filter((row) => cellKey(row) === cell) };
+      return { of, rows: stored.get(cellKey(of)) ?? [] };
     });
   });
 }

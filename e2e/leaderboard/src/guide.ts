@@ -21,7 +21,10 @@ class Results {
 
   constructor(cells: readonly Cell[]) {
     const own = (name: TaskName) => rankedLines(cells.filter(({ of }) => of.task === name));
-    this.#lines = Object.fromEntries(NAMES.map((name) => [name, own(name)])) as unknown as Record<TaskName, readonly Line[]>;
+    this.#lines = Object.fromEntries(NAMES.map((name) => [name, own(name)])) as unknown as Record<
+      TaskName,
+      readonly Line[]
+    >;
   }
 
   on(task: TaskName): readonly Line[] {

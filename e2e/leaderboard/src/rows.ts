@@ -31,19 +31,19 @@ export interface Row extends RunKey {
   readonly error?: string;
 }
 
-export const ROWS_FILE = fileURLToPath(new URL("../rows.jsonl", import.meta.url));
+const FILE = fileURLToPath(new URL("../rows.jsonl", import.meta.url));
 
 export const keyOf = ({ task, optimizer, options, lr, seed, version }: RunKey) =>
   JSON.stringify([task, optimizer, options, lr, seed, version]);
 
-export function readRows(file = ROWS_FILE): Map<string, Row> {
-  if (!existsSync(file)) return new Map();
-  const lines = readFileSync(file, "utf8")
+export function readRows(): Map<string, Row> {
+  if (!existsSync(FILE)) return new Map();
+  const lines = readFileSync(FILE, "utf8")
     .split("\n")
     .filter((line) => line !== "");
   return new Map(lines.map((line) => JSON.parse(line) as Row).map((row) => [keyOf(row), row]));
 }
 
-export function appendRow(row: Row, file = ROWS_FILE): void {
-  appendFileSync(file, `${JSON.stringify(row)}\n`);
+export function appendRow(row: Row): void {
+  appendFileSync(FILE, `${JSON.stringify(row)}\n`);
 }
