@@ -1,7 +1,7 @@
 /** By which Node asks for what console.log writes: what a user looks for, not the memory and caches behind it. */
 export const inspectSymbol: unique symbol = Symbol.for("nodejs.util.inspect.custom");
 
-/** Shows an object of a class as `text`. Set on the object: a class with a computed member stays in every bundle. */
+/** Shows an object of a class as `text`, also as a string. Set on the object: a class with a computed member stays in every bundle. */
 export function showAs(object: object, text: () => string): void {
-  Object.defineProperty(object, inspectSymbol, { value: text });
+  Object.defineProperties(object, { [inspectSymbol]: { value: text }, toString: { value: text } });
 }

@@ -27,6 +27,11 @@ export abstract class BaseOptimizer<Owner = unknown> {
   /** @internal Its name, for messages. */
   protected abstract get where(): string;
 
+  /** @internal True if a step calls its closure. */
+  get needsClosure(): boolean {
+    return false;
+  }
+
   /**
    * One update of every parameter that has a gradient; the others are left alone and do not count the step.
    *

@@ -61,6 +61,11 @@ export class SAM<OwnGroup extends Group<BaseOptions>> extends OptimizerWrapper<O
     this.#adaptive = adaptive;
   }
 
+  /** @internal */
+  override get needsClosure(): boolean {
+    return true;
+  }
+
   /**
    * @returns what the first call of `closure` returned, or a promise of it, as the closure does
    * @throws OptError BAD_ARGUMENT without a closure; BAD_STATE before an earlier step has ended; UNSUPPORTED for an asynchronous closure in

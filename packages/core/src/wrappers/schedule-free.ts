@@ -50,13 +50,18 @@ export class ScheduleFree<OwnGroup extends Group<BaseOptions>> extends StatefulW
     return this.groups.every((_, g) => this.countersOf(g).training === 1);
   }
 
+  /** @internal */
+  override get isTransparent(): boolean {
+    return false;
+  }
+
   /** Puts the weights to train in the parameters' place. Call it before you go on training. */
-  train(): void {
+  override train(): void {
     if (!this.training) this.#move(1 - this.#momentum, 1);
   }
 
   /** Puts the average in the parameters' place, to evaluate and save. */
-  eval(): void {
+  override eval(): void {
     if (this.training) this.#move(1 - 1 / this.#momentum, 0);
   }
 

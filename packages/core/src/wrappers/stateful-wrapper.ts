@@ -16,7 +16,7 @@ import { noGrad } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { sameShape, showShape } from "../values/shape";
 import { checkFullPrecision } from "./full-precision";
-import { OptimizerWrapper, type Wrappable } from "./wrapper";
+import { keepsAverages, OptimizerWrapper, type Wrappable } from "./wrapper";
 
 /** A parameter and the tensor that is kept of it. */
 export interface Kept {
@@ -40,9 +40,16 @@ export abstract class StatefulWrapper<
   /** The compiled call that steps it now. */
   #call: object | null = null;
 
-  /** @param name of what is kept */
+  /** @param name of what is kept. @throws OptError BAD_ARGUMENT for an optimizer that keeps averages */
   constructor(where: string, base: Wrappable<OwnGroup>, name: string, initial: Counters) {
     super(where, [base]);
+    check(
+      !keepsAverages(base),
+      "BAD_ARGUMENT",
+      where,
+      () => `averages the weights, and so does what it wraps, got ${show(base)}.`,
+      "Wrap an optimizer that does not.",
+    );
     checkFullPrecision(where, this.parameters());
     this.#initial = initial;
     this.#name = name;

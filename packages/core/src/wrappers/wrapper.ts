@@ -18,6 +18,18 @@ export type Wrappable<OwnGroup extends Group<BaseOptions>> = BaseOptimizer<unkno
   readonly groups: readonly OwnGroup[];
 };
 
+/** Optimizers that keep averages of weights for evaluation. */
+interface Averaging {
+  train(): void;
+  eval(): void;
+}
+
+/** True for an optimizer with `train` and `eval`, and for what wraps one. */
+export function keepsAverages(optimizer: object): boolean {
+  if (optimizer instanceof OptimizerWrapper && optimizer.isTransparent) return optimizer.averaging.length > 0;
+  return typeof (optimizer as Partial<Averaging>).eval === "function";
+}
+
 export abstract class OptimizerWrapper<OwnGroup extends Group<BaseOptions>> extends BaseOptimizer<
   OptimizerWrapper<OwnGroup>
 > {
@@ -39,7 +51,32 @@ export abstract class OptimizerWrapper<OwnGroup extends Group<BaseOptions>> exte
       );
     this.where = where;
     this.parts = parts;
-    showAs(this, () => `${this.where}(\n${parts.map(String).join("\n")}\n)`);
+    showAs(this, () => `${this.where}(\n${parts.map((part) => String(part).replace(/^/gm, "  ")).join("\n")}\n)`);
+  }
+
+  /** @internal Those of its optimizers that keep averages of weights. */
+  get averaging(): readonly Averaging[] {
+    return this.parts.filter(keepsAverages) as unknown as Averaging[];
+  }
+
+  /** @internal */
+  override get needsClosure(): boolean {
+    return this.parts.some(({ needsClosure }) => needsClosure);
+  }
+
+  /** @internal False for what keeps averages itself. */
+  get isTransparent(): boolean {
+    return true;
+  }
+
+  /** Puts the weights to train in the place of averages, where its optimizers keep some (`ScheduleFreeAdamW`, `scheduleFree`). */
+  train(): void {
+    for (const each of this.averaging) each.train();
+  }
+
+  /** Puts the averages in the place of the weights to train, where its optimizers keep some: to evaluate and save. */
+  eval(): void {
+    for (const each of this.averaging) each.eval();
   }
 
   /** The groups of all its optimizers. */

@@ -10,6 +10,7 @@ import "../index";
 import { GradScaler } from "../loss-scaling/scaler";
 import type { OptimizerState } from "../optimizer/state/state-dict";
 import type { Tensor } from "../tensor/tensor";
+import { combine } from "./combine";
 import { Lookahead } from "./lookahead";
 import { SAM } from "./sam";
 import { scheduleFree } from "./schedule-free";
@@ -284,4 +285,43 @@ it("rejects a state that does not fit, and changes nothing", () => {
   for (const each of wrong) expectCode("BAD_STATE", () => optimizer.loadStateDict(each));
   expect(optimizer.stateDict().groups[0]!.slowParam).toEqual({ steps: 1 });
   expect(optimizer.stateDict().state.w!.slow_param).toBe(state.w!.slow_param);
+});
+
+describe("averages inside of wrappers", () => {
+  /** Its averages are twice the weights. */
+  class Doubling extends Descent {
+    train(): void {
+      for (const { params } of this.groups) for (const param of params) param.set(param.div(2));
+    }
+    eval(): void {
+      for (const { params } of this.groups) for (const param of params) param.set(param.mul(2));
+    }
+  }
+
+  it("are evaluated by what combines or climbs", async () => {
+    const w = parameter([[1, 2]], { dtype: "f64" });
+    const combined = combine([["w", w]], { matrices: Doubling, rest: Descent });
+    for (const wrapper of [combined, new SAM(combined)]) {
+      wrapper.eval();
+      expect(Array.from(await w.data())).toEqual([2, 4]);
+      wrapper.train();
+      expect(Array.from(await w.data())).toEqual([1, 2]);
+    }
+  });
+
+  it("are not averaged again", () => {
+    const w = parameter([1], { dtype: "f64" });
+    expectCode("BAD_ARGUMENT", () => new Lookahead(new Doubling([w])));
+    expectCode("BAD_ARGUMENT", () => scheduleFree(scheduleFree(new Descent([w]))));
+    expectCode("BAD_ARGUMENT", () => new Lookahead(new SAM(new Doubling([w]))));
+  });
+
+  it("are none where no optimizer keeps some", async () => {
+    const w = parameter([1], { dtype: "f64" });
+    new Lookahead(new Descent([w])).eval();
+    expect(Array.from(await w.data())).toEqual([1]);
+  });
+
+  it("show what they are made of", () =>
+    expect(String(new SAM(new Descent([parameter([1])])))).toMatch(/^SAM\(\n {2}descent\(\n {4}\(0\): lr=/i));
 });

@@ -67,6 +67,8 @@ export type Closure<Loss extends Tensor | number> = () => Loss | Promise<Loss>;
  * });
  */
 export class LBFGS {
+  /** @internal A step calls its closure. */
+  readonly needsClosure = true;
   readonly #parameters: Parameters;
   #vectors: Vectors;
   #history: History;

@@ -89,6 +89,13 @@ export function checkFitOptions<Batch>(options: FitOptions<Batch>): void {
     () => `needs an optimizer, got ${show(optimizer)}.`,
     "new AdamW(model.namedParameters())",
   );
+  check(
+    optimizer.needsClosure !== true,
+    "BAD_ARGUMENT",
+    WHERE,
+    () => `has no closure to give, got ${show(optimizer)}, whose steps call one.`,
+    "Write the loop: await optimizer.step(closure).",
+  );
   const isKnown = scheduleEvery === "step" || scheduleEvery === "epoch";
   check(isKnown, "BAD_ARGUMENT", WHERE, () => `scheduleEvery must be "step" or "epoch", got ${show(scheduleEvery)}.`);
   if (clip !== undefined) checkOptions(`${WHERE} clip`, clip, { norm: "number", value: "number" });

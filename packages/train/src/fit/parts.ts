@@ -10,6 +10,8 @@ export interface FitOptimizer {
   zeroGrad(): void;
   stateDict(): OptimizerState | Promise<OptimizerState>;
   loadStateDict(state: OptimizerState): void;
+  /** True for `LBFGS` and `SAM`, which `fit` rejects: a step of theirs calls a closure. */
+  readonly needsClosure?: boolean;
 }
 
 /** What `fit` asks of a learning-rate schedule: those of `@opt/core/schedules` have it. */
