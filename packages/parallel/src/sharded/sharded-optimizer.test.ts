@@ -56,6 +56,7 @@ const RUNS: readonly Run[] = [
   { algorithm: "Lamb", device: "js", steps: 6, sharded: true },
   { algorithm: "Adafactor", device: "wasm", steps: 6, sharded: true },
   { algorithm: "Prodigy", device: "wasm", steps: 6, sharded: true, clip: { norm: 0.3 } },
+  { algorithm: "DAdaptAdamW", device: "js", steps: 4, sharded: true },
 ];
 
 it.each(triesAll ? [2, 3, 4, 8] : [3])("divided state has the bits of whole state: %d ranks", (ranks) =>
@@ -429,6 +430,15 @@ it("averages estimates of Sophia with the bits of one process, each averaged ove
   const told = await runInMemory(2, body, { bitsOf, DataParallel, hutchinson, makeNet, ShardedOptimizer, Sophia });
   for (const [whole, divided] of told as [unknown, unknown][]) expect(divided).toEqual(whole);
   expect(told).toHaveLength(2);
+});
+
+it("estimates the Hessian of Sophia by gradients on drawn labels, alone as the optimizer", async () => {
+  const w = parameter([1, 2]);
+  const sharded = new ShardedOptimizer(Sophia, [w], { betas: [0.5, 0.75] }, await connect());
+  w.grad = tensor([1, 3]);
+  sharded.updateHessian({ batchSize: 4 });
+  const { hessian } = (await sharded.stateDict()).state["0"]!;
+  expect((hessian as Tensor).tolist()).toEqual([1, 9]);
 });
 
 it("has no Hessian of an optimizer that has none", async () => {
