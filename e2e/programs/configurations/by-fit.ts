@@ -5,7 +5,7 @@ import type { Module } from "@opt/nn";
 import type { Communicator, DataParallel } from "@opt/parallel";
 import { type Configuration, EPOCHS, PLANTED, stepsOf } from "@opt/testkit/configurations";
 import { type Callback, checkpoints, fit } from "@opt/train";
-import type { Batch } from "./batches";
+import { type Batch, batchSizeOf, loaderOf } from "./batches";
 import { forward, seedOf } from "./by-hand";
 import type { Parts } from "./parts";
 
@@ -91,6 +91,7 @@ export async function trainByFit({
     signal: interruption.signal,
     ...(resumes && { resume: true }),
     ...(Object.keys(clip).length > 0 && { clip }),
+    ...(one.validated && { validation: loaderOf(one, batchSizeOf(one.phases[index]!)) as Iterable<Batch> }),
     ...(ema && { ema }),
     ...(scaler && { scaler }),
     ...(schedule && { schedule }),

@@ -44,6 +44,7 @@ export async function oracle(given: Configuration, optimizers: Optimizers, folde
       losses.push(
         await stepOf(one, parts, phase, step, batchesOf(one, orders[epoch]!, inEpoch, phase.data, phase.accumulate)),
       );
+      if (one.validated && inEpoch === total / orders.length - 1) swap(parts);
     }
   }
   const { tensors } = await contentsOf(parts!, step, null);
@@ -57,6 +58,13 @@ async function areAlike({ dtype }: Configuration, a: string, b: string): Promise
   if (a === b || dtype === "f64") return a === b;
   const isPortable = (await init(a)).portable;
   return (await init(b)).portable && isPortable;
+}
+
+/** As `fit` does before and after it measures. */
+function swap({ optimizer }: Parts): void {
+  const { eval: evaluate, train } = optimizer as { eval?(): void; train?(): void };
+  evaluate?.call(optimizer);
+  train?.call(optimizer);
 }
 
 async function stepOf(

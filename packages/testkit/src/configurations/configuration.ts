@@ -61,6 +61,8 @@ export interface Configuration {
   readonly stepsPerEpoch: number;
   /** Samples of an epoch behind its last whole step. */
   readonly rest?: number;
+  /** `fit` measures after each epoch: by the average of a schedule-free optimizer, which moves the weights there and back. */
+  readonly validated?: true;
   /** Each rank has a contiguous part of the order: of the last step one has fewer samples than others, or none. */
   readonly uneven?: true;
   readonly phases: readonly [Phase] | readonly [Phase, Phase];

@@ -224,6 +224,7 @@ export function draw(seed: number, { optimizers, devices }: Drawn): Configuratio
     const one: Configuration = {
       ...plain,
       ...restOf(random, plain),
+      ...(plain.phases.every(isFit) && random.below(3) === 0 && { validated: true as const }),
       ...unnamed,
       ...(isBroken && { break: 1 + random.below(stepsOf(plain) - 1), through }),
       ...(!callsClosure(plain) && random.below(3) === 0 && { overflows: [random.below(samplesOf(plain))] }),

@@ -23,6 +23,7 @@ export function smaller(one: Configuration): Configuration[] {
     "ema",
     "overflows",
     "schedule",
+    "validated",
     "uneven",
     "rest",
     "killed",
@@ -56,9 +57,9 @@ export function smaller(one: Configuration): Configuration[] {
   return candidates.filter(isWhole).map((each) => JSON.parse(JSON.stringify(each)));
 }
 
-/** Only `fit` takes losses of sums, and a last step of fewer samples, and saves in each step. */
-const isWhole = ({ phases, rest, counted, killed, throws, uneven }: Configuration) =>
-  (rest ?? counted ?? killed ?? throws ?? uneven) === undefined || phases.every(isFit);
+/** Only `fit` takes losses of sums, and a last step of fewer samples, saves in each step, and measures. */
+const isWhole = ({ phases, rest, counted, killed, throws, uneven, validated }: Configuration) =>
+  (rest ?? counted ?? killed ?? throws ?? uneven ?? validated) === undefined || phases.every(isFit);
 
 /**
  * @param firstThatFails of a list, or undefined
