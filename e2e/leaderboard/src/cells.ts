@@ -1,6 +1,6 @@
 /** The cells of the table: one optimizer on one task, with its stored rows. */
 import { entrants } from "./entrants";
-import { chosenRate } from "./plan";
+import { chosenRate, SEARCH_SEEDS, wantedRuns } from "./plan";
 import type { Row, RunKey } from "./rows";
 import { type TaskName, tasks } from "./tasks";
 import { versionOf } from "./version";
@@ -26,8 +26,13 @@ export function cellsOf(rows: Iterable<Row>): Cell[] {
   });
 }
 
-const cellKey = ({ task, optimizer, options, version }: Cell["of"]) =>
+/** Of equal cells it is equal. */
+export const cellKey = ({ task, optimizer, options, version }: Cell["of"]) =>
   JSON.stringify([task, optimizer, options, version]);
+
+/** The cells whose learning rate was searched to the end. A new optimizer has none until somebody trains it. */
+export const measuredCells = (rows: Iterable<Row>): Cell[] =>
+  cellsOf(rows).filter((cell) => cell.rows.length > 0 && wantedRuns(cell.rows, SEARCH_SEEDS).length === 0);
 
 /** The cell of a run. */
 export const cellOf = (cells: readonly Cell[], run: RunKey): Cell =>

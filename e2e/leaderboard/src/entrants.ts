@@ -22,6 +22,8 @@ export interface Stepper {
   /** Averages of weights, where it has them. */
   eval?(): void;
   train?(): void;
+  /** Sophia's. */
+  updateHessian?(): void;
   stateDict(): { readonly state: Readonly<Record<string, Readonly<Record<string, unknown>>>> };
   dispose(): void;
 }

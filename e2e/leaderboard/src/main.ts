@@ -4,7 +4,7 @@ import "@opt/kernels-wasm";
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { init, OptError } from "@opt/core";
-import { type Cell, cellOf, cellsOf, firstRow } from "./cells";
+import { type Cell, cellKey, cellOf, cellsOf, firstRow, measuredCells } from "./cells";
 import { entrants } from "./entrants";
 import { GUIDE_FILE, guideOf } from "./guide";
 import { PAGE_FILE, pageOf, REPEATABLE_FILE, repeatableOf } from "./page";
@@ -24,7 +24,7 @@ Trains every optimizer on every task, and stores each run in e2e/leaderboard/row
   --jobs NUMBER       processes (default 2)
   --device NAME       js, wasm or cpu (default cpu)
   --repeat            trains the table's rows of seed 0 again, and compares checksums: 1 where one differs
-  --times             measures the time of the table's rows again, one at a time
+  --times             the same, and stores the times
   --write             writes the pages of the site from the stored rows, without training
 `;
 
@@ -50,8 +50,7 @@ else {
   const cells = cellsOf(readRows().values()).filter(
     ({ of: { task, optimizer } }) => onlyTasks.includes(task) && only.includes(optimizer),
   );
-  if (given.repeat) await repeat(cells, given.device, jobs);
-  else if (given.times) await measure(cells, given.device);
+  if (given.repeat || given.times) await repeat(cells, given.device, jobs, given.times);
   else if (!given.write) await trainMissing(cells, seeds, given.device, jobs);
   if (given.write) write();
 }
@@ -75,8 +74,8 @@ async function trainMissing(cells: readonly Cell[], seeds: number, device: strin
   });
 }
 
-/** Trains rows of seed 0 again, and compares their checksums. */
-async function repeat(cells: readonly Cell[], device: string, jobs: number): Promise<void> {
+/** Trains rows of seed 0 again, and compares their checksums. Their times may replace the stored ones. */
+async function repeat(cells: readonly Cell[], device: string, jobs: number, keepsTimes: boolean): Promise<void> {
   const { name, portable } = await init(device);
   if (!portable)
     throw new OptError("UNSUPPORTED", "leaderboard", `${name} rounds in its own way here.`, "Take Node 22.");
@@ -91,6 +90,7 @@ async function repeat(cells: readonly Cell[], device: string, jobs: number): Pro
     (row) => {
       const { checksum } = stored.find((each) => keyOf(each) === keyOf(row))!;
       if (row.checksum !== checksum) differing++;
+      else if (keepsTimes) appendRow(row);
       const says = row.checksum === checksum ? `${checksum} again` : `${row.checksum} on ${device}, ${checksum} stored`;
       progress.tell(row, rows.length, says);
     },
@@ -99,28 +99,14 @@ async function repeat(cells: readonly Cell[], device: string, jobs: number): Pro
   if (differing > 0) process.exitCode = 1;
 }
 
-/** Measures the times of the table again, on a machine that does nothing else. */
-async function measure(cells: readonly Cell[], device: string): Promise<void> {
-  const rows = cells.map(({ rows }) => firstRow(rows)).filter((row) => row !== undefined);
-  const progress = new Progress();
-  await trainAll(
-    1,
-    device,
-    () => rows.shift(),
-    (row) => {
-      appendRow(row);
-      progress.tell(row, rows.length);
-    },
-  );
-}
-
 function write(): void {
-  const cells = cellsOf(readRows().values());
+  const rows = [...readRows().values()];
+  const cells = measuredCells(rows);
   writeFileSync(PAGE_FILE, pageOf(cells));
   writeFileSync(GUIDE_FILE, guideOf(cells));
   writeFileSync(REPEATABLE_FILE, repeatableOf(cells));
-  const missing = cells
-    .filter(({ rows }) => rows.length === 0)
-    .map(({ of: { task, optimizer } }) => `${optimizer} (${task})`);
-  if (missing.length > 0) console.log(`Not measured: ${missing.join(", ")}.`);
+  const known = new Set(cells.map(({ of }) => cellKey(of)));
+  const missing = cellsOf(rows).filter(({ of }) => !known.has(cellKey(of)));
+  if (missing.length > 0)
+    console.log(`Not measured: ${missing.map(({ of }) => `${of.optimizer} (${of.task})`).join(", ")}.`);
 }

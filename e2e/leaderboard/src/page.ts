@@ -66,9 +66,8 @@ ${lines.map(tableLine).join("\n")}
 ${failed.length === 0 ? "" : `\nWithout a line:\n\n${failed.join("\n")}\n`}`;
 }
 
-/** The page. It changes with the stored rows alone: an optimizer without rows is not in it. */
-export function pageOf(all: readonly Cell[]): string {
-  const cells = all.filter((cell) => cell.rows.length > 0);
+/** The page. */
+export function pageOf(cells: readonly Cell[]): string {
   const names = Object.keys(tasks) as TaskName[];
   const rows = cells.flatMap((cell) => cell.rows);
   const counts = rankedLines(cells).map(({ seeds }) => seeds);
@@ -96,12 +95,12 @@ ${names.length} tasks and ${new Set(cells.map(({ of }) => of.optimizer)).size} o
 ## How it is measured
 
 - **Optimizers** are all classes of \`@opt/optim\` with their default options, and some with a modification or a wrapper.
-- **Learning rates** are of one grid: ${RATES.join(", ")}. Every second one trains with seed 0, then those beside the best. Of the best two, the median over ${SEARCH_SEEDS} seeds decides.
+- **Learning rates** are of one grid: ${RATES.join(", ")}. Every second one trains with seed 0, then those beside the best. Of the best two, the median of the best losses of ${SEARCH_SEEDS} seeds decides.
 - **Seeds** are ${fewest === most ? most : `${fewest} to ${most}`} at the chosen rate. A seed draws the first weights and the batches. The best loss is the median of the lowest losses.
-- **A step** is one gradient. \`LBFGS\` and \`SAM\` take several gradients a step, and each counts. Losses are looked at every ${EVERY} steps.
+- **A step** is one gradient. \`LBFGS\`, \`SAM\` and \`Sophia\`'s estimates take further gradients, and each counts. Losses are looked at every ${EVERY} steps.
 - **Classes for matrices alone**, as Muon, step the matrices inside of the model. AdamW steps the rest at a learning rate of 0.01. \`SparseAdam\` steps the tables, and AdamW the rest.
 - **Checksums** are of the last weights of seed 0: the exclusive or of each tensor's CRC-32.
-- **Times** are of that run on one thread of ${machines.join(", ")}, forward and backward included. Other programs may have run beside it, so compare only large differences.
+- **Times** are the processor's, on one thread of ${machines.join(", ")}: forward, backward and step of seed 0. Other programs ran beside it, so compare only large differences.
 - **Failures** are below each table: errors, and divergence at every rate. A newer optimizer is missing until somebody runs the command.
 
 Small models and short runs: an order here is a hint for large ones, and no proof.
