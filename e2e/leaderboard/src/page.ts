@@ -10,14 +10,14 @@ import { EVERY } from "./train";
 
 const docs = new URL("../../../docs/", import.meta.url);
 export const PAGE_FILE = fileURLToPath(new URL("leaderboard.md", docs));
-export const REPEATABLE_FILE = fileURLToPath(new URL(".vitepress/demos/leaderboard.json", docs));
+export const REPEATABLE_FILE = fileURLToPath(new URL(".vitepress/demos/leaderboard.jsonl", docs));
 
 export function repeatableOf(cells: readonly Cell[]): string {
   const rows = cells.map(({ rows }) => firstRow(rows)).filter((row) => row !== undefined);
   const lines = rows.map(({ task, optimizer, lr, checksum }) =>
     JSON.stringify({ task, title: tasks[task].title, optimizer, lr, checksum } satisfies Repeatable),
   );
-  return `[\n${lines.join(",\n")}\n]\n`;
+  return `${lines.join("\n")}\n`;
 }
 
 const digits = (value: number) => (value < 1e-3 && value > 0 ? value.toExponential(1) : value.toPrecision(3));
