@@ -308,7 +308,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
    * @throws OptError UNSUPPORTED for an optimizer without it, and for row-sparse gradients; BAD_STATE before an earlier step has ended; further as it
    */
   updateHessian(options: { readonly batchSize?: number | null } = {}): void {
-    const own: Optimizer<Options> & { updateHessian?(given: typeof options): void } = this.#own;
+    const own: Wrappable<Group<Options>> & { updateHessian?(given: typeof options): void } = this.#own;
     this.#checkIdle("updateHessian");
     check(
       own.updateHessian !== undefined,
