@@ -22,7 +22,7 @@ const OPTIMIZERS = (await workspaceOptimizers())
     runs,
     isAverage: name === "ASGD" || name === "ScheduleFreeAdamW",
     hasVectors: name !== "Muon",
-    sharesNumbers: ["DAdaptAdamW", "Prodigy"].includes(name),
+    findsRate: ["DAdaptAdamW", "Prodigy"].includes(name),
     usesProducts: ["APOLLO", "GaLore", "SOAP", "Shampoo", "Kron"].includes(name),
     make: ((params, options) => new Optimizer(params, options) as unknown as Stepped) as Make,
   }));
@@ -124,18 +124,19 @@ function drawn(
   name: string,
   options: Readonly<Record<string, unknown>>,
   isAverage: boolean,
+  findsRate: boolean,
   hasDecay: boolean,
 ) {
   const coin = () => random.word() / 2 ** 32 < 0.4;
   const { betas, momentum } = options as { betas?: readonly number[]; momentum?: number };
   const canMars = betas !== undefined || (momentum !== undefined && momentum < 1);
-  const decays = ["l2", "decoupled", "cautious", "independent"] as const;
+  const decays = findsRate ? (["l2"] as const) : (["l2", "decoupled", "cautious", "independent"] as const);
   return {
     ...(name !== "SOAP" && coin() && { centralize: true }), // singular for SOAP: roundings decide the basis
     ...(canMars && coin() && { mars: { gamma: 0.0625 } }),
     ...(!isAverage && coin() && { cautious: true }),
-    ...(!isAverage && coin() && { hyperball: true }),
-    ...(!isAverage && hasDecay && coin() && { decay: decays[Math.floor((random.word() / 2 ** 32) * 4)]! }),
+    ...(!isAverage && !findsRate && coin() && { hyperball: true }),
+    ...(!isAverage && hasDecay && coin() && { decay: decays[Math.floor((random.word() / 2 ** 32) * decays.length)]! }),
   } satisfies Modifications;
 }
 
@@ -155,13 +156,17 @@ const DECOUPLED = [
   "Adafactor",
 ];
 
-describe.each(OPTIMIZERS)("$name", ({ name, make, runs, isAverage, hasVectors, sharesNumbers }) => {
+describe.each(OPTIMIZERS)("$name", ({ name, make, runs, isAverage, hasVectors, findsRate }) => {
   const random = new Random(name.length);
   const rows = Array.from({ length: 8 }, (_, i) => {
     const run = runs[i % runs.length]! as Readonly<Record<string, unknown>>;
     const all = make([parameter([[1]])], run).groups[0]!;
     const hasDecay = "weightDecay" in all;
-    return { ...run, ...(hasDecay && { weightDecay: 0.125 }), ...drawn(random, name, all, isAverage, hasDecay) };
+    return {
+      ...run,
+      ...(hasDecay && { weightDecay: 0.125 }),
+      ...drawn(random, name, all, isAverage, findsRate, hasDecay),
+    };
   }).filter((row) =>
     Object.keys(row).some((key) => ["cautious", "decay", "mars", "hyperball", "centralize"].includes(key)),
   );
@@ -169,7 +174,7 @@ describe.each(OPTIMIZERS)("$name", ({ name, make, runs, isAverage, hasVectors, s
   it.each(rows)("steps as a plain program around it, %o", (options) => {
     const { maximize, ...others } = options as { maximize?: boolean };
     const sign = maximize ? -1 : 1;
-    const shapes = hasVectors && !sharesNumbers ? [matrixOf(name), VECTOR] : [MATRIX]; // the plain program has one parameter
+    const shapes = hasVectors && !findsRate ? [matrixOf(name), VECTOR] : [MATRIX]; // the plain program has one parameter
     const isDecoupled =
       DECOUPLED.includes(name) || Boolean((others as { decoupledWeightDecay?: boolean }).decoupledWeightDecay);
     const first = shapes.map((shape, k) =>
@@ -196,10 +201,17 @@ describe.each(OPTIMIZERS)("$name", ({ name, make, runs, isAverage, hasVectors, s
   });
 });
 
+it.each(OPTIMIZERS.filter(({ findsRate }) => findsRate))("$name rejects what goes by lr", ({ make }) => {
+  const w = parameter([[1, 2]]);
+  expectCode("UNSUPPORTED", () => make([w], { hyperball: true }));
+  expectCode("UNSUPPORTED", () => make([w], { weightDecay: 0.1, decay: "cautious" }));
+  make([w], { weightDecay: 0.1, decay: "l2" });
+});
+
 await eachDevice((device: Device) => {
   it.for(OPTIMIZERS)(
     "$name with all that goes with it has the words of js, eager and compiled",
-    ({ name, make, runs, isAverage, hasVectors, usesProducts }, { skip }) => {
+    ({ name, make, runs, isAverage, findsRate, hasVectors, usesProducts }, { skip }) => {
       if (usesProducts && device.name === "wasm")
         skip("products of matrices on wasm are not those of js, unless portable");
       const all = make([parameter([[1]])], runs[0]!).groups[0] as { betas?: unknown; momentum?: number };
@@ -207,8 +219,8 @@ await eachDevice((device: Device) => {
         ...runs[0],
         centralize: true,
         ...(all.betas !== undefined && { mars: { gamma: 0.0625 } }),
-        ...(!isAverage && { cautious: true, hyperball: true }),
-        ...(!isAverage && "weightDecay" in all && { weightDecay: 0.125, decay: "cautious" }),
+        ...(!isAverage && { cautious: true, hyperball: !findsRate }),
+        ...(!isAverage && "weightDecay" in all && { weightDecay: 0.125, decay: findsRate ? "l2" : "cautious" }),
       };
       const run = (on: string, isCompiled: boolean) => {
         const shapes = hasVectors ? [matrixOf(name), VECTOR] : [MATRIX];

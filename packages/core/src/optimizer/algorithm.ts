@@ -65,6 +65,8 @@ export interface Algorithm<Options extends BaseOptions> {
   readonly defaults: Options;
   /** `weightDecay` scales the parameter by a scalar of the rule and does nothing else. */
   readonly isDecoupled?: boolean;
+  /** `lr` is a factor of the rate that it finds. */
+  readonly findsRate?: boolean;
   /** `renewState` changes state between steps, and before the first one: state is saved as soon as there is some. */
   readonly renewsState?: boolean;
   /** Options with one possible value. */

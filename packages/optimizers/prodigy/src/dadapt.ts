@@ -77,6 +77,7 @@ const WHERE = "DAdaptAdamW";
 
 const dadapt: Algorithm<DAdaptAdamWOptions> = {
   name: WHERE,
+  findsRate: true,
   defaults: { lr: 1, betas: DEFAULT_BETAS, eps: 1e-8, weightDecay: 0, d0: 1e-6, maximize: false },
   validate({ betas, eps, weightDecay, d0 }) {
     checkBetas(WHERE, betas, DEFAULT_BETAS);

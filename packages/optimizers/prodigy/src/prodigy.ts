@@ -79,6 +79,7 @@ const WHERE = "Prodigy";
 
 const prodigy: Algorithm<ProdigyOptions> = {
   name: WHERE,
+  findsRate: true,
   defaults: {
     lr: 1,
     betas: DEFAULT_BETAS,

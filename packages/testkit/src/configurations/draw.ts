@@ -106,17 +106,21 @@ function optionsOf(random: Random, optimizer: string, dtype: Configuration["dtyp
 /** Averages of parameters go with nothing that changes the update. */
 const isAverage = (optimizer: string) => optimizer === "ASGD" || optimizer === "ScheduleFreeAdamW";
 
+/** Their step sizes do not go by `lr`. */
+const findsRate = (optimizer: string) => optimizer === "DAdaptAdamW" || optimizer === "Prodigy";
+
 /** Modifications that go with an optimizer, one in four times. */
 function modificationsOf(random: Random, optimizer: string, runs: readonly object[]) {
   if (random.below(4) > 0) return {};
   const now = () => random.below(3) === 0;
   const has = (option: string) => runs.some((run) => option in run);
-  const decay = random.pick(["l2", "decoupled", "cautious", "independent"] as const);
+  const anywhere = random.pick(["l2", "decoupled", "cautious", "independent"] as const);
+  const decay = findsRate(optimizer) ? "l2" : anywhere;
   return {
     ...(now() && { centralize: true }),
     ...(has("betas") && now() && { mars: { gamma: 0.0625 } }),
     ...(!isAverage(optimizer) && now() && { cautious: true }),
-    ...(!isAverage(optimizer) && now() && { hyperball: true }),
+    ...(!isAverage(optimizer) && now() && !findsRate(optimizer) && { hyperball: true }),
     ...(!isAverage(optimizer) && has("weightDecay") && now() && { weightDecay: 0.0625, decay }),
   };
 }

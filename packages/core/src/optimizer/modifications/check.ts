@@ -58,6 +58,14 @@ export function checkModifications<Options extends BaseOptions>(
     () => `decay needs the option weightDecay, which ${where} lacks.`,
     "Leave it out.",
   );
+  for (const [name, goesByRate] of Object.entries({ hyperball: options.hyperball, decay: decay && decay !== "l2" }))
+    check(
+      !goesByRate || !algorithm.findsRate,
+      "UNSUPPORTED",
+      where,
+      () => `${name} goes by lr, which ${where} takes as a factor of the rate that it finds.`,
+      "Leave it out. weightDecay goes by that rate.",
+    );
   if (mars !== null) {
     checkOptions(`${where} mars`, mars, { gamma: "number" });
     const fits = isPlainObject(mars) && Number.isFinite(mars.gamma);
