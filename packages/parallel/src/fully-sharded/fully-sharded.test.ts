@@ -36,8 +36,6 @@ const runs: Run[] = [
   { ...base, algorithm: "NAdam", device: "js", clip: { norm: 0.5 } },
   { ...base, algorithm: "NAdam", compiled: true, clip: { norm: 0.5 } },
   { ...base, stochasticRounding: true },
-  { ...base, algorithm: "NorMuon", device: "js", steps: 3 },
-  { ...base, algorithm: "DAdaptAdamW", device: "js", steps: 3 },
   { ...base, algorithm: "SGD", device: "wasm", accumulate: 3, steps: 4 },
 ];
 
