@@ -36,7 +36,7 @@ export interface Place {
 
 // biome-ignore-start lint/suspicious/noExplicitAny: each class has options of its own
 type Whole = Optimizer<any> | CombinedOptimizer<any, any> | Lookahead<any> | SAM<any> | ScheduleFree<any>;
-export type AnyOptimizer = Whole | ShardedOptimizer<any>;
+type AnyOptimizer = Whole | ShardedOptimizer<any>;
 // biome-ignore-end lint/suspicious/noExplicitAny: each class has options of its own
 export type Optimizers = Readonly<Record<string, OptimizerClass<BaseOptions>>>;
 

@@ -17,6 +17,7 @@ export type {
   FourierTransform,
   HostArguments,
   HostKernels,
+  RealFourierTransform,
   ReflectRows,
   RotateRows,
   SumOfRows,
@@ -60,7 +61,7 @@ export { openCompleteJsBackend as openJsBackend } from "./js/complete";
 export { functionOf } from "./js/generated";
 export { interpretRows, type RowArrays } from "./js/interpret-rows";
 export { LONGEST_CHAIN } from "./js/matmul";
-export { spectrumOf } from "./ops/fft/spectrum";
+export { type Spectrum, spectrumOf } from "./ops/fft/spectrum";
 export { type Transform, transformOf } from "./ops/fft/transform";
 export { ownHostKernels } from "./ops/host-kernels";
 export { launchRows, type RowsLaunch } from "./ops/rows/launch-rows";

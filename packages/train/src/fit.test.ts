@@ -4,7 +4,6 @@ import "@opt/kernels-wasm";
 import { AdamW } from "@opt/adam-amsgrad";
 import { clipGradNorm, init, listDevices, noGrad, parameter, SAM, type Tensor, tensor } from "@opt/core";
 import { DataLoader } from "@opt/data";
-import { LBFGS } from "@opt/lbfgs";
 import { NAdam } from "@opt/nadam";
 import { crossEntropy, Linear, type Module, type Sequential } from "@opt/nn";
 import { expectCode } from "@opt/testkit";
@@ -217,7 +216,6 @@ it.each<[string, object, RegExp]>([
   ["half a batch", { accumulate: 0.5 }, /accumulate must be a whole number from 1 on, got 0.5/],
   ["no optimizer", { optimizer: {} }, /needs an optimizer/],
   ["a closure", { optimizer: new SAM(new AdamW([parameter([1])])) }, /no closure to give, got a SAM/],
-  ["another closure", { optimizer: new LBFGS([parameter([1])]) }, /no closure to give, got a LBFGS/],
   ["no loss", { loss: undefined }, /needs loss or forward, got neither/],
   ["another schedule", { scheduleEvery: "batch" }, /scheduleEvery must be "step" or "epoch"/],
   ["a callback that is no object", { callbacks: [null] }, /callbacks must be objects, got null/],

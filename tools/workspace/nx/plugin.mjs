@@ -207,7 +207,9 @@ const OTHERS = {
           ...["docs", "workspace"].map((folder) => `{workspaceRoot}/tools/${folder}/**/*`),
           "{workspaceRoot}/packages/**/README.md",
           // The demos train them.
-          ...["browser-mnist", "fine-tune", "leaderboard", "same-run", "tiny-gpt"].map((name) => `{workspaceRoot}/e2e/${name}/**/*`),
+          ...["browser-mnist", "fine-tune", "leaderboard", "same-run", "tiny-gpt"].map(
+            (name) => `{workspaceRoot}/e2e/${name}/**/*`,
+          ),
           ...["LICENSE", "package-lock.json", "tsconfig.base.json"].map((file) => `{workspaceRoot}/${file}`),
         ],
         outputs: ["{workspaceRoot}/runs/docs"],

@@ -153,6 +153,8 @@ describe("options", () => {
     expectCode("UNSUPPORTED", () => new LBFGS([parameter([1])], options as object));
   });
 
+  it("say that a step needs a closure", () => expect(new LBFGS([parameter([1])]).needsClosure).toBe(true));
+
   it("are checked again when a step begins", () => {
     const { optimizer, closure } = quartic();
     optimizer.groups[0]!.lr = Number.NaN;

@@ -10,7 +10,7 @@ import { transformOf } from "./transform";
 import { turns } from "./turn";
 
 /** What the spectrum of an even number of real numbers needs besides the transform of half as many. */
-interface Spectrum {
+export interface Spectrum {
   readonly halves: Turns;
   readonly halfRe: Float64Array;
   readonly halfIm: Float64Array;
