@@ -6,16 +6,13 @@ import { type Shape, sizeOf } from "../values/shape";
 /** Of products of a matrix with itself. */
 const costOf = (shape: Shape) => sizeOf(shape) * Math.min(...shape.slice(-2), sizeOf(shape));
 
-/**
- * An owner for each shape, the same on all ranks: the most expensive first, each to the rank with the least so far.
- *
- * @param loads what each rank has by now; the costs of these shapes are added
- */
-export function ownersOf(
-  shapes: readonly Shape[],
-  ranks: number,
-  loads: number[] = new Array<number>(ranks).fill(0),
-): number[] {
+/** An owner for each shape, the same on all ranks: the most expensive first, each to the rank with the least so far. */
+export function ownersOf(shapes: readonly Shape[], ranks: number): number[] {
+  return shared(shapes, new Array<number>(ranks).fill(0));
+}
+
+/** @param loads what each rank has by now; the costs of these shapes are added */
+function shared(shapes: readonly Shape[], loads: number[]): number[] {
   const costs = shapes.map(costOf);
   const order = costs.map((_, i) => i).sort((a, b) => costs[b]! - costs[a]! || a - b);
   const owners = new Array<number>(shapes.length);
@@ -45,7 +42,7 @@ export class Owners {
     });
     for (const [loads, list] of lists) {
       const shapes = list.map((i) => placements[i]!.shape);
-      ownersOf(shapes, loads.length, loads).forEach((owner, k) => {
+      shared(shapes, loads).forEach((owner, k) => {
         owners[list[k]!] = alongCuts(placements[list[k]!]!, owner);
       });
     }
