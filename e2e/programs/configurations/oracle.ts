@@ -90,7 +90,8 @@ async function gradientsOf(
 ) {
   const parameters = parts.module.parameters();
   const buffers = parts.module.namedBuffers().map(([, buffer]) => [buffer, buffer.clone()] as const);
-  let after: Tensor[] = [];
+  /** Of the first rank that has samples. */
+  let after: Tensor[] | undefined;
   const sums = new Map<Tensor, Tensor>();
   const losses: string[][] = [];
   // A loss of one batch alone is divided before its backward.
@@ -118,7 +119,7 @@ async function gradientsOf(
       } else mine.push(await hand.backward(batch, share));
     }
     losses.push(mine);
-    if (rank === 0) after = buffers.map(([buffer]) => buffer.clone());
+    if (own.length > 0) after ??= buffers.map(([buffer]) => buffer.clone());
     if (batches.length === 1) continue;
     for (const parameter of parameters) {
       const { grad } = parameter;
@@ -131,7 +132,7 @@ async function gradientsOf(
       parameter.grad = null;
     }
   }
-  buffers.forEach(([buffer], i) => void buffer.set(after[i]!));
+  buffers.forEach(([buffer], i) => void buffer.set(after![i]!));
   for (const [parameter, sum] of sums) parameter.grad = sum;
   const divisor = one.counted ? (isCut && count) || 1 : isFit(phase) ? weight : batches.length;
   if (divisor !== 1)

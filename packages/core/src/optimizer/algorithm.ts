@@ -65,10 +65,10 @@ export interface Algorithm<Options extends BaseOptions> {
   readonly defaults: Options;
   /** `weightDecay` scales the parameter by a scalar of the rule and does nothing else. */
   readonly isDecoupled?: boolean;
+  /** `renewState` changes state between steps, and before the first one. */
+  readonly renewsState?: boolean;
   /** `lr` is a factor of the rate that it finds. */
   readonly findsRate?: boolean;
-  /** `renewState` changes state between steps, and before the first one: state is saved as soon as there is some. */
-  readonly renewsState?: boolean;
   /** Options with one possible value. */
   readonly fixed?: Partial<Options>;
   /** Checks its own options. Core checks `lr` and `maximize`. @throws OptError BAD_ARGUMENT naming the option */

@@ -96,7 +96,7 @@ export function completeState<Options extends BaseOptions>(
   const made = groups.flatMap((group) => missingState(algorithm, group, withMasters));
   const fresh = groups.flatMap(({ slots }) => slots.filter(({ state }) => state === null));
   const counter = { counters: algorithm.initialCounters, users: fresh.length };
-  for (const slot of fresh) slot.state = { counter, tensors: new Map(), masterVersion: -1 };
+  for (const slot of fresh) slot.state = { counter, tensors: new Map(), masterVersion: -1, isRenewed: false };
   for (const { slot, key, tensor } of made) {
     const { tensors } = slot.state!;
     tensors.set(key, keep(tensor));

@@ -55,6 +55,7 @@ export class RenewalLaunch<Options extends BaseOptions> implements ScalarSource 
     });
     device.launch({ kind: "rule", kernel: this.#kernel, tensors, scalars: this.#scalars }, this);
     for (const { storage } of states) storage.overwritten();
+    for (const { state } of this.slots) state!.isRenewed = true;
   }
 }
 

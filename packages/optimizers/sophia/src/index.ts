@@ -86,8 +86,8 @@ const WHERE = "Sophia";
 
 const sophia: Algorithm<SophiaOptions> = {
   name: WHERE,
-  isDecoupled: true,
   renewsState: true,
+  isDecoupled: true,
   defaults: {
     lr: 1e-4,
     betas: DEFAULT_BETAS,

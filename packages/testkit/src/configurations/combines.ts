@@ -1,5 +1,5 @@
 /** What does not combine: each pair throws an OptError before the first step. `what-combines.md` is written from it. */
-import { type Configuration, isFit, type Phase } from "./configuration";
+import { type Configuration, callsClosure, isFit, type Phase } from "./configuration";
 
 export interface Reason {
   readonly code: string;
@@ -30,7 +30,7 @@ export const REASONS: readonly Reason[] = [
     code: "UNSUPPORTED",
     says: "A compiled function can't leave row-sparse gradients to the next one. Step inside.",
     applies: (one, { way, over, accumulate }) =>
-      isSparse(one) && way === "compiled" && (over !== "alone" || accumulate > 1),
+      isSparse(one) && way === "compiled" && (over !== "alone" || accumulate > 1 || callsClosure(one)),
   },
   {
     code: "UNSUPPORTED",
@@ -63,6 +63,11 @@ export const REASONS: readonly Reason[] = [
     applies: ({ wrapper, dtype }) => (wrapper ?? "combine") !== "combine" && (dtype === "bf16" || dtype === "f16"),
   },
   {
+    code: "BAD_ARGUMENT",
+    says: "`Lookahead` and `scheduleFree` average weights, and `ScheduleFreeAdamW` does, too. Wrap `AdamW`.",
+    applies: ({ wrapper, optimizer }) => averages(wrapper) && optimizer === "ScheduleFreeAdamW",
+  },
+  {
     code: "UNSUPPORTED",
     says: "`SAM` calls its closure twice, and a scaler has none. Train in bf16.",
     applies: (one) => isSam(one) && one.overflows !== undefined,
@@ -92,6 +97,9 @@ export const REASONS: readonly Reason[] = [
         (over === "ShardedOptimizer" && data > 1 && ["DAdaptAdamW", "Prodigy"].includes(optimizer))), // whose ranks share a number inside of a step
   },
 ];
+
+/** Wrappers that keep averages of weights, or other weights. */
+const averages = (wrapper: Configuration["wrapper"]): boolean => wrapper === "Lookahead" || wrapper === "scheduleFree";
 
 const isSam = ({ wrapper }: Configuration) => wrapper === "SAM" || wrapper === "ASAM";
 const isSparse = ({ sparse, frozen }: Configuration) => sparse === true && !frozen;

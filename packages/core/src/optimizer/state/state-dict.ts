@@ -50,7 +50,7 @@ export function savedState<Options extends BaseOptions>(
       slots: slots.filter(
         (slot) =>
           slot.state !== null &&
-          (algorithm.renewsState || isStepped(slot.state, initial, stateShapes(algorithm, rule, slot, options))),
+          (slot.state.isRenewed || isStepped(slot.state, initial, stateShapes(algorithm, rule, slot, options))),
       ),
       rule,
       options,
@@ -132,6 +132,7 @@ export function loadedState<Options extends BaseOptions>(
       counter,
       tensors: copiedTensors(algorithm, slot, entry, shapes, rule, options),
       masterVersion: -1,
+      isRenewed: algorithm.renewsState === true && entry.step === 0, // else it would not have been saved
     });
   }
   return { states, options };

@@ -33,6 +33,8 @@ export interface ParameterState {
   readonly tensors: Map<string, Tensor>;
   /** The version of the parameter that the master weights agree with; -1 if unknown. */
   masterVersion: number;
+  /** True once `renewState` has changed it, before a first step perhaps. */
+  isRenewed: boolean;
 }
 
 /** A parameter in its group. */
