@@ -109,7 +109,8 @@ export abstract class StatefulWrapper<
   override stateDict(): OptimizerState {
     const { groups, state } = super.stateDict();
     const all: OptimizerState["state"] = { ...state };
-    for (const { params, names } of this.groups) {
+    this.groups.forEach(({ params, names }, g) => {
+      if (this.countersOf(g) === this.#initial) return; // every step was skipped
       params.forEach((param, i) => {
         const tensor = this.#tensors.get(param);
         const others = Object.getOwnPropertyDescriptors(state[names[i]!] ?? {}); // counters are live
@@ -117,7 +118,7 @@ export abstract class StatefulWrapper<
         const own = { [this.#key]: { value: tensor, enumerable: true } };
         all[names[i]!] = Object.defineProperties({}, { ...others, ...own }) as ParameterStateDict;
       });
-    }
+    });
     return { groups: groups.map((group, g) => ({ ...group, [this.#name]: { ...this.countersOf(g) } })), state: all };
   }
 
