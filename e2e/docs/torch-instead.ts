@@ -36,6 +36,7 @@ export const NAMED: Readonly<Record<string, string>> = {
   ravel: "flatten",
   save: "saveCheckpoint",
   load: "loadCheckpoint",
+  solve_triangular: "triangularSolve",
   split_with_sizes: "split",
   subtract: "sub",
   swapaxes: "transpose",

@@ -58,8 +58,8 @@ const training = (kernels) => `import "${kernels}";
  * @type {Bundle[]}
  */
 const bundles = [
-  { name: "training on wasm", program: training("@opt/kernels-wasm"), external: ["node:*"], budget: 94720, absent: [] },
-  { name: "training on webgpu", program: training("@opt/kernels-webgpu"), external: [], budget: 97280, absent: [] },
+  { name: "training on wasm", program: training("@opt/kernels-wasm"), external: ["node:*"], budget: 95232, absent: [] },
+  { name: "training on webgpu", program: training("@opt/kernels-webgpu"), external: [], budget: 97792, absent: [] },
   {
     name: "checkpoints",
     program: 'export * from "@opt/checkpoint";',

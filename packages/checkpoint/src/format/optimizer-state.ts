@@ -138,7 +138,7 @@ function isObject(value: unknown): boolean {
 
 /** Numbers that other systems keep as tensors. */
 const COUNTERS = new Set([
-  ...["step", "mu_product", "eta", "mu", "weight_sum", "lr_max"],
+  ...["step", "mu_product", "eta", "mu", "weight_sum", "lr_max", "since_update", "updates"],
   ...["t", "ro", "H_diag", "prev_loss", "func_evals", "n_iter"],
   "n_averaged",
 ]);

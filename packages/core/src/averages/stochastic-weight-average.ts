@@ -29,7 +29,7 @@ const TOWARDS = /* @__PURE__ */ towards();
 /**
  * Equal-weight averages of parameters (Izmailov et al. 2018, SWA): average += (parameter - average) / (n + 1) at update n, the first of which copies.
  * The bits are those of PyTorch's `AveragedModel` on the CPU; averages of 16-bit parameters are kept in float32.
- * Recompute batch norm's statistics for them with `updateBatchNorm` of `@opt/train`; `SWALR` is their schedule.
+ * Recompute batch norm's statistics for them with `updateBatchNorm` of `@opt/nn`; `SWALR` is their schedule.
  *
  * @throws OptError BAD_ARGUMENT for other parameters or options
  * @see torch.optim.swa_utils.AveragedModel

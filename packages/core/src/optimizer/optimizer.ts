@@ -24,7 +24,6 @@ import { withModifications } from "./modifications/updates";
 import { type GroupInput, type OptimizerInput, toGroups, toParameters } from "./parameters";
 import { type Around, type PlannedLaunch, plan } from "./plan";
 import { prepare } from "./prepare";
-import { renewalsOf } from "./renewal";
 import type { StagedLaunch } from "./staged-launch";
 import { isInSync } from "./state/master";
 import type { Slot, StepCounter } from "./state/state";
@@ -46,7 +45,8 @@ interface CachedPlan<Options extends BaseOptions> {
  * Base of all optimizers. Behaves as torch.optim.Optimizer, but is stricter: it validates group options, rejects duplicates,
  * copies loaded state, and throws before anything has changed.
  */
-export abstract class Optimizer<Options extends BaseOptions = never> extends BaseOptimizer<Optimizer<Options>> {
+// biome-ignore lint/suspicious/noExplicitAny: an optimizer of any class
+export abstract class Optimizer<Options extends BaseOptions = any> extends BaseOptimizer<Optimizer<Options>> {
   readonly groups: readonly Group<Options>[] = [];
   /** @internal */
   protected readonly algorithm: Algorithm<Options>;
@@ -290,28 +290,13 @@ export abstract class Optimizer<Options extends BaseOptions = never> extends Bas
     return launches;
   }
 
-  /**
-   * Renews the state of every parameter that has a gradient, from that gradient, by a rule of the buffers `grad` and the state. Its scalars are
-   * `constants`, or among the algorithm's, which sets `renewsState`. Nothing is clipped, counted or negated, and hooks do not run.
-   *
-   * @throws OptError as `step()` does; nothing has changed then
-   */
-  protected renewState(rule: Rule, constants: Readonly<Record<string, number>> = {}): void {
-    const { algorithm } = this;
+  /** @internal The parameters that have gradients, by group, with state as a step finds it. */
+  protected prepared(): readonly { readonly options: Options; readonly slots: readonly Slot[] }[] {
     this.#refresh();
     dependsOn(this.#refreshed, this.#counted);
-    noGrad(() =>
-      tidy(() => {
-        const { parameters, made } = prepare(algorithm, this.#groups);
-        if (made) this.#stateChanged();
-        const launches = this.#groups.flatMap(({ options }, g) => {
-          const slots = parameters[g]!.map(({ slot }) => slot);
-          return renewalsOf(algorithm, options, { rule, constants }, slots);
-        });
-        for (const launch of launches) launch.next();
-        for (const launch of launches) launch.launch();
-      }),
-    );
+    const { parameters, made } = prepare(this.algorithm, this.#groups);
+    if (made) this.#stateChanged();
+    return this.#groups.map(({ options }, g) => ({ options, slots: parameters[g]!.map(({ slot }) => slot) }));
   }
 
   /** @internal */

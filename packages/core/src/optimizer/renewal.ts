@@ -2,22 +2,31 @@
 import type { Scalar } from "../backend/memory";
 import type { Kernel } from "../backend/spec";
 import type { ScalarSource } from "../device/scalar-source";
+import { tidy } from "../device/scope";
 import type { Rule } from "../rule/rule";
 import type { StoredDType } from "../rule/stored";
+import { noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import { numbersOf } from "../values/dtype";
 import type { Algorithm, BaseOptions } from "./algorithm";
+import type { Optimizer } from "./optimizer";
 import { scalarsOf } from "./plan";
 import { type Slot, stateKey, storedFormat } from "./state/state";
 
 /** A rule of the buffers `grad` and one state. Its scalars are `constants`, or among the algorithm's. */
-export interface StateRenewal {
+interface StateRenewal {
   readonly rule: Rule;
   readonly constants: Readonly<Record<string, number>>;
 }
 
+/** What only optimizers themselves call. */
+interface Renewable {
+  readonly algorithm: Algorithm<BaseOptions>;
+  prepared(): readonly { readonly options: BaseOptions; readonly slots: readonly Slot[] }[];
+}
+
 /** One launch for the state of parameters in a group. It counts no step. */
-export class RenewalLaunch<Options extends BaseOptions> implements ScalarSource {
+class RenewalLaunch<Options extends BaseOptions> implements ScalarSource {
   readonly #kernel: Kernel<"rule">;
   #scalars: readonly Scalar[] = [];
 
@@ -61,8 +70,27 @@ export class RenewalLaunch<Options extends BaseOptions> implements ScalarSource 
 
 const stateOf = ({ state }: Slot, { rule }: StateRenewal): Tensor => state!.tensors.get(stateKey(rule.buffers[1]!))!;
 
+/**
+ * Renews the state of every parameter that has a gradient, from that gradient, by a rule of the buffers `grad` and the state. Its scalars are
+ * `constants`, or among the algorithm's, which sets `renewsState`. Nothing is clipped, counted or negated, and hooks do not run.
+ *
+ * @throws OptError as `step()` does; nothing has changed then
+ */
+export function renewState(optimizer: Optimizer, rule: Rule, constants: Readonly<Record<string, number>> = {}): void {
+  const { algorithm, prepared } = optimizer as unknown as Renewable;
+  noGrad(() =>
+    tidy(() => {
+      const launches = prepared
+        .call(optimizer)
+        .flatMap(({ options, slots }) => renewalsOf(algorithm, options, { rule, constants }, slots));
+      for (const launch of launches) launch.next();
+      for (const launch of launches) launch.launch();
+    }),
+  );
+}
+
 /** The launches for parameters of a group that have gradients and state: one for all that are stored alike. */
-export function renewalsOf<Options extends BaseOptions>(
+function renewalsOf<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   options: Options,
   renewal: StateRenewal,

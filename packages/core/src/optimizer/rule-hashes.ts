@@ -5,4 +5,4 @@ import type { BaseOptimizer } from "./base-optimizer";
  * The algorithm's name and the hash of the rule of each group, and what wraps them. Processes that step together compare it: their
  * packages may be of two versions.
  */
-export const ruleHashes = (optimizer: Pick<BaseOptimizer<never>, "hashes">): string[] => [...optimizer.hashes];
+export const ruleHashes = (optimizer: BaseOptimizer): string[] => [...optimizer.hashes];

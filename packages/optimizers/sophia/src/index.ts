@@ -16,6 +16,7 @@ import {
   Optimizer,
   type Rule,
 } from "@opt/core";
+import { renewState } from "@opt/core/backend";
 
 export { type HutchinsonOptions, hutchinson } from "./hutchinson";
 
@@ -172,7 +173,7 @@ export class Sophia extends Optimizer<SophiaOptions> {
     const { batchSize = null } = options;
     const isSize = batchSize === null || (Number.isFinite(batchSize) && batchSize > 0);
     checkValue(isSize, where, "batchSize", "a number above 0, or null", batchSize, "It is the number of examples.");
-    if (batchSize === null) this.renewState(averageRules.given);
-    else this.renewState(averageRules.ofGradients, { batchSize });
+    if (batchSize === null) renewState(this, averageRules.given);
+    else renewState(this, averageRules.ofGradients, { batchSize });
   }
 }
