@@ -64,6 +64,8 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   "@opt/core/backend: new RowExpression": ["value"],
   // Muon's steps give them, which its goldens try.
   "StagedStep.launch": ["constants"],
+  // Sophia's estimates by a batch size give them, which its tests try.
+  "@opt/core/backend: renewState": ["constants"],
   // What only a second GPU, a system with two of them, and MPI's launcher show.
   "@opt/kernels-cuda: openCudaBackend": ["index"],
   "@opt/kernels-webgpu: openWebGpuBackend": ["powerPreference"],
