@@ -25,7 +25,7 @@ export function median(values: readonly number[]): number {
   return low === high ? low : (low + high) / 2;
 }
 
-/** Median of the best losses of the first seeds with this rate. Infinity where there is none. */
+/** Median of the best losses of the first seeds with this rate. Infinity without such seeds. */
 function scoreOf(rows: readonly Row[], lr: number, seeds: number): number {
   const own = rows.filter((row) => row.lr === lr && row.seed < seeds);
   return own.length === 0 ? Number.POSITIVE_INFINITY : median(own.map(bestOf));

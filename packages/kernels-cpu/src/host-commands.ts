@@ -5,6 +5,17 @@ import { Fields } from "./fields";
 type Turns = HostArguments["fourierTransform"]["fine"];
 const TURNS = new Fields<Turns>("Turns").doubles("cosines", "sines");
 
+const FOURIER = new Fields<HostArguments["fourierTransform"]>("FourierTransform")
+  .integers("rows", "columns")
+  .group("ofRows", TURNS, ({ ofRows }) => ofRows)
+  .group("ofColumns", TURNS, ({ ofColumns }) => ofColumns)
+  .group("fine", TURNS, ({ fine }) => fine)
+  .doubles("re", "im")
+  .field("from", "bytes", (to, { from }) => to.array(from))
+  .field("to", "bytes", (to, given) => to.array(given.to))
+  .flag("inverse", ({ inverse }) => inverse)
+  .number("scale", "number", ({ scale }) => scale);
+
 export const HOST_COMMANDS: { readonly [Name in keyof HostArguments]: Fields<HostArguments[Name]> } = {
   reflectRows: new Fields<HostArguments["reflectRows"]>("ReflectRows")
     .integers("width", "from", "to", "first", "begin", "end")
@@ -26,26 +37,9 @@ export const HOST_COMMANDS: { readonly [Name in keyof HostArguments]: Fields<Hos
     .number("scale", "number", ({ scale }) => scale)
     .number("tau", "number", ({ tau }) => tau)
     .doubles("a", "factors", "sums", "v"),
-  fourierTransform: new Fields<HostArguments["fourierTransform"]>("FourierTransform")
-    .integers("rows", "columns")
-    .group("ofRows", TURNS, ({ ofRows }) => ofRows)
-    .group("ofColumns", TURNS, ({ ofColumns }) => ofColumns)
-    .group("fine", TURNS, ({ fine }) => fine)
-    .doubles("re", "im")
-    .field("from", "bytes", (to, { from }) => to.array(from))
-    .field("to", "bytes", (to, given) => to.array(given.to))
-    .flag("inverse", ({ inverse }) => inverse)
-    .number("scale", "number", ({ scale }) => scale),
+  fourierTransform: FOURIER,
   realFourierTransform: new Fields<HostArguments["realFourierTransform"]>("RealFourierTransform")
-    .integers("rows", "columns")
-    .group("ofRows", TURNS, ({ ofRows }) => ofRows)
-    .group("ofColumns", TURNS, ({ ofColumns }) => ofColumns)
-    .group("fine", TURNS, ({ fine }) => fine)
-    .doubles("re", "im")
-    .field("from", "bytes", (to, { from }) => to.array(from))
-    .field("to", "bytes", (to, given) => to.array(given.to))
-    .flag("inverse", ({ inverse }) => inverse)
-    .number("scale", "number", ({ scale }) => scale)
+    .group("half", FOURIER, (given) => given)
     .group("halves", TURNS, ({ halves }) => halves)
     .doubles("halfRe", "halfIm"),
 };

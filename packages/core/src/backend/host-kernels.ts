@@ -102,11 +102,7 @@ export interface FourierTransform extends FourierBlocks {
  * Core's ops/fft/spectrum.ts of 2 * rows * columns real numbers, times `scale`: neighbours are one complex number, so `from` is half as long as
  * pairs of real numbers and zeros are. `to` gets as many pairs as there are real numbers; the inverse has the other sign of imaginary parts.
  */
-export interface RealFourierTransform extends FourierBlocks {
-  readonly from: Float32Array;
-  readonly to: Float32Array;
-  readonly inverse: boolean;
-  readonly scale: number;
+export interface RealFourierTransform extends FourierTransform {
   /** k / (2 * rows * columns), up to a quarter of a turn. */
   readonly halves: Turns;
   /** The transform of the complex numbers. */

@@ -51,8 +51,8 @@ export class ScheduleFree<OwnGroup extends Group<BaseOptions>> extends StatefulW
   }
 
   /** @internal */
-  override get isTransparent(): boolean {
-    return false;
+  override get keepsAverages(): boolean {
+    return true;
   }
 
   /** Puts the weights to train in the parameters' place. Call it before you go on training. */

@@ -26,7 +26,7 @@ interface Averaging {
 
 /** True for an optimizer with `train` and `eval`, and for what wraps one. */
 export function keepsAverages(optimizer: object): boolean {
-  if (optimizer instanceof OptimizerWrapper && optimizer.isTransparent) return optimizer.averaging.length > 0;
+  if (optimizer instanceof OptimizerWrapper) return optimizer.keepsAverages;
   return typeof (optimizer as Partial<Averaging>).eval === "function";
 }
 
@@ -40,43 +40,34 @@ export abstract class OptimizerWrapper<OwnGroup extends Group<BaseOptions>> exte
 
   constructor(where: string, parts: readonly Wrappable<OwnGroup>[]) {
     super();
-    for (const part of parts)
-      checkValue(
-        part instanceof BaseOptimizer,
-        where,
-        "what it wraps",
-        "an optimizer",
-        part,
-        "For example new AdamW(params).",
-      );
+    for (const part of parts) {
+      const isOptimizer = part instanceof BaseOptimizer;
+      checkValue(isOptimizer, where, "what it wraps", "an optimizer", part, "For example new AdamW(params).");
+      const isPlain = !part.needsClosure;
+      checkValue(isPlain, where, "what it wraps", "an optimizer without a closure", part, "SAM goes around others.");
+    }
     this.where = where;
     this.parts = parts;
     showAs(this, () => `${this.where}(\n${parts.map((part) => String(part).replace(/^/gm, "  ")).join("\n")}\n)`);
   }
 
-  /** @internal Those of its optimizers that keep averages of weights. */
-  get averaging(): readonly Averaging[] {
+  get #averaging(): readonly Averaging[] {
     return this.parts.filter(keepsAverages) as unknown as Averaging[];
   }
 
   /** @internal */
-  override get needsClosure(): boolean {
-    return this.parts.some(({ needsClosure }) => needsClosure);
-  }
-
-  /** @internal False for what keeps averages itself. */
-  get isTransparent(): boolean {
-    return true;
+  get keepsAverages(): boolean {
+    return this.#averaging.length > 0;
   }
 
   /** Puts the weights to train in the place of averages, where its optimizers keep some (`ScheduleFreeAdamW`, `scheduleFree`). */
   train(): void {
-    for (const each of this.averaging) each.train();
+    for (const each of this.#averaging) each.train();
   }
 
   /** Puts the averages in the place of the weights to train, where its optimizers keep some: to evaluate and save. */
   eval(): void {
-    for (const each of this.averaging) each.eval();
+    for (const each of this.#averaging) each.eval();
   }
 
   /** The groups of all its optimizers. */

@@ -252,7 +252,7 @@ it("SAM rejects steps without a closure, scalers, and wrappers around it", () =>
   closure();
   expectCode("BAD_ARGUMENT", () => optimizer.step());
   expectCode("UNSUPPORTED", () => optimizer.apply({}));
-  expectCode("UNSUPPORTED", () => new Lookahead(optimizer).step(closure));
+  expectCode("BAD_ARGUMENT", () => new Lookahead(optimizer));
   new SAM(new Lookahead(new Descent([w], { lr: 0.1 }))).step(closure);
 });
 
@@ -287,6 +287,14 @@ it("rejects a state that does not fit, and changes nothing", () => {
   expect(optimizer.stateDict().state.w!.slow_param).toBe(state.w!.slow_param);
 });
 
+it("SAM goes around others, and others not around it", () => {
+  const w = parameter([1], { dtype: "f64" });
+  for (const wrap of [(sam: SAM<never>) => new Lookahead(sam), scheduleFree, (sam: SAM<never>) => new SAM(sam)])
+    expect(() => wrap(new SAM(new Descent([w])) as never)).toThrow(
+      /without a closure, got a SAM\. SAM goes around others/,
+    );
+});
+
 describe("averages inside of wrappers", () => {
   /** Its averages are twice the weights. */
   class Doubling extends Descent {
@@ -313,10 +321,13 @@ describe("averages inside of wrappers", () => {
     const w = parameter([1], { dtype: "f64" });
     expectCode("BAD_ARGUMENT", () => new Lookahead(new Doubling([w])));
     expectCode("BAD_ARGUMENT", () => scheduleFree(scheduleFree(new Descent([w]))));
-    expectCode("BAD_ARGUMENT", () => new Lookahead(new SAM(new Doubling([w]))));
+    expectCode(
+      "BAD_ARGUMENT",
+      () => new Lookahead(combine([["w", parameter([[1]])]], { matrices: Doubling, rest: Descent })),
+    );
   });
 
-  it("are none where no optimizer keeps some", async () => {
+  it("change nothing where no optimizer keeps some", async () => {
     const w = parameter([1], { dtype: "f64" });
     new Lookahead(new Descent([w])).eval();
     expect(Array.from(await w.data())).toEqual([1]);

@@ -23,7 +23,9 @@ import {
   type Tensor,
 } from "@opt/core";
 import {
+  BUFFERS,
   checkProjection,
+  gradientRule,
   type Member,
   memberOf,
   type Projection,
@@ -58,15 +60,6 @@ export interface APOLLOOptions extends BaseOptions {
   /** Maximize instead of minimize. Default false. */
   maximize: boolean;
 }
-
-const BUFFERS = ["param", "grad", "direction"] as const;
-
-const gradientRule = /* @__PURE__ */ defineRule({
-  name: "apolloGradient",
-  buffers: BUFFERS,
-  scalars: [],
-  update: ({ grad }) => ({ direction: grad }),
-});
 
 /** Adam's averages, and their quotient. */
 const momentsRule = /* @__PURE__ */ defineRule({
@@ -223,7 +216,7 @@ const stages: Stages<APOLLOOptions> = {
  *
  * Parameters that are no matrices have Adam's step. The projection depends on the seed, the step and the shape alone. The numbers, the eps
  * beside uncorrected averages, and the decay after the step are those of the authors' program.
- * State of a matrix [m, n] with m <= n: r (2 n + m) + 1 numbers, with r = min(rank, m), whole on each rank; AdamW has 2 m n.
+ * State of a matrix [m, n] with m <= n: r (2 n + m) + 1 numbers, with r = min(rank, m), on one rank where ranks divide the matrix; AdamW has 2 m n.
  * `{ rank: 1, scaleType: "tensor", scale: 128 }` is APOLLO-Mini.
  * Source: Zhu et al., "APOLLO: SGD-like Memory, AdamW-level Performance" (2024); the limit is of Chen et al., "Fira" (2024).
  *

@@ -23,7 +23,9 @@ import {
   where,
 } from "@opt/core";
 import {
+  BUFFERS,
   checkProjection,
+  gradientRule,
   type Member,
   memberOf,
   type Projection,
@@ -52,15 +54,6 @@ export interface GaLoreOptions extends BaseOptions {
   /** Maximize instead of minimize. Default false. */
   maximize: boolean;
 }
-
-const BUFFERS = ["param", "grad", "direction"] as const;
-
-const gradientRule = /* @__PURE__ */ defineRule({
-  name: "galoreGradient",
-  buffers: BUFFERS,
-  scalars: [],
-  update: ({ grad }) => ({ direction: grad }),
-});
 
 const MOMENTS = {
   buffers: ["nextAvg", "nextSq", "quotient", "expAvg", "expAvgSq", "gradient"],
@@ -180,7 +173,7 @@ const stages: Stages<GaLoreOptions> = {
  *
  * Parameters that are no matrices have AdamW's step. The averages stay when P changes, and each new vector has the sign in which it points
  * along the old one. The host computes singular vectors in float64, so devices have equal ones.
- * State of a matrix [m, n] with m <= n: r (2 n + m) numbers, with r = min(rank, m), whole on each rank; AdamW has 2 m n.
+ * State of a matrix [m, n] with m <= n: r (2 n + m) numbers, with r = min(rank, m), on one rank where ranks divide the matrix; AdamW has 2 m n.
  * With `projectionType: "reverseStd"` the numbers are those of `optax.contrib.galore`, up to signs of singular vectors.
  * Source: Zhao et al., "GaLore: Memory-Efficient LLM Training by Gradient Low-Rank Projection" (2024).
  *

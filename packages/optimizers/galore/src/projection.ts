@@ -1,5 +1,5 @@
 /** Which side of a matrix is projected to a low rank, the products that do it, and the options that say so. */
-import { type Counters, checkValue, emptyLike, type Shape, type Tensor } from "@opt/core";
+import { type Counters, checkValue, defineRule, emptyLike, type Shape, type Tensor } from "@opt/core";
 
 /**
  * Which side of a matrix [m, n] is projected: "std" the shorter one, "reverseStd" the longer one, "left" m, "right" n. Of a square "std"
@@ -15,6 +15,16 @@ export interface ProjectionOptions {
   lr: number;
   maximize: boolean;
 }
+
+export const BUFFERS = ["param", "grad", "direction"] as const;
+
+/** Projections take the gradient as it is. */
+export const gradientRule = /* @__PURE__ */ defineRule({
+  name: "projectedGradient",
+  buffers: BUFFERS,
+  scalars: [],
+  update: ({ grad }) => ({ direction: grad }),
+});
 
 const TYPES: readonly ProjectionType[] = ["std", "reverseStd", "left", "right"];
 

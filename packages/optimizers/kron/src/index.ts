@@ -145,7 +145,7 @@ const stages: Stages<KronOptions> = {
  *
  * The norm |...| is a lower bound of the spectral norm. Every 100 updates the factors are scaled so that their largest numbers are equal.
  * Vectors and sides of one element have diagonal factors.
- * The noise depends on the seed, the step and the element alone. State of a matrix [m, n]: m n + m^2 + n^2 numbers, the squares whole on each rank.
+ * The noise depends on the seed, the step and the element alone. State of a matrix [m, n]: m n + m^2 + n^2 numbers, the squares on one rank where ranks divide the matrix.
  * Source: Li, "Stochastic Hessian Fittings with Lie Groups" (2024); trust region and schedule as kron_torch.
  *
  * @throws OptError BAD_ARGUMENT for an option out of range; UNSUPPORTED for `stateDType`; BAD_DTYPE for complex parameters; further as `Optimizer`

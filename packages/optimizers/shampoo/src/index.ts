@@ -200,7 +200,7 @@ const stages: Stages<ShampooOptions> = {
  *
  * A is Adam's direction. RMSprop's has no 1 - b^t, and SGD's is M. Tensors of k dimensions have k matrices, whose roots are 1 / (2 k).
  * Sides above `blockSize` are cut, and each block has its own matrices and norms.
- * State of a matrix [m, n] of one block: 2 m n + 2 m^2 + 2 n^2 numbers, the squares whole on each rank.
+ * State of a matrix [m, n] of one block: 2 m n + 2 m^2 + 2 n^2 numbers, the squares on one rank where ranks divide the matrix.
  * Source: Shi et al., "A Distributed Data-Parallel PyTorch Implementation of the Distributed Shampoo Optimizer" (2023).
  *
  * @throws OptError BAD_ARGUMENT for an option out of range; UNSUPPORTED for `stateDType`; BAD_DTYPE for complex parameters; further as `Optimizer`

@@ -121,7 +121,7 @@ const stages: Stages<SOAPOptions> = {
  *
  * Tensors of more dimensions have a preconditioner for each, vectors and scalars none: they have Adam's step. The first step makes the
  * eigenbases from its gradient and leaves the parameter alone, as in the authors' program, whose numbers these are.
- * State of a matrix [m, n]: 2 m n + 2 m^2 + 2 n^2 numbers, the squares whole on each rank.
+ * State of a matrix [m, n]: 2 m n + 2 m^2 + 2 n^2 numbers, the squares on one rank where ranks divide the matrix.
  * Source: Vyas et al., "SOAP: Improving and Stabilizing Shampoo using Adam" (2024).
  *
  * @throws OptError BAD_ARGUMENT for an option out of range; UNSUPPORTED for `stateDType`; BAD_DTYPE for complex parameters; further as `Optimizer`

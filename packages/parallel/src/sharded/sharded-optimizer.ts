@@ -19,7 +19,6 @@ import {
   type ParameterStateDict,
   RowSparse,
   ruleHashes,
-  SAM,
   show,
   span,
   Tensor,
@@ -622,7 +621,7 @@ function checkMade<Options extends BaseOptions>(
   made: Wrappable<Group<Options>>,
   options: object,
 ): Wrappable<Group<Options>> {
-  const isOptimizer = made instanceof BaseOptimizer && !(made instanceof SAM);
+  const isOptimizer = made instanceof BaseOptimizer && !made.needsClosure;
   checkValue(isOptimizer, WHERE, "the function", "to make an optimizer that steps without a closure", made);
   const given = Object.keys(options);
   const problem = () => `options must be given in the function, got ${given.join(", ")}.`;

@@ -99,9 +99,13 @@ export async function findLearningRate<Batch>(
   return { rates, losses, suggestion: rates[steepest(losses, rates, begin)]! };
 }
 
-/** Where the loss falls fastest by the logarithm of the rate, before it is least of those from `begin` on. Lines through several losses tell a fall from the noise of batches. */
+/**
+ * Where the loss falls fastest by the logarithm of the rate, before it is least of those from `begin` on. Lines through several losses
+ * tell a fall from the noise of batches.
+ */
 function steepest(losses: readonly number[], rates: readonly number[], begin: number): number {
-  const least = losses.indexOf(Math.min(...losses.slice(begin)), begin);
+  let least = Math.min(begin, losses.length - 1);
+  for (let i = begin; i < losses.length; i++) if (losses[i]! < losses[least]!) least = i; // NaN is not
   const reach = Math.max(1, begin);
   let best = Math.min(1, losses.length - 1);
   let lowest = Number.POSITIVE_INFINITY;

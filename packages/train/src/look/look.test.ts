@@ -181,6 +181,18 @@ it("findLearningRate suggests where the loss falls, whatever the noise of small 
   }
 });
 
+it("findLearningRate suggests a rate of use where the last loss is no number", async () => {
+  const model = new Linear(1, 1, { generator: new Generator(1) });
+  const data = [[tensor([[1]]), tensor([[2]])]] as [Tensor, Tensor][];
+  const last = 80;
+  let calls = 0;
+  const forward = ([x, y]: [Tensor, Tensor]) => mseLoss(model.forward(x), y).mul(++calls > last ? Number.NaN : 1);
+  const optimizer = new SGD(model.namedParameters(), { lr: 0.5 });
+  const { losses, suggestion } = await findLearningRate(model, { data, forward, optimizer, compile: false } as never);
+  expect(losses.at(-1)).toBeNaN();
+  expect(suggestion).toBeGreaterThan(1e-3);
+});
+
 it("findLearningRate tries rates between two, by the loss that forward gives", async () => {
   const model = new Linear(1, 1, { generator: new Generator(1) });
   const optimizer = new SGD(model.namedParameters(), { lr: 0.5 });

@@ -18,10 +18,9 @@ struct Complex {
   double *re, *im;
 };
 
-/** What the transforms of pairs and of real numbers have in common: `blocks` has their sizes, tables and memory. */
-template <class Blocks>
+/** All that threads share, and memory of each: two times `length` numbers side by side. */
 struct Transform {
-  const Blocks& blocks;
+  const FourierTransformFields& given;
   double* scratch;
   int64_t length;
 
@@ -89,8 +88,7 @@ Complex radix4(Complex a, Complex b, int64_t n, const TurnsFields& turns) {
 }
 
 /** Element k of a column turns back by k * column / n. */
-template <class Blocks>
-void turnBack(const Blocks& given, Complex x, int64_t column) {
+void turnBack(const FourierTransformFields& given, Complex x, int64_t column) {
   int shift = 0;
   while ((int64_t{1} << shift) < given.columns) shift++;
   const auto &fine = given.fine, &coarse = given.ofRows;
@@ -111,9 +109,8 @@ void turnBack(const Blocks& given, Complex x, int64_t column) {
 }
 
 /** From pairs of floats, which the inverse reads the other way round. */
-template <class Blocks>
-void columnsFrom(const Transform<Blocks>& transform, int64_t column, int thread, bool inverse) {
-  const auto& given = transform.blocks;
+void columnsFrom(const Transform& transform, int64_t column, int thread, bool inverse) {
+  const auto& given = transform.given;
   const auto a = transform.memory(thread, 0);
   const float* const pairs = reinterpret_cast<const float*>(given.from) + 2 * column;
   double* const first = inverse ? a.im : a.re;
@@ -135,9 +132,8 @@ void columnsFrom(const Transform<Blocks>& transform, int64_t column, int thread,
 }
 
 /** SIDE rows of the matrix transformed: element k of row `row + lane` is at k * SIDE + lane. */
-template <class Blocks>
-Complex rowsFrom(const Transform<Blocks>& transform, int64_t row, int thread) {
-  const auto& given = transform.blocks;
+Complex rowsFrom(const Transform& transform, int64_t row, int thread) {
+  const auto& given = transform.given;
   const auto a = transform.memory(thread, 0);
   for (int64_t lane = 0; lane < SIDE; lane++) {
     const int64_t at = (row + lane) * given.columns;
@@ -148,12 +144,12 @@ Complex rowsFrom(const Transform<Blocks>& transform, int64_t row, int thread) {
 }
 
 /** Both stages; `write` takes what `rowsFrom` returns. */
-template <class Blocks, class Write>
-Status transformAll(const Blocks& given, int threads, bool inverse, const Write& write) {
+template <class Write>
+Status transformAll(const FourierTransformFields& given, int threads, bool inverse, const Write& write) {
   const int64_t length = larger(given.rows, given.columns);
   Scratch<double> scratch(4 * length * SIDE * threads);
   if (!scratch) return Status::OUT_OF_MEMORY;
-  const Transform<Blocks> transform{given, scratch.data(), length};
+  const Transform transform{given, scratch.data(), length};
   parallelFor(given.columns, SIDE, threads,
               [&](int64_t column, int64_t, int thread) { columnsFrom(transform, column, thread, inverse); });
   parallelFor(given.rows, SIDE, threads,
@@ -163,10 +159,10 @@ Status transformAll(const Blocks& given, int threads, bool inverse, const Write&
 
 /** Pairs k to below `end` of the spectrum of real numbers, and those of the same numbers from the ends and from the middle. */
 void writeSpectrum(const RealFourierTransformFields& given, int64_t begin, int64_t end) {
-  const int64_t half = given.rows * given.columns;
-  const double scale = given.scale, sign = given.inverse ? -scale : scale;
+  const int64_t half = given.half.rows * given.half.columns;
+  const double scale = given.half.scale, sign = given.half.inverse ? -scale : scale;
   const double *const re = given.halfRe, *const im = given.halfIm;
-  float* const to = reinterpret_cast<float*>(given.to);
+  float* const to = reinterpret_cast<float*>(given.half.to);
   const auto write = [&](int64_t k, double x, double y) {
     const int64_t other = 2 * (2 * half - k);
     to[2 * k] = to[other] = static_cast<float>(x);
@@ -202,18 +198,18 @@ Status run(const FourierTransformFields& given, int threads) {
 }
 
 Status run(const RealFourierTransformFields& given, int threads) {
-  const Status status = transformAll(given, threads, false, [&](int64_t row, Complex x) {
-    for (int64_t k = 0; k < given.columns; k++) {
-      const int64_t at = row + k * given.rows;
+  const Status status = transformAll(given.half, threads, false, [&](int64_t row, Complex x) {
+    for (int64_t k = 0; k < given.half.columns; k++) {
+      const int64_t at = row + k * given.half.rows;
       for (int64_t lane = 0; lane < SIDE; lane++) given.halfRe[at + lane] = x.re[k * SIDE + lane];
       for (int64_t lane = 0; lane < SIDE; lane++) given.halfIm[at + lane] = x.im[k * SIDE + lane];
     }
   });
   if (status != Status::OK) return status;
-  const int64_t half = given.rows * given.columns;
-  float* const to = reinterpret_cast<float*>(given.to);
-  to[0] = static_cast<float>((given.halfRe[0] + given.halfIm[0]) * given.scale);
-  to[2 * half] = static_cast<float>((given.halfRe[0] - given.halfIm[0]) * given.scale);
+  const int64_t half = given.half.rows * given.half.columns;
+  float* const to = reinterpret_cast<float*>(given.half.to);
+  to[0] = static_cast<float>((given.halfRe[0] + given.halfIm[0]) * given.half.scale);
+  to[2 * half] = static_cast<float>((given.halfRe[0] - given.halfIm[0]) * given.half.scale);
   to[1] = to[2 * half + 1] = 0;
   parallelFor(half / 2, 4096, threads,
               [&](int64_t begin, int64_t end) { writeSpectrum(given, begin + 1, end + 1); });

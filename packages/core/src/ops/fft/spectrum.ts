@@ -44,7 +44,7 @@ export function transformedReal(where: string, x: Tensor, direction: Direction, 
       const to = (result as Float32Array).subarray(2 * start, 2 * (start + n));
       const real = { from, to, inverse: direction === "inverse", scale, ...spectrumOf(n) };
       if (blocks && kernels) kernels.realFourierTransform({ ...blocks, ...real });
-      else transformReal(real);
+      else realFourierTransform(real);
     }
   });
   return record(where, output!, [x], [], (g) => {
@@ -53,12 +53,8 @@ export function transformedReal(where: string, x: Tensor, direction: Direction, 
   });
 }
 
-export function realFourierTransform(given: RealFourierTransform): void {
-  transformReal(given);
-}
-
 /** With z = x_2k + i x_(2k+1) and Z its transform, E = (Z_k + conj Z_-k) / 2 and O = (Z_k - conj Z_-k) / 2i: X_k = E + O e^(-2 pi i k / n). */
-function transformReal({
+export function realFourierTransform({
   from,
   to,
   inverse,
