@@ -167,6 +167,8 @@ export interface Candidate {
   readonly head: Uint8Array;
   readonly byteLength: number;
   readonly entries: readonly FolderEntry[];
+  /** The members of a zip archive; undefined where it is none, or its directory cannot be read. */
+  readonly members?: readonly string[] | undefined;
 }
 
 /** What keeps a small file from filling the memory. */

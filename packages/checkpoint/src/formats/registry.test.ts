@@ -55,6 +55,18 @@ describe("every format, made here", () => {
       { "optimizer.param_groups.0.lr": 0.5 },
     ],
     [
+      "PyTorch zip whose members have a long folder, another member first",
+      "PyTorch",
+      {
+        "a.pt": zipOf({
+          ".format_version": Buffer.from("1"),
+          ["the_name_of_a_long_experiment_of_2026/data.pkl"]: pickleOf(torchTensorCall("0", [2]), 2),
+          ["the_name_of_a_long_experiment_of_2026/data/0"]: floats(1, 2),
+        }),
+      },
+      { tensor: [1, 2] },
+    ],
+    [
       "PyTorch before 1.6",
       "PyTorch",
       { "a.pth": made.legacyTorch(STATE, STORAGES) },

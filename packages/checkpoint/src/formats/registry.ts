@@ -34,7 +34,8 @@ export async function lookAt(path: string, fileSystem: FileSystem): Promise<Cand
   try {
     const head = new Uint8Array(Math.min(HEAD, file.byteLength));
     await file.read(head, 0);
-    return { path, name, kind, head, byteLength: file.byteLength, entries: [] };
+    const members = isZip(head) ? await (await import("./zip/read")).memberNames(file) : undefined;
+    return { path, name, kind, head, byteLength: file.byteLength, entries: [], members };
   } finally {
     await file.close();
   }
@@ -73,13 +74,13 @@ const endsWith = (candidate: Candidate, end: string) =>
 const FORMATS: readonly Row[] = [
   [
     "PyTorch",
-    ({ kind, head }) => kind === "file" && (isTorchZip(head) || LEGACY_HEAD.every((byte, i) => head[i] === byte)),
+    (candidate) => isTorchZip(candidate) || LEGACY_HEAD.every((byte, i) => candidate.head[i] === byte),
     async () => (await import("./torch/read")).torchFileReader,
   ],
   [
     "Keras",
-    ({ kind, name, head }) =>
-      kind === "file" && (isHdf5(head) || (latin1(head).startsWith("PK") && name.endsWith(".keras"))),
+    ({ name, head, members }) =>
+      isHdf5(head) || (isZip(head) && (members?.includes("model.weights.h5") || name.endsWith(".keras"))),
     async () => (await import("./keras/read")).kerasReader,
   ],
   [
@@ -135,10 +136,14 @@ const FORMATS: readonly Row[] = [
 /** The legacy file begins with a pickle (protocol 2, LONG1 of 10 bytes) of its magic number. */
 const LEGACY_HEAD = [0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];
 
-/** A PyTorch zip is told from other zips by its first member, `<root>/data.pkl`. */
-function isTorchZip(head: Uint8Array): boolean {
-  const text = latin1(head);
-  return text.startsWith("PK\x03\x04") && text.slice(30).includes("/data.pkl");
+/** A PyTorch zip is told from other zips by a member `<root>/data.pkl`; by the first one where the directory is damaged. */
+function isTorchZip({ head, members }: Candidate): boolean {
+  if (members !== undefined) return members.some((name) => /^[^/]+\/data\.pkl$/.test(name));
+  return isZip(head) && latin1(head).slice(30).includes("/data.pkl");
+}
+
+function isZip(head: Uint8Array): boolean {
+  return latin1(head).startsWith("PK\x03\x04");
 }
 
 /** Eight bytes of header length, of one that may be, then the JSON's brace: also where the rest is missing. */

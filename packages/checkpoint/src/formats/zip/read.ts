@@ -62,6 +62,16 @@ export async function openZip(source: ByteSource): Promise<Map<string, ByteSourc
   return members;
 }
 
+/** The names of an archive's members, in the directory's order; undefined where the directory cannot be read. */
+export async function memberNames(source: ByteSource): Promise<readonly string[] | undefined> {
+  try {
+    const entries = await readDirectory(source, mostTensors(source.byteLength) + OTHER_MEMBERS);
+    return entries.map(({ name }) => name);
+  } catch {
+    return undefined;
+  }
+}
+
 async function findDirectory(source: ByteSource): Promise<{ count: number; begin: number; end: number }> {
   const { path, byteLength } = source;
   const viewAt = async (position: number, length: number) => viewOf(await readBytes(source, position, length));
