@@ -142,10 +142,12 @@ __device__ __forceinline__ void forEachElement(const Chunk<BUFFERS>* chunks, Ind
   }
 }
 
-// How a slice is stored, in three bits: STORED_FORMATS of packages/kernels-cuda/src/rule-arguments.ts.
-constexpr int STORED_BF16 = 1, STORED_F16 = 2, STORED_NOWHERE = 3, STORED_Q8 = 4, STORED_UQ8 = 5, STORED_BF16R = 6, STORED_F16R = 7;
+// How a slice is stored, in four bits: STORED_FORMATS of packages/kernels-cuda/src/rule-arguments.ts.
+constexpr int STORED_BF16 = 1, STORED_F16 = 2, STORED_NOWHERE = 3, STORED_Q8 = 4, STORED_UQ8 = 5, STORED_BF16X = 6, STORED_BF16R = 7, STORED_F16R = 8;
 
-__device__ __forceinline__ bool isBlocks(int format) { return format == STORED_Q8 || format == STORED_UQ8; }
+/** Of all buffers' formats that of one. */
+__device__ __forceinline__ int formatAt(Index formats, int b) { return static_cast<int>(formats >> 4 * b & 15); }
+__device__ __forceinline__ bool isCoded(int format) { return format == STORED_Q8 || format == STORED_UQ8; }
 __device__ __forceinline__ bool isRandom(int format) { return format >= STORED_BF16R; }
 
 __device__ __forceinline__ float opt_from_half(unsigned bits) {
@@ -230,7 +232,7 @@ struct Keys {
   const Given<float, COUNT>& given;
   const bool isDrawn;
 
-  __device__ __forceinline__ Keys(Index formats, const Given<float, COUNT>& given) : given(given), isDrawn(isRandom(static_cast<int>(formats & 7))) {}
+  __device__ __forceinline__ Keys(Index formats, const Given<float, COUNT>& given) : given(given), isDrawn(isRandom(formatAt(formats, 0))) {}
 
   /** Of element `i` of a chunk. */
   __device__ __forceinline__ unsigned draw(unsigned long long place, int i) const {
@@ -259,10 +261,9 @@ struct Keys {
 
 /** The same for buffers that are stored as `formats` says, and one more that mirrors the first: a kernel of a rule serves all of them. */
 template <int BUFFERS, unsigned WRITES, int COUNT, typename Update>
-__device__ __forceinline__ void forEachStored(const Chunk<BUFFERS + 1>* chunks, Index count, Index packed, const Rewrites& rewrites, const Keys<COUNT>& draws, Update update) {
+__device__ __forceinline__ void forEachStored(const Chunk<BUFFERS + 1>* chunks, Index count, Index formats, const Rewrites& rewrites, const Keys<COUNT>& draws, Update update) {
   if (rewrites.keepsAll()) return;
-  const auto formats = static_cast<unsigned>(packed);
-  const int mirror = static_cast<int>(formats >> 3 * BUFFERS & 7u);
+  const int mirror = formatAt(formats, BUFFERS);
   for (Index c = blockIdx.x; c < count; c += gridDim.x) {
     char* buffers[BUFFERS];
 #pragma unroll
@@ -272,14 +273,14 @@ __device__ __forceinline__ void forEachStored(const Chunk<BUFFERS + 1>* chunks, 
     for (int i = threadIdx.x; i < length; i += THREADS) {
       float element[BUFFERS];
 #pragma unroll
-      for (int b = 0; b < BUFFERS; b++) element[b] = loadStored(buffers[b], i, formats >> 3 * b & 7u);
+      for (int b = 0; b < BUFFERS; b++) element[b] = loadStored(buffers[b], i, formatAt(formats, b));
       if constexpr (BUFFERS > 1) element[1] = rewrites.gradient(element[1], element[0]);
       update(element);
 #pragma unroll
       for (int b = 0; b < BUFFERS; b++) {
         if (!(WRITES >> b & 1)) continue;
-        if (b == 0 && draws.isDrawn) draws.store(buffers[0], i, formats & 7u, element[0], reinterpret_cast<unsigned long long>(last));
-        else storeStored(buffers[b], i, formats >> 3 * b & 7u, element[b]);
+        if (b == 0 && draws.isDrawn) draws.store(buffers[0], i, formatAt(formats, 0), element[0], reinterpret_cast<unsigned long long>(last));
+        else storeStored(buffers[b], i, formatAt(formats, b), element[b]);
       }
       if (mirror != STORED_NOWHERE) storeStored(global<char>(last), i, mirror, element[0]);
     }
@@ -288,6 +289,22 @@ __device__ __forceinline__ void forEachStored(const Chunk<BUFFERS + 1>* chunks, 
 
 // Packed state: 256 elements share a scale, which lies before their codes (core's rule/codebook.ts).
 constexpr int PACKED_BLOCK = 256, PACKED_BYTES = PACKED_BLOCK + 4;
+
+// State in 24 bits (core's rule/corrected.ts): 16 bits of 256 elements, then a correction of 8 bits for each.
+constexpr int CORRECTED_BYTES = 3 * PACKED_BLOCK;
+
+__device__ __forceinline__ float uncorrected(const char* block, int i) {
+  const unsigned high = reinterpret_cast<const unsigned short*>(block)[i];
+  const auto correction = static_cast<unsigned>(static_cast<int>(reinterpret_cast<const signed char*>(block)[2 * PACKED_BLOCK + i]));
+  return __int_as_float(static_cast<int>((high << 16) + (correction << 8)));
+}
+
+__device__ __forceinline__ void correct(float value, char* block, int i) {
+  const auto bits = static_cast<unsigned>(__float_as_int(value));
+  const unsigned w = value != value ? bits >> 8 | 0x4000u : (bits + 0x7fu + (bits >> 8 & 1u)) >> 8;
+  reinterpret_cast<unsigned short*>(block)[i] = static_cast<unsigned short>((w + 0x80u) >> 8);
+  reinterpret_cast<unsigned char*>(block)[2 * PACKED_BLOCK + i] = static_cast<unsigned char>(w);
+}
 
 struct Codebook {
   float edges[8], slope[9], offset[9], cap[9], step[9], start[9];
@@ -331,13 +348,12 @@ struct Codebook {
 
 /** The same where some buffers are packed. A thread has one element of each block, so that a block's largest is found on the way. */
 template <int BUFFERS, unsigned WRITES, int COUNT, typename Update>
-__device__ __forceinline__ void forEachPacked(const Chunk<BUFFERS + 1>* chunks, Index count, Index packed, const Codebook* books, const Rewrites& rewrites, const Keys<COUNT>& draws, Update update) {
+__device__ __forceinline__ void forEachPacked(const Chunk<BUFFERS + 1>* chunks, Index count, Index formats, const Codebook* books, const Rewrites& rewrites, const Keys<COUNT>& draws, Update update) {
   static_assert(THREADS == PACKED_BLOCK);
   constexpr int PARTS = 16;
   __shared__ unsigned keys[BUFFERS][THREADS], partial[BUFFERS][PARTS];
   if (rewrites.keepsAll()) return;
-  const auto formats = static_cast<unsigned>(packed);
-  const int mirror = static_cast<int>(formats >> 3 * BUFFERS & 7u), lane = threadIdx.x;
+  const int mirror = formatAt(formats, BUFFERS), lane = threadIdx.x;
   for (Index c = blockIdx.x; c < count; c += gridDim.x) {
     char* buffers[BUFFERS];
 #pragma unroll
@@ -348,12 +364,14 @@ __device__ __forceinline__ void forEachPacked(const Chunk<BUFFERS + 1>* chunks, 
       const int i = start + lane;
       const bool isInside = i < length;
       const Index block = static_cast<Index>(start / PACKED_BLOCK) * PACKED_BYTES;
+      const Index corrected = static_cast<Index>(start / PACKED_BLOCK) * CORRECTED_BYTES;
       float element[BUFFERS];
       if (isInside) {
 #pragma unroll
         for (int b = 0; b < BUFFERS; b++) {
-          const int format = formats >> 3 * b & 7u;
-          if (isBlocks(format)) element[b] = books[format - STORED_Q8].unpack(buffers[b] + block, lane);
+          const int format = formatAt(formats, b);
+          if (format == STORED_BF16X) element[b] = uncorrected(buffers[b] + corrected, lane);
+          else if (isCoded(format)) element[b] = books[format - STORED_Q8].unpack(buffers[b] + block, lane);
           else element[b] = loadStored(buffers[b], i, format);
         }
         if constexpr (BUFFERS > 1) element[1] = rewrites.gradient(element[1], element[0]);
@@ -374,13 +392,17 @@ __device__ __forceinline__ void forEachPacked(const Chunk<BUFFERS + 1>* chunks, 
       if (!isInside) continue;
 #pragma unroll
       for (int b = 0; b < BUFFERS; b++) {
-        const int format = formats >> 3 * b & 7u;
+        const int format = formatAt(formats, b);
         if (!(WRITES >> b & 1)) continue;
         if (b == 0 && draws.isDrawn) {
           draws.store(buffers[0], i, format, element[0], reinterpret_cast<unsigned long long>(*last));
           continue;
         }
-        if (!isBlocks(format)) {
+        if (format == STORED_BF16X) {
+          correct(element[b], buffers[b] + corrected, lane);
+          continue;
+        }
+        if (!isCoded(format)) {
           storeStored(buffers[b], i, format, element[b]);
           continue;
         }

@@ -71,14 +71,16 @@ export { axesOf, largestOf } from "./placement/across";
 export { ownersOf } from "./placement/owners";
 export { inWholes, partsOfWholes, wholesOf } from "./placement/wholes";
 export {
+  blockBytes,
   type Codebook,
+  type CodedDType,
   codebookOf,
   isPacked,
   LEAST_SCALE,
   PACKED_BLOCK,
-  PACKED_BYTES,
   type PackedDType,
   packedBytes,
+  packedHead,
 } from "./rule/codebook";
 export { distinctByHash } from "./rule/distinct";
 export { erf } from "./rule/erf";

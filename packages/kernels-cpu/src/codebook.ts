@@ -1,8 +1,8 @@
 /** The codes of packed state as native code reads them (native/cpu/src/kernels/rules/codec.h). */
-import { codebookOf, LEAST_SCALE, type PackedDType } from "@opt/core/backend";
+import { type CodedDType, codebookOf, LEAST_SCALE } from "@opt/core/backend";
 import type { Addon } from "./addon";
 
-function numbersOf(format: PackedDType): Float32Array {
+function numbersOf(format: CodedDType): Float32Array {
   const { edges, slope, offset, cap, step, start, values } = codebookOf(format);
   const numbers = [edges, slope, offset, cap, step, start, values].flatMap((part) => [...part]);
   return Float32Array.from([...numbers, LEAST_SCALE]);

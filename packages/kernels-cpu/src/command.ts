@@ -155,7 +155,7 @@ export class CommandWriter {
       return;
     }
     const size = isPacked(dtype) ? 4 : byteSize(dtype);
-    const extent = isPacked(dtype) ? packedBytes(length) : length * size;
+    const extent = isPacked(dtype) ? packedBytes(length, dtype) : length * size;
     const known = cpuMemory(memory);
     const { bytes, address } = known;
     const inside = byteOffset >= before * size && byteOffset % size === 0 && byteOffset + extent <= bytes;

@@ -6,7 +6,7 @@ const DTYPES: readonly DType[] = ["f32", "f64", "f16", "bf16", "i32", "u8", "boo
 
 /** Enumerations of native code. Formats are the ways in which elements are stored: packed, or with stochastic rounding, too. */
 export const ENUMERATIONS = {
-  Format: [...DTYPES, "q8", "uq8", "bf16r", "f16r"],
+  Format: [...DTYPES, "q8", "uq8", "bf16x", "bf16r", "f16r"],
   Reduction: ["sum", "mean", "max", "argmax"] satisfies readonly Spec<"reduce">["op"][],
   Rewrite: ["scale", "clamp", "l1", "l2", "guard"] satisfies readonly Rewrite[],
   Status: ["ok", "badCommand", "outOfMemory"],

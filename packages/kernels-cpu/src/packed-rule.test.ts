@@ -82,7 +82,7 @@ describe.skipIf(missingDevice)(`cpu rules with packed state${missingDevice ?? ""
     const random = new Random(7);
     const start = SIZES.map((size) =>
       stored.map((format, slot): TypedArray => {
-        if (format === "q8" || format === "uq8") return new Uint8Array(packedBytes(size));
+        if (format === "q8" || format === "uq8") return new Uint8Array(packedBytes(size, format));
         const values = slot === 0 || slot === 1 ? numbersOf(size, random) : new Float32Array(size);
         return format === "f32"
           ? values

@@ -86,7 +86,7 @@ export function sliceAddress(
   before = 0,
 ): number {
   const { memory, byteOffset, length } = slice;
-  const [size, bytes] = isPacked(dtype) ? [4, packedBytes(length)] : [byteSize(dtype), length * byteSize(dtype)];
+  const [size, bytes] = isPacked(dtype) ? [4, packedBytes(length, dtype)] : [byteSize(dtype), length * byteSize(dtype)];
   const address = rangeAddress(memory, owner, byteOffset, bytes);
   if (byteOffset % size !== 0 || byteOffset < before * size || !(needed <= length)) {
     throw bug(`needs ${needed} ${dtype} elements and ${before} before, got ${length} from byte ${byteOffset} on.`);

@@ -3,11 +3,11 @@
  * Tables of the last launches are kept, because a training step comes back with the same memory.
  */
 import {
+  blockBytes,
   byteSize,
   type DType,
   isPacked,
   PACKED_BLOCK,
-  PACKED_BYTES,
   type PackedDType,
   type Slice,
 } from "@opt/core/backend";
@@ -177,7 +177,7 @@ export class ChunkTables {
 /** Of packed elements a part of their block's: chunks begin at blocks. */
 function bytesOf(dtype: Column): number {
   if (dtype === "place") return 0;
-  return isPacked(dtype) ? PACKED_BYTES / PACKED_BLOCK : byteSize(dtype);
+  return isPacked(dtype) ? blockBytes(dtype) / PACKED_BLOCK : byteSize(dtype);
 }
 
 function same(a: ArrayLike<number>, b: ArrayLike<number>): boolean {

@@ -18,9 +18,13 @@ const STORED_FORMATS: readonly (StoredFormats[number] | undefined)[] = [
   undefined,
   "q8",
   "uq8",
+  "bf16x",
   "bf16r",
   "f16r",
 ];
+
+/** Of a format among those of all buffers. */
+const FORMAT_BITS = 16;
 
 /** In the order of REWRITE_* there, from 1 on. */
 const REWRITES: readonly Rewrite[] = ["scale", "clamp", "l1", "l2", "guard"];
@@ -54,6 +58,6 @@ export function packedRewrites({ rewritten }: Rule, own: Rule): number {
 
 export function packedFormats(stored: StoredFormats, count: number): number {
   let bits = 0;
-  for (let slot = 0; slot < count; slot++) bits += STORED_FORMATS.indexOf(stored[slot]) * 8 ** slot;
+  for (let slot = 0; slot < count; slot++) bits += STORED_FORMATS.indexOf(stored[slot]) * FORMAT_BITS ** slot;
   return bits;
 }

@@ -29,10 +29,11 @@ export interface GroupOptions extends ModificationOptions {
   /** Clips gradients in the launch of the step. The gradients themselves stay as they are. */
   clip?: ClipOptions | null;
   /**
-   * How running averages are stored from their first value on. "bf16" halves them, "q8" (after `enableQ8()`) takes a quarter.
-   * Averages of float64 parameters stay float64. With "q8", those of parameters below 4096 elements stay float32. Default "f32".
+   * How running averages are stored from their first value on. "bf16" halves them, "q8" (after `enableQ8()`) takes a quarter,
+   * "bf16x" (after it too) three quarters: bfloat16 with 8 bits of correction, 24 bits in all.
+   * Averages of float64 parameters stay float64. With "q8" and "bf16x", those of parameters below 4096 elements stay float32. Default "f32".
    */
-  stateDType?: "f32" | "bf16" | "q8";
+  stateDType?: "f32" | "bf16" | "bf16x" | "q8";
   /**
    * Steps bf16 and f16 parameters without float32 master weights, by stochastic rounding (after `enableStochasticRounding()`):
    * to one of the two nearest values, so that the mean is exact. The draws depend on the seed (0 for `true`), the step and the element.

@@ -53,10 +53,9 @@ export function checkGroup<Options extends BaseOptions>(
   }
   const { stateDType, lazyMode = false } = options;
   checkBoolean(where, "lazyMode", lazyMode);
-  const isStored =
-    stateDType === undefined || stateDType === "f32" || stateDType === "bf16" || stateDType === statePacking.name;
-  const dtypes = '"f32", "bf16" or, after enableQ8(), "q8"';
-  checkValue(isStored, where, "stateDType", dtypes, stateDType, "The default is f32.");
+  const stored: readonly unknown[] = [undefined, "f32", "bf16", ...(statePacking.names ?? [])];
+  const dtypes = '"f32", "bf16" or, after enableQ8(), "bf16x" or "q8"';
+  checkValue(stored.includes(stateDType), where, "stateDType", dtypes, stateDType, "The default is f32.");
   statePacking.check?.(where, options);
   const { stochasticRounding: option = false } = options;
   const fits = stochasticRounding.fits?.(where, option) ?? option === false;

@@ -15,7 +15,7 @@ function checkWhole(
     !isPacked(format),
     "UNSUPPORTED",
     "step",
-    () => "lazyMode steps some rows, and state in q8 is kept in blocks of 256 elements that rows share.",
+    () => "lazyMode steps some rows, and packed state is kept in blocks of 256 elements that rows share.",
     "Load the state again, with another stateDType.",
   );
 }

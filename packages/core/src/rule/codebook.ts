@@ -1,22 +1,28 @@
 /** The 8-bit codes of optimizer state: values from 1 down to 1e-7 of a block's largest, denser the larger they are. */
 
 /** q8: signed, for averages of gradients; uq8: twice as fine, for state that is never negative. */
-export type PackedDType = "q8" | "uq8";
+export type CodedDType = "q8" | "uq8";
 
-/** Elements that share a scale. */
+/** Formats of blocks: codes, or `bf16x` (corrected.ts). */
+export type PackedDType = CodedDType | "bf16x";
+
+/** Elements of a block: of codes those that share a scale. */
 export const PACKED_BLOCK = 256;
 
-/** Bytes of a whole block: its scale in float32, then its codes. */
-export const PACKED_BYTES = 4 + PACKED_BLOCK;
+/** Bytes before the codes of a block, or before its corrections: a scale in float32, or an element's 16 bits. */
+export const packedHead = (format: PackedDType): number => (format === "bf16x" ? 2 * PACKED_BLOCK : 4);
+
+/** Bytes of a whole block: its head, then a byte of each element. */
+export const blockBytes = (format: PackedDType): number => packedHead(format) + PACKED_BLOCK;
 
 /** Bytes of packed elements: blocks one after the other, of which the last may be cut after some of its codes. */
-export function packedBytes(length: number): number {
-  return 4 * (Math.ceil(length / 4) + Math.ceil(length / PACKED_BLOCK));
+export function packedBytes(length: number, format: PackedDType): number {
+  return 4 * Math.ceil(length / 4) + packedHead(format) * Math.ceil(length / PACKED_BLOCK);
 }
 
 /** True for formats of blocks, which have no bytes of each element. */
 export function isPacked(format: string | undefined): format is PackedDType {
-  return format === "q8" || format === "uq8";
+  return format === "q8" || format === "uq8" || format === "bf16x";
 }
 
 /** Below it a block's largest magnitude counts as 0, so that no value of it is subnormal: packing what was unpacked then changes no bit. */
@@ -46,16 +52,16 @@ export interface Codebook {
   readonly values: Float32Array;
 }
 
-const made = new Map<PackedDType, Codebook>();
+const made = new Map<CodedDType, Codebook>();
 
 /** The codes of a format; one object for each. */
-export function codebookOf(format: PackedDType): Codebook {
+export function codebookOf(format: CodedDType): Codebook {
   const codebook = made.get(format) ?? makeCodebook(format);
   made.set(format, codebook);
   return codebook;
 }
 
-function makeCodebook(format: PackedDType): Codebook {
+function makeCodebook(format: CodedDType): Codebook {
   const signed = format === "q8";
   const [slope, offset, cap, step, start] = [0, 1, 2, 3, 4].map(() => new Float32Array(SEGMENTS)) as [
     Float32Array,

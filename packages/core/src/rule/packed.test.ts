@@ -24,7 +24,7 @@ function dynamicMap(signed: boolean): number[] {
 }
 
 function packed(values: ArrayLike<number>, format: PackedDType): Uint8Array {
-  const bytes = new Uint8Array(packedBytes(values.length));
+  const bytes = new Uint8Array(packedBytes(values.length, format));
   pack(Float32Array.from(values), bytes, format, 0);
   return bytes;
 }
@@ -105,8 +105,8 @@ describe.each(FORMATS)("%s", (format) => {
   });
 
   it("is zero where memory is fresh, and where the block's largest is below 2^-104", () => {
-    expect([...unpacked(new Uint8Array(packedBytes(300)), format, 300)]).toEqual(new Array(300).fill(0));
-    expect(packed([2 ** -105, 2 ** -110], format)).toEqual(new Uint8Array(packedBytes(2)));
+    expect([...unpacked(new Uint8Array(packedBytes(300, "q8")), format, 300)]).toEqual(new Array(300).fill(0));
+    expect(packed([2 ** -105, 2 ** -110], format)).toEqual(new Uint8Array(packedBytes(2, "q8")));
   });
 
   it("errs by no more than half of a gap", () => {
@@ -135,7 +135,48 @@ it("never makes 0 of what is above it and divided by", () => {
 });
 
 it("takes 8 bits an element and a float32 a block", () => {
-  expect([0, 1, 256, 257, 4096].map(packedBytes)).toEqual([0, 8, 260, 268, 4160]);
+  expect([0, 1, 256, 257, 4096].map((length) => packedBytes(length, "q8"))).toEqual([0, 8, 260, 268, 4160]);
+});
+
+describe("bf16x", () => {
+  const wordsOf = (values: Float32Array) => new Uint32Array(values.buffer, values.byteOffset, values.length);
+  const samples = Float32Array.from({ length: 1000 }, (_, i) => Math.sin(i) * 10 ** ((i % 60) - 30));
+
+  it("takes 24 bits an element, in whole blocks of 16 bits", () => {
+    expect([0, 1, 256, 257, 4096].map((length) => packedBytes(length, "bf16x"))).toEqual([0, 516, 768, 1284, 12_288]);
+  });
+
+  it("is the nearest float32 whose last 8 bits are 0, the even one of two", () => {
+    const nearest = samples.map((value) => {
+      const lower = Number(wordsOf(Float32Array.of(value))[0]! & 0xffffff00) >>> 0;
+      const [a, b] = new Float32Array(Uint32Array.of(lower, lower + 0x100).buffer);
+      const isHalf = Math.abs(value - a!) === Math.abs(b! - value);
+      return isHalf ? ((lower & 0x100) === 0 ? a! : b!) : Math.abs(value - a!) < Math.abs(b! - value) ? a! : b!;
+    });
+    expect([...unpacked(packed(samples, "bf16x"), "bf16x", 1000)]).toEqual([...nearest]);
+  });
+
+  it("rounds a half to even, keeps infinities, and makes each NaN a quiet one", () => {
+    const given = Uint32Array.of(0x3f800080, 0x3f800180, 0x3f80ff80, 0x7f800000, 0xff800000, 0x7f800001, 0x80000000);
+    const kept = unpacked(packed(new Float32Array(given.buffer), "bf16x"), "bf16x", given.length);
+    const wanted = [0x3f800000, 0x3f800200, 0x3f810000, 0x7f800000, 0xff800000, 0x7fc00000, 0x80000000];
+    expect([...wordsOf(kept)]).toEqual(wanted);
+  });
+
+  it("has bfloat16 of 24 bits as its first 16", () => {
+    const bytes = packed(samples, "bf16x");
+    const high = new Uint16Array(bytes.buffer, 0, 256);
+    const values = unpacked(bytes, "bf16x", 256);
+    const off = [...high].map((bits, i) =>
+      Math.abs(new Float32Array(Uint32Array.of(bits << 16).buffer)[0]! - values[i]!),
+    );
+    expect(off.every((each, i) => each <= Math.abs(values[i]!) * 2 ** -8)).toBe(true);
+  });
+
+  it("does not change what was unpacked", () => {
+    const once = unpacked(packed(samples, "bf16x"), "bf16x", 1000);
+    expect([...wordsOf(unpacked(packed(once, "bf16x"), "bf16x", 1000))]).toEqual([...wordsOf(once)]);
+  });
 });
 
 it("updates a long state as its parts, the last one of any length", () => {
@@ -160,7 +201,11 @@ it("updates a long state as its parts, the last one of any length", () => {
     [cut + PACKED_BLOCK, length],
   ] as const) {
     const { param, grad, sum } = parts;
-    const part = [param.subarray(from, to), grad.subarray(from, to), sum.subarray(packedBytes(from), packedBytes(to))];
+    const part = [
+      param.subarray(from, to),
+      grad.subarray(from, to),
+      sum.subarray(packedBytes(from, "q8"), packedBytes(to, "q8")),
+    ];
     update(part, [0.5]);
   }
   const bytes = (arrays: typeof whole) => Object.values(arrays).map((array) => Buffer.from(array.buffer));

@@ -1,14 +1,16 @@
-/** State packed in blocks of 8 bits: what the bytes mean, and how a rule computes with them. */
+/** State packed in blocks: what the bytes mean, and how a rule computes with them. */
 import type { TypedArray } from "../values/dtype";
 import {
+  blockBytes,
   type Codebook,
+  type CodedDType,
   codebookOf,
   isPacked,
   LEAST_SCALE,
   PACKED_BLOCK,
-  PACKED_BYTES,
   type PackedDType,
 } from "./codebook";
+import { corrected, uncorrected } from "./corrected";
 import type { Program } from "./program";
 import { type MakeUpdate, type StoredDType, type StoredFormats, type UpdateArrays, withMirror } from "./stored";
 
@@ -17,12 +19,24 @@ const ROOM = 64 * PACKED_BLOCK;
 
 /** The bytes of a block, without those after it, and its scale. */
 function blockAt({ buffer, byteOffset }: Uint8Array, block: number, length: number) {
-  const at = byteOffset + block * PACKED_BYTES;
+  const at = byteOffset + block * blockBytes("q8");
   return { scale: new Float32Array(buffer, at, 1), codes: new Uint8Array(buffer, at + 4, length) };
 }
 
-/** Elements from `from` on, which begins a block: codebook value times scale. */
+/** Elements from `from` on, which begins a block. */
 export function unpack(packed: Uint8Array, format: PackedDType, from: number, to: Float32Array): void {
+  if (format === "bf16x") uncorrected(packed, from, to);
+  else decode(packed, format, from, to);
+}
+
+/** Packs blocks from the one that begins at `from` on, of which the last may be cut by the end of all. */
+export function pack(values: Float32Array, packed: Uint8Array, format: PackedDType, from: number): void {
+  if (format === "bf16x") corrected(values, packed, from);
+  else encode(values, packed, format, from);
+}
+
+/** Codebook value times scale. */
+function decode(packed: Uint8Array, format: CodedDType, from: number, to: Float32Array): void {
   const { values } = codebookOf(format);
   for (let at = 0; at < to.length; at += PACKED_BLOCK) {
     const count = Math.min(PACKED_BLOCK, to.length - at);
@@ -32,8 +46,7 @@ export function unpack(packed: Uint8Array, format: PackedDType, from: number, to
   }
 }
 
-/** Packs blocks from the one that begins at `from` on, of which the last may be cut by the end of all. */
-export function pack(values: Float32Array, packed: Uint8Array, format: PackedDType, from: number): void {
+function encode(values: Float32Array, packed: Uint8Array, format: CodedDType, from: number): void {
   const codebook = codebookOf(format);
   for (let at = 0; at < values.length; at += PACKED_BLOCK) {
     const block = values.subarray(at, at + PACKED_BLOCK);
@@ -44,7 +57,7 @@ export function pack(values: Float32Array, packed: Uint8Array, format: PackedDTy
 }
 
 /** The finite value of largest magnitude, a positive one of two; of q8 its negative, because codes reach one further below zero. */
-function scaleOf(block: Float32Array, format: PackedDType): number {
+function scaleOf(block: Float32Array, format: CodedDType): number {
   let [high, low] = [0, 0];
   for (const value of block) {
     if (value > high && value < Infinity) high = value;
@@ -56,7 +69,7 @@ function scaleOf(block: Float32Array, format: PackedDType): number {
 }
 
 /** The codes nearest to value / scale; 0 for what is not finite. The reciprocal is rounded, and so is the product. */
-function codesOf(block: Float32Array, scale: number, format: PackedDType, codebook: Codebook): Uint8Array {
+function codesOf(block: Float32Array, scale: number, format: CodedDType, codebook: Codebook): Uint8Array {
   const { edges, slope, offset, cap } = codebook;
   const codes = new Uint8Array(block.length);
   if (scale === 0) return codes;

@@ -1,4 +1,4 @@
-/** How the buffers of a rule that computes in float32 are stored: in float32, in 16 bits that are widened on load and rounded on store, or packed in blocks of 8 bits. */
+/** How the buffers of a rule that computes in float32 are stored: in float32, in 16 bits that are widened on load and rounded on store, or packed in blocks. */
 import { shared } from "../host/shared";
 import type { ComputeDType, TypedArray } from "../values/dtype";
 import { toStored, widen } from "../values/half";

@@ -16,6 +16,7 @@ import { algorithmOf, type OptimizerClass } from "../optimizer/optimizer-class";
 import { rewritesOf, rewrittenBy } from "../optimizer/plan";
 import { stateKeys, storedState } from "../optimizer/state/state";
 import type { ParameterStateDict } from "../optimizer/state/state-dict";
+import { isPacked } from "../rule/codebook";
 import { decode, readBytesSync } from "../tensor/read";
 import { Tensor } from "../tensor/tensor";
 import { type DType, isFloat } from "../values/dtype";
@@ -172,10 +173,10 @@ function chosen<Options extends BaseOptions>(
     "Scale the gradients before.",
   );
   check(
-    numbers.stateDType !== "q8",
+    !isPacked(numbers.stateDType),
     "UNSUPPORTED",
     algorithm.name,
-    () => "codes of 8 bits have no derivative, got stateDType q8.",
+    () => `packed state has no derivative, got stateDType ${numbers.stateDType}.`,
     "Leave it out.",
   );
   checkElementwise(algorithm.name, numbers);

@@ -105,7 +105,7 @@ export function viewElements(
   buffer: ArrayBufferLike,
   byteOffset: number,
   count: number,
-  dtype: DType | "q8" | "uq8" | "bf16r" | "f16r",
+  dtype: DType | "q8" | "uq8" | "bf16x" | "bf16r" | "f16r",
 ): TypedArray {
   switch (dtype) {
     case "f32":

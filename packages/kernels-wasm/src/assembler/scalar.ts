@@ -36,6 +36,7 @@ export const i32 = {
   and: binary("i32", 0x71),
   or: binary("i32", 0x72),
   shl: binary("i32", 0x74),
+  shrS: binary("i32", 0x75),
   shrU: binary("i32", 0x76),
   wrapI64: convert("i64", "i32", 0xa7),
   truncSatF32S: convert("f32", "i32", 0xfc, 0),

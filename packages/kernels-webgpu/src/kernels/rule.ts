@@ -1,10 +1,11 @@
 /** Optimizer updates: one dispatch for a whole group of parameters. */
 import {
+  blockBytes,
   isPacked,
   isRandom,
   type Launch,
   PACKED_BLOCK,
-  PACKED_BYTES,
+  type PackedDType,
   type Program,
   packedBytes,
   type Slice,
@@ -138,7 +139,10 @@ export const rule: KernelSource<"rule", PreparedRule> = {
         prepared.shaders.set(key, shader);
         const seen = tensors.map((each) => ({
           ...each,
-          slices: each.slices.map((slice, slot) => (isPacked(stored?.[slot]) ? wordsOf(slice) : slice)),
+          slices: each.slices.map((slice, slot) => {
+            const format = stored?.[slot];
+            return isPacked(format) ? wordsOf(slice, format) : slice;
+          }),
         }));
         dispatchPart(execution, prepared, shader, { tensors: seen, oversized }, block, params, rest);
       }
@@ -152,10 +156,10 @@ const isNarrow = (format: Format) => format === "bf16" || format === "f16" || is
 
 /** Of an element: of packed ones a part of their block's. */
 function bytesOf(format: Format = "f32"): number {
-  return isPacked(format) ? PACKED_BYTES / PACKED_BLOCK : isNarrow(format) ? 2 : 4;
+  return isPacked(format) ? blockBytes(format) / PACKED_BLOCK : isNarrow(format) ? 2 : 4;
 }
 
 /** Packed elements as the words that they take. */
-function wordsOf({ memory, byteOffset, length }: Slice): Slice {
-  return { memory, byteOffset, length: packedBytes(length) / 4 };
+function wordsOf({ memory, byteOffset, length }: Slice, format: PackedDType): Slice {
+  return { memory, byteOffset, length: packedBytes(length, format) / 4 };
 }

@@ -1,6 +1,7 @@
 /** Rules: the bits of the interpreter, over lists of tensors of different sizes. */
 import { enableQ8, enableStochasticRounding } from "@opt/core";
 import {
+  type CodedDType,
   codebookOf,
   interpretRule,
   isPacked,
@@ -106,8 +107,9 @@ export function ruleContract(context: ContractContext): void {
   /** What is off by a rounding in float32 may round to the next element of 16 bits. */
   function toleranceOf(stored: StoredFormats[number] | "f64") {
     const format = isRandom(stored) ? withoutDraws(stored) : stored;
-    if (isPacked(format)) return tolerances.rule === "bits" ? "bits" : { absolute: 0.25, relative: 0 };
-    const unit = { f32: 0, f64: 0, f16: 2 ** -10, bf16: 2 ** -7 }[format];
+    if (isPacked(format) && format !== "bf16x")
+      return tolerances.rule === "bits" ? "bits" : { absolute: 0.25, relative: 0 };
+    const unit = { f32: 0, f64: 0, f16: 2 ** -10, bf16: 2 ** -7, bf16x: 2 ** -15 }[format];
     return tolerances.rule === "bits" || unit === 0 ? tolerances.rule : { absolute: 1e-6, relative: unit };
   }
 
@@ -122,12 +124,15 @@ export function ruleContract(context: ContractContext): void {
       (slot) => (["bf16", "f16"] as const)[slot % 2]!,
       (slot) => (slot < 2 ? "f32" : slot === rule.buffers.length ? "bf16" : slot % 2 === 0 ? "q8" : "uq8"),
       (slot) => (slot === 1 || slot === rule.buffers.length ? "bf16" : slot > 2 ? "uq8" : "f32"),
+      (slot) => (slot < 2 ? "f32" : slot === rule.buffers.length ? "bf16" : "bf16x"),
+      (slot) => (["f32", "bf16", "bf16x", "q8"] as const)[slot % 4]!,
     ];
     const drawn: readonly ((slot: number) => StoredFormats[number])[] = [
       (slot) => (["bf16r", "bf16"] as const)[slot] ?? "f32",
       (slot) => (["f16r", "f16"] as const)[slot] ?? "bf16",
       (slot) => (["bf16r", "bf16"] as const)[slot] ?? (slot % 2 === 0 ? "q8" : "uq8"),
       (slot) => (["f16r", "f32"] as const)[slot] ?? "uq8",
+      (slot) => (["bf16r", "f32"] as const)[slot] ?? "bf16x",
     ];
     if (hasMirror) {
       it.each(context.sample(drawn).map((mix) => rule.buffers.map((_, slot) => mix(slot))))(
@@ -146,7 +151,7 @@ export function ruleContract(context: ContractContext): void {
   }
 
   /** Packed and unpacked: what lies at the edges between codes, of every magnitude, with scales of both signs. */
-  async function checkCodes(format: PackedDType) {
+  async function checkCodes(format: CodedDType) {
     const { edges, values: known } = codebookOf(format);
     const random = new Random(7);
     const sorted = known.toSorted();
@@ -158,14 +163,29 @@ export function ruleContract(context: ContractContext): void {
     const numbers = Float32Array.from(list);
     // One of each block is its scale.
     for (let i = 0; i < list.length; i += PACKED_BLOCK) numbers[i] = SCALES[(i / PACKED_BLOCK) % SCALES.length]!;
-    const codes = new Uint8Array(packedBytes(list.length));
+    await checkPacked(format, numbers);
+  }
+
+  /** Each place that 24 bits round to, of every exponent: below, at and above the middle, and what is no number. */
+  async function checkCorrected() {
+    const words = Uint32Array.from({ length: 60_000 }, (_, i) => {
+      const tail = [0, 1, 0x7f, 0x80, 0x81, 0xff, 0x17f, 0x180, 0x7f80, 0x8000, 0x807f, 0x8080][i % 12]!;
+      return (Math.imul(i, 0x9e3779b1) & 0xffff0000) | tail;
+    });
+    words.set([0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0xffffffff, 0x7f7fffff, 0, 0x80000000, 1, 0x80000001]);
+    await checkPacked("bf16x", new Float32Array(words.buffer));
+  }
+
+  async function checkPacked(format: PackedDType, numbers: Float32Array) {
+    const { length } = numbers;
+    const codes = new Uint8Array(packedBytes(length, format));
     interpretRule(ruleNamed("pack").program, "f32", [numbers, codes], [], ["f32", format]);
-    const values = new Float32Array(list.length);
+    const values = new Float32Array(length);
     interpretRule(ruleNamed("unpack").program, "f32", [values, codes], [], ["f32", format]);
     const checkOne = (name: string, regions: Regions, expected: TypedArray) =>
       context.check(
         { kind: "rule", rule: ruleNamed(name), dtype: "f32", stored: ["f32", format] },
-        { ...regions, lengths: { state: list.length } },
+        { ...regions, lengths: { state: length } },
         (slices) => ({ tensors: [[slices.value!, slices.state!]], scalars: [] }),
         (results, label) => {
           const wanted = bytesOf(expected);
@@ -275,6 +295,7 @@ export function ruleContract(context: ContractContext): void {
   for (const format of dtype === "f32" ? (["q8", "uq8"] as const) : []) {
     context.itWithSpecials(`rules pack ${format} in the interpreter's codes`, () => checkCodes(format));
   }
+  if (dtype === "f32") context.itWithSpecials("rules pack bf16x in the interpreter's bits", checkCorrected);
   it.each(dtype === "f32" ? (["bf16r", "f16r"] as const) : [])("rules draw for each element of %s", checkDraws);
 
   describe.each(context.cases(BUILTIN_RULES))("rule $name", (rule) => {
@@ -334,7 +355,7 @@ function seededStored(format: StoredFormats[number], size: number, options: Seed
   if (isRandom(format)) return seededArray(withoutDraws(format), size, options);
   if (!isPacked(format)) return seededArray(format, size, options);
   const values = seededArray("f32", size, { ...options, nonNegative: format === "uq8" });
-  const packed = new Uint8Array(packedBytes(size));
+  const packed = new Uint8Array(packedBytes(size, format));
   interpretRule(ruleNamed("pack").program, "f32", [values, packed], [], ["f32", format]);
   return packed;
 }

@@ -21,8 +21,8 @@ inline bool always(const float*) { return true; }
 template <auto WHERE, bool... SIGNED>
 bool isPackedAs(const float* scalars, const Slices& slices, int64_t buffers) {
   constexpr bool SIGNS[] = {SIGNED...};
-  const auto isAs = [&](int64_t b) { return isPacked(slices.formats[2 * b]) && isSigned(slices.formats[2 * b]) == SIGNS[b - 2]; };
-  bool all = WHERE(scalars) && !isPacked(slices.formats[0]) && !isPacked(slices.formats[1]);
+  const auto isAs = [&](int64_t b) { return isCoded(slices.formats[2 * b]) && isSigned(slices.formats[2 * b]) == SIGNS[b - 2]; };
+  bool all = WHERE(scalars) && !isCoded(slices.formats[0]) && !isCoded(slices.formats[1]);
   for (int64_t b = 2; b < buffers; b++) all = all && isAs(b);
   return all;
 }

@@ -60,7 +60,8 @@ constexpr int64_t BLOCK = 512;
 
 /** Asks for elements of a slice whose numbers take `width` bytes where they are not packed. */
 inline void prefetchSlice(double format, double start, int64_t width, int64_t at, int64_t n) {
-  if (isPacked(format)) prefetch(address<char>(start) + at / PACKED_BLOCK * PACKED_BYTES, n / PACKED_BLOCK * PACKED_BYTES);
+  const int64_t bytes = isCoded(format) ? PACKED_BYTES : isCorrected(format) ? CORRECTED_BYTES : 0;
+  if (bytes > 0) prefetch(address<char>(start) + at / PACKED_BLOCK * bytes, n / PACKED_BLOCK * bytes);
   else prefetch(address<char>(start) + at * width, n * width);
 }
 

@@ -1,9 +1,10 @@
-// Blocks of elements that are stored in 16 bits, or packed in 8, and computed in float32.
+// Blocks of elements that are stored in 16 bits, or packed in blocks, and computed in float32.
 #pragma once
 #include <optional>
 
 #include "kernels/command.h"
 #include "kernels/loops.h"
+#include "kernels/rules/corrected.h"
 #include "kernels/rules/packed-block.h"
 #include "kernels/rules/rounding.h"
 #include "kernels/stored.h"
@@ -31,7 +32,8 @@ struct StoredBuffer {
 
 inline Format formatOf(double number) { return static_cast<Format>(number); }
 inline bool isRandom(double format) { return formatOf(format) >= Format::BF16R; }
-inline bool isPacked(double format) { return formatOf(format) == Format::Q8 || formatOf(format) == Format::UQ8; }
+inline bool isCoded(double format) { return formatOf(format) == Format::Q8 || formatOf(format) == Format::UQ8; }
+inline bool isCorrected(double format) { return formatOf(format) == Format::BF16X; }
 inline bool isBFloat(double format) { return formatOf(format) == Format::BF16 || formatOf(format) == Format::BF16R; }
 inline bool isSigned(double format) { return formatOf(format) == Format::Q8; }
 
@@ -66,7 +68,9 @@ inline std::optional<Codecs> codecsOf(const Numbers& codebooks) {
 /** Elements `at` to `at` + n as numbers. */
 template <typename T>
 void widenBlock(const StoredBuffer& from, const Stores& stores, int64_t at, int64_t n, T* to) {
-  if (isPacked(from.format)) {
+  if (isCorrected(from.format)) {
+    if constexpr (sizeof(T) == sizeof(float)) uncorrect(address<uint8_t>(from.start), at, n, to);
+  } else if (isCoded(from.format)) {
     if constexpr (sizeof(T) == sizeof(float)) {
       uint8_t* packed = address<uint8_t>(from.start);
       unpackBlocks(stores.codecs->of(isSigned(from.format)), packed, at, n, to);
@@ -81,7 +85,11 @@ void widenBlock(const StoredBuffer& from, const Stores& stores, int64_t at, int6
 /** Numbers as elements `at` to `at` + n. What is packed lies in room for whole blocks, and is left changed. */
 template <typename T>
 void narrowBlock(const StoredBuffer& to, const Stores& stores, T* from, int64_t at, int64_t n) {
-  if (isPacked(to.format)) {
+  if (isCorrected(to.format)) {
+    if constexpr (sizeof(T) == sizeof(float)) correct(from, at, n, address<uint8_t>(to.start));
+    return;
+  }
+  if (isCoded(to.format)) {
     if constexpr (sizeof(T) == sizeof(float)) {
       uint8_t* packed = address<uint8_t>(to.start);
       packBlocks(stores.codecs->of(isSigned(to.format)), from, stores.codecs->leastScale, packed, at, n);

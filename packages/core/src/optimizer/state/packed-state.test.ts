@@ -43,7 +43,7 @@ it("keeps 260 bytes for 256 elements, and float32 for parameters below 4096", ()
   const { bytes } = device.memory();
   optimizer.dispose();
   const ofState = bytes - device.memory().bytes;
-  expect([ofState >= 2 * packedBytes(SIZE), ofState < 2 * packedBytes(SIZE) + 512]).toEqual([true, true]);
+  expect([ofState >= 2 * packedBytes(SIZE, "q8"), ofState < 2 * packedBytes(SIZE, "q8") + 512]).toEqual([true, true]);
   const small = parts({}, "f32", 4095);
   small.train(2);
   const exact = parts({ stateDType: "f32" }, "f32", 4095);
@@ -134,7 +134,7 @@ it("asks for a device that has it, and for rules that name their own buffers", (
   expectCode("UNSUPPORTED", () => train(1));
   const rule = { buffers: ["param", "grad", "v"], nonNegative: ["w"], name: "r" } as unknown as Rule;
   const param = parameter(randn([4096]));
-  expectCode("BAD_ARGUMENT", () => statePacking.format!(rule, "v", param));
+  expectCode("BAD_ARGUMENT", () => statePacking.format!(rule, "v", param, "q8"));
 });
 
 it("rejects what it cannot go with by name", () => {

@@ -1,4 +1,4 @@
-/** State in 8 bits. Programs enable it, so that bundles of others do not contain it. */
+/** State packed in blocks: in 8 or 24 bits. Programs enable it, so that bundles of others do not contain it. */
 import type { Slice } from "../../backend/memory";
 import { arena } from "../../create";
 import { check } from "../../errors/errors";
@@ -48,9 +48,9 @@ class PackedTensor implements PackedState {
 const LEAST_PACKED = 4096;
 
 const ofBlocks: StatePacking = {
-  name: "q8",
+  names: ["q8", "bf16x"],
 
-  format(rule, key, param) {
+  format(rule, key, param, name) {
     const { device } = param;
     // The format is that of the whole, so that parts at the ends of blocks have its bits.
     if (sizeOf(wholeShape(param.spanOf ?? param)) < LEAST_PACKED || !stateKeys(rule).includes(key)) return "f32";
@@ -58,9 +58,10 @@ const ofBlocks: StatePacking = {
       device.backend.packs,
       "UNSUPPORTED",
       device.name,
-      () => "it has no kernels for stateDType q8 yet.",
+      () => `it has no kernels for stateDType ${name} yet.`,
       "Call enableQ8() of the device's package.",
     );
+    if (name === "bf16x") return "bf16x";
     const unknown = rule.nonNegative?.find((buffer) => !rule.buffers.includes(buffer));
     check(
       unknown === undefined,
@@ -74,7 +75,7 @@ const ofBlocks: StatePacking = {
 
   zeros(runs, format, device) {
     if (!isPacked(format)) return undefined;
-    const packed = runs.map((shapes) => shapes.map((shape) => [packedBytes(sizeOf(shape))]));
+    const packed = runs.map((shapes) => shapes.map((shape) => [packedBytes(sizeOf(shape), format)]));
     const tensors = arena(packed, "u8", device);
     const shapes = runs.flat();
     tensors.forEach((tensor, i) => {
@@ -92,17 +93,18 @@ const ofBlocks: StatePacking = {
 
   check(where, { stateDType, lazyMode }) {
     check(
-      stateDType !== "q8" || !lazyMode,
+      !isPacked(stateDType) || !lazyMode,
       "UNSUPPORTED",
       where,
-      () => "lazyMode steps some rows, and stateDType q8 keeps blocks of 256 elements that rows share.",
+      () => `lazyMode steps some rows, and stateDType ${stateDType} keeps blocks of 256 elements that rows share.`,
       "Give the table a group with another stateDType.",
     );
   },
 };
 
 /**
- * Lets every optimizer keep its state in 8 bits, by `stateDType: "q8"`: blocks of 256 elements by bitsandbytes' dynamic codebook.
+ * Lets every optimizer keep its state in 8 bits, by `stateDType: "q8"`: blocks of 256 elements by bitsandbytes' dynamic codebook. And in
+ * 24 bits, by `stateDType: "bf16x"`: bfloat16 with 8 bits of correction.
  * `@opt/kernels-cpu`, `@opt/kernels-cuda` and `@opt/kernels-webgpu` call it; for "wasm" the one of `@opt/kernels-wasm` is called instead.
  *
  * @example

@@ -102,12 +102,14 @@ export function is16Bit({ dtype }: Tensor): boolean {
   return byteSize(dtype) === 2;
 }
 
+type PackedName = "q8" | "bf16x";
+
 /** State that is packed in blocks: `enableQ8` installs it. */
 export interface StatePacking {
-  /** The value of the option `stateDType`. */
-  readonly name: "q8";
+  /** The values of the option `stateDType`. */
+  readonly names: readonly PackedName[];
   /** The format of a key's state. */
-  format(rule: Rule, key: string, param: Tensor): "f32" | PackedDType;
+  format(rule: Rule, key: string, param: Tensor, name: PackedName): "f32" | PackedDType;
   /** Zeros in one block of memory, as `arena`; undefined for formats that are not packed. */
   zeros(runs: readonly (readonly Shape[])[], format: DType | PackedDType, device: Device): Tensor[] | undefined;
   pack(values: Tensor, format: DType | PackedDType): Tensor | undefined;
@@ -143,7 +145,9 @@ export function storedState(
   if (key === MASTER) return "f32";
   if (param.dtype === "f64" || param.dtype === "c64") return param.dtype;
   if (first[key] === "param" || isOfModification(key)) return "f32";
-  return stateDType === "q8" ? statePacking.format!(rule, key, param) : stateDType;
+  return stateDType === "f32" || stateDType === "bf16"
+    ? stateDType
+    : statePacking.format!(rule, key, param, stateDType);
 }
 
 /** How a state tensor is stored. */

@@ -1,18 +1,19 @@
 /**
- * Updates of which some buffers are packed in blocks of 8 bits. A block is computed twice: first for its scales, then to be stored,
+ * Updates of which some buffers are packed in blocks. A block of codes is computed twice: first for its scales, then to be stored,
  * because its codes wait for its largest value and nothing but memory of the launch could hold it.
  */
-
 import type { StoredFormats } from "@opt/core/backend";
 import {
+  blockBytes,
+  type CodedDType,
   codebookOf,
   isPacked,
   type Launch,
   LEAST_SCALE,
   PACKED_BLOCK,
-  PACKED_BYTES,
   type PackedDType,
   type Program,
+  packedHead,
   withMirror,
 } from "@opt/core/backend";
 import {
@@ -31,10 +32,11 @@ import { emitOperations } from "../../emit/operations";
 import { ProgramWriter } from "../../emit/program";
 import { type Access, accessIn } from "../../emit/stored";
 import type { Execution, KernelSource, Target } from "../../kernel";
+import { CorrectedBuffer } from "./corrected";
 
 type Vector = Value<"v128">;
 
-const FORMATS: readonly PackedDType[] = ["q8", "uq8"];
+const FORMATS: readonly CodedDType[] = ["q8", "uq8"];
 
 /** Words of the table per tensor: its first position on the line, its length, its slices' addresses. */
 const [FIRST, LENGTH, ADDRESSES] = [0, 1, 2] as const;
@@ -47,8 +49,8 @@ function valueTables(): Int32Array {
 
 const everywhere = (value: number) => f32x4.const([value, value, value, value]);
 
-/** A packed buffer inside of a function. */
-class PackedBuffer implements Access {
+/** A buffer of codes inside of a function. */
+class CodedBuffer implements Access {
   readonly bytes = 1;
   readonly #scale: Local<"v128">;
   private readonly high: Local<"v128">;
@@ -58,7 +60,7 @@ class PackedBuffer implements Access {
 
   constructor(
     private readonly f: FunctionBuilder,
-    private readonly format: PackedDType,
+    private readonly format: CodedDType,
     private readonly values: Local<"i32">,
   ) {
     this.#scale = f.local("v128");
@@ -185,18 +187,23 @@ function emitPackedRule(program: Program, target: Target, stored: StoredFormats)
     const moving = slots.map(() => f.local("i32"));
     const access = slots.map((slot): Access => {
       const format = stored[slot]!;
-      return isPacked(format) ? new PackedBuffer(f, format, values) : accessIn(f, "f32", format, moving, scalars);
+      if (format === "bf16x") return new CorrectedBuffer(f, pointers[slot]!);
+      return isPacked(format) ? new CodedBuffer(f, format, values) : accessIn(f, "f32", format, moving, scalars);
     });
-    const isPackedSlot = (slot: number) => access[slot] instanceof PackedBuffer;
+    const packedAs = slots.map((slot): PackedDType | undefined => {
+      const format = stored[slot];
+      return isPacked(format) ? format : undefined;
+    });
     const written = program.outputs.flatMap(({ slot }) => {
       const buffer = access[slot];
-      return buffer instanceof PackedBuffer ? [{ slot, buffer }] : [];
+      return buffer instanceof CodedBuffer ? [{ slot, buffer }] : [];
     });
     const [remaining, count, left] = [f.local("i32"), f.local("i32"), f.local("i32")];
 
     const pass = (use: (slot: number, output: Local<"v128">, isOne: boolean) => void) => {
       f.set(left, count);
-      for (const slot of slots) f.set(moving[slot]!, i32.add(pointers[slot]!, isPackedSlot(slot) ? 4 : 0));
+      for (const slot of slots)
+        f.set(moving[slot]!, i32.add(pointers[slot]!, packedAs[slot] ? packedHead(packedAs[slot]) : 0));
       const over = (elements: number) => {
         const isOne = elements === 1;
         f.while(i32.geU(left, elements), () => {
@@ -213,11 +220,12 @@ function emitPackedRule(program: Program, target: Target, stored: StoredFormats)
     };
     const updateBlock = () => {
       f.set(count, f.least(remaining, PACKED_BLOCK));
-      for (const [slot, each] of access.entries()) if (each instanceof PackedBuffer) each.begin(pointers[slot]!);
-      pass((slot, output, isOne) => {
+      for (const [slot, each] of access.entries()) if (each instanceof CodedBuffer) each.begin(pointers[slot]!);
+      const measure = (slot: number, output: Local<"v128">, isOne: boolean) => {
         const each = access[slot]!;
-        if (each instanceof PackedBuffer) each.measure(output, isOne);
-      });
+        if (each instanceof CodedBuffer) each.measure(output, isOne);
+      };
+      if (written.length > 0) pass(measure);
       for (const { buffer } of written) buffer.measured();
       pass((slot, output, isOne) => {
         const [each, at] = [access[slot]!, moving[slot]!];
@@ -225,7 +233,7 @@ function emitPackedRule(program: Program, target: Target, stored: StoredFormats)
       });
       for (const { slot, buffer } of written) buffer.end(pointers[slot]!);
       for (const slot of slots) {
-        f.increase(pointers[slot]!, isPackedSlot(slot) ? PACKED_BYTES : i32.mul(count, access[slot]!.bytes));
+        f.increase(pointers[slot]!, packedAs[slot] ? blockBytes(packedAs[slot]) : i32.mul(count, access[slot]!.bytes));
       }
       f.decrease(remaining, count);
     };
@@ -243,8 +251,8 @@ function emitPackedRule(program: Program, target: Target, stored: StoredFormats)
       f.if(i32.ltU(first, end), () => f.set(stop, f.least(i32.load(row, 4 * LENGTH), i32.sub(end, first))));
       f.if(i32.ltU(skip, stop), () => {
         for (const [slot, pointer] of pointers.entries()) {
-          const before = isPackedSlot(slot)
-            ? i32.mul(i32.shrU(skip, 8), PACKED_BYTES)
+          const before = packedAs[slot]
+            ? i32.mul(i32.shrU(skip, 8), blockBytes(packedAs[slot]))
             : i32.mul(skip, access[slot]!.bytes);
           f.set(pointer, i32.add(i32.load(row, 4 * (ADDRESSES + slot)), before));
         }
