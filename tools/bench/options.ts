@@ -51,6 +51,7 @@ const adamw = (options: object) => (param: ReturnType<typeof parameter>) => {
 const runs: Run[] = [
   run("f32", "f32", adamw({})),
   run("f32, stateDType: bf16", "f32", adamw({ stateDType: "bf16" })),
+  run("f32, stateDType: bf16x", "f32", adamw({ stateDType: "bf16x" })),
   run("f32, stateDType: q8", "f32", adamw({ stateDType: "q8" })),
   run("bf16 with its float32 copy", "bf16", adamw({})),
   run("f16 with its float32 copy", "f16", adamw({})),

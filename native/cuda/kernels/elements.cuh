@@ -301,7 +301,7 @@ __device__ __forceinline__ float uncorrected(const char* block, int i) {
 
 __device__ __forceinline__ void correct(float value, char* block, int i) {
   const auto bits = static_cast<unsigned>(__float_as_int(value));
-  const unsigned w = value != value ? bits >> 8 | 0x4000u : (bits + 0x7fu + (bits >> 8 & 1u)) >> 8;
+  const unsigned w = value != value ? 0x7fc000u : (bits + 0x7fu + (bits >> 8 & 1u)) >> 8;
   reinterpret_cast<unsigned short*>(block)[i] = static_cast<unsigned short>((w + 0x80u) >> 8);
   reinterpret_cast<unsigned char*>(block)[2 * PACKED_BLOCK + i] = static_cast<unsigned char>(w);
 }

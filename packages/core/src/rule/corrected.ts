@@ -3,9 +3,12 @@
  *
  *     w = upper 24 bits of x      high = (w + 128) >> 8      correction = w - 256 high
  *
- * `high` alone is bfloat16 of x. A block has the 16 bits of 256 elements, then their corrections. Infinities stay, and NaN is a quiet one.
+ * `high` alone is bfloat16 of x. A block has the 16 bits of 256 elements, then their corrections. Infinities stay, and each NaN
+ * becomes the same one: its sign differs between processors.
  */
 import { PACKED_BLOCK, packedHead } from "./codebook";
+
+const NAN = 0x7fc000;
 
 /** Elements from `from` on, which begins a block. */
 export function uncorrected(packed: Uint8Array, from: number, to: Float32Array): void {
@@ -22,7 +25,7 @@ export function corrected(values: Float32Array, packed: Uint8Array, from: number
     for (let i = 0; i < correction.length; i++) {
       const word = bits[at + i]!;
       const isNumber = (word & 0x7fffffff) <= 0x7f800000;
-      const w = isNumber ? (word + 0x7f + ((word >>> 8) & 1)) >>> 8 : (word >>> 8) | 0x4000;
+      const w = isNumber ? (word + 0x7f + ((word >>> 8) & 1)) >>> 8 : NAN;
       high[i] = (w + 0x80) >>> 8;
       correction[i] = w;
     }

@@ -66,7 +66,7 @@ fn value_bf16x(high: u32, byte: u32) -> f32 {
 fn upper_bf16x(value: f32) -> u32 {
   let bits = bitcast<u32>(value);
   let rounded = (bits + 127u + ((bits >> 8u) & 1u)) >> 8u;
-  return select((bits >> 8u) | 0x4000u, rounded, (bits & 0x7fffffffu) <= 0x7f800000u);
+  return select(0x7fc000u, rounded, (bits & 0x7fffffffu) <= 0x7f800000u);
 }`.trim();
 
 /** A packed buffer of a rule. */

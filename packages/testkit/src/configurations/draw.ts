@@ -95,7 +95,7 @@ function optionsOf(random: Random, optimizer: string, dtype: Configuration["dtyp
   if (random.below(6) === 0) options.clip = random.pick([{ norm: 0.25 }, { value: 0.01 }, { norm: 0.25, value: 0.02 }]);
   if (dtype === "f32") {
     const kept = random.below(8);
-    if (kept < 3) options.stateDType = kept === 0 ? "bf16" : "q8";
+    if (kept < 3) options.stateDType = (["bf16", "q8", "bf16x"] as const)[kept];
     // Its first step is lr / sqrt(1 - alpha): ten times that of others, whose bound is for packed state.
     if (options.stateDType === "q8" && optimizer === "RMSprop") options.lr = 0.001;
   }
@@ -193,7 +193,7 @@ export function draw(seed: number, { optimizers, devices }: Drawn): Configuratio
     const optimizer = random.pick(Object.keys(optimizers));
     const dtype = random.pick(isSearch(optimizer) ? DTYPES.slice(0, 5) : DTYPES);
     const options = optionsOf(random, optimizer, dtype, optimizers);
-    const isPacked = options.stateDType === "q8";
+    const isPacked = options.stateDType === "q8" || options.stateDType === "bf16x";
     const model = isPacked ? "mlp" : drawn;
     const inside = wrapperOf(random, optimizer);
     const features = featuresOf(random, { model, dtype, optimizer, ...inside });

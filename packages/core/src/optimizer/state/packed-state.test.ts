@@ -1,4 +1,4 @@
-// The option `stateDType: "q8"`: averages in codes of 8 bits, updated from their values and packed once a step.
+// Packed state, `stateDType: "q8"` and `"bf16x"`: averages in codes of 8 bits or in 24 bits, updated from their values and packed once a step.
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
 import { FakeDevice } from "../../../testing/fake-backend";
@@ -128,6 +128,38 @@ it.each<DType>(["f64", "c64"])("leaves the state of %s parameters as it is", (dt
   expect((optimizer.stateDict().state["0"]!.velocity as Tensor).dtype).toBe(dtype);
 });
 
+it("rounds each element of bf16x to 24 bits, and keeps 768 bytes for 256", () => {
+  const [kept, exact] = [parts({ stateDType: "bf16x" }), parts({ stateDType: "f32" })];
+  for (const each of [kept, exact]) each.train(1);
+  const [few, all] = [kept.velocity().dataSync(), exact.velocity().dataSync()];
+  const most = Math.max(...all.map((x, i) => Math.abs(x - few[i]!) / Math.abs(x)));
+  expect([most > 0, most <= 2 ** -16]).toEqual([true, true]);
+  const { bytes } = kept.device.memory();
+  kept.optimizer.dispose();
+  const ofState = bytes - kept.device.memory().bytes;
+  const least = 2 * packedBytes(SIZE, "bf16x");
+  expect([ofState >= least, ofState < least + 512]).toEqual([true, true]);
+});
+
+it("keeps infinities and NaN in bf16x", () => {
+  const { w, optimizer, velocity, device } = parts({ stateDType: "bf16x" });
+  const gradient = new Float32Array(SIZE).fill(1);
+  gradient.set([Number.NaN, Infinity, -Infinity], 5);
+  w.grad = tensor(gradient, { device });
+  optimizer.step();
+  expect([...velocity().dataSync().subarray(4, 9)]).toEqual([1, Number.NaN, Infinity, -Infinity, 1]);
+});
+
+it("loads what bf16x saved without a change", () => {
+  const [from, to] = [parts({ stateDType: "bf16x" }), parts({ stateDType: "bf16x" })];
+  from.train(3);
+  to.w.set(from.w.dataSync());
+  to.b.set(from.b.dataSync());
+  to.optimizer.loadStateDict(from.optimizer.stateDict());
+  for (const each of [from, to]) each.train(2);
+  expect(to.words()).toEqual(from.words());
+});
+
 it("asks for a device that has it, and for rules that name their own buffers", () => {
   const { device, train } = parts();
   (device.backend as { packs?: boolean }).packs = false;
@@ -139,5 +171,7 @@ it("asks for a device that has it, and for rules that name their own buffers", (
 
 it("rejects what it cannot go with by name", () => {
   expectCode("UNSUPPORTED", () => parts({ lazyMode: true }));
-  expectCode("UNSUPPORTED", () => functional(Momentum, { stateDType: "q8" }));
+  expectCode("UNSUPPORTED", () => parts({ lazyMode: true, stateDType: "bf16x" }));
+  for (const stateDType of ["q8", "bf16x"] as const)
+    expectCode("UNSUPPORTED", () => functional(Momentum, { stateDType }));
 });

@@ -41,15 +41,14 @@ export class CorrectedBuffer implements Access {
     return i32x4.splat(i32.add(high, i32.shrS(i32.shl(i32.load8U(address), 24), 16)));
   }
 
-  /** The upper 24 bits, to nearest even; a NaN stays one. */
+  /** The upper 24 bits, to nearest even; each NaN becomes the same one. */
   #upper(value: Vector): Local<"v128"> {
     const { f } = this;
     const bits = f.local("v128", value);
     const odd = v128.and(i32x4.shrU(bits, 8), this.#all(1));
     const rounded = i32x4.shrU(i32x4.add(bits, i32x4.add(odd, this.#all(0x7f))), 8);
     const isNumber = i32x4.gtS(this.#all(0x7f800001), v128.and(bits, this.#all(0x7fffffff)));
-    const quiet = v128.or(i32x4.shrU(bits, 8), this.#all(0x4000));
-    return f.local("v128", v128.bitselect(rounded, quiet, isNumber));
+    return f.local("v128", v128.bitselect(rounded, this.#all(0x7fc000), isNumber));
   }
 
   store(address: Address, value: Vector, offset: number): Effect {
