@@ -4,7 +4,7 @@ export type { ConvertOptions, ConvertResult, ConvertTarget } from "./convert/con
 export type { Rename } from "./convert/rename";
 export type { StoredDType } from "./format/dtype";
 export { type OptimizerContents, optimizerContents, optimizerState } from "./format/optimizer-state";
-export type { BoxFinder, Json, Role, SourceBox, SourceTensor, TensorSource } from "./format/source";
+export type { BoxFinder, Json, Role, Skipped, SourceBox, SourceTensor, TensorSource } from "./format/source";
 export type { Best } from "./format/steps";
 export type { AnnotatedTensor, PartialTensor, PlainTensor, SavedTensor } from "./format/tensors";
 export type { Box } from "./layout/box";

@@ -11,7 +11,20 @@ export function oneLine(text: string): string {
 }
 
 export function showInspection(inspection: Inspection): string {
-  const { format, path, step, steps, world, mesh, files, tensors, values, unreadable = {}, bytes } = inspection;
+  const {
+    format,
+    path,
+    step,
+    steps,
+    world,
+    mesh,
+    files,
+    tensors,
+    values,
+    unreadable = {},
+    skipped = [],
+    bytes,
+  } = inspection;
   const facts: [string, string][] = [
     ["format", format],
     ["path", path],
@@ -32,6 +45,8 @@ export function showInspection(inspection: Inspection): string {
     rows.length === 0 ? "" : `\n\n${table(["tensor", "dtype", "shape", "size", "boxes", "role"], rows, [3, 4])}`;
   const plain = Object.entries(values).map(([name, value]) => `${name} = ${abridged(JSON.stringify(value))}`);
   const unread = Object.entries(unreadable).map(([name, reason]) => `\n\n${name} cannot be read: ${reason}`);
+  const foreign = skipped.map(({ name, what }) => `${name || "the outermost object"}: ${what}`);
+  if (foreign.length > 0) unread.push(`\n\nskipped, because they are no data\n  ${foreign.join("\n  ")}`);
   return `${head}${body}${unread.join("")}${plain.length === 0 ? "" : `\n\nvalues\n  ${plain.join("\n  ")}`}`;
 }
 

@@ -81,6 +81,7 @@ function joinSources(files: readonly TensorSource[]): TensorSource {
     tensors: byName(tensors, path),
     values: Object.assign({}, ...files.map(({ values }) => values)),
     unreadable: new Map(files.flatMap(({ unreadable }) => [...(unreadable ?? [])])),
+    skipped: files.flatMap(({ skipped }) => skipped ?? []),
     async close() {
       for (const file of files) await file.close();
     },

@@ -143,6 +143,14 @@ export function redescribed(tensor: SourceTensor, changes: Partial<Description>)
   return new LazyTensor({ ...tensor, ...changes }, () => tensor.boxes);
 }
 
+/** An object of a file that is no tensor and no plain value. */
+export interface Skipped {
+  /** Where it stands; "" for the file's outermost object. */
+  readonly name: string;
+  /** Its class, or another description. */
+  readonly what: string;
+}
+
 export interface TensorSource {
   /** For people, e.g. "safetensors", "MindSpore ckpt". */
   readonly format: string;
@@ -153,6 +161,8 @@ export interface TensorSource {
   readonly values: { readonly [key: string]: Json };
   /** Tensors that are there but of no element type that we know: why, by name. */
   readonly unreadable?: ReadonlyMap<string, string>;
+  /** Objects of classes that are no data, which stayed unread: they may hold tensors, which were read. */
+  readonly skipped?: readonly Skipped[];
   /** How the format nests names, where writing it again needs more than the names. */
   readonly structure?: Json;
   close(): Promise<void>;
@@ -175,6 +185,8 @@ export interface Candidate {
 export interface ReadLimits {
   /** Most bytes of a header or manifest. Default: 100 MB for a header, 400 MiB for a manifest. */
   readonly maxHeaderBytes?: number;
+  /** Most objects that a pickle may make: names, numbers of lists, tensors. Default: grows with the file, up to 4 million. */
+  readonly maxObjects?: number;
 }
 
 /** What only the user can tell about a checkpoint of another system. */

@@ -60,8 +60,8 @@ describe("every format, made here", () => {
       {
         "a.pt": zipOf({
           ".format_version": Buffer.from("1"),
-          ["the_name_of_a_long_experiment_of_2026/data.pkl"]: pickleOf(torchTensorCall("0", [2]), 2),
-          ["the_name_of_a_long_experiment_of_2026/data/0"]: floats(1, 2),
+          "the_name_of_a_long_experiment_of_2026/data.pkl": pickleOf(torchTensorCall("0", [2]), 2),
+          "the_name_of_a_long_experiment_of_2026/data/0": floats(1, 2),
         }),
       },
       { tensor: [1, 2] },

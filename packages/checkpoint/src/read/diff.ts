@@ -56,6 +56,7 @@ export async function diffCheckpoints(a: string, b: string, options: DiffOptions
   checkOptions("diffCheckpoints", options, {
     fileSystem: "any",
     maxHeaderBytes: "number",
+    maxObjects: "number",
     sourceLayout: "object",
     names: "array",
     verify: "boolean",

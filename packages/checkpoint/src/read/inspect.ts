@@ -2,7 +2,7 @@
 
 import { checkOptions } from "@opt/core";
 import { bytesOf, type StoredDType } from "../format/dtype";
-import type { Json, Role } from "../format/source";
+import type { Json, Role, Skipped } from "../format/source";
 import { listSteps } from "../format/steps";
 import type { Mesh } from "../layout/layout";
 import { localFileSystem } from "../platform/local";
@@ -33,6 +33,8 @@ export interface Inspection {
   readonly values: { readonly [key: string]: Json };
   /** Why a tensor that is there cannot be read, by name. */
   readonly unreadable?: { readonly [name: string]: string };
+  /** Objects that are no data, where there are some. */
+  readonly skipped?: readonly Skipped[];
   readonly bytes: number;
 }
 
@@ -53,9 +55,10 @@ export async function inspectCheckpoint(path: Place, options: OpenOptions = {}):
     const { format, step, values } = source;
     const common = { format, path: source.path, ...(step === undefined ? {} : { step }) };
     const bytes = tensors.reduce((sum, tensor) => sum + tensor.bytes, 0);
+    const skipped = source.skipped?.length ? { skipped: source.skipped } : {};
     const unreadable = source.unreadable?.size ? { unreadable: Object.fromEntries(source.unreadable) } : {};
     const ours = isNative(source) && typeof path === "string" ? await describeNative(source, path, options) : {};
-    return { ...common, ...ours, tensors, values, ...unreadable, bytes };
+    return { ...common, ...ours, tensors, values, ...unreadable, ...skipped, bytes };
   });
 }
 

@@ -1,7 +1,7 @@
 /** Loading: whole tensors, slices, or what one rank of another layout holds, verified on the way. */
 import { check, checkOptions, OptError, type Tensor } from "@opt/core";
 import { byteLengthOf } from "../format/shard";
-import type { Json, TensorSource } from "../format/source";
+import type { Json, Skipped, TensorSource } from "../format/source";
 import { isTensor, type PlainTensor } from "../format/tensors";
 import { Verification } from "../format/verification";
 import { inBatches } from "../plan/chunks";
@@ -42,6 +42,8 @@ export interface Loaded<T> {
   readonly step: number | undefined;
   readonly tensors: Record<string, T>;
   readonly values: { readonly [key: string]: Json };
+  /** Objects of other people's files that are no data: nothing of them was run. */
+  readonly skipped: readonly Skipped[];
   /** Tensors of which some part was read without a checksum. */
   readonly unverified: readonly string[];
   /** Bytes of tensors read from the disk. */
@@ -151,5 +153,6 @@ async function loadFrom(source: TensorSource, options: LoadOptions<"tensor" | "p
   }
   const tensors = Object.fromEntries(wanted.map(({ tensor: { name } }) => [name, loaded.get(name)!]));
   const unverified = verify === false ? wanted.map(({ tensor }) => tensor.name) : verification.unverified();
-  return { step: source.step, tensors, values: source.values, unverified, bytesRead: verification.bytesRead };
+  const { step, values, skipped = [] } = source;
+  return { step, tensors, values, skipped, unverified, bytesRead: verification.bytesRead };
 }

@@ -21,6 +21,7 @@ export const OPEN_OPTIONS = {
   best: "object",
   fileSystem: "any",
   maxHeaderBytes: "number",
+  maxObjects: "number",
   sourceLayout: "object",
 } as const;
 

@@ -15,7 +15,7 @@ export interface ImportSource {
 }
 
 /** What a reader found. */
-export interface Contents extends Partial<Pick<TensorSource, "values" | "unreadable" | "structure">> {
+export interface Contents extends Partial<Pick<TensorSource, "values" | "unreadable" | "skipped" | "structure">> {
   readonly tensors: Iterable<SourceTensor>;
   readonly step?: number | undefined;
   close?(): Promise<void>;

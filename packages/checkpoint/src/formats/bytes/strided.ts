@@ -13,6 +13,8 @@ export interface StridedView {
   readonly strides: readonly number[];
 }
 
+const LONGEST_REPEATED = 64 * 1024 * 1024;
+
 /**
  * The view's elements as row-major bytes.
  *
@@ -28,7 +30,8 @@ export function stridedSource(storage: ByteSource, view: StridedView): ByteSourc
   const last = shape.reduce((sum, length, d) => sum + (length - 1) * steps[d]!, offset);
   if (!Number.isSafeInteger(last) || (last + 1) * width > storage.byteLength) throw invalid(storage.path, view);
   if (isRowMajor(shape, steps)) return partOf(storage, offset * width, count * width);
-  if (count * width > storage.byteLength) {
+  // What `expand` made: a small file must not fill the memory.
+  if (count * width > Math.max(storage.byteLength, LONGEST_REPEATED)) {
     const problem = `the view [${shape}] repeats elements of a storage of ${storage.byteLength} bytes`;
     throw unsupported(storage.path, problem, "Save a contiguous copy of the tensor.");
   }

@@ -4,9 +4,10 @@ import { type ForeignTensor, wholeTensors } from "../bytes/foreign-tensor";
 import { formatReader } from "../bytes/reader";
 import { joined } from "../bytes/source";
 import { PADDLE_NAMES } from "../names/states";
+import { childrenOf } from "../python/containers";
 import { NUMPY_GLOBALS, numpyArray } from "../python/numpy-array";
 import { readPickleOf } from "../python/pickle";
-import { childrenOf, nameTree, PLAIN_GLOBALS } from "../python/values";
+import { nameTree, PLAIN_GLOBALS } from "../python/values";
 import { counts } from "../torch/tensors";
 
 const PARTS = "UnpackBigParamInfor@@";
@@ -21,12 +22,12 @@ export const paddleReader = formatReader("Paddle", async ({ path, file }) => {
   // Names in these two tables may hold dots and must not be taken apart.
   const structured = root.get(PADDLE_NAMES);
   root.delete(PADDLE_NAMES);
-  const { tensors, values, unreadable } = await nameTree(root, source, (value) => numpyArray(value, source));
+  const { tensors, values, unreadable, skipped } = await nameTree(root, source, (value) => numpyArray(value, source));
   joinParts(tensors, parts, path);
   if (structured instanceof Map) {
     values[PADDLE_NAMES] = Object.fromEntries([...structured].map(([key, value]) => [String(key), String(value)]));
   }
-  return { tensors: wholeTensors(tensors, path), values, unreadable };
+  return { tensors: wholeTensors(tensors, path), values, unreadable, skipped };
 });
 
 /** Puts tensors that were cut (`name@@.0`, `name@@.1`, ...) together again under their own name and shape. */

@@ -71,6 +71,15 @@ function describedArray({ callable, args, state }: PickleCall): readonly unknown
   return [sizes, type, order === "F", data];
 }
 
+/** What an array or scalar of anything but numbers holds; undefined for numbers, and for what is no array. */
+export function notNumbers(value: unknown): string | undefined {
+  if (!(value instanceof PickleCall)) return undefined;
+  const isScalar = value.callable.endsWith("multiarray.scalar");
+  const type = isScalar ? value.args[0] : describedArray(value)?.[1];
+  const code = type instanceof PickleCall ? String(type.args[0]) : "";
+  return /^[OSUVMm]/.test(code) ? `a numpy ${isScalar ? "scalar" : "array"} of ${code.slice(0, 50)}` : undefined;
+}
+
 const SCALARS: readonly StoredDType[] = ["F64", "F32", "BOOL", "I8", "U8", "I16", "U16", "I32", "U32", "I64", "U64"];
 
 /** The number of a NumPy scalar, or undefined for another object. */

@@ -1,8 +1,11 @@
 /** What a pickle builds beside plain values: names and calls as they are noted, and what Python tells apart and JavaScript does not. */
 
-/** A name that the pickle refers to (a class or function): noted, never looked up. */
+/** A name that the pickle refers to (a class or function): noted, never looked up. Foreign is what no tensor or plain value needs. */
 export class PickleGlobal {
-  constructor(readonly name: string) {}
+  constructor(
+    readonly name: string,
+    readonly isForeign = false,
+  ) {}
 }
 
 /** What would have been a call: its callable and arguments, and what was built onto the result. Nothing ran. */
@@ -14,6 +17,7 @@ export class PickleCall {
   constructor(
     readonly callable: string,
     readonly args: readonly unknown[],
+    readonly isForeign = false,
   ) {}
 }
 

@@ -9,8 +9,8 @@ const DICT_COST = 288;
 const MEMO_COST = 48;
 const VALUE_COST = 16;
 const FREE_COST = 64 * 1024 * 1024;
-const COST_PER_BYTE = 48;
-const HIGHEST_COST = 192 * 1024 * 1024;
+const COST_PER_BYTE = 32;
+const HIGHEST_COST = 1536 * 1024 * 1024;
 
 export class PickleStack {
   readonly #cursor: ByteCursor;
@@ -19,9 +19,9 @@ export class PickleStack {
   readonly #memo = new Map<number, unknown>();
 
   /** `memory`: about how many bytes the objects may take. The cursor is for messages. */
-  constructor(cursor: ByteCursor, memory = HIGHEST_COST) {
+  constructor(cursor: ByteCursor, memory?: number) {
     this.#cursor = cursor;
-    this.#budget = Math.min(memory, FREE_COST + COST_PER_BYTE * cursor.source.byteLength);
+    this.#budget = memory ?? Math.min(HIGHEST_COST, FREE_COST + COST_PER_BYTE * cursor.source.byteLength);
   }
 
   push(value: unknown): false {
@@ -34,7 +34,8 @@ export class PickleStack {
 
   #spend(cost: number): void {
     this.#budget -= cost;
-    if (this.#budget < 0) throw this.#cursor.corrupt("the pickle holds too many objects for its length");
+    if (this.#budget < 0)
+      throw this.#cursor.corrupt("the pickle holds too many objects for its length (see maxObjects)");
   }
 
   mark(): false {

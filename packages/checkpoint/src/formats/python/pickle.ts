@@ -1,24 +1,26 @@
 /** Pickle is a program. This reader runs the part that builds data, and only notes what the rest would have called. */
 import { check } from "@opt/core";
+import type { ReadLimits } from "../../format/source";
 import { ByteCursor } from "../bytes/cursor";
 import type { ByteSource } from "../bytes/source";
+import { isHostile } from "./foreign";
 import { PickleCall, PickleGlobal, PicklePersistent, PickleSet, PickleTuple } from "./pickle-objects";
 import { float, LONGEST_STEP, PicklePayloads } from "./pickle-payloads";
 import { PickleStack } from "./pickle-stack";
 
 export interface PickleLimits {
-  /** Names (`module.name`) that may occur; any other throws REFUSED. */
+  /** Names (`module.name`) of data; objects of others are foreign. */
   readonly globals: ReadonlySet<string>;
   /** Called with each persistent id; without it they may not occur. */
   readonly persistent?: (id: PicklePersistent) => void;
-  /** About how many bytes the objects may take in memory; 192 MiB without it. */
+  /** About how many bytes the objects may take in memory; without it 64 MiB and 32 times the file, up to 1.5 GiB. */
   readonly memory?: number;
 }
 
 /**
  * Reads one pickle of protocols 2 to 5. Source: CPython's pickletools.
  *
- * @throws OptError REFUSED for a global that `limits` lacks, CORRUPT
+ * @throws OptError REFUSED for a name that attackers call, CORRUPT
  */
 export async function readPickle(cursor: ByteCursor, limits: PickleLimits): Promise<unknown> {
   const machine = new PickleMachine(cursor, limits);
@@ -30,9 +32,20 @@ export async function readPickle(cursor: ByteCursor, limits: PickleLimits): Prom
 }
 
 /** The pickle at the start of a source. */
-export function readPickleOf(source: ByteSource, limits: PickleLimits): Promise<unknown> {
-  return readPickle(new ByteCursor(source), limits);
+export function readPickleOf(
+  source: ByteSource,
+  limits: PickleLimits,
+  { maxObjects }: ReadLimits = {},
+): Promise<unknown> {
+  const memory = maxObjects === undefined ? {} : { memory: maxObjects * BYTES_PER_OBJECT };
+  return readPickle(new ByteCursor(source), { ...limits, ...memory });
 }
+
+/** What an object takes in memory, about. */
+const BYTES_PER_OBJECT = 500;
+
+/** Longer names are cut. */
+const LONGEST_CALLED = 200;
 
 type Step = (machine: PickleMachine) => boolean;
 
@@ -106,6 +119,7 @@ const OPCODES = {
   STACK_GLOBAL: [0x93, (machine) => machine.global(machine.stack.popMany(2))],
   REDUCE: [0x52, (machine) => machine.call()],
   NEWOBJ: [0x81, (machine) => machine.call()],
+  NEWOBJ_EX: [0x92, (machine) => machine.called(machine.stack.popMany(3))],
   BUILD: [0x62, (machine) => machine.build()],
   BINPERSID: [0x51, (machine) => machine.persistent(new PicklePersistent(machine.stack.pop()))],
 } satisfies Record<string, [code: number, Step]>;
@@ -156,22 +170,37 @@ class PickleMachine {
   global([module, attribute]: readonly unknown[]): false {
     if (typeof module !== "string" || typeof attribute !== "string") throw this.cursor.corrupt("a global has no name");
     const name = `${module}.${attribute}`;
+    const isKnown = this.#limits.globals.has(name);
     check(
-      this.#limits.globals.has(name),
+      isKnown || !isHostile(name),
       "REFUSED",
       this.cursor.source.path,
       () => `the pickle wants ${name.slice(0, 200)}, which no tensor or plain value needs.`,
       "Nothing was run. If you trust the file, load it where it was written and save tensors and values only.",
     );
-    return this.stack.push(new PickleGlobal(name));
+    return this.stack.push(new PickleGlobal(name.slice(0, LONGEST_CALLED), !isKnown));
   }
 
   call(): false {
-    const [callable, args] = this.stack.popMany(2);
-    if (!(callable instanceof PickleGlobal) || !(args instanceof PickleTuple)) {
-      throw this.cursor.corrupt("the pickle calls what is no name");
+    return this.called(this.stack.popMany(2));
+  }
+
+  /** `keywords` as items of the object. */
+  called([callable, args, keywords]: readonly unknown[]): false {
+    if (!(args instanceof PickleTuple)) throw this.cursor.corrupt("the pickle calls what is no name");
+    if (callable instanceof PickleGlobal && /^(__builtin__|builtins)\.bytes$/.test(callable.name)) {
+      // How protocol 2 spells b"".
+      if (args.items.length === 0) return this.stack.push(new Uint8Array(0));
     }
-    return this.stack.push(new PickleCall(callable.name, args.items));
+    const isNamed = callable instanceof PickleGlobal;
+    const made = isNamed
+      ? new PickleCall(callable.name, args.items, callable.isForeign)
+      : callable instanceof PickleCall
+        ? new PickleCall(`${callable.callable}()`.slice(0, LONGEST_CALLED), [callable, ...args.items], true)
+        : undefined;
+    if (made === undefined) throw this.cursor.corrupt("the pickle calls what is no name");
+    if (keywords instanceof Map) for (const [key, value] of keywords) made.entries.set(key, value);
+    return this.stack.push(made);
   }
 
   build(): false {

@@ -1,10 +1,12 @@
 /** Python objects that a pickle describes, as named tensors and plain values: nested dicts and lists become dotted names. */
 import { OptError } from "@opt/core";
-import { type Json, mostTensors } from "../../format/source";
-import { corrupt, duplicate, unsupported } from "../bytes/errors";
+import { type Json, mostTensors, type ReadLimits, type Skipped } from "../../format/source";
+import { corrupt, duplicate } from "../bytes/errors";
 import { type ByteSource, readBytes } from "../bytes/source";
-import { numpyScalar } from "./numpy-array";
-import { PickleCall, PickleFloat, PickleRange, PickleTuple } from "./pickle-objects";
+import { childrenOf } from "./containers";
+import { foreignEntries, foreignName, moduleEntries } from "./foreign";
+import { notNumbers, numpyScalar } from "./numpy-array";
+import { PickleCall, PickleRange, PickleTuple } from "./pickle-objects";
 import { leafOf, type PythonTree, plainOf, printed } from "./tree";
 
 /** Globals of Python's own plain types, as Python 2 and 3 spell them. */
@@ -14,7 +16,9 @@ export const PLAIN_GLOBALS = [
   "collections.Counter",
   "_codecs.encode",
   ...["__builtin__", "builtins"].flatMap((module) =>
-    ["set", "frozenset", "complex", "dict", "list", "int", "float", "bytearray"].map((name) => `${module}.${name}`),
+    ["set", "frozenset", "complex", "dict", "list", "int", "float", "bytes", "bytearray"].map(
+      (name) => `${module}.${name}`,
+    ),
   ),
 ];
 
@@ -27,11 +31,16 @@ export interface NamedTree<T> {
   readonly values: Record<string, Json>;
   /** Why a tensor cannot be read, by name: an element type or a storage that we have no form for. */
   readonly unreadable: Map<string, string>;
+  readonly skipped: Skipped[];
   readonly tree: PythonTree;
 }
 
 /** Objects that one tensor takes at most in what is walked: its states, their counters, its place in a group. */
 const NODES_PER_TENSOR = 4;
+
+/** A float takes 9 bytes; lists of them may be long. */
+const BYTES_PER_NUMBER = 8;
+const MOST_NUMBERS = 4_000_000;
 
 /**
  * Names the tensors and values in nested dicts, lists and tuples.
@@ -42,14 +51,26 @@ export async function nameTree<T>(
   root: unknown,
   source: ByteSource,
   tensorOf: (value: unknown) => T | undefined,
+  { maxObjects }: ReadLimits = {},
 ): Promise<NamedTree<T>> {
   const tensors = new Map<string, T>();
   const values = new Map<string, Json>();
   const unreadable = new Map<string, string>();
-  let budget = Math.min(source.byteLength + 1000, NODES_PER_TENSOR * mostTensors(source.byteLength));
+  const skipped: Skipped[] = [];
+  const walked = new Set<unknown>();
+  const { byteLength } = source;
+  const numbers = Math.min(byteLength / BYTES_PER_NUMBER, MOST_NUMBERS);
+  const most = maxObjects ?? Math.max(NODES_PER_TENSOR * mostTensors(byteLength), numbers);
+  let budget = Math.min(byteLength + 1000, most);
+  const skip = (name: string, what: string): PythonTree => {
+    skipped.push({ name, what });
+    return { text: what };
+  };
   const readLeaf = async (value: unknown, name: string): Promise<PythonTree> => {
     if (tensors.has(name) || values.has(name) || unreadable.has(name))
       throw duplicate(source.path, `two entries are called ${JSON.stringify(name)}`);
+    const what = foreignName(value) ?? notNumbers(value);
+    if (what !== undefined) return skip(name, what);
     try {
       const tensor = tensorOf(value);
       if (tensor !== undefined) {
@@ -61,6 +82,8 @@ export async function nameTree<T>(
       unreadable.set(name, error.message);
       return { tensor: name };
     }
+    if (value instanceof PickleRange && value.length > LONGEST_VALUE)
+      return skip(name, `a ${value.kind === "text" ? "text" : "bytes object"} of ${value.length} bytes`);
     const leaf = value instanceof PickleRange ? await readText(value, source) : (numpyScalar(value) ?? leafOf(value));
     const plain = plainOf(leaf);
     values.set(name, plain === undefined ? printed(leaf) : plain);
@@ -68,8 +91,14 @@ export async function nameTree<T>(
   };
   const visit = async (value: unknown, name: string, depth: number): Promise<PythonTree> => {
     if (--budget < 0 || depth > DEEPEST || name.length > LONGEST_NAME)
-      throw corrupt(source.path, "the objects nest or repeat without end", "The file is damaged, or hostile.");
-    const children = childrenOf(value);
+      throw corrupt(source.path, "the objects nest or repeat without end", `If you trust the file, raise maxObjects.`);
+    const isForeign = value instanceof PickleCall && value.isForeign;
+    if (isForeign) skip(name, value.callable);
+    const parts = isForeign ? moduleEntries(value) : undefined;
+    // Objects refer to one another in circles; modules do not, and one that is used twice has both names.
+    if (isForeign && !parts && walked.has(value)) return { text: value.callable };
+    walked.add(value);
+    const children = parts ?? (isForeign ? foreignEntries(value) : childrenOf(value));
     if (children === undefined) return readLeaf(value, name);
     const inside = (text: string): string => (name === "" ? text : `${name}.${text}`);
     if (Array.isArray(value) || value instanceof PickleTuple) {
@@ -78,44 +107,18 @@ export async function nameTree<T>(
       return Array.isArray(value) ? { list: items } : { tuple: items };
     }
     const dict: [PythonTree, PythonTree][] = [];
-    for (const [key, child] of children)
-      dict.push([leafOf(key), await visit(child, inside(keyText(key, source.path)), depth + 1)]);
+    for (const [key, child] of children) dict.push([leafOf(key), await visit(child, inside(keyText(key)), depth + 1)]);
+    if (isForeign && dict.length === 0) return { text: value.callable };
     return value instanceof PickleCall ? { dict, ordered: true } : { dict };
   };
   const tree = await visit(root, "", 0);
-  return { tensors, values: Object.fromEntries(values), unreadable, tree };
+  return { tensors, values: Object.fromEntries(values), unreadable, skipped, tree };
 }
 
-/** What a container holds, by key; undefined for anything else. */
-export function childrenOf(value: unknown): Iterable<[unknown, unknown]> | undefined {
-  if (value instanceof Map) return value;
-  if (Array.isArray(value)) return value.entries();
-  if (value instanceof PickleTuple) return value.items.entries();
-  if (!(value instanceof PickleCall)) return undefined;
-  if (!["collections.OrderedDict", "collections.defaultdict", "collections.Counter"].includes(value.callable)) {
-    return undefined;
-  }
-  // Counter(dict) and Python 2's OrderedDict([[key, value], ...]) carry their items as arguments.
-  const given = value.args.find((arg) => arg instanceof Map || Array.isArray(arg));
-  const items: [unknown, unknown][] = given instanceof Map ? [...given] : ((given ?? []) as unknown[]).flatMap(pairOf);
-  return [...items, ...value.entries];
-}
-
-function pairOf(item: unknown): [unknown, unknown][] {
-  const pair = item instanceof PickleTuple ? item.items : item;
-  return Array.isArray(pair) && pair.length === 2 ? [[pair[0], pair[1]]] : [];
-}
-
-function keyText(key: unknown, path: string): string {
-  if (typeof key === "string") return key;
-  if (typeof key === "number" || typeof key === "bigint" || typeof key === "boolean") return String(key);
-  if (key instanceof PickleFloat || key instanceof PickleTuple) return printed(leafOf(key));
-  throw unsupported(path, "a dict has a key that is no name or number", "Save names as keys.");
+function keyText(key: unknown): string {
+  return typeof key === "string" ? key : printed(leafOf(key));
 }
 
 async function readText(range: PickleRange, source: ByteSource): Promise<string> {
-  if (range.length > LONGEST_VALUE) {
-    throw unsupported(source.path, `a text of ${range.length} bytes is no plain value`, "Save it apart.");
-  }
   return new TextDecoder().decode(await readBytes(source, range.offset, range.length));
 }

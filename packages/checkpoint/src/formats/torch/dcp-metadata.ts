@@ -1,5 +1,6 @@
 /** `.metadata` of a PyTorch DCP folder: a pickle (protocol 4) of which chunk of which tensor lies where. */
 import type { StoredDType } from "../../format/dtype";
+import type { ReadLimits } from "../../format/source";
 import { corrupt, missing, unsupported } from "../bytes/errors";
 import type { ByteSource } from "../bytes/source";
 import { type PickleLimits, readPickleOf } from "../python/pickle";
@@ -58,9 +59,9 @@ export interface DcpMetadata {
 }
 
 /** Reads `.metadata`. @throws OptError CORRUPT, REFUSED, UNSUPPORTED */
-export async function readDcpMetadata(source: ByteSource): Promise<DcpMetadata> {
+export async function readDcpMetadata(source: ByteSource, limits: ReadLimits = {}): Promise<DcpMetadata> {
   const where = source.path;
-  const root = fields(await readPickleOf(source, LIMITS), "Metadata", where);
+  const root = fields(await readPickleOf(source, LIMITS, limits), "Metadata", where);
   const items = new Map<string, DcpTensor | undefined>();
   for (const [name, stored] of table(root.get("state_dict_metadata"), where)) {
     if (typeof name !== "string") throw damaged(where, "an item has no name");

@@ -1,6 +1,6 @@
 /** PyTorch DCP folders: every chunk in the `.distcp` files is a complete `torch.save` file and becomes a box. */
 import { bytesPerElement } from "../../format/dtype";
-import type { Json, SourceBox, SourceTensor } from "../../format/source";
+import type { Json, Skipped, SourceBox, SourceTensor } from "../../format/source";
 import { elementCount } from "../../layout/box";
 import { join } from "../../stores/path";
 import { corrupt } from "../bytes/errors";
@@ -15,13 +15,14 @@ import { readTorch, stepOf } from "./read";
 
 type StoredTree = NamedTree<ForeignTensor>;
 
-export const dcpReader = formatReader("PyTorch DCP", async ({ path, file: open }) => {
+export const dcpReader = formatReader("PyTorch DCP", async ({ path, file: open, options }) => {
   const readAt = async ({ file, begin, byteLength }: DcpLocation): Promise<StoredTree> =>
     readTorch(partOf(await open(insideOf(path, file, path)), begin, byteLength));
-  const metadata = await readDcpMetadata(await open(join(path, ".metadata")));
+  const metadata = await readDcpMetadata(await open(join(path, ".metadata")), options);
   const tensors: SourceTensor[] = [];
   const values: Record<string, Json> = {};
   const unreadable = new Map<string, string>();
+  const skipped: Skipped[] = [];
   const leaves = new Map<string, PythonTree>();
   for (const [name, stored] of metadata.items) {
     leaves.set(name, { tensor: name });
@@ -45,10 +46,11 @@ export const dcpReader = formatReader("PyTorch DCP", async ({ path, file: open }
     for (const [key, value] of Object.entries(tree.values)) values[inner(key)] = value;
     for (const [key, tensor] of tree.tensors) tensors.push(wholeTensor(inner(key), tensor, String(location.file)));
     for (const [key, reason] of tree.unreadable) unreadable.set(inner(key), reason);
+    for (const each of tree.skipped) skipped.push({ ...each, name: inner(each.name) });
     leaves.set(name, renameTensors(tree.tree, inner)!);
   }
   const structure = nestedTree(leaves, metadata.paths) as Json;
-  return { tensors, step: stepOf(values), values, unreadable, structure };
+  return { tensors, step: stepOf(values), values, unreadable, skipped, structure };
 });
 
 /** A chunk's box; its file is looked into when the box is first read. */

@@ -1,5 +1,5 @@
 /** PyTorch `.pt` and `.pth` files: a zip of a pickle and its storages, or (before 1.6) pickles followed by raw storages. */
-import type { Json } from "../../format/source";
+import type { Json, ReadLimits } from "../../format/source";
 import { isCount } from "../../layout/counts";
 import { ByteCursor } from "../bytes/cursor";
 import { corrupt, missing, unsupported } from "../bytes/errors";
@@ -17,11 +17,11 @@ const LEGACY_MAGIC = 0x1950a86a20f9469cfc6cn;
 const LEGACY_PROTOCOL = 1001;
 const LONGEST_PICKLE = 1 << 30;
 
-export const torchFileReader = formatReader("PyTorch", async ({ path, file }) => {
-  const { tensors, values, unreadable, tree } = await readTorch(await file());
+export const torchFileReader = formatReader("PyTorch", async ({ path, file, options }) => {
+  const { tensors, values, unreadable, skipped, tree } = await readTorch(await file(), options);
   const named = [...tensors].map(([key, tensor]) => [key || "tensor", tensor] as const);
   const structure = tree as Json;
-  return { tensors: wholeTensors(named, path), step: stepOf(values), values, unreadable, structure };
+  return { tensors: wholeTensors(named, path), step: stepOf(values), values, unreadable, skipped, structure };
 });
 
 /** `pytorch_model.bin.index.json` and its files. */
@@ -33,15 +33,15 @@ export function stepOf(values: { readonly [key: string]: Json }): number | undef
 }
 
 /** The named tensors and values of what `torch.save` wrote, zip or legacy. @throws OptError CORRUPT, REFUSED, UNSUPPORTED, DUPLICATE */
-export async function readTorch(source: ByteSource): Promise<NamedTree<ForeignTensor>> {
+export async function readTorch(source: ByteSource, limits: ReadLimits = {}): Promise<NamedTree<ForeignTensor>> {
   const head = await readBytes(source, 0, Math.min(4, source.byteLength));
-  const { root, pickle, storages } = await (head[0] === 0x50 ? readTorchZip(source) : readLegacy(source));
+  const { root, pickle, storages } = await (head[0] === 0x50 ? readTorchZip(source, limits) : readLegacy(source));
   const storage = ({ key, width, first, count }: StorageId): ByteSource => {
     const stored = storages(key);
     if (stored === undefined) throw missing(source.path, `storage ${key.slice(0, 50)} is not there`);
     return partOf(stored, first * width, count * width);
   };
-  return nameTree(root, pickle, (value) => torchTensor(value, pickle, storage));
+  return nameTree(root, pickle, (value) => torchTensor(value, pickle, storage), limits);
 }
 
 interface TorchPickle {
@@ -50,7 +50,7 @@ interface TorchPickle {
   storages(key: string): ByteSource | undefined;
 }
 
-async function readTorchZip(source: ByteSource): Promise<TorchPickle> {
+async function readTorchZip(source: ByteSource, limits: ReadLimits): Promise<TorchPickle> {
   const members = await openZip(source);
   const name = [...members.keys()].find((member) => /^[^/]+\/data\.pkl$/.test(member)) ?? "";
   const pickle = members.get(name);
@@ -60,7 +60,7 @@ async function readTorchZip(source: ByteSource): Promise<TorchPickle> {
   const said = order && new TextDecoder().decode(await readBytes(order, 0, Math.min(16, order.byteLength)));
   if (said !== undefined && said !== "little") throw bigEndian(source.path);
   if (pickle.byteLength > LONGEST_PICKLE) throw damaged(pickle.path, "the pickle is longer than 1 GiB");
-  const root = await readPickleOf(pickle, TORCH_PICKLE);
+  const root = await readPickleOf(pickle, TORCH_PICKLE, limits);
   return { root, pickle, storages: (key) => members.get(`${folder}data/${key}`) };
 }
 
