@@ -1,5 +1,4 @@
 /** The formats of other systems, and by what each is known: contents before names. Readers are loaded when one of them is needed. */
-import { MAX_HEADER_BYTES } from "../format/safetensors-writer";
 import {
   type Candidate,
   type FormatReader,
@@ -13,6 +12,7 @@ import { basename } from "../stores/path";
 import { missing, unsupported } from "./bytes/errors";
 import { latin1 } from "./bytes/latin1";
 import { isHdf5 } from "./keras/signature";
+import { beginsWithHeader } from "./safetensors/signature";
 
 type Row = [format: string, recognises: (candidate: Candidate) => boolean, load: () => Promise<FormatReader>];
 
@@ -144,10 +144,4 @@ function isTorchZip({ head, members }: Candidate): boolean {
 
 function isZip(head: Uint8Array): boolean {
   return latin1(head).startsWith("PK\x03\x04");
-}
-
-/** Eight bytes of header length, of one that may be, then the JSON's brace: also where the rest is missing. */
-function beginsWithHeader(head: Uint8Array): boolean {
-  if (head.length < 9 || head[8] !== 0x7b) return false;
-  return new DataView(head.buffer, head.byteOffset).getBigUint64(0, true) <= BigInt(MAX_HEADER_BYTES);
 }

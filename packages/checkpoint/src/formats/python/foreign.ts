@@ -43,7 +43,8 @@ export function foreignEntries({ args, state, entries, items }: PickleCall): Ent
   return [...all];
 }
 
-const isInner = (value: unknown) => value instanceof PickleCall || childrenOf(value) !== undefined;
+const isInner = (value: unknown) =>
+  value instanceof PickleCall ? value.callable !== "_codecs.encode" : childrenOf(value) !== undefined;
 
 /** Names that attackers call. Nothing runs here, but where the file was written, or in PyTorch, it would. */
 const HOSTILE =

@@ -192,6 +192,10 @@ class PickleMachine {
       // How protocol 2 spells b"".
       if (args.items.length === 0) return this.stack.push(new Uint8Array(0));
     }
+    // Before 1.6 a module's class lies outside of the pickle, beside its source.
+    const outside = callable instanceof PicklePersistent && callable.id instanceof PickleTuple ? callable.id.items : [];
+    if (outside[0] === "module" && outside[1] instanceof PickleGlobal)
+      return this.called([new PickleGlobal(outside[1].name, true), args, keywords]);
     const isNamed = callable instanceof PickleGlobal;
     const made = isNamed
       ? new PickleCall(callable.name, args.items, callable.isForeign)

@@ -107,7 +107,8 @@ export async function nameTree<T>(
       return Array.isArray(value) ? { list: items } : { tuple: items };
     }
     const dict: [PythonTree, PythonTree][] = [];
-    for (const [key, child] of children) dict.push([leafOf(key), await visit(child, inside(keyText(key)), depth + 1)]);
+    for (const [key, child] of children)
+      dict.push([leafOf(key), await visit(child, inside(keyText(key, dict.length)), depth + 1)]);
     if (isForeign && dict.length === 0) return { text: value.callable };
     return value instanceof PickleCall ? { dict, ordered: true } : { dict };
   };
@@ -115,8 +116,11 @@ export async function nameTree<T>(
   return { tensors, values: Object.fromEntries(values), unreadable, skipped, tree };
 }
 
-function keyText(key: unknown): string {
-  return typeof key === "string" ? key : printed(leafOf(key));
+/** A key as it is printed; an object that holds others is called by its place. */
+function keyText(key: unknown, place: number): string {
+  if (typeof key === "string") return key;
+  const isObject = key instanceof PickleCall && key.args.some((arg) => arg instanceof PickleCall);
+  return isObject ? `#${place}` : printed(leafOf(key));
 }
 
 async function readText(range: PickleRange, source: ByteSource): Promise<string> {

@@ -7,9 +7,11 @@ import { corrupt } from "../bytes/errors";
 import { checkFilled, type ForeignTensor, wholeTensor } from "../bytes/foreign-tensor";
 import { formatReader } from "../bytes/reader";
 import { insideOf } from "../bytes/safe-path";
-import { partOf } from "../bytes/source";
+import { partOf, readBytes } from "../bytes/source";
 import { type PythonTree, renameTensors } from "../python/tree";
 import type { NamedTree } from "../python/values";
+import { readSafetensors, type SafetensorsContents } from "../safetensors/read";
+import { beginsWithHeader } from "../safetensors/signature";
 import { type DcpChunk, type DcpLocation, nestedTree, readDcpMetadata } from "./dcp-metadata";
 import { readTorch, stepOf } from "./read";
 
@@ -18,6 +20,20 @@ type StoredTree = NamedTree<ForeignTensor>;
 export const dcpReader = formatReader("PyTorch DCP", async ({ path, file: open, options }) => {
   const readAt = async ({ file, begin, byteLength }: DcpLocation): Promise<StoredTree> =>
     readTorch(partOf(await open(insideOf(path, file, path)), begin, byteLength));
+  // Safetensors files hold all tensors of a rank, and the metadata says nothing of where.
+  const headers = new Map<string, Promise<SafetensorsContents>>();
+  const tensorAt = async (name: string, location: DcpLocation): Promise<ForeignTensor | undefined> => {
+    const source = await open(insideOf(path, location.file, path));
+    const isSafetensors =
+      location.begin === 0 && beginsWithHeader(await readBytes(source, 0, Math.min(9, source.byteLength)));
+    if (isSafetensors) {
+      const header = headers.get(source.path) ?? readSafetensors(source, options);
+      headers.set(source.path, header);
+      return (await header).tensors.get(name);
+    }
+    const [tensor, ...others] = (await readAt(location)).tensors.values();
+    return others.length > 0 ? undefined : tensor;
+  };
   const metadata = await readDcpMetadata(await open(join(path, ".metadata")), options);
   const tensors: SourceTensor[] = [];
   const values: Record<string, Json> = {};
@@ -31,7 +47,7 @@ export const dcpReader = formatReader("PyTorch DCP", async ({ path, file: open, 
       const boxes = stored.chunks.map((chunk) => {
         const location = metadata.locate(name, chunk.offset);
         insideOf(path, location.file, path);
-        return chunkBox({ name, dtype, shape }, chunk, String(location.file), () => readAt(location));
+        return chunkBox({ name, dtype, shape }, chunk, String(location.file), () => tensorAt(name, location));
       });
       tensors.push({ name, dtype, shape, boxes });
       continue;
@@ -58,7 +74,7 @@ function chunkBox(
   { name, dtype, shape }: Omit<SourceTensor, "boxes">,
   { offset, size }: DcpChunk,
   file: string,
-  open: () => Promise<StoredTree>,
+  open: () => Promise<ForeignTensor | undefined>,
 ): SourceBox {
   const text = JSON.stringify(name);
   const count = elementCount(size);
@@ -67,8 +83,8 @@ function chunkBox(
     throw corrupt(file, `chunk [${size}] at [${offset}] of ${text} leaves its tensor [${shape}]`);
   }
   const load = async (): Promise<ForeignTensor> => {
-    const [tensor, ...others] = (await open()).tensors.values();
-    if (tensor === undefined || others.length > 0 || tensor.dtype !== dtype || `${tensor.shape}` !== `${size}`) {
+    const tensor = await open();
+    if (tensor === undefined || tensor.dtype !== dtype || `${tensor.shape}` !== `${size}`) {
       const problem = `the chunk of ${text} must be ${dtype} [${size}], got ${tensor?.dtype} [${tensor?.shape}]`;
       throw corrupt(file, problem, "The file and its metadata do not belong together.");
     }

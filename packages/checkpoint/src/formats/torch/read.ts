@@ -7,7 +7,7 @@ import { type ForeignTensor, wholeTensors } from "../bytes/foreign-tensor";
 import { formatReader } from "../bytes/reader";
 import { type ByteSource, partOf, readBytes } from "../bytes/source";
 import { readPickle, readPickleOf } from "../python/pickle";
-import type { PicklePersistent } from "../python/pickle-objects";
+import { type PicklePersistent, PickleTuple } from "../python/pickle-objects";
 import { type NamedTree, nameTree } from "../python/values";
 import { indexReader } from "../safetensors/read-index";
 import { openZip } from "../zip/read";
@@ -74,6 +74,7 @@ async function readLegacy(source: ByteSource): Promise<TorchPickle> {
   // The storages follow in the order of their keys: an element count each, whose width only the tensors' ids tell.
   const widths = new Map<string, number>();
   const note = (persistent: PicklePersistent): void => {
+    if (isModuleClass(persistent)) return;
     const { key, width } = storageId(persistent, path);
     widths.set(key, width);
   };
@@ -91,6 +92,8 @@ async function readLegacy(source: ByteSource): Promise<TorchPickle> {
   }
   return { root, pickle: source, storages: (key) => storages.get(key) };
 }
+
+const isModuleClass = ({ id }: PicklePersistent): boolean => id instanceof PickleTuple && id.items[0] === "module";
 
 const damaged = (path: string, problem: string) =>
   corrupt(path, problem, "The file is damaged, or was not written by torch.save.");

@@ -134,8 +134,12 @@ export function torchTensor(
   if (!(value instanceof PickleCall)) return undefined;
   const array = numpyArray(value, pickle);
   if (array !== undefined) return array;
-  if (value.callable === "torch._tensor._rebuild_from_type_v2")
-    throw unread(pickle.path, "a tensor of a class of its own");
+  if (value.callable === "torch._tensor._rebuild_from_type_v2") {
+    const [rebuild, , given] = value.args;
+    const isPlain = rebuild instanceof PickleGlobal && /_rebuild_tensor_v\d$/.test(rebuild.name);
+    if (!isPlain || !(given instanceof PickleTuple)) throw unread(pickle.path, "a tensor of a class of its own");
+    return torchTensor(new PickleCall(rebuild.name, given.items), pickle, storage);
+  }
   if (!value.callable.startsWith(REBUILD)) return undefined;
   const kind = value.callable.slice(REBUILD.length);
   if (UNREAD_REBUILDS.includes(kind)) throw unread(pickle.path, `a ${kind}`);

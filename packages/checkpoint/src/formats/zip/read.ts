@@ -1,6 +1,5 @@
 /** Zip archives as checkpoints use them: stored members, found by the central directory and read where they lie. */
 import { check, OptError } from "@opt/core";
-import { mostTensors } from "../../format/source";
 import { ByteCursor } from "../bytes/cursor";
 import { corrupt, unsupported } from "../bytes/errors";
 import { latin1 } from "../bytes/latin1";
@@ -22,8 +21,8 @@ import {
 /** Read at once where members begin: most are longer, and stepped over. */
 const READ_AHEAD = 64 * 1024;
 
-/** Members of a PyTorch file that are no storages. */
-const OTHER_MEMBERS = 16;
+/** The number of members that a file of so many bytes may have: each is told twice, with its name. */
+const mostMembers = (byteLength: number): number => 100_000 + Math.floor(byteLength / 256);
 
 interface Entry {
   readonly name: string;
@@ -40,7 +39,7 @@ interface Entry {
  * @throws OptError CORRUPT, REFUSED, UNSUPPORTED
  */
 export async function openZip(source: ByteSource): Promise<Map<string, ByteSource>> {
-  const entries = await readDirectory(source, mostTensors(source.byteLength) + OTHER_MEMBERS);
+  const entries = await readDirectory(source, mostMembers(source.byteLength));
   entries.sort((a, b) => a.begin - b.begin);
   const members = new Map<string, ByteSource>();
   const cursor = new ByteCursor(source, 0, READ_AHEAD);
@@ -65,7 +64,7 @@ export async function openZip(source: ByteSource): Promise<Map<string, ByteSourc
 /** The names of an archive's members, in the directory's order; undefined where the directory cannot be read. */
 export async function memberNames(source: ByteSource): Promise<readonly string[] | undefined> {
   try {
-    const entries = await readDirectory(source, mostTensors(source.byteLength) + OTHER_MEMBERS);
+    const entries = await readDirectory(source, mostMembers(source.byteLength));
     return entries.map(({ name }) => name);
   } catch {
     return undefined;
