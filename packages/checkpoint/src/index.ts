@@ -9,8 +9,9 @@ export type { Best } from "./format/steps";
 export type { AnnotatedTensor, PartialTensor, PlainTensor, SavedTensor } from "./format/tensors";
 export type { Box } from "./layout/box";
 export { defaultLayout, type Layout, type Mesh, type Split, type TensorLayout, type UnevenRule } from "./layout/layout";
-export { compareLedgers, type LedgerDifference, type LedgerLine } from "./ledger/compare";
+export { compareLedgers, type LedgerDifference, type LedgerLine, type LedgerValue } from "./ledger/compare";
 export type { Ledger, LedgerOptions } from "./ledger/ledger";
+export type { RecordedRun } from "./ledger/record";
 export {
   checkpointBlob,
   cleanCheckpoints,
@@ -21,6 +22,7 @@ export {
   loadCheckpoint,
   mergeCheckpoint,
   openSource,
+  recordedRun,
   reshardCheckpoint,
   verifyCheckpoint,
 } from "./operations";

@@ -100,3 +100,17 @@ export const convertCheckpoint: typeof import("./convert/convert").convertCheckp
  */
 export const ledger: typeof import("./ledger/ledger").ledger = async (...given) =>
   (await import("./ledger/ledger")).ledger(...given);
+
+/**
+ * A run that `opt-run --prove-resume` can break and compare; elsewhere it records nothing. For loops by hand: `fit` does it by itself.
+ * @example
+ * const run = await recordedRun("runs/a");
+ * for (let step = await resume(run.folder); step < 100; ) {
+ *   train(); step++;
+ *   if (step % 10 === 0 || run.isBreak(step)) await save(run.folder, step);
+ *   if (await run.record(step, { model: model.stateDict(), optimizer: optimizer.stateDict() })) break;
+ * }
+ * @throws OptError BAD_ARGUMENT, IO
+ */
+export const recordedRun: typeof import("./ledger/record").recordedRun = async (...given) =>
+  (await import("./ledger/record")).recordedRun(...given);

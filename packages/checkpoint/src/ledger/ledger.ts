@@ -6,7 +6,7 @@ import { localTensors, type SavedTensor } from "../format/tensors";
 import { checkedStep } from "../layout/counts";
 import { fileSystemOf } from "../platform/local";
 import { checkedPath, diskError, type FileSystem } from "../stores/file-system";
-import type { LedgerLine } from "./compare";
+import type { LedgerLine, LedgerValue } from "./compare";
 
 /** A run of a million steps and a hundred tensors has less. */
 const LONGEST = 2 ** 31;
@@ -20,9 +20,14 @@ export interface Ledger {
   readonly lines: readonly LedgerLine[];
   /**
    * Adds the line of a step, and writes it to the file. A step that is there is replaced, so a resumed run can go over old steps again.
+   * `values` are counters and the like, which are compared as they are.
    * @throws OptError BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, IO
    */
-  append(step: number, tensors: Readonly<Record<string, SavedTensor>>): Promise<LedgerLine>;
+  append(
+    step: number,
+    tensors: Readonly<Record<string, SavedTensor>>,
+    values?: LedgerLine["values"],
+  ): Promise<LedgerLine>;
 }
 
 /** See `ledger` in operations.ts. */
@@ -67,7 +72,11 @@ class Book implements Ledger {
     return [...this.#byStep.values()].sort((a, b) => a.step - b.step);
   }
 
-  async append(step: number, tensors: Readonly<Record<string, SavedTensor>>): Promise<LedgerLine> {
+  async append(
+    step: number,
+    tensors: Readonly<Record<string, SavedTensor>>,
+    values?: LedgerLine["values"],
+  ): Promise<LedgerLine> {
     checkedStep("ledger", step);
     const sums: Record<string, string> = {};
     for (const { name, dtype, shape, boxes, bytes } of localTensors(tensors, "ledger")) {
@@ -75,7 +84,7 @@ class Book implements Ledger {
       for (let box = 0; box < (boxes?.length ?? 1); box++) sum = crc32(await bytes(box), sum);
       sums[name] = crcText(sum);
     }
-    const line = { step, tensors: sums };
+    const line = { step, tensors: sums, ...(values && { values }) };
     await this.write(JSON.stringify(line));
     this.#byStep.set(step, line);
     return line;
@@ -98,9 +107,10 @@ function linesOf(text: string, file: string): LedgerLine[] {
     .filter((line) => line !== "")
     .map((line, i) => {
       try {
-        const { step, tensors } = JSON.parse(line) as LedgerLine;
-        if (Number.isSafeInteger(step) && Object.values(tensors).every((sum) => /^[0-9a-f]{8}$/.test(sum)))
-          return { step, tensors };
+        const { step, tensors, values } = JSON.parse(line) as LedgerLine;
+        const arePlain = Object.values(values ?? {}).every((value: LedgerValue) => Object(value) !== value);
+        if (Number.isSafeInteger(step) && Object.values(tensors).every((sum) => /^[0-9a-f]{8}$/.test(sum)) && arePlain)
+          return { step, tensors, ...(values && { values }) };
       } catch {
         // reported below
       }
