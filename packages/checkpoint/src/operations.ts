@@ -107,7 +107,7 @@ export const ledger: typeof import("./ledger/ledger").ledger = async (...given) 
  * const run = await recordedRun("runs/a");
  * for (let step = await resume(run.folder); step < 100; ) {
  *   train(); step++;
- *   if (step % 10 === 0 || run.isBreak(step)) await save(run.folder, step);
+ *   if (step % 10 === 0 || step === run.breakAt) await save(run.folder, step);
  *   if (await run.record(step, { model: model.stateDict(), optimizer: optimizer.stateDict() })) break;
  * }
  * @throws OptError BAD_ARGUMENT, IO

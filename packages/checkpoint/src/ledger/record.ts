@@ -9,10 +9,8 @@ import { ledger } from "./ledger";
 export interface RecordedRun {
   /** Where the run saves and resumes: a fresh one in each proof. */
   readonly folder: string;
-  /** Whether this process takes part in a proof. Else nothing is recorded. */
-  readonly isProof: boolean;
-  /** Whether the proof breaks the run after this step: save it. */
-  isBreak(step: number): boolean;
+  /** The proof breaks the run behind this step: save it. Infinity where it does not. */
+  readonly breakAt: number;
   /**
    * Records the state as it is after a step, and also once after loading. `state` is a tree of tensors, typed arrays, numbers and texts;
    * members named `seconds` are left out. True: end the run here.
@@ -30,21 +28,20 @@ export async function recordedRun(folder: string): Promise<RecordedRun> {
     () => `folder must be a path, got ${show(folder)}.`,
   );
   const place = environmentVariable("OPT_RUN_LEDGER");
-  if (place === undefined) return { folder, isProof: false, isBreak: () => false, record: async () => false };
+  if (place === undefined) return { folder, breakAt: Number.POSITIVE_INFINITY, record: async () => false };
   const book = await ledger(`${place}-${environmentVariable("OPT_RUN_RANK") ?? 0}.jsonl`);
-  const last = Number(environmentVariable("OPT_RUN_BREAK") ?? Number.POSITIVE_INFINITY);
-  let isOver = false;
+  const breakAt = Number(environmentVariable("OPT_RUN_BREAK") ?? Number.POSITIVE_INFINITY);
+  let end = Number.POSITIVE_INFINITY;
   return {
     folder: environmentVariable("OPT_RUN_FOLDER") ?? folder,
-    isProof: true,
-    isBreak: (step) => step === last,
+    breakAt,
     async record(step, state) {
-      const problem = () => `the run must end where record() returns true, got one more of step ${step}.`;
-      check(!isOver, "BAD_STATE", "record", problem, "if (await run.record(step, state)) break;");
+      const problem = () => `the run must end where record() returns true, got one more step, ${step}.`;
+      check(!(step > end), "BAD_STATE", "record", problem, "if (await run.record(step, state)) break;");
       await book.append(step, ...flat(state));
       // One step more than it saves: whatever is wrong with that save has then happened, and the step is trained again.
-      isOver = step > last;
-      return isOver;
+      if (step > breakAt) end = step;
+      return step > breakAt;
     },
   };
 }

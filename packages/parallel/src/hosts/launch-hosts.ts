@@ -13,7 +13,7 @@ import { type Host, type MpiLauncher, ranksOf } from "./mpi-launcher";
 /** Milliseconds after which a host that does not answer is lost. */
 const ANSWER = 10_000;
 
-export interface HostsLaunch extends Omit<Required<Launch>, "size"> {
+export interface HostsLaunch extends Omit<Required<Launch>, "size" | "env"> {
   readonly hosts: readonly Host[];
   /** A job goes on with so many ranks at least. */
   readonly minRanks: number;

@@ -5,10 +5,12 @@ import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { launchHosts } from "../hosts/launch-hosts";
 import { findLauncher, type Host, ranksOf } from "../hosts/mpi-launcher";
+import { proveResume } from "../prove/prove";
 import { GRACE, type Launch, launch, tooMany } from "./launcher";
 
 const USAGE = `Usage: opt-run -n <ranks> [options] [options of node] <program> [arguments]
        opt-run --hosts <host>:<ranks>,... [options] [options of node] <program> [arguments]
+       opt-run --prove-resume <step>,... [-n <ranks>] [options] [options of node] <program> [arguments]
 
 Starts the program once for each rank; connect() of @opt/parallel tells them apart. With -n they
 are processes of this machine, with --hosts those of several: srun, mpirun or mpiexec starts them,
@@ -20,6 +22,11 @@ and @opt/collectives-mpi connects them. When one fails, all end, and the exit co
   --grace <seconds>s    ranks that are asked to end have 30 s for it, or so many. A second SIGTERM
                         ends them at once
   --no-prefix           lines as the ranks write them
+  --prove-resume <step>,...
+                        run the program whole, then broken after these steps and resumed, each part
+                        in new processes. Exit 1 names what differs first, and its usual cause. The
+                        program saves and resumes in process.env.OPT_RUN_FOLDER. It trains with fit
+                        of @opt/train, or records its steps by recordedRun of @opt/checkpoint
 `;
 
 const NO_LAUNCHER =
@@ -79,8 +86,18 @@ function hostsOf(text: string): readonly Host[] | string {
   return isRight ? hosts : `--hosts must be like a:4,b:4, got ${text || "nothing"}`;
 }
 
-type Job = Omit<Required<Launch>, "error" | "size"> &
-  ({ readonly size: number } | { readonly hosts: readonly Host[]; readonly minRanks: number });
+/** Of `10,20`. */
+function breaksOf(text: string): readonly number[] | string {
+  const breaks = text.split(",").map((each) => (/^\d{1,15}$/.test(each) ? Number(each) : 0));
+  const areAscending = breaks.every((step, i) => step > (breaks[i - 1] ?? 0));
+  return areAscending ? breaks : `--prove-resume must be ascending steps like 10,20, got ${text || "nothing"}`;
+}
+
+type Job = Pick<Required<Launch>, "args" | "restarts" | "grace" | "isPlain"> &
+  (
+    | { readonly size: number; readonly breaks?: readonly number[] }
+    | { readonly hosts: readonly Host[]; readonly minRanks: number }
+  );
 
 /** Options in front of the program, or what is wrong with them. */
 function parse(args: readonly string[]): Job | string {
@@ -89,21 +106,26 @@ function parse(args: readonly string[]): Job | string {
     ["--grace", GRACE],
   ]);
   let hosts: readonly Host[] | undefined;
+  let breaks: readonly number[] | undefined;
   let isPlain = false;
   let at = 0;
-  for (let name = args[at]!; name in COUNTS || name === "--hosts" || name === "--no-prefix"; name = args[at]!) {
+  const others = ["--hosts", "--no-prefix", "--prove-resume"];
+  for (let name = args[at]!; name in COUNTS || others.includes(name); name = args[at]!) {
     const text = args[at + 1] ?? "";
     at += name === "--no-prefix" ? 1 : 2;
     if (name === "--no-prefix") isPlain = true;
     else {
-      const value = name === "--hosts" ? hostsOf(text) : countOf(name, text);
-      if (typeof value === "string") return value;
-      if (typeof value === "number") counts.set(name, value);
-      else hosts = value;
+      const given =
+        name === "--hosts" ? hostsOf(text) : name === "--prove-resume" ? breaksOf(text) : countOf(name, text);
+      if (typeof given === "string") return given;
+      if (typeof given === "number") counts.set(name, given);
+      else if (name === "--hosts") hosts = given as readonly Host[];
+      else breaks = given as readonly number[];
     }
   }
-  const [size, minRanks] = [counts.get("-n"), counts.get("--min-ranks")];
+  const [size, minRanks] = [counts.get("-n") ?? (breaks && 1), counts.get("--min-ranks")];
   const [program] = args.slice(at);
+  if (breaks && (hosts || counts.get("--restarts"))) return "--prove-resume goes without --hosts and --restarts";
   if ((size === undefined) === (hosts === undefined))
     return size === undefined
       ? `the first argument must be -n or --hosts, got ${program ?? "nothing"}`
@@ -113,7 +135,7 @@ function parse(args: readonly string[]): Job | string {
   if (!isThere(program)) return `there is no file ${program}`;
   const job = { restarts: counts.get("--restarts")!, grace: counts.get("--grace")!, args: args.slice(at), isPlain };
   if (hosts) return { ...job, hosts, minRanks: minRanks ?? ranksOf(hosts) };
-  return tooMany(size!) ?? { ...job, size: size! };
+  return tooMany(size!) ?? { ...job, size: size!, ...(breaks && { breaks, isPlain: isPlain || size === 1 }) };
 }
 
 /** Runs a job that was read. */
@@ -121,7 +143,8 @@ function run(job: Job): Promise<number> | string {
   const error = (text: string) => void process.stderr.write(text);
   if ("size" in job) {
     const windows = "ranks need memory that outlives its name, which Windows does not have; MPI serves there";
-    return process.platform === "win32" ? windows : launch({ ...job, error });
+    if (process.platform === "win32") return windows;
+    return job.breaks ? proveResume({ ...job, breaks: job.breaks, error }) : launch({ ...job, error });
   }
   const launcher = findLauncher();
   return launcher ? launchHosts({ ...job, launcher, error }) : NO_LAUNCHER;

@@ -28,6 +28,8 @@ export interface Launch {
   readonly grace?: number;
   /** Ranks write to the launcher's own streams. Without it each line gets the number of its rank. */
   readonly isPlain?: boolean;
+  /** Variables for the ranks, beside those of this process. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
 /** Why a life of the job ended. */
@@ -74,7 +76,14 @@ export async function restarted(
   }
 }
 
-async function live({ size, args, error, grace = GRACE, isPlain = false }: Omit<Launch, "restarts">): Promise<End> {
+async function live({
+  size,
+  args,
+  error,
+  grace = GRACE,
+  isPlain = false,
+  env = {},
+}: Omit<Launch, "restarts">): Promise<End> {
   const files = memoryFiles(size);
   const secrets = { [NAME]: randomBytes(8).toString("hex"), [KEY]: randomBytes(16).toString("hex") };
   const binders = process.env[THREADS] === undefined ? coreBinders(size) : undefined;
@@ -83,7 +92,7 @@ async function live({ size, args, error, grace = GRACE, isPlain = false }: Omit<
   const lines = isPlain ? undefined : linesToStreams();
   try {
     for (let rank = 0; rank < size; rank++)
-      children.push(start(rank, size, [...(binders?.[rank] ?? []), ...command], files, secrets, lines));
+      children.push(start(rank, size, [...(binders?.[rank] ?? []), ...command], files, { ...env, ...secrets }, lines));
   } finally {
     for (const file of files) closeSync(file); // the ranks have them now
   }
@@ -134,7 +143,7 @@ function start(
   size: number,
   [command, ...args]: readonly string[],
   files: readonly number[],
-  secrets: Readonly<Record<string, string>>,
+  given: Launch["env"],
   lines: RankStreams | undefined,
 ): ChildProcess {
   const way = lines ? "pipe" : "inherit";
@@ -144,7 +153,7 @@ function start(
   // More threads than cores would wait for each other.
   const threads = String(Math.max(1, Math.floor(availableParallelism() / size)));
   // What a rank of another job starts is one of this job.
-  const place = { [TAKEN]: undefined, [RANK]: String(rank), [SIZE]: String(size), ...secrets };
+  const place = { [TAKEN]: undefined, [RANK]: String(rank), [SIZE]: String(size), ...given };
   const env = { [THREADS]: threads, ...process.env, ...place };
   const child = spawn(command!, args, { stdio, env });
   for (const name of ["stdout", "stderr"] as const) {

@@ -3,6 +3,7 @@ import type { FileSystem } from "@opt/checkpoint";
 import { check, checkOptions, show } from "@opt/core";
 import { checkCounts, checkPlace } from "../check";
 import type { Callback, FitControl, FitState } from "../fit/events";
+import { isBreak } from "../fit/proof";
 import { elsewhere, ifThere } from "../fit/resume";
 import { isLowerBetter } from "./early-stopping";
 
@@ -75,7 +76,9 @@ export function checkpoints(folder: string, options: CheckpointsOptions = {}): C
       );
     },
     onStepEnd: (state, control) =>
-      control.stop || (every !== undefined && state.step % every === 0) ? save(state, control, false) : undefined,
+      control.stop || isBreak(state.step) || (every !== undefined && state.step % every === 0)
+        ? save(state, control, false)
+        : undefined,
     onEpochEnd: (state, control) => save(state, control, true),
   };
 }

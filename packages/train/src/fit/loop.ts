@@ -21,6 +21,7 @@ import { isDivided as hasParts, placed } from "./model";
 import { type FitOptions, WHERE } from "./options";
 import type { FitCommunicator, ParallelModel, Replica } from "./parts";
 import { pauses } from "./pause";
+import { Proof } from "./proof";
 import { loaderStateOf, resumeRun } from "./resume";
 import { type Ranks, type TrainingStep, trainingStep } from "./step";
 import { samplesOf } from "./totals";
@@ -48,6 +49,7 @@ export class Loop<Batch> implements FitControl {
   #hasWarned = false;
   readonly #checks = new Checks();
   #isChecked = false;
+  readonly #proof: Proof | undefined;
 
   constructor(model: Module | ParallelModel, given: FitOptions<Batch>, callbacks: readonly Callback[]) {
     const own = placed(WHERE, model, given.communicator);
@@ -75,6 +77,8 @@ export class Loop<Batch> implements FitControl {
     const ours = callbacks.filter(({ firstRankOnly }) => !firstRankOnly || this.#isFirstRank);
     // A checkpoint has what the other callbacks have done.
     const [others, saving] = [ours.filter(({ saves }) => !saves), ours.filter(({ saves }) => saves)];
+    this.#proof = Proof.of(callbacks);
+    if (this.#proof) saving.push(this.#proof.callback);
     this.hooks = new Hooks(this.#agreement ? this.#agreeing(others, saving) : [...others, ...saving], this.state, this);
   }
 
@@ -145,7 +149,8 @@ export class Loop<Batch> implements FitControl {
   }
 
   get #isInterrupted(): boolean {
-    return this.hooks.isLeft || this.state.options.signal?.aborted === true;
+    const { options, step } = this.state;
+    return this.hooks.isLeft || options.signal?.aborted === true || this.#proof?.isOver(step) === true;
   }
 
   get #isStopping(): boolean {
@@ -210,6 +215,7 @@ export class Loop<Batch> implements FitControl {
         state.batches++; // as on the others: a resumed run skips as many
         if (isLast) this.#noteLoss(mean);
       } else {
+        this.#proof?.saw(batch);
         const samples = samplesOf(batch);
         const result = this.#isChecked ? this.#check(batch, samples, isLast) : this.#run(batch, samples, isLast);
         totals.samples += samples;
