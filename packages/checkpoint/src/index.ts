@@ -2,6 +2,7 @@
 
 export type { ConvertOptions, ConvertResult, ConvertTarget } from "./convert/convert";
 export type { Rename } from "./convert/rename";
+export type { Explanation, Finding } from "./explain/explain";
 export type { StoredDType } from "./format/dtype";
 export { type OptimizerContents, optimizerContents, optimizerState } from "./format/optimizer-state";
 export type { BoxFinder, Json, Role, Skipped, SourceBox, SourceTensor, TensorSource } from "./format/source";
@@ -17,6 +18,7 @@ export {
   cleanCheckpoints,
   convertCheckpoint,
   diffCheckpoints,
+  explainCheckpoint,
   inspectCheckpoint,
   ledger,
   loadCheckpoint,

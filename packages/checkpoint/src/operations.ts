@@ -92,6 +92,19 @@ export const convertCheckpoint: typeof import("./convert/convert").convertCheckp
   (await import("./convert/convert")).convertCheckpoint(...given);
 
 /**
+ * Says in plain sentences what a resume would miss: state that is cold, moments that are missing, parameters without state, state of no
+ * parameter, step counters that differ, and whether schedule, scaler and generator are there. Reads any known format, and of its tensors
+ * only so much as tells zeros.
+ *
+ * @throws OptError MISSING, CORRUPT, UNSUPPORTED, REFUSED, IO
+ * @example
+ * const { findings } = await explainCheckpoint("runs/a");
+ * for (const { text } of findings) console.log(text);
+ */
+export const explainCheckpoint: typeof import("./explain/explain").explainCheckpoint = async (...given) =>
+  (await import("./explain/explain")).explainCheckpoint(...given);
+
+/**
  * Opens the ledger of a run: in a file, in the file `ledger.jsonl` of a folder, or without a path in memory.
  * @example
  * const book = await ledger("runs/a");

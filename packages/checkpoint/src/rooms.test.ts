@@ -17,7 +17,7 @@ roomsTest(new URL(".", import.meta.url), [
   ...["read", "rewrite"],
   ...["convert/files", "convert/python", "convert/zip"],
   ["convert/mindspore", "convert/safetensors", "convert/torch"],
-  "convert",
+  ...["convert", "explain"],
   "ledger",
   "command",
 ]);

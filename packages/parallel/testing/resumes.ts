@@ -55,7 +55,7 @@ export interface Fault {
   /** Parts that are not loaded. */
   readonly forgets?: readonly string[];
   /** After loading. */
-  then?(run: Run): void;
+  after?(run: Run): void;
 }
 
 const STEPS = 16;
@@ -69,11 +69,15 @@ interface Part {
 }
 
 /** Plain members as a part. */
-const plain = <Members extends object>(members: Members) =>
-  Object.assign(members, {
-    stateDict: () => ({ ...members }),
-    loadStateDict: (state: Members) => void Object.assign(members, state),
+function plain<Members extends object>(members: Members): Members & Part {
+  const names = Object.keys(members) as (keyof Members)[];
+  return Object.assign(members, {
+    stateDict: () => Object.fromEntries(names.map((name) => [name, members[name]])),
+    loadStateDict: (state: Members) => {
+      for (const name of names) members[name] = state[name];
+    },
   });
+}
 
 export class Run {
   readonly parts: Record<string, Part>;
@@ -117,12 +121,11 @@ export class Run {
     const clip = plain({ window: [1, 1, 1] });
     const early = plain({ best: 1e9, wait: 0 });
     const schedule = has("plateau")
-      ? new ReduceLROnPlateau(optimizer, { patience: 3, threshold: 0.5 })
+      ? new ReduceLROnPlateau(optimizer, { patience: 5, threshold: 0.5 })
       : new CosineAnnealingLR(optimizer, { tMax: 40, ...(has("warmup") && { warmup: 12 }) });
     const scaler = new GradScaler({ initScale: 8, growthInterval: 6 });
     const ema = new ExponentialMovingAverage(named, { decay: 0.8 });
     const swa = new StochasticWeightAverage(named);
-    const gradients = plain(Object.fromEntries(named.map(([name]) => [name, null as Tensor | null])));
     this.parts = {
       ...{ model, optimizer, schedule, loader, position, random: defaultGenerator },
       ...(has("scaler") && { scaler }),
@@ -133,7 +136,7 @@ export class Run {
       ...(has("accumulate") && {
         gradients: {
           stateDict: () => Object.fromEntries(named.map(([name, param]) => [name, param.grad])),
-          loadStateDict: (saved: typeof gradients) => {
+          loadStateDict: (saved: Record<string, Tensor | null>) => {
             for (const [name, param] of named) param.grad = saved[name]?.clone() ?? null;
           },
         },
@@ -155,8 +158,7 @@ export class Run {
       position.step++;
       if (has("accumulate") && position.step % 2 === 1) return;
       if (has("clip")) {
-        const norm = clipGradNorm(model.parameters(), Math.min(...clip.window)).item() as unknown as number;
-        void norm;
+        clipGradNorm(model.parameters(), Math.min(...clip.window));
         clip.window = [...clip.window.slice(1), 0.2 + (loss.dataSync()[0]! % 1)];
       }
       if (has("scaler")) {
@@ -227,7 +229,7 @@ export function copyOf(value: unknown): Saved {
 }
 
 /** The first difference of a run that is broken after step `end`, with a fault in its resume; undefined where it is the same. */
-export async function differenceOf({ has = [], change, forgets, then }: Fault, end = 9) {
+export async function differenceOf({ has = [], change, forgets, after }: Fault, end = 9) {
   const folder = mkdtempSync(join(tmpdir(), "opt-resumes-"));
   try {
     const live = async (name: string, run: Run, isResumed = false): Promise<{ lines: Lines; saved: Saved[] }> => {
@@ -248,7 +250,7 @@ export async function differenceOf({ has = [], change, forgets, then }: Fault, e
     change?.(saved, { newer: at(end + 1), older: at(end - 1) });
     const run = new Run(has);
     run.load(saved, forgets);
-    then?.(run);
+    after?.(run);
     const { lines } = await live("resumed", run, true);
     return firstDifference(whole.lines, lines);
   } finally {

@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import { check, OptError } from "@opt/core";
 import { Command, CommanderError, Option } from "commander";
 import { type ConvertOptions, type ConvertTarget, convertCheckpoint } from "../convert/convert";
+import { explainCheckpoint } from "../explain/explain";
 import { compareLedgers } from "../ledger/compare";
 import { type DiffOptions, diffCheckpoints } from "../read/diff";
 import { inspectCheckpoint } from "../read/inspect";
@@ -17,6 +18,7 @@ import {
   oneLine,
   showCleaned,
   showDiff,
+  showExplanation,
   showInspection,
   showLedger,
   showLedgerDifference,
@@ -231,6 +233,19 @@ function build(output: Output, exit: (code: number) => void): Command {
       const result = compareLedgers(lines, (await storedLedger(b)).lines);
       const isNo = result.first !== null || result.steps === 0;
       return { result, text: () => showLedgerDifference(result), isNo };
+    },
+  );
+
+  add(
+    "explain <paths...>",
+    "Say what a resume would miss: cold or missing optimizer state, counters that differ. Exit 1 if some is lost.",
+    ["explain runs/a", "explain optimizer.pt model.pt"],
+    [STEP],
+    async (paths, flags) => {
+      const { paths: places, fileSystem } = await placesOf(paths);
+      const result = await explainCheckpoint(places, { ...flags, fileSystem });
+      const isNo = result.findings.some(({ kind }) => ["cold", "missing", "orphan"].includes(kind));
+      return { result, text: () => showExplanation(result), isNo };
     },
   );
 

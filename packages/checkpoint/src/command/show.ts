@@ -1,4 +1,5 @@
 /** What people read of the results of commands. */
+import type { Explanation } from "../explain/explain";
 import type { LedgerDifference, LedgerLine } from "../ledger/compare";
 import type { DiffResult } from "../read/diff";
 import type { Inspection } from "../read/inspect";
@@ -96,4 +97,9 @@ export function showDiff({ equal, tensors, differences, values }: DiffResult): s
     return a === undefined ? `${name}: ${kind}` : `${name}: ${kind} ${a} and ${b}`;
   });
   return `${lines.join("\n")}${note}`;
+}
+
+export function showExplanation({ path, format, parameters, stateful, findings }: Explanation): string {
+  const head = `${path}: ${format}, ${parameters} parameters, ${stateful} with optimizer state`;
+  return [head, ...findings.map(({ text }) => oneLine(text))].join("\n");
 }

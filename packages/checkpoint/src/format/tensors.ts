@@ -52,7 +52,7 @@ export interface LocalTensor {
 }
 
 /** How optimizers name their state: `<state>.<parameter>`, `<parameter>.<state>` or `<parameter>/<state>`. */
-const STATE_NAMES = new Set(
+export const STATE_NAMES: ReadonlySet<string> = new Set(
   (
     "exp_avg exp_avg_sq max_exp_avg_sq master_param momentum_buffer mu_product step square_avg acc_delta grad_avg exp_inf prev sum " +
     "step_size ax eta mu exp_avg_fast exp_avg_slow z weight_sum lr_max row_var col_var variance " +

@@ -1,15 +1,16 @@
 /** Faults of a resume, each named by what differs first and by its usual cause; and runs without one. */
-import { init } from "@opt/core";
+import { enableQ8, init, parameter } from "@opt/core";
 import { describe, expect, it } from "vitest";
 import { differenceOf, type Fault, OPTIONS, type Saved } from "../../testing/resumes";
 
 await init("js");
+enableQ8();
 
 const eachState = (saved: Saved, change: (state: Saved, name: string) => void) => {
   for (const [name, state] of Object.entries(saved.optimizer.state as Saved)) change(state, name);
 };
 const without = (key: string) => (saved: Saved) => eachState(saved, (state) => state[key].set(state[key].mul(0)));
-const swap = (from: Saved, a: string, b: string) => void ([from[a], from[b]] = [from[b], from[a]]);
+const swap = (from: Saved, a: string, b: string) => void Object.assign(from, { [a]: from[b], [b]: from[a] });
 
 const FAULTS: Readonly<Record<string, Fault & { readonly names: RegExp; readonly cause: RegExp }>> = {
   "cold Adam": { forgets: ["optimizer"], names: /step$/, cause: /begins cold/ },
@@ -20,7 +21,7 @@ const FAULTS: Readonly<Record<string, Fault & { readonly names: RegExp; readonly
     cause: /begins cold/,
   },
   "one moment dropped": { change: without("exp_avg_sq"), names: /exp_avg_sq$/, cause: /only exp_avg_sq differs/ },
-  "step off by one": { change: (saved) => void saved.position.step++, names: /position.step/, cause: /off by one/ },
+  "step off by one": { change: (saved) => void saved.position.step++, names: /step$/, cause: /off by one/ },
   "a step counter off by one": {
     change: (saved) => eachState(saved, (state) => void state.step++),
     names: /optimizer.*step$/,
@@ -29,44 +30,58 @@ const FAULTS: Readonly<Record<string, Fault & { readonly names: RegExp; readonly
   "schedule not restored": { forgets: ["schedule"], names: /^schedule/, cause: /schedule was not restored/ },
   "warm-up restarted": { has: ["warmup"], forgets: ["schedule"], names: /^schedule/, cause: /warm-up runs again/ },
   "sampler shifted": {
-    change: (saved) => void (saved.loader.taken += 4),
+    change: (saved) => {
+      saved.loader.taken += 4;
+    },
     names: /^loader/,
     cause: /place in the data/,
   },
   "sampler shifted, and not recorded": {
     has: ["unrecorded loader"],
-    change: (saved) => void (saved.loader.taken += 4),
+    change: (saved) => {
+      saved.loader.taken += 4;
+    },
     names: /^samples/,
     cause: /samples of step 11.* off by 1/,
   },
   "shuffled with another seed": {
     has: ["unrecorded loader"],
-    change: (saved) => void (saved.loader.seed = 77),
+    change: (saved) => {
+      saved.loader.seed = 77;
+    },
     names: /^samples/,
     cause: /another seed/,
   },
   "epoch off by one": { change: (saved) => void saved.position.epoch++, names: /epoch/, cause: /count of epochs/ },
   "scaler's scale lost": {
     has: ["scaler"],
-    change: (saved) => void (saved.scaler.scale = 8),
+    change: (saved) => {
+      saved.scaler.scale = 8;
+    },
     names: /^scaler.scale/,
     cause: /scaler was not restored/,
   },
   "scaler's growth counter lost": {
     has: ["scaler"],
-    change: (saved) => void (saved.scaler._growth_tracker = 0),
+    change: (saved) => {
+      saved.scaler._growth_tracker = 0;
+    },
     names: /growth_tracker/,
     cause: /count of good steps/,
   },
   "averages of old weights": {
     has: ["ema"],
-    change: (saved, { older }) => void (saved.ema = older.ema),
+    change: (saved, { older }) => {
+      saved.ema = older.ema;
+    },
     names: /^ema/,
     cause: /averaged weights/,
   },
   "count of averages lost": {
     has: ["swa"],
-    change: (saved) => void (saved.swa.n_averaged = 0),
+    change: (saved) => {
+      saved.swa.n_averaged = 0;
+    },
     names: /n_averaged/,
     cause: /number of averaged/,
   },
@@ -87,15 +102,17 @@ const FAULTS: Readonly<Record<string, Fault & { readonly names: RegExp; readonly
     names: /^model/,
     cause: /older copy/,
   },
-  "tied weights split": { has: ["tied"], then: ({ model }) => untie(model), names: /^model/, cause: /tied weights/ },
+  "tied weights split": { has: ["tied"], after: ({ model }) => untie(model), names: /^model/, cause: /tied weights/ },
   "weight decay changed": {
-    change: (saved) => void (saved.optimizer.groups[0].weightDecay = 0.1),
+    change: (saved) => {
+      saved.optimizer.groups[0].weightDecay = 0.1;
+    },
     names: /weightDecay$/,
     cause: /weight decay/,
   },
   "a group's lr lost": {
     has: ["groups"],
-    change: ({ optimizer: { groups } }) => void (groups[1].lr = groups[0].lr),
+    after: ({ parts }) => sameRates(parts.optimizer),
     names: /groups.1.lr$/,
     cause: /group's learning rate/,
   },
@@ -144,7 +161,9 @@ const FAULTS: Readonly<Record<string, Fault & { readonly names: RegExp; readonly
   },
   "early stopping's counter lost": {
     has: ["early"],
-    change: (saved) => void (saved.early_stopping.wait += 2),
+    change: (saved) => {
+      saved.early_stopping.wait += 2;
+    },
     names: /wait/,
     cause: /early stopping/,
   },
@@ -170,7 +189,12 @@ const FAULTS: Readonly<Record<string, Fault & { readonly names: RegExp; readonly
 
 // biome-ignore lint/suspicious/noExplicitAny: layers by their place
 function untie(model: any): void {
-  model.at(4).weight = model.at(4).weight.clone();
+  model.at(4).weight = parameter(model.at(4).weight.detach().clone());
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: an optimizer's groups
+function sameRates(optimizer: any): void {
+  optimizer.groups[1].lr = optimizer.groups[0].lr;
 }
 
 function forEachBuffer({ model }: Saved): void {

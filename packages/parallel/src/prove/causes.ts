@@ -91,14 +91,14 @@ const KINDS: readonly (readonly [pattern: RegExp, cause: string])[] = [
     "A callback's counters were lost: early stopping counts from zero. Save its stateDict().",
   ],
   [
+    /^(averages?|ema|swa)\b(?!.*n_averaged$)/,
+    "The averaged weights were not restored: they begin at the present ones, or are those of another step. Save average.stateDict().",
+  ],
+  [
     /^(averages?|ema|swa)\b.*n_averaged$/,
     "The number of averaged models was lost, so the next average has another weight. Save n_averaged with the averages.",
   ],
   [/^(model|weights|params?|parameters)\b/, "Weights were not restored, or changed after loading."],
-  [
-    /^(averages?|ema|swa)\b/,
-    "The averaged weights were not restored: they begin at the present ones, or are those of another step. Save average.stateDict().",
-  ],
 ];
 
 const causeByKind = (kind: number) => KINDS[kind]?.[1] ?? "The run holds this value, but does not restore it.";
