@@ -149,8 +149,8 @@ const FAULTS: Readonly<Record<string, Fault & { readonly names: RegExp; readonly
   },
   "plateau's count lost": {
     has: ["plateau"],
-    change: (saved) => Object.assign(saved.schedule, { num_bad_epochs: 0 }),
-    names: /num_bad_epochs/,
+    change: (saved) => Object.assign(saved.schedule, { badEpochs: 0 }),
+    names: /badEpochs/,
     cause: /plateau/,
   },
   "plateau's best lost": {

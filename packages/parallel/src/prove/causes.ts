@@ -1,250 +1,195 @@
 /** What usually causes a resume to differ, by what differs first. */
 import { type Differing, entriesOf } from "./lines";
 
+const OPTIMIZER = "Save and load all of optimizer.stateDict().";
+const SCHEDULE = "Save schedule.stateDict(), and load it after the optimizer.";
+
 /** What a name is of: causes before effects. The first pattern that fits counts. */
 const KINDS: readonly (readonly [pattern: RegExp, cause: string])[] = [
   [
     /^(samples|batch|inputs?|data)\b/,
-    "The data begin at another place. Save the loader's state and load it before the first batch: an order drawn anew, another seed or a place that is not restored give other samples.",
+    "The data go on elsewhere: another seed, or a place not restored. Save the loader's state.",
   ],
   [
     /(^|\.)(loader|sampler)\b/,
-    "The place in the data was not restored. Save loader.stateDict(), which has the epoch's seed and the samples taken.",
+    "The place in the data was not restored. Save loader.stateDict(), with the epoch's seed.",
   ],
   [
     /(^|\.)(generators?|random|rng)\b/,
-    "A random generator was not restored, so dropout, noise and shuffling draw other numbers. Save generator.stateDict(), also that of defaultGenerator.",
+    "A generator was not restored: dropout and noise differ. Save it, and defaultGenerator.",
   ],
   [
-    /(^|\.)(num_bad_epochs|cooldown_counter|bad_epochs)$/,
-    "The plateau's best metric and its count of bad epochs were lost, so the learning rate falls at another time. Save schedule.stateDict().",
+    /bad_?epochs|cooldown|^schedules?\..*best$/i,
+    `The plateau's best metric or its count of bad epochs was lost. ${SCHEDULE}`,
   ],
   [
-    /^schedules?\..*best$/,
-    "The plateau's best metric and its count of bad epochs were lost, so the learning rate falls at another time. Save schedule.stateDict().",
-  ],
-  [/(^|\.)warm_?up/i, "The schedule was not restored: its warm-up runs again. Save schedule.stateDict()."],
-  [
-    /^(schedules?|scheduler|lr_?schedule)\b/,
-    "The schedule was not restored: it counts from the start, and a warm-up runs again. Save schedule.stateDict(), and load it after the optimizer.",
+    /^(schedules?|scheduler|lr_?schedule)\b(?!\._?(last_)?lr$)/,
+    `The schedule was not restored: it counts anew, and a warm-up runs again. ${SCHEDULE}`,
   ],
   [
     /_?growth_?tracker$/,
-    "The scaler's count of good steps was lost, so its scale grows at another step. Save all of scaler.stateDict(), not the scale alone.",
+    "The scaler's count of good steps was lost: its scale grows later. Save all of its stateDict().",
   ],
-  [
-    /^(grad_?)?scaler\b/,
-    "The gradient scaler was not restored: its scale begins anew, and steps are skipped again. Save scaler.stateDict().",
-  ],
+  [/^(grad_?)?scaler\b/, "The scaler was not restored: its scale begins anew. Save scaler.stateDict()."],
   [/^clip/, "The history by which gradients are clipped was lost. Save its window of norms."],
   [
     /^(grads?|gradients?)\b/,
-    "Gradients that were added up when the run was saved are lost. Save where a step ends, or save each parameter.grad.",
+    "Gradients that were added up are lost. Save where a step ends, or save each parameter.grad.",
   ],
   [
-    /groups\.\d+\.(weight_?decay)$/i,
-    "The optimizer's weight decay is not the one that was saved: the options of the program or of a migration replaced it.",
+    /groups\.\d+\.weight_?decay$/i,
+    "The weight decay is not the saved one: the program's replaced it. Load groups with options.",
   ],
-  [
-    /groups\.\d+\.(lr|initial_?lr)$/i,
-    "A group's learning rate was not restored. Save the optimizer's groups with their options, and load them before the schedule's state.",
-  ],
-  [
-    /groups\.\d+\.params$/,
-    "The groups hold other parameters than before: one was lost, added or put into another order.",
-  ],
-  [
-    /groups\.\d+\./,
-    "An option of the optimizer differs from the one that was saved. Load the optimizer's groups, and change options afterwards.",
-  ],
+  [/groups\.\d+\.(initial_?)?lr$|\._?(last_)?lr$/i, `A group's learning rate was not restored. ${OPTIMIZER}`],
+  [/groups\.\d+\.params$/, "The groups hold other parameters: one was lost, added or put elsewhere."],
+  [/groups\.\d+\./, "An option of the optimizer is not the saved one. Change options after loading."],
   [
     /^optimizer.*\.(step|n_iter|t)$/,
-    "The optimizer's step counter was saved before or after its step, or set by the program: bias correction differs. Save state, counters and step number at one moment.",
+    "The optimizer's step counter was saved before or after its step. Save all at one moment.",
   ],
   [
-    /(^|\.)(master(_param)?s?)$/,
-    "The float32 master weights were lost and made again from 16-bit weights. Save the optimizer's whole state.",
+    /(^|\.)master(_param|_weight)?s?$/,
+    `The float32 master weights were lost and made again from 16 bits. ${OPTIMIZER}`,
   ],
-  [/max_exp_avg_sq$/, "AMSGrad's greatest second moments were lost. Save the optimizer's whole state."],
-  [
-    /slow(_param|_weights)?\b/,
-    "Lookahead's slow weights were lost, and begin at the present ones. Save the optimizer's whole state.",
-  ],
-  [
-    /momentum_buffer$/,
-    "The momentum was not restored, so its first step takes the gradient undampened. Save the optimizer's whole state.",
-  ],
-  [
-    /^optimizer.*\bstate\b/,
-    "A part of the optimizer's state was not restored, or under another name. Save and load all of optimizer.stateDict().",
-  ],
+  [/max_exp_avg_sq$/, `AMSGrad's greatest second moments were lost. ${OPTIMIZER}`],
+  [/slow(_param|_weights)?\b/, `Lookahead's slow weights were lost: they begin at the present ones. ${OPTIMIZER}`],
+  [/momentum_buffer$/, `The momentum was lost: its first step takes the gradient undampened. ${OPTIMIZER}`],
+  [/^optimizer.*\bstate\b/, `A part of the optimizer's state was lost, or has another name. ${OPTIMIZER}`],
   [
     /running_(mean|var)$|num_batches_tracked$/,
-    "BatchNorm's running averages were not restored. Save model.stateDict(), which has buffers, not the parameters alone.",
+    "BatchNorm's averages were not restored. Save model.stateDict(), with its buffers.",
   ],
+  [/(^|\.)val_/, "Validation differs: its data or order. Pass its generator in generators, or don't shuffle it."],
+  [/^(epochs?|position)\b/, "The count of epochs or steps was not restored, or is off by one."],
   [
-    /(^|\.)(epochs?|position)\b/,
-    "The count of epochs was not restored, or is off by one: an epoch begins again, and its shuffle with it.",
-  ],
-  [
-    /^(callbacks|early_?stopping)\b|patience|(^|\.)(best|wait)\b/,
-    "A callback's counters were lost: early stopping counts from zero. Save its stateDict().",
+    /\bcallbacks\b|^early_?stopping|(^|\.)(patience|best|wait)$/,
+    "A callback's counters were lost: early stopping counts anew. Save them.",
   ],
   [
     /^(averages?|ema|swa)\b(?!.*n_averaged$)/,
-    "The averaged weights were not restored: they begin at the present ones, or are those of another step. Save average.stateDict().",
+    "The averaged weights are not the saved ones, or of another step. Save average.stateDict().",
   ],
-  [
-    /^(averages?|ema|swa)\b.*n_averaged$/,
-    "The number of averaged models was lost, so the next average has another weight. Save n_averaged with the averages.",
-  ],
+  [/n_averaged$/, "The number of averaged models was lost: the next has another weight. Save n_averaged."],
   [/^(model|weights|params?|parameters)\b/, "Weights were not restored, or changed after loading."],
 ];
 
-const causeByKind = (kind: number) => KINDS[kind]?.[1] ?? "The run holds this value, but does not restore it.";
+const OTHER = "The run has this value, and does not restore it.";
+const HIDDEN =
+  "The recorded inputs of this step were equal: something that the checkpoint lacks took part. Usual: a generator of its own, gradients added up, a tensor that is no buffer, data that are not recorded.";
+const UNSEEDED =
+  "The run was not broken yet: it is not the same twice. Usual: a generator without a seed, or the time.";
 
 export function kindOf(name: string): number {
   const kind = KINDS.findIndex(([pattern]) => pattern.test(name));
   return kind < 0 ? KINDS.length : kind;
 }
 
-const HIDDEN =
-  "What was recorded was equal before this step, and so were its inputs: something that the checkpoint lacks took part. Usual: a generator of its own, gradients added up over batches, a tensor that is no buffer, data that are not recorded.";
-const UNSEEDED =
-  "The run was not broken yet: it is not the same twice. Usual: a generator without a seed, the time, or data in another order.";
-
 const isModel = (name: string) => /^(model|weights|params?|parameters)\b/.test(name);
-const isState = (name: string) => /^optimizer.*\bstate\b/.test(name);
 const isCounter = (name: string) => /^optimizer.*\.step$/.test(name);
-/** Of what a step takes in, or counts with; what else differs may be its effect. */
-const isInput = (name: string) =>
-  !isModel(name) && !(isState(name) && !isCounter(name)) && kindOf(name) <= kindOf("optimizer.state.w.step");
+const isState = (name: string) => /^optimizer.*\bstate\b/.test(name) && !isCounter(name);
+/** What may be an effect of others: the rest a step takes in, or counts with. */
+const isEffect = (name: string) => isModel(name) || isState(name) || kindOf(name) > kindOf("optimizer.state.w.step");
+
+interface Found {
+  readonly name: string;
+  readonly cause: string;
+}
 
 /** The name to show first, and why it usually differs. */
-export function causeOf(given: Differing): { readonly name: string; readonly cause: string } {
-  const [first] = given.names;
-  if (given.isUnbroken) return { name: first!, cause: UNSEEDED };
-  for (const rule of [tied, moved, shifted, swapped, cold, oneMoment]) {
+export function causeOf(given: Differing): Found {
+  const [first] = given.names as [string];
+  if (given.isUnbroken) return { name: first, cause: UNSEEDED };
+  // What came up in training is told by inputs; state and weights follow from them.
+  const rules = given.isLate ? [tied, shifted] : [tied, moved, shifted, swapped, cold, oneMoment];
+  for (const rule of rules) {
     const found = rule(given);
     if (found) return found;
   }
-  const isHidden =
-    given.isLate &&
-    !given.names.some((name) => isInput(name)) &&
-    given.names.some((name) => isModel(name) || isState(name));
-  if (isHidden) return { name: given.names.find(isModel) ?? first!, cause: HIDDEN };
-  return { name: first!, cause: causeByKind(kindOf(first!)) };
+  const isHidden = given.isLate && given.names.every(isEffect);
+  const name = (isHidden && given.names.find(isModel)) || first;
+  const isPacked = isState(name) && entriesOf(given.whole)["optimizer.groups.0.stateDType"] === "q8";
+  const cause = isHidden ? HIDDEN : (KINDS[kindOf(name)]?.[1] ?? OTHER);
+  return { name, cause: isPacked && !isHidden ? `${cause} Or 8-bit state was rounded and packed again.` : cause };
 }
 
-type Found = { readonly name: string; readonly cause: string } | undefined;
-
 /** Two names of one tensor, equal in all lines of the whole run, that part. */
-function tied({ names, broken, lines }: Differing): Found {
-  const models = names.filter(isModel);
-  for (const name of models)
-    for (const other of Object.keys(broken.tensors)) {
-      if (other <= name || !isModel(other) || broken.tensors[name] === broken.tensors[other]) continue;
-      const areTied = lines.every(({ tensors }) => tensors[name] !== undefined && tensors[name] === tensors[other]);
-      if (areTied && new Set(lines.map(({ tensors }) => tensors[name])).size > 1)
-        return {
-          name,
-          cause: `${name} and ${other} were one tensor and are two after the resume: tied weights were loaded apart. Tie them after loading, or load into the tied model.`,
-        };
-    }
+function tied({ names, broken, lines }: Differing): Found | undefined {
+  const sums = (name: string) => lines.map(({ tensors }) => tensors[name]).join();
+  for (const name of names.filter(
+    (each) => isModel(each) && lines.some(({ tensors }) => tensors[each] !== lines[0]!.tensors[each]),
+  )) {
+    const other = Object.keys(broken.tensors).find(
+      (each) =>
+        each !== name && isModel(each) && broken.tensors[each] !== broken.tensors[name] && sums(each) === sums(name),
+    );
+    if (other)
+      return {
+        name,
+        cause: `It and ${other} were one tensor, and are two: tied weights were loaded apart. Tie them again.`,
+      };
+  }
   return undefined;
 }
 
-/** All tensors are those of a neighbouring step. */
-function moved({ names, broken, lines, isLate }: Differing): Found {
-  const models = names.filter((name) => isModel(name) && name in broken.tensors);
-  if (models.length === 0 || isLate) return undefined;
+/** All weights are those of a neighbouring step. */
+function moved({ names, broken, lines }: Differing): Found | undefined {
+  const models = names.filter(isModel);
   const near = lines.find(
     ({ step, tensors }) =>
       Math.abs(step - broken.step) === 1 && models.every((name) => tensors[name] === broken.tensors[name]),
   );
-  if (!near) return undefined;
-  const counters = names.filter(isCounter);
-  const isAll = counters.length > 0 && counters.every((name) => entriesOf(near)[name] === entriesOf(broken)[name]);
+  if (models.length === 0 || !near) return undefined;
   const what = `The values are those of step ${near.step}`;
-  if (isAll)
-    return {
-      name: counters[0]!,
-      cause: `${what}: the step number was saved before it was counted up, or counted up once more after loading. It is off by one.`,
-    };
-  const cause =
-    near.step > broken.step
-      ? `${what}, with the counters of step ${broken.step}: tensors were saved in the background while training went on. Copy them before saving.`
-      : `${what}: an older copy of the weights was saved.`;
-  return { name: models[0]!, cause };
+  const counter = names.find(isCounter);
+  if (counter && entriesOf(near)[counter] === entriesOf(broken)[counter])
+    return { name: counter, cause: `${what}: the step's number is off by one. Count it up before saving, once.` };
+  const isNewer = near.step > broken.step;
+  const why = isNewer
+    ? "saved in the background while training went on. Copy tensors first"
+    : "an older copy was saved";
+  return { name: models[0]!, cause: `${what}, the counters are not: ${why}.` };
 }
 
 /** Samples of another step. */
-function shifted({ names, broken, lines }: Differing): Found {
-  const name = names.find((each) => kindOf(each) === 0);
-  if (name === undefined) return undefined;
+function shifted({ names, broken, lines }: Differing): Found | undefined {
+  const name = names.find((each) => kindOf(each) === 0) ?? "";
   const value = entriesOf(broken)[name];
   const other = lines.find((line) => value !== undefined && entriesOf(line)[name] === value);
-  return (
-    other && {
-      name,
-      cause: `These are the samples of step ${other.step}: the sampler is off by ${Math.abs(other.step - broken.step)} steps. Save the loader's state after the step, not after the next batch was taken.`,
-    }
-  );
+  const distance = Math.abs((other?.step ?? 0) - broken.step);
+  const cause = `These are the samples of step ${other?.step}: the sampler is off by ${distance}. Save its place after the step.`;
+  return other && { name, cause };
 }
 
 /** Values of one parameter that another had. */
-function swapped({ names, broken, whole, isLate }: Differing): Found {
-  if (isLate) return undefined;
-  const owner = (name: string) =>
-    names.find(
-      (other) => other !== name && broken.tensors[name] !== undefined && whole.tensors[other] === broken.tensors[name],
-    );
-  const isOwn = (name: string) => isModel(name) || isState(name);
-  const name = names.find((each) => isOwn(each) && isOwn(owner(each) ?? ""));
-  return name === undefined
-    ? undefined
-    : {
-        name,
-        cause: `It holds what ${owner(name)} held: parameters of equal shape were matched in another order, as with a frozen one left out. Match by name.`,
-      };
+function swapped({ names, broken, whole }: Differing): Found | undefined {
+  const own = names.filter((name) => (isModel(name) || isState(name)) && broken.tensors[name] !== undefined);
+  for (const name of own) {
+    const other = own.find((each) => each !== name && whole.tensors[each] === broken.tensors[name]);
+    const cause = `It holds what ${other} held: parameters of equal shape in another order, as with a frozen one left out. Match by name.`;
+    if (other) return { name, cause };
+  }
+  return undefined;
 }
 
 /** The state counts from the start. */
-function cold({ names, broken, whole, lines, isLate }: Differing): Found {
+function cold({ names, broken, whole }: Differing): Found | undefined {
+  const [then, now] = [whole, broken].map(entriesOf);
   const counters = names.filter(isCounter);
-  if (isLate || counters.length === 0 || names.some((name) => kindOf(name) < kindOf("schedule"))) return undefined;
-  const [then, now] = [whole, broken].map((line) => Number(entriesOf(line)[counters[0]!] ?? 0));
-  const isCold =
-    counters.every((name) => Number(entriesOf(broken)[name] ?? 0) === now) &&
-    (now === 0 || now! <= 1) &&
-    then! > now! + 1;
-  const all = Object.keys(whole.tensors).filter(isState);
-  if (!isCold || lines.length === 0 || !all.every((name) => names.includes(name))) return undefined;
-  return {
-    name: counters[0]!,
-    cause:
-      "The optimizer's state was not loaded: it begins cold, and its first steps are those of a new run. Save optimizer.stateDict() and load it.",
-  };
+  const isCold = (name: string) => Number(now![name] ?? 0) <= 1 && Number(then![name]) > 2;
+  const isLost = Object.keys(whole.tensors).every((name) => !isState(name) || names.includes(name));
+  if (counters.length === 0 || !counters.every(isCold) || !isLost || kindOf(names[0]!) === 0) return undefined;
+  return { name: counters[0]!, cause: `The optimizer's state was not loaded: it begins cold. ${OPTIMIZER}` };
 }
 
-/** One kind of moment differs, for every parameter. */
-function oneMoment({ names, whole, isLate }: Differing): Found {
-  const ends = new Set(
-    names.filter((name) => isState(name) && !isCounter(name)).map((name) => name.slice(name.lastIndexOf(".") + 1)),
-  );
-  const all = Object.keys(whole.tensors).filter(isState);
-  const [end] = ends;
-  const name = names.find(isState);
-  if (
-    isLate ||
-    ends.size !== 1 ||
-    names.some((each) => !isState(each)) ||
-    !/^(exp_avg|exp_avg_sq|square_avg|exp_inf|sum)$/.test(end!)
-  )
-    return undefined;
-  if (all.every((each) => each.endsWith(`.${end}`))) return undefined;
+/** One kind of moment differs alone. */
+function oneMoment({ names, whole }: Differing): Found | undefined {
+  const [, end] = /\.(exp_avg|exp_avg_sq|square_avg|exp_inf|sum)$/.exec(names[0]!) ?? [];
+  const isOne = names.every((name) => isState(name) && name.endsWith(`.${end}`));
+  const hasOthers = Object.keys(whole.tensors).some((name) => isState(name) && !name.endsWith(`.${end}`));
+  const isPacked = entriesOf(whole)["optimizer.groups.0.stateDType"] === "q8";
+  if (end === undefined || !isOne || !hasOthers || isPacked) return undefined;
   return {
-    name: name!,
-    cause: `Of the optimizer's state only ${end} differs: it was left out, or is saved under another name. Save and load all of optimizer.stateDict().`,
+    name: names[0]!,
+    cause: `Of the optimizer's state only ${end} differs: left out, or under another name. ${OPTIMIZER}`,
   };
 }
