@@ -28,11 +28,12 @@ const samples = Array.from(
 );
 const optimizer = new AdamW(model.namedParameters(), { lr: 0.02 });
 const folder = process.env.OPT_RUN_FOLDER ?? "runs/proven";
-const loader = (seed: number) =>
-  new DataLoader(samples, { batchSize: 8, ...(has("ordered") ? {} : { shuffle: true, generator: new Generator(seed) }) });
+const shuffled = { shuffle: true, generator: new Generator(5) };
 await fit(model, {
-  data: loader(5),
-  ...(has("validation") || has("early") ? { validation: loader(6) } : {}),
+  data: new DataLoader(samples, { batchSize: 8, ...(has("ordered") ? {} : shuffled) }),
+  ...(has("validation") || has("early")
+    ? { validation: new DataLoader(samples.slice(0, 20), { batchSize: 5, shuffle: has("shuffled validation") }) }
+    : {}),
   loss: crossEntropy,
   optimizer,
   epochs: 6,
@@ -43,7 +44,10 @@ await fit(model, {
   ...(has("clip") && { clip: { norm: 0.5 } }),
   ...(has("accumulate") && { accumulate: 2 }),
   ...(communicator.size > 1 && { communicator }),
-  callbacks: [checkpoints(folder, has("every") ? { every: 4 } : {}), ...(has("early") ? [earlyStopping({ patience: 3 })] : [])],
+  callbacks: [
+    checkpoints(folder, has("every") ? { every: 4 } : {}),
+    ...(has("early") ? [earlyStopping({ patience: 3 })] : []),
+  ],
   resume: !has("anew"),
 });
 await communicator.close();

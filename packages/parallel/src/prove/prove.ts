@@ -1,102 +1,79 @@
 /** Runs a program whole, then broken and resumed, and compares what both have recorded. */
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { launch } from "../local/launcher";
-import { beganAnew, firstDifference } from "./compare";
+import { type Launch, launch } from "../local/launcher";
+import { beganAnew, type Difference, firstDifference } from "./compare";
 import { type Lines, linesOf } from "./lines";
 
-export interface Proof {
-  readonly size: number;
-  readonly args: readonly string[];
-  readonly grace: number;
-  readonly isPlain: boolean;
+export interface Proof extends Pick<Launch, "size" | "args" | "error" | "grace" | "isPlain"> {
   /** Ascending: the run is broken one step behind each, and resumed. */
   readonly breaks: readonly number[];
-  readonly error: (text: string) => void;
 }
 
+const FOLDER = "process.env.OPT_RUN_FOLDER";
+const UNRECORDED = "Train with fit of @opt/train, or call record() of recordedRun() of @opt/checkpoint";
+
 /** The exit code: 0 proven, 1 the runs differ or nothing is proven, else that of the program. */
-export async function proveResume({ breaks, error, ...job }: Proof): Promise<number> {
+export async function proveResume({ breaks, ...job }: Proof): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "opt-prove-"));
-  const say = (text: string) => error(`opt-run: ${text}\n`);
-  /** A life of the program: its lines by rank, or its exit code. */
-  const live = async (run: string, part: string, end: number | undefined): Promise<Lines[] | number> => {
+  const say = (text: string) => job.error(`opt-run: ${text}\n`);
+  /** A life of the program: its exit code, and its lines by rank. */
+  const live = async (run: string, part: number, end?: number): Promise<{ code: number; lines: Lines[] }> => {
     const place = join(folder, `${run}-${part}`);
-    const env = {
-      OPT_RUN_FOLDER: join(folder, run),
-      OPT_RUN_LEDGER: place,
-      OPT_RUN_BREAK: end === undefined ? undefined : String(end),
-    };
-    const code = await launch({ ...job, error, env });
-    return code === 0 ? Array.from({ length: job.size }, (_, rank) => linesOf(`${place}-${rank}.jsonl`)) : code;
+    const told = { OPT_RUN_FOLDER: join(folder, run), OPT_RUN_LEDGER: place };
+    const code = await launch({ ...job, env: { ...told, OPT_RUN_BREAK: end === undefined ? end : String(end) } });
+    return { code, lines: Array.from({ length: job.size }, (_, rank) => linesOf(`${place}-${rank}.jsonl`)) };
   };
-  const judge = async (): Promise<number> => {
-    say("the whole run");
-    const whole = await live("whole", "0", undefined);
-    if (typeof whole === "number") return whole;
-    const none = whole.findIndex((lines) => lines.length === 0);
-    if (none >= 0)
-      return fail(
-        say,
-        `rank ${none} has recorded no step. Train with fit of @opt/train, or call record() of recordedRun() of @opt/checkpoint.`,
-      );
-    let resumed = 0;
-    for (const [i, end] of [...breaks, undefined].entries()) {
-      say(`${i === 0 ? "the broken run" : "resumed"}${end === undefined ? ", to its end" : `, until step ${end}`}`);
-      const part = await live("broken", String(i), end);
-      if (typeof part === "number") return part;
-      for (const [rank, lines] of part.entries()) {
-        const who = job.size > 1 ? `rank ${rank}: ` : "";
-        const isFirst = i === 0;
-        if (isFirst && lines.length > 0 && !beganAnew(whole[rank]!, lines))
-          return fail(
-            say,
-            `${who}the broken run began at step ${lines[0]!.step}, not at the start. Save and resume in process.env.OPT_RUN_FOLDER, which is new in each run.`,
-          );
-        if (!isFirst && beganAnew(whole[rank]!, lines))
-          return fail(
-            say,
-            `${who}the run began at the start again, so nothing is proven. Save by step ${breaks[i - 1]}, in process.env.OPT_RUN_FOLDER, and load the newest step from there.`,
-          );
-        const found = firstDifference(whole[rank]!, lines, isFirst);
-        if (found) {
-          const { step, name, names, cause, ...values } = found;
-          const more =
-            names.length > 1
-              ? `, and ${names.length - 1} more (${names
-                  .filter((each) => each !== name)
-                  .slice(0, 3)
-                  .join(", ")}${names.length > 4 ? ", ..." : ""})`
-              : "";
-          const after = isFirst ? "" : ` after the break at step ${breaks[i - 1]}`;
-          return fail(
-            say,
-            `${who}step ${step}${after} differs: ${name}${more}.\n  whole run: ${shown(values.whole)}, ${isFirst ? "again" : "resumed"}: ${shown(values.broken)}\n  ${cause}`,
-          );
-        }
-        resumed += isFirst ? 0 : lines.length;
-      }
-    }
-    const steps = whole[0]!.at(-1)!.step;
-    say(
-      `proven: broken at ${breaks.join(" and ")}, the run is the same to step ${steps}, ${resumed} lines after resumes`,
-    );
-    return 0;
+  let isKept = false;
+  const fail = (problem: string) => {
+    isKept = true;
+    say(`${problem}\nopt-run: the checkpoints and ledgers are in ${folder}`);
+    return 1;
   };
-  let code = 1;
   try {
-    code = await judge();
-    return code;
+    say("the whole run");
+    const whole = await live("whole", 0);
+    if (whole.code !== 0) return whole.code;
+    const steps = Math.min(...whole.lines.map((lines) => lines.at(-1)?.step ?? -1));
+    if (steps < 0) return fail(`a rank has recorded no step. ${UNRECORDED}.`);
+    if (steps <= breaks.at(-1)!) return fail(`the run must go on behind step ${breaks.at(-1)}, got ${steps} steps.`);
+    for (const [i, end] of [...breaks, undefined].entries()) {
+      const last = breaks[i - 1];
+      say(
+        `${last === undefined ? "the broken run" : "resumed"}${end === undefined ? ", to its end" : ` to step ${end}`}`,
+      );
+      const part = await live("broken", i, end);
+      for (const [rank, lines] of part.lines.entries()) {
+        const problem = problemOf(whole.lines[rank]!, lines, last);
+        if (problem) return fail(`${job.size > 1 ? `rank ${rank}: ` : ""}${problem}`);
+      }
+      if (part.code !== 0) return part.code;
+    }
+    say(`proven: broken at ${breaks.join(" and ")} and resumed, the run is the same to step ${steps}`);
+    return 0;
   } finally {
-    if (code === 1 && existsSync(join(folder, "broken"))) say(`the run's checkpoints and ledgers are in ${folder}`);
-    else rmSync(folder, { recursive: true, force: true });
+    if (!isKept) rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function fail(say: (text: string) => void, problem: string): number {
-  say(problem);
-  return 1;
+/** What is wrong with the lines of a part that was resumed after a break. */
+function problemOf(whole: Lines, part: Lines, last: number | undefined): string | undefined {
+  const [first] = part;
+  if (first === undefined) return undefined;
+  const isAnew = beganAnew(whole, part);
+  if (last === undefined && !isAnew)
+    return `the broken run began at step ${first.step}, not at the start. Save and resume in ${FOLDER}, which is new in each run.`;
+  if (last !== undefined && isAnew)
+    return `the run began at the start again: nothing is proven. Save by step ${last} in ${FOLDER}, and load from there.`;
+  const found = firstDifference(whole, part, last === undefined);
+  return found && described(found, last);
 }
 
-const shown = (value: unknown) => (value === undefined ? "absent" : String(value));
+function described({ step, name, names, whole, broken, cause }: Difference, last: number | undefined): string {
+  const others = names.filter((each) => each !== name);
+  const more = others.length > 0 ? `, and ${others.length} more: ${others.slice(0, 3).join(", ")}` : "";
+  const after = last === undefined ? "" : ` after the break at step ${last}`;
+  const [one, other] = [whole, broken].map((value) => value ?? "absent");
+  return `step ${step}${after} differs: ${name}${more}.\n  whole run: ${one}, ${last === undefined ? "again" : "resumed"}: ${other}\n  ${cause}`;
+}
