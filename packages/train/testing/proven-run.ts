@@ -32,7 +32,12 @@ const shuffled = { shuffle: true, generator: new Generator(5) };
 await fit(model, {
   data: new DataLoader(samples, { batchSize: 8, ...(has("ordered") ? {} : shuffled) }),
   ...(has("validation") || has("early")
-    ? { validation: new DataLoader(samples.slice(0, 20), { batchSize: 5, shuffle: has("shuffled validation") }) }
+    ? {
+        validation: new DataLoader(samples.slice(0, 20), {
+          batchSize: 5,
+          ...(has("shuffled validation") && { shuffle: true, generator: new Generator(6) }),
+        }),
+      }
     : {}),
   loss: crossEntropy,
   optimizer,

@@ -12,6 +12,8 @@ export interface Difference {
   readonly whole: unknown;
   readonly broken: unknown;
   readonly cause: string;
+  /** Causes come before effects. */
+  readonly kind: number;
 }
 
 /** Compares each line of a part with that of the whole run. `undefined`: all of them are equal. */
@@ -26,7 +28,7 @@ export function firstDifference(lines: Lines, part: Lines, isUnbroken = false): 
       const given = { ...closest, broken, lines, isLate, isUnbroken };
       const { name, cause } = causeOf(given);
       const [one, other] = [closest.whole, broken].map((line) => entriesOf(line)[name]);
-      return { step: broken.step, name, names: closest.names, whole: one, broken: other, cause };
+      return { step: broken.step, name, names: closest.names, whole: one, broken: other, cause, kind: kindOf(name) };
     }
     isLate = true;
   }
@@ -51,7 +53,7 @@ const topOf = (name: string) => name.split(".", 1)[0]!;
 function beyond(lines: Lines, { step }: LedgerLine): Difference {
   const last = lines.at(-1)?.step;
   const cause = "The count of steps was not restored, or the run records other steps after it was resumed.";
-  return { step, name: "step", names: ["step"], whole: last, broken: step, cause };
+  return { step, name: "step", names: ["step"], whole: last, broken: step, cause, kind: 0 };
 }
 
 /** Whether a part began at the start, and so has proven nothing. */

@@ -44,10 +44,8 @@ export async function proveResume({ breaks, ...job }: Proof): Promise<number> {
         `${last === undefined ? "the broken run" : "resumed"}${end === undefined ? ", to its end" : ` to step ${end}`}`,
       );
       const part = await live("broken", i, end);
-      for (const [rank, lines] of part.lines.entries()) {
-        const problem = problemOf(whole.lines[rank]!, lines, last);
-        if (problem) return fail(`${job.size > 1 ? `rank ${rank}: ` : ""}${problem}`);
-      }
+      const problem = problemOf(whole.lines, part.lines, last);
+      if (problem) return fail(problem);
       if (part.code !== 0) return part.code;
     }
     say(`proven: broken at ${breaks.join(" and ")} and resumed, the run is the same to step ${steps}`);
@@ -57,17 +55,22 @@ export async function proveResume({ breaks, ...job }: Proof): Promise<number> {
   }
 }
 
-/** What is wrong with the lines of a part that was resumed after a break. */
-function problemOf(whole: Lines, part: Lines, last: number | undefined): string | undefined {
-  const [first] = part;
-  if (first === undefined) return undefined;
-  const isAnew = beganAnew(whole, part);
-  if (last === undefined && !isAnew)
-    return `the broken run began at step ${first.step}, not at the start. Save and resume in ${FOLDER}, which is new in each run.`;
-  if (last !== undefined && isAnew)
-    return `the run began at the start again: nothing is proven. Save by step ${last} in ${FOLDER}, and load from there.`;
-  const found = firstDifference(whole, part, last === undefined);
-  return found && described(found, last);
+/** What is wrong with a part that was resumed after a break, by ranks. Where several ranks differ, the first to do so has the cause. */
+function problemOf(whole: readonly Lines[], part: readonly Lines[], last: number | undefined): string | undefined {
+  const who = (rank: number) => (part.length > 1 ? `rank ${rank}: ` : "");
+  const found: { readonly rank: number; readonly difference: Difference }[] = [];
+  for (const [rank, lines] of part.entries()) {
+    if (lines.length === 0) continue;
+    const isAnew = beganAnew(whole[rank]!, lines);
+    if (last === undefined && !isAnew)
+      return `${who(rank)}the broken run began at step ${lines[0]!.step}, not at the start. Save and resume in ${FOLDER}, which is new in each run.`;
+    if (last !== undefined && isAnew)
+      return `${who(rank)}the run began at the start again: nothing is proven. Save by step ${last} in ${FOLDER}, and load from there.`;
+    const difference = firstDifference(whole[rank]!, lines, last === undefined);
+    if (difference) found.push({ rank, difference });
+  }
+  const [first] = found.sort((a, b) => a.difference.step - b.difference.step || a.difference.kind - b.difference.kind);
+  return first && who(first.rank) + described(first.difference, last);
 }
 
 function described({ step, name, names, whole, broken, cause }: Difference, last: number | undefined): string {

@@ -1,6 +1,7 @@
 /** `opt-run --prove-resume` on programs of `fit`. */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { AdamW } from "@opt/adam-amsgrad";
 import { init } from "@opt/core";
 import { bundled, optRun } from "@opt/testkit/bundled";
 import { afterEach, expect, it, vi } from "vitest";
@@ -17,10 +18,10 @@ const prove = (breaks: string, ranks: number, device: string, kind: string) =>
 afterEach(() => vi.unstubAllEnvs());
 
 it.each([
-  ["7,18", 1, "wasm", "dropout,schedule,scaler,ema,accumulate,validation,clip"],
+  ["7,12", 1, "wasm", "dropout,schedule,scaler,ema,accumulate,validation,clip"],
   ["5", 2, "js", "dropout,plateau,early,every"],
 ] as const)("proves a resume broken at %s, on %d ranks", (...given) => {
-  const { status, stderr } = prove(...given);
+  const { status, stderr } = prove(given[0], given[1], given[2], given[3]);
   expect([status, stderr]).toEqual([
     0,
     expect.stringMatching(/proven: broken at .* and resumed, the run is the same to step \d\d/),
@@ -28,14 +29,14 @@ it.each([
 });
 
 it("finds what the checkpoint of fit lacks: a validation that draws its own order", () => {
-  const { status, stderr } = prove("9", 1, "js", "validation,shuffled validation,own");
+  const { status, stderr } = prove("9", 1, "js", "validation,shuffled validation");
   expect([status, stderr]).toEqual([1, expect.stringMatching(/differs: .*(val_|generators)/)]);
 });
 
 it("rejects a run that saves elsewhere than a proof, before it reads or writes there", async () => {
   await init("js");
   vi.stubEnv("OPT_RUN_FOLDER", "/proofs/run");
-  const begun = begin();
+  const begun = begin("mlp", (model) => new AdamW(model.namedParameters()), {});
   const options = { ...optionsOf(begun, {}), callbacks: [checkpoints("runs/a")] };
   expect(() => fit(begun.model, options)).toThrow(/must save in OPT_RUN_FOLDER, got "runs\/a"/);
 });
