@@ -52,11 +52,13 @@ async function explain(files: readonly TensorSource[]): Promise<Explanation> {
     const shown = names.slice(0, 5).join(", ") + (names.length > 5 ? ` and ${names.length - 5} more` : "");
     if (names.length > 0) findings.push({ kind, names, text: text(shown) });
   };
-  // Under the file's own names where nothing proves whose a state is.
-  const source = await underOurNames(files).catch((error) => {
-    if (!(error instanceof OptError && error.code === "BAD_STATE" && files.length === 1)) throw error;
-    add("unproven", [files[0]!.path], () => error.message);
-    return files[0]!;
+  const source = await underOurNames(files).catch(async (error) => {
+    if (!(error instanceof OptError && error.code === "BAD_STATE")) throw error;
+    const ordered = await underOurNames(files, { parameterOrder: "model" }).catch(() => undefined);
+    if (!ordered && files.length > 1) throw error;
+    const by = ordered ? "the model's order" : "what the file calls it";
+    add("unproven", [files[0]!.path], () => `Nothing proves whose optimizer state this is: names go by ${by}.`);
+    return ordered ?? files[0]!;
   });
   const { tensors, values, format, path } = source;
   const states = statesOf(source);
