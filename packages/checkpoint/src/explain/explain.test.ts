@@ -33,7 +33,7 @@ async function explained(
   const contents = { step: 2, tensors: { ...weights, ...tensors }, values: { ...counters, ...values } as never };
   await saveCheckpoint("run", contents, { fileSystem });
   await mergeCheckpoint("run", "merged.safetensors", { fileSystem, outFileSystem: fileSystem });
-  const result = await explainCheckpoint("run", { fileSystem });
+  const result = await explainCheckpoint("run", { step: 2, fileSystem });
   const merged = await explainCheckpoint("merged.safetensors", { fileSystem });
   expect(merged.findings).toEqual(result.findings);
   return result;

@@ -31,6 +31,19 @@ describe("ledger", () => {
     expect(compareLedgers(a.lines, b.lines)).toEqual({ steps: 3, first: { step: 2, tensors: ["w"] } });
   });
 
+  it("compares plain values, too, and keeps them in a file", async () => {
+    const [a, b] = [await ledger(at("values.jsonl")), await ledger()];
+    for (const [book, lr] of [
+      [a, 0.1],
+      [b, 0.2],
+    ] as const)
+      for (const step of [1, 2])
+        await book.append(step, { w: tensor([1]) }, { lr: step === 1 ? 1 : lr, mode: "train" });
+    const { lines } = await ledger(at("values.jsonl"));
+    expect(lines[1]).toMatchObject({ step: 2, values: { lr: 0.1, mode: "train" } });
+    expect(compareLedgers(lines, b.lines)).toEqual({ steps: 2, first: { step: 2, tensors: ["lr"] } });
+  });
+
   it("tells shapes, dtypes and signs of zero apart", async () => {
     const book = await ledger();
     const of = async (x: Parameters<typeof book.append>[1][string]) => (await book.append(0, { x })).tensors.x;
