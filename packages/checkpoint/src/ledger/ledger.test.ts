@@ -37,8 +37,10 @@ describe("ledger", () => {
       [a, 0.1],
       [b, 0.2],
     ] as const)
-      for (const step of [1, 2])
-        await book.append(step, { w: tensor([1]) }, { lr: step === 1 ? 1 : lr, mode: "train" });
+      for (const step of [1, 2]) {
+        const values = { lr: step === 1 ? 1 : lr, mode: "train" };
+        await book.append(step, { w: tensor([1]) }, values);
+      }
     const { lines } = await ledger(at("values.jsonl"));
     expect(lines[1]).toMatchObject({ step: 2, values: { lr: 0.1, mode: "train" } });
     expect(compareLedgers(lines, b.lines)).toEqual({ steps: 2, first: { step: 2, tensors: ["lr"] } });

@@ -6,69 +6,30 @@ const SCHEDULE = "Save schedule.stateDict(), and load it after the optimizer.";
 
 /** What a name is of: causes before effects. The first pattern that fits counts. */
 const KINDS: readonly (readonly [pattern: RegExp, cause: string])[] = [
-  [
-    /^(samples|batch|inputs?|data)\b/,
-    "The data go on elsewhere: another seed, or a place not restored. Save the loader's state.",
-  ],
-  [
-    /(^|\.)(loader|sampler)\b/,
-    "The place in the data was not restored. Save loader.stateDict(), with the epoch's seed.",
-  ],
-  [
-    /(^|\.)(generators?|random|rng)\b/,
-    "A generator was not restored: dropout and noise differ. Save it, and defaultGenerator.",
-  ],
-  [
-    /bad_?epochs|cooldown|^schedules?\..*best$/i,
-    `The plateau's best metric or its count of bad epochs was lost. ${SCHEDULE}`,
-  ],
-  [
-    /^(schedules?|scheduler|lr_?schedule)\b(?!\._?(last_)?lr$)/,
-    `The schedule was not restored: it counts anew, and a warm-up runs again. ${SCHEDULE}`,
-  ],
-  [
-    /_?growth_?tracker$/,
-    "The scaler's count of good steps was lost: its scale grows later. Save all of its stateDict().",
-  ],
+  [/^(samples|batch|inputs?|data)\b/, "Other data: another seed, or a place not restored. Save the loader's state."],
+  [/(^|\.)(loader|sampler)\b/, "The place in the data was not restored. Save loader.stateDict()."],
+  [/(^|\.)(generators?|random|rng)\b/, "A generator was not restored: dropout, noise. Save its stateDict()."],
+  [/bad_?epochs|cooldown|^schedules?\..*best$/i, `The plateau's best metric or its count was lost. ${SCHEDULE}`],
+  [/^(lr_?)?schedule(s|r)?\b(?!\._?(last_)?lr$)/, `The schedule was not restored, a warm-up runs again. ${SCHEDULE}`],
+  [/growth_?tracker$/, "The scaler's count of good steps was lost. Save all of scaler.stateDict()."],
   [/^(grad_?)?scaler\b/, "The scaler was not restored: its scale begins anew. Save scaler.stateDict()."],
   [/^clip/, "The history by which gradients are clipped was lost. Save its window of norms."],
-  [
-    /^(grads?|gradients?)\b/,
-    "Gradients that were added up are lost. Save where a step ends, or save each parameter.grad.",
-  ],
-  [
-    /groups\.\d+\.weight_?decay$/i,
-    "The weight decay is not the saved one: the program's replaced it. Load groups with options.",
-  ],
+  [/^grad(ient)?s?\b/, "Gradients that were added up are lost. Save where a step ends, or save each parameter.grad."],
+  [/groups\.\d+\.weight_?decay$/i, "The weight decay is not the saved one. Load the groups with their options."],
   [/groups\.\d+\.(initial_?)?lr$|\._?(last_)?lr$/i, `A group's learning rate was not restored. ${OPTIMIZER}`],
   [/groups\.\d+\.params$/, "The groups hold other parameters: one was lost, added or put elsewhere."],
   [/groups\.\d+\./, "An option of the optimizer is not the saved one. Change options after loading."],
-  [
-    /^optimizer.*\.(step|n_iter|t)$/,
-    "The optimizer's step counter was saved before or after its step. Save all at one moment.",
-  ],
-  [
-    /(^|\.)master(_param|_weight)?s?$/,
-    `The float32 master weights were lost and made again from 16 bits. ${OPTIMIZER}`,
-  ],
+  [/^optimizer.*\.(step|n_iter|t)$/, "The step counter was saved before or after its step. Save all at one moment."],
+  [/(^|\.)master(_param|_weight)?s?$/, `The float32 master weights were made again from 16 bits. ${OPTIMIZER}`],
   [/max_exp_avg_sq$/, `AMSGrad's greatest second moments were lost. ${OPTIMIZER}`],
-  [/slow(_param|_weights)?\b/, `Lookahead's slow weights were lost: they begin at the present ones. ${OPTIMIZER}`],
-  [/momentum_buffer$/, `The momentum was lost: its first step takes the gradient undampened. ${OPTIMIZER}`],
-  [/^optimizer.*\bstate\b/, `A part of the optimizer's state was lost, or has another name. ${OPTIMIZER}`],
-  [
-    /running_(mean|var)$|num_batches_tracked$/,
-    "BatchNorm's averages were not restored. Save model.stateDict(), with its buffers.",
-  ],
-  [/(^|\.)val_/, "Validation differs: its data or order. Pass its generator in generators, or don't shuffle it."],
+  [/slow(_param|_weights)?\b/, `Lookahead's slow weights were lost: they begin anew. ${OPTIMIZER}`],
+  [/momentum_buffer$/, `The momentum was lost: its first gradient is undampened. ${OPTIMIZER}`],
+  [/^optimizer.*\bstate\b/, `A part of the state was lost, or has another name. ${OPTIMIZER}`],
+  [/running_(mean|var)$|num_batches_tracked$/, "BatchNorm's averages were not restored. Save model.stateDict()."],
+  [/(^|\.)val_/, "Validation has other data or another order. Pass its generator in generators."],
   [/^(epochs?|position)\b/, "The count of epochs or steps was not restored, or is off by one."],
-  [
-    /\bcallbacks\b|^early_?stopping|(^|\.)(patience|best|wait)$/,
-    "A callback's counters were lost: early stopping counts anew. Save them.",
-  ],
-  [
-    /^(averages?|ema|swa)\b(?!.*n_averaged$)/,
-    "The averaged weights are not the saved ones, or of another step. Save average.stateDict().",
-  ],
+  [/\bcallbacks\b|^early_?stop|(^|\.)(best|wait)$/, "A callback's counters were lost: early stopping counts anew."],
+  [/^(averages?|ema|swa)\b(?!.*n_averaged$)/, "The averaged weights are not the saved ones. Save average.stateDict()."],
   [/n_averaged$/, "The number of averaged models was lost: the next has another weight. Save n_averaged."],
   [/^(model|weights|params?|parameters)\b/, "Weights were not restored, or changed after loading."],
 ];
