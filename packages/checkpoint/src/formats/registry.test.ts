@@ -264,6 +264,17 @@ describe("errors", () => {
   const beyond = made.legacyTorch({ outside }, { 0: STORAGES[0] });
 
   it.each<[string, string, Files, string]>([
+    [
+      "a pointer of Git LFS",
+      "UNSUPPORTED",
+      { "a.pt": Buffer.from("version https://git-lfs.github.com/spec/v1\n") },
+      "a.pt",
+    ],
+    ["a page of HTML", "UNSUPPORTED", { "a.pt": Buffer.from("<!DOCTYPE html><html>") }, "a.pt"],
+    ["a SavedModel", "UNSUPPORTED", { "saved_model.pb": Buffer.from("x") }, ""],
+    ["a plain pickle", "UNSUPPORTED", { "a.pkl": pickleOf({ a: 1 }) }, "a.pkl"],
+    ["a gzip", "UNSUPPORTED", { "a.pt.gz": Uint8Array.of(0x1f, 0x8b, 8, 0) }, "a.pt.gz"],
+    ["a zip of anything", "UNSUPPORTED", { "a.zip": zipOf({ "a.txt": Buffer.from("x") }) }, "a.zip"],
     ["a torch file that calls os.system", "REFUSED", { "a.pt": made.torchZip(evil, {}) }, "a.pt"],
     ["a legacy torch file that calls os.system", "REFUSED", { "a.pt": made.legacyTorch(evil, {}) }, "a.pt"],
     ["a Paddle file that calls os.system", "REFUSED", { "a.pdparams": pickleOf(evil) }, "a.pdparams"],

@@ -58,6 +58,9 @@ export async function openForeign(
     const runs = candidate.kind === "folder" ? await runsIn(fileSystem, path) : [];
     const known = FORMATS.map(([format]) => format).join(", ");
     if (runs.length > 0) throw unsupported(path, "it is a folder of runs", `Give one of them: ${runs.join(", ")}.`);
+    const { unreadKind } = await import("./unread");
+    const unread = unreadKind(candidate);
+    if (unread) throw unsupported(path, `it is ${unread.what}`, unread.cure);
     const advice = `Give the folder of a run or of a step, or a checkpoint of another system. Known: ${known}.`;
     throw unsupported(path, "no known checkpoint format is recognised", advice);
   }

@@ -68,7 +68,8 @@ export class BoxIndex {
   /** Tells the boxes of a part of the order apart, if they are many and some dimension does. */
   #build(from: number, to: number, dimensions: readonly number[]): Level | undefined {
     const level = to - from > LEAF ? this.#bestLevel(from, to, dimensions) : undefined;
-    if (to - from > 1 && (!level || level.isCrossing)) this.#doubtful.push(...this.#order.subarray(from, to));
+    if (to - from > 1 && (!level || level.isCrossing))
+      for (let i = from; i < to; i++) this.#doubtful.push(this.#order[i]!);
     if (!level) return undefined;
     const others = dimensions.filter((d) => d !== level.dimension);
     for (let i = 0; i < level.begins.length; i++)

@@ -106,7 +106,10 @@ async function diffSources(a: TensorSource, b: TensorSource, options: DiffOption
     else pairs.push(new Pair(left, right));
   }
   await comparePairs(pairs, options);
-  differences.push(...pairs.flatMap((pair) => pair.difference() ?? []));
+  for (const pair of pairs) {
+    const difference = pair.difference();
+    if (difference) differences.push(difference);
+  }
   differences.sort((x, y) => (x.name < y.name ? -1 : 1));
   const keys = [...new Set([...Object.keys(a.values), ...Object.keys(b.values)])].sort();
   const values = keys.filter((key) => !sameJson(a.values[key], b.values[key]));

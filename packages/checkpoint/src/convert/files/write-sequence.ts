@@ -37,7 +37,7 @@ export class SequenceWriter {
     return this.#crc;
   }
 
-  announce(...parts: readonly Part[]): void {
+  announce(parts: Iterable<Part>): void {
     for (const part of parts) {
       this.#parts.push(part);
       this.#announced += part.byteLength + part.content;

@@ -46,17 +46,17 @@ export async function writeMindsporeFiles(
   const streamed = Array.from(source.tensors.values(), (tensor) => {
     const targets = writers.map((writer, i): StreamTarget => {
       const box = boxOf(tensor, i);
-      writer.announce(...mindsporeParts(tensor, box.size, options.largestPiece));
+      writer.announce(mindsporeParts(tensor, box.size, options.largestPiece));
       return { box, write: (bytes) => writer.write(bytes) };
     });
     return { tensor, targets };
   });
-  for (const writer of writers) writer.announce(...mindsporeTexts(source));
+  for (const writer of writers) writer.announce(mindsporeTexts(source));
   await streamTensors(streamed, options);
   const lengths: number[] = [];
   for (const writer of writers) {
     await writer.finish();
-    if (options.crc === true) writer.announce(known(mindsporeCrcTrailer(writer.crc)));
+    if (options.crc === true) writer.announce([known(mindsporeCrcTrailer(writer.crc))]);
     lengths.push(await writer.finish());
   }
   return lengths;

@@ -59,7 +59,7 @@ export async function writeDcp(source: TensorSource, path: string, options: DcpO
       const add = (item: Omit<StoredChunk, "begin" | "length">, object: PythonTree, part?: SourceTensor): void => {
         const begin = writer.announced;
         const { members } = torchArchive(object, () => part!, path);
-        writer.announce(...zipParts(members));
+        writer.announce(zipParts(members));
         stored.push({ ...item, begin, length: writer.announced - begin });
       };
       const streamed: StreamedTensor[] = [];

@@ -34,7 +34,7 @@ export async function writeTorch(
   const { members, tensors: names } = torchArchive(tree, (name) => tensors.get(name)!, path);
   return writeWhole(path, options, async (file) => {
     const writer = new SequenceWriter(file);
-    writer.announce(...zipParts(members));
+    writer.announce(zipParts(members));
     const write = (bytes: Uint8Array): Promise<void> => writer.write(bytes);
     await streamTensors(
       names.map((name) => {
