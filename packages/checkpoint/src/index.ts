@@ -1,7 +1,6 @@
 /** `@opt/checkpoint`: sharded checkpoints that are saved, loaded, merged, re-sliced, verified, compared and converted. */
 
 export type { ConvertOptions, ConvertResult, ConvertTarget } from "./convert/convert";
-export type { Rename } from "./convert/rename";
 export type { Explanation, Finding } from "./explain/explain";
 export type { StoredDType } from "./format/dtype";
 export { type OptimizerContents, optimizerContents, optimizerState } from "./format/optimizer-state";
@@ -13,6 +12,7 @@ export { defaultLayout, type Layout, type Mesh, type Split, type TensorLayout, t
 export { compareLedgers, type LedgerDifference, type LedgerLine, type LedgerValue } from "./ledger/compare";
 export type { Ledger, LedgerOptions } from "./ledger/ledger";
 export type { RecordedRun } from "./ledger/record";
+export type { Rename } from "./naming/rename";
 export {
   checkpointBlob,
   cleanCheckpoints,

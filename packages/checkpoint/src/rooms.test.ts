@@ -14,7 +14,7 @@ roomsTest(new URL(".", import.meta.url), [
   ["formats/keras", "formats/mindspore", "formats/paddle", "formats/safetensors", "formats/tfjs", "formats/torch"],
   "formats",
   // What reads any checkpoint, and what writes it anew: in our format, then in those of other systems.
-  ...["read", "rewrite"],
+  ...["read", "naming", "rewrite"],
   ...["convert/files", "convert/python", "convert/zip"],
   ["convert/mindspore", "convert/safetensors", "convert/torch"],
   ...["convert", "explain"],

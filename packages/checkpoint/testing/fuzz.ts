@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { OptError } from "@opt/core";
-import { underOurNames } from "../src/convert/names";
+import { underOurNames } from "../src/naming/names";
 import { openForeign } from "../src/formats/registry";
 import { memoryFiles } from "./disks/memory-files";
 import * as made from "./files/made-files";

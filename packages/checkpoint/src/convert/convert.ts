@@ -3,18 +3,16 @@ import { check, checkOptions, OptError } from "@opt/core";
 import { bytesOf } from "../format/dtype";
 import type { TensorSource } from "../format/source";
 import { Verification } from "../format/verification";
-import type { NameOptions } from "../formats/names/renaming";
 import type { Layout } from "../layout/layout";
+import { NAMING_OPTIONS, type NamingOptions, named } from "../naming/named";
 import { OPEN_OPTIONS, type OpenOptions, openSource } from "../read/open";
-import { checkUsed, SELECTION_OPTIONS, type Selection, selectTensors, withoutTensors } from "../read/select";
+import { SELECTION_OPTIONS, type Selection, selectTensors } from "../read/select";
 import { mergeSource } from "../rewrite/merge";
 import { reshardSource } from "../rewrite/reshard";
 import { OUTPUT_OPTIONS, type OutputOptions } from "../rewrite/stream-files";
 import { reporter } from "../stores/progress";
 import { writeMindspore } from "./mindspore/write";
 import { writeMindsporeRanks } from "./mindspore/write-ranks";
-import { underOurNames } from "./names";
-import { type Rename, renamePatterns } from "./rename";
 import { writeHuggingFace } from "./safetensors/write-hugging-face";
 import { writeTorch } from "./torch/write";
 import { writeDcp } from "./torch/write-dcp";
@@ -27,10 +25,8 @@ const TARGETS = ["safetensors", "ckpt", "checkpoint", "pt", "dcp"] as const;
 export type ConvertTarget = (typeof TARGETS)[number];
 
 /** `exclude` leaves out what the source calls so, or what is called so here. */
-export interface ConvertOptions extends Selection, OpenOptions, OutputOptions, NameOptions {
+export interface ConvertOptions extends Selection, OpenOptions, OutputOptions, NamingOptions {
   readonly to: ConvertTarget;
-  /** New names for the result, by pattern: `{ "encoder.*": "*" }`. The first pattern that matches wins; optimizer state follows. */
-  readonly rename?: Rename;
   /** Replace what is there: a file, a folder, or a step of a run. */
   readonly overwrite?: boolean;
   /** End MindSpore files with a checksum. */
@@ -50,9 +46,7 @@ const CONVERT_OPTIONS = {
   ...SELECTION_OPTIONS,
   ...OUTPUT_OPTIONS,
   to: "string",
-  map: "object",
-  parameterOrder: "any",
-  rename: "object",
+  ...NAMING_OPTIONS,
   overwrite: "boolean",
   crc: "boolean",
   ranks: "number",
@@ -79,22 +73,18 @@ export async function convertCheckpoint(
 ): Promise<ConvertResult> {
   checkOptions("convertCheckpoint", options, CONVERT_OPTIONS);
   checkTarget(options);
-  const { exclude = [], ...selection } = options;
-  const { to, rename = {} } = selection;
+  const { exclude: _, ...selection } = options;
+  const { to } = selection;
   const sources: TensorSource[] = [];
   try {
     for (const one of [path].flat() as readonly string[]) sources.push(await openSource(one, options));
-    const unused = new Set(exclude);
-    const kept = sources.map((source) => withoutTensors(source, exclude, unused));
-    const named = withoutTensors(await underOurNames(kept, options), exclude, unused);
-    checkUsed(named, unused);
-    const result = renamePatterns(named, rename);
+    const result = await named(sources, options);
     const fileSystem = options.outFileSystem ?? options.fileSystem;
     const { tensors, unverified } = await write(result, destination, {
       ...selection,
       ...(fileSystem && { fileSystem }),
     });
-    return { path: destination, from: named.format, to, tensors, unverified };
+    return { path: destination, from: result.format, to, tensors, unverified };
   } finally {
     for (const source of sources) await source.close();
   }

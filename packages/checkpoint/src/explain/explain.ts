@@ -1,10 +1,10 @@
 /** What a resume from a checkpoint would miss: cold or missing optimizer state, counters that differ, values that are absent. */
 import { checkOptions, OptError } from "@opt/core";
-import { underOurNames } from "../convert/names";
 import { isCounterName } from "../format/optimizer-state";
 import { isObject, type Json, type SourceTensor, type TensorSource } from "../format/source";
 import { STATE_NAMES } from "../format/tensors";
 import { scalarOf } from "../formats/names/scalars";
+import { underOurNames } from "../naming/names";
 import { type OpenOptions, openSource, type Place } from "../read/open";
 
 /** `cold`, `missing` and `orphan` are faults of a resume; the others may be meant. */

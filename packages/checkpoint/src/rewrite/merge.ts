@@ -9,8 +9,9 @@ import { type LocalTensor, localTensors } from "../format/tensors";
 import { Verification } from "../format/verification";
 import { elementsIn, wholeOf } from "../layout/box";
 import { checkedStep } from "../layout/counts";
+import { NAMING_OPTIONS, type NamingOptions, useNamed } from "../naming/named";
 import { fileSystemOf } from "../platform/local";
-import { OPEN_OPTIONS, type OpenOptions, useSource } from "../read/open";
+import { OPEN_OPTIONS, type OpenOptions } from "../read/open";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "../read/select";
 import { agreedValues, checkedGiven, sayValues } from "../save/ranks/values";
 import type { CheckpointContents } from "../save/save";
@@ -20,13 +21,19 @@ import { memoryFileSystem } from "../stores/memory";
 import { basename, dirname } from "../stores/path";
 import { OUTPUT_OPTIONS, type OutputOptions, streamFiles } from "./stream-files";
 
-export interface MergeOptions extends Selection, OpenOptions, OutputOptions {
+export interface MergeOptions extends Selection, OpenOptions, OutputOptions, NamingOptions {
   /** Replace the file if it exists. */
   readonly overwrite?: boolean;
 }
 
 /** For `checkOptions`. */
-const MERGE_OPTIONS = { ...OPEN_OPTIONS, ...SELECTION_OPTIONS, ...OUTPUT_OPTIONS, overwrite: "boolean" } as const;
+const MERGE_OPTIONS = {
+  ...OPEN_OPTIONS,
+  ...SELECTION_OPTIONS,
+  ...OUTPUT_OPTIONS,
+  ...NAMING_OPTIONS,
+  overwrite: "boolean",
+} as const;
 
 export interface MergeResult {
   readonly path: string;
@@ -41,7 +48,7 @@ export async function mergeCheckpoint(path: string, outFile: string, options: Me
   checkedPath("mergeCheckpoint", path);
   checkedPath("mergeCheckpoint", outFile);
   checkOptions("mergeCheckpoint", options, MERGE_OPTIONS);
-  return useSource(path, options, (source) => mergeSource(source, outFile, options));
+  return useNamed(path, options, (source, rest) => mergeSource(source, outFile, rest));
 }
 
 export async function mergeSource(

@@ -5,8 +5,9 @@ import type { TensorSource } from "../format/source";
 import { withRole } from "../format/tensors";
 import { Verification } from "../format/verification";
 import { defaultLayout, type Layout, layoutFor } from "../layout/layout";
+import { NAMING_OPTIONS, type NamingOptions, useNamed } from "../naming/named";
 import { fileSystemOf } from "../platform/local";
-import { OPEN_OPTIONS, type OpenOptions, useSource } from "../read/open";
+import { OPEN_OPTIONS, type OpenOptions } from "../read/open";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "../read/select";
 import { assembleManifest, type RankReport } from "../save/shards/assemble";
 import { planSave } from "../save/shards/plan";
@@ -15,7 +16,7 @@ import { StepFolder } from "../save/step/step-folder";
 import { checkedPath, diskError } from "../stores/file-system";
 import { OUTPUT_OPTIONS, type OutputOptions, streamFiles } from "./stream-files";
 
-export interface ReshardOptions extends Selection, OpenOptions, OutputOptions {
+export interface ReshardOptions extends Selection, OpenOptions, OutputOptions, NamingOptions {
   /** How many ranks will load it; may be left out where a layout says. */
   readonly ranks?: number;
   /** Without it every tensor is split along its first dimension. */
@@ -44,12 +45,13 @@ export async function reshardCheckpoint(
     ...OPEN_OPTIONS,
     ...SELECTION_OPTIONS,
     ...OUTPUT_OPTIONS,
+    ...NAMING_OPTIONS,
     ranks: "number",
     layout: "object",
     overwrite: "boolean",
     sha256: "boolean",
   });
-  return useSource(path, options, (source) => reshardSource(source, destination, options));
+  return useNamed(path, options, (source, rest) => reshardSource(source, destination, rest));
 }
 
 export async function reshardSource(

@@ -7,8 +7,8 @@ import { expectCode } from "../../../testing/expect-code";
 import { scratchFolder } from "../../../testing/fixtures";
 import { sourceOf } from "../../../testing/source-of";
 import { openForeign } from "../../formats/registry";
+import { underOurNames } from "../../naming/names";
 import { localFileSystem } from "../../platform/local";
-import { underOurNames } from "../names";
 import { writeMindspore } from "./write";
 
 const SAMPLES = join(fileURLToPath(new URL("../../../../../..", import.meta.url)), "shared/samples/mindspore");

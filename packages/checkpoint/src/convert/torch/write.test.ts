@@ -9,10 +9,10 @@ import { readFloats } from "../../../testing/read-tensor";
 import { sourceOf } from "../../../testing/source-of";
 import { usingSource } from "../../../testing/using-source";
 import { optimizerContents } from "../../format/optimizer-state";
+import { underOurNames } from "../../naming/names";
 import { openSource } from "../../read/open";
 import { saveCheckpoint } from "../../save/save";
 import { convertCheckpoint } from "../convert";
-import { underOurNames } from "../names";
 import { writeTorch } from "./write";
 import { writeDcp } from "./write-dcp";
 

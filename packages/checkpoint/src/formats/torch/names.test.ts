@@ -5,8 +5,8 @@ import { floats, safetensorsFile, torchTensorCall, torchZip } from "../../../tes
 import { Tuple } from "../../../testing/files/pickles";
 import { EXPECTED, torchFile } from "../../../testing/files/torch-files";
 import { readFloats } from "../../../testing/read-tensor";
-import { underOurNames } from "../../convert/names";
 import type { Json, TensorSource } from "../../format/source";
+import { underOurNames } from "../../naming/names";
 import { localFileSystem } from "../../platform/local";
 import { withoutTensors } from "../../read/select";
 import { openForeign } from "../registry";
