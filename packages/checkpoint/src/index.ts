@@ -1,6 +1,7 @@
 /** `@opt/checkpoint`: sharded checkpoints that are saved, loaded, merged, re-sliced, verified, compared and converted. */
 
 export type { ConvertOptions, ConvertResult, ConvertTarget } from "./convert/convert";
+export type { SaveWeightsOptions } from "./convert/weights";
 export type { Explanation, Finding } from "./explain/explain";
 export type { StoredDType } from "./format/dtype";
 export { type OptimizerContents, optimizerContents, optimizerState } from "./format/optimizer-state";
@@ -26,6 +27,7 @@ export {
   openSource,
   recordedRun,
   reshardCheckpoint,
+  saveWeights,
   verifyCheckpoint,
 } from "./operations";
 export { localFileSystem } from "./platform/local";

@@ -36,6 +36,17 @@ export const checkpointBlob: typeof import("./rewrite/merge").checkpointBlob = a
   (await import("./rewrite/merge")).checkpointBlob(...given);
 
 /**
+ * Writes named tensors into one file, in the format that its name says: `.safetensors`, or `.pt` and `.pth` for `torch.load`. Readers see
+ * no file, or all of it.
+ *
+ * @throws OptError BAD_ARGUMENT for another name, or a file that is there without `overwrite: true`; BAD_SHAPE, BAD_DTYPE, DUPLICATE, IO
+ * @example
+ * await saveWeights("model.safetensors", model.stateDict());
+ */
+export const saveWeights: typeof import("./convert/weights").saveWeights = async (...given) =>
+  (await import("./convert/weights")).saveWeights(...given);
+
+/**
  * Writes all tensors of a checkpoint, in any known format, whole into one safetensors file. `overwrite: true` replaces a file: readers see
  * the old one or the new one.
  *

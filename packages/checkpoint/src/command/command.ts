@@ -82,6 +82,13 @@ const WRITTEN = [
   flag("--source-layout <file>", "JSON as for --layout: how the ranks that wrote MindSpore files held them", readJson),
 ];
 
+/** How what is written is named. */
+const NAMED = [
+  flag("--map <file>", 'JSON of names: { "theirs": "ours" }', readJson),
+  flag("--parameter-order <order>", '"model": each group of the optimizer lists its parameters in the model\'s order'),
+  flag("--rename <pattern=name...>", "names in the result, e.g. 'encoder.*=*'", parsePair),
+];
+
 function build(output: Output, exit: (code: number) => void): Command {
   // By the package's own name: from source, as built and in a bundle the way to the file differs.
   const { version } = createRequire(import.meta.url)("@opt/checkpoint/package.json");
@@ -160,7 +167,7 @@ function build(output: Output, exit: (code: number) => void): Command {
       "merge s3://training/runs/a --out model.safetensors",
       "merge runs/a --out model.safetensors --max-memory 64MiB --dtype bf16 --names 'model.*'",
     ],
-    [needed("--out <file>", "the file to write"), ...WRITTEN, OVERWRITE],
+    [needed("--out <file>", "the file to write"), ...NAMED, ...WRITTEN, OVERWRITE],
     async ([path], { out, ...flags }) => {
       const [{ path: from, fileSystem }, to] = [await placeOf(path!), await placeOf(out)];
       const options = { ...flags, fileSystem, outFileSystem: to.fileSystem };
@@ -173,7 +180,14 @@ function build(output: Output, exit: (code: number) => void): Command {
     "reshard <path>",
     "Slice a checkpoint for another number of ranks or another layout.",
     ["reshard runs/a --out runs/b --ranks 2", "reshard runs/a --out runs/b --layout layout.json --max-memory 64MiB"],
-    [needed("--out <folder>", "the run's folder to write the step into"), RANKS, LAYOUT, ...WRITTEN, OVERWRITE],
+    [
+      needed("--out <folder>", "the run's folder to write the step into"),
+      RANKS,
+      LAYOUT,
+      ...NAMED,
+      ...WRITTEN,
+      OVERWRITE,
+    ],
     async ([path], { out, ...flags }) => {
       const isCut = flags.ranks !== undefined || flags.layout !== undefined;
       check(
@@ -261,12 +275,7 @@ function build(output: Output, exit: (code: number) => void): Command {
     [
       needed("--to <format>", "safetensors, ckpt (MindSpore), pt or dcp (PyTorch), or checkpoint"),
       needed("--out <path>", "the file or folder to write"),
-      flag("--map <file>", 'JSON of names: { "theirs": "ours" }', readJson),
-      flag(
-        "--parameter-order <order>",
-        '"model": each group of the optimizer lists its parameters in the model\'s order',
-      ),
-      flag("--rename <pattern=name...>", "names in the result, e.g. 'encoder.*=*'", parsePair),
+      ...NAMED,
       ...WRITTEN,
       RANKS,
       LAYOUT,

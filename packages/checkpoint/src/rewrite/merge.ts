@@ -84,16 +84,19 @@ export async function checkpointBlob(contents: CheckpointContents): Promise<Blob
   checkOptions(where, contents, { step: "number", tensors: "any", values: "any", rankValues: "any" });
   const given = checkedGiven(contents);
   const source: TensorSource = {
-    format: "memory",
-    path: where,
+    ...sourceOf(where, contents.tensors),
     step: checkedStep(where, contents.step),
-    tensors: new Map(localTensors(contents.tensors).map((tensor) => [tensor.name, inMemory(tensor)])),
     values: agreedValues(given, [sayValues(given)]),
-    close: async () => {},
   };
   const fileSystem = memoryFileSystem();
   await mergeSource(source, "checkpoint.safetensors", { fileSystem });
   return fileSystem.blob("checkpoint.safetensors");
+}
+
+/** Tensors of this process as a source. */
+export function sourceOf(where: string, tensors: CheckpointContents["tensors"]): TensorSource {
+  const named = localTensors(tensors, where).map((tensor) => [tensor.name, inMemory(tensor)] as const);
+  return { format: "memory", path: where, tensors: new Map(named), values: {}, close: async () => {} };
 }
 
 function inMemory(tensor: LocalTensor): SourceTensor {

@@ -128,6 +128,25 @@ interface SaveAgreement {
   readonly tensors: readonly RecordedTensor[];
 }
 
+/** A step is a folder: names of files and addresses would become folders of that name. @throws OptError BAD_ARGUMENT */
+function checkFolder(folder: string, { fileSystem }: SaveOptions): void {
+  check(
+    !/\.(safetensors|pt|pth|npz|bin|h5|keras|gguf)\/?$/i.test(folder),
+    "BAD_ARGUMENT",
+    WHERE,
+    () => `the path must be that of a run's folder, got ${folder}.`,
+    "For one file of weights, call saveWeights(path, tensors).",
+  );
+  const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(folder)?.[1];
+  check(
+    scheme === undefined || fileSystem !== undefined,
+    "BAD_ARGUMENT",
+    WHERE,
+    () => `the path must be of this machine where no fileSystem is given, got ${folder}.`,
+    "Give { fileSystem }, for example s3FileSystem of @opt/checkpoint/s3.",
+  );
+}
+
 class Save {
   readonly holdings: Holdings;
   readonly #folder: string;
@@ -143,6 +162,7 @@ class Save {
 
   constructor(folder: string, contents: CheckpointContents, options: SaveOptions) {
     checkedPath(WHERE, folder);
+    checkFolder(folder, options);
     checkOptions(WHERE, contents, { step: "number", tensors: "any", values: "any", rankValues: "any" });
     this.#layout = checkedLayout(options);
     this.#step = checkedStep(WHERE, contents.step);

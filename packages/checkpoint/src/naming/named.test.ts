@@ -1,0 +1,45 @@
+// Reshard and merge name what PyTorch wrote as convert does.
+import { expect, it } from "vitest";
+import { expectCode } from "../../testing/expect-code";
+import { torchZip } from "../../testing/files/made-files";
+import { STATE, STORAGES } from "../../testing/files/torch-state";
+import { convertCheckpoint, inspectCheckpoint, mergeCheckpoint, reshardCheckpoint } from "../operations";
+import { memoryFileSystem } from "../stores/memory";
+
+async function disk() {
+  const fileSystem = memoryFileSystem();
+  const file = await fileSystem.open("a.pt", "create");
+  const bytes = torchZip(STATE, STORAGES);
+  await file.write(bytes, 0);
+  await file.finish();
+  await file.close();
+  return { fileSystem, overwrite: true };
+}
+
+const told = async (path: string, { fileSystem }: Awaited<ReturnType<typeof disk>>) => {
+  const { tensors } = await inspectCheckpoint(path, { fileSystem });
+  return tensors.map(({ name, role, follows }) => [name, role, follows].join()).sort();
+};
+
+it("a PyTorch file has the names and roles of convert after reshard and merge", async () => {
+  const options = await disk();
+  await convertCheckpoint("a.pt", "converted", { to: "checkpoint", ranks: 3, ...options });
+  await reshardCheckpoint("a.pt", "cut", { ranks: 3, ...options });
+  await mergeCheckpoint("a.pt", "whole.safetensors", options);
+  const wanted = await told("converted", options);
+  expect(wanted).toContain("fc.weight.exp_avg,state,fc.weight");
+  expect([await told("cut", options), await told("whole.safetensors", options)]).toEqual([wanted, wanted]);
+});
+
+it("reshard and merge rename, and leave out", async () => {
+  const options = await disk();
+  const more = { ...options, rename: { "fc.*": "head.*" }, exclude: ["*.exp_avg*"] };
+  await reshardCheckpoint("a.pt", "cut", { ranks: 2, ...more });
+  await mergeCheckpoint("a.pt", "whole.safetensors", more);
+  const names = (await told("cut", options)).map((each) => each.split(",")[0]);
+  expect(names).toContain("head.weight");
+  expect(names.filter((name) => /exp_avg|^fc/.test(name!))).toEqual([]);
+  expect((await told("whole.safetensors", options)).map((each) => each.split(",")[0])).toEqual(names);
+  const wrong = reshardCheckpoint("a.pt", "cut", { ranks: 2, ...options, rename: { "none.*": "*" } });
+  expect(await expectCode("MISSING", wrong)).toContain("none.*");
+});
