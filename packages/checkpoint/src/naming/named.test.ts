@@ -1,10 +1,15 @@
 // Reshard and merge name what PyTorch wrote as convert does.
 import { expect, it } from "vitest";
 import { expectCode } from "../../testing/expect-code";
-import { torchZip } from "../../testing/files/made-files";
+import { torchTensorCall, torchZip } from "../../testing/files/made-files";
+import { Tuple } from "../../testing/files/pickles";
 import { STATE, STORAGES } from "../../testing/files/torch-state";
+import { scratchFolder } from "../../testing/fixtures";
 import { convertCheckpoint, inspectCheckpoint, mergeCheckpoint, reshardCheckpoint } from "../operations";
+import { localFileSystem } from "../platform/local";
 import { memoryFileSystem } from "../stores/memory";
+
+const scratch = scratchFolder();
 
 async function disk() {
   const fileSystem = memoryFileSystem();
@@ -42,4 +47,18 @@ it("reshard and merge rename, and leave out", async () => {
   expect((await told("whole.safetensors", options)).map((each) => each.split(",")[0])).toEqual(names);
   const wrong = reshardCheckpoint("a.pt", "cut", { ranks: 2, ...options, rename: { "none.*": "*" } });
   expect(await expectCode("MISSING", wrong)).toContain("none.*");
+});
+
+it("tensors in tuples go through DCP", async () => {
+  const options = await disk();
+  const { fileSystem } = options;
+  const file = await fileSystem.open("b.pt", "create");
+  await file.write(torchZip({ generator: new Tuple("MT19937", torchTensorCall("0", [2]), 5) }, STORAGES), 0);
+  await file.finish();
+  await file.close();
+  const folder = `${scratch.path}/dcp`;
+  await convertCheckpoint("b.pt", folder, { to: "dcp", fileSystem, outFileSystem: localFileSystem });
+  const { tensors, values } = await inspectCheckpoint(folder);
+  const plain = { "generator.0": "MT19937", "generator.2": 5 };
+  expect([tensors.map(({ name }) => name), values]).toEqual([["generator.1"], plain]);
 });

@@ -4,7 +4,7 @@ import { bytesPerElement } from "../../format/dtype";
 import type { SourceTensor, TensorSource } from "../../format/source";
 import { duplicate } from "../../formats/bytes/errors";
 import { dictionary, PickleCall, PickleGlobal, PickleTuple } from "../../formats/python/pickle-objects";
-import { dictOf, type PythonTree, tensorOf } from "../../formats/python/tree";
+import { dictOf, itemsOf, type PythonTree, tensorOf } from "../../formats/python/tree";
 import { METADATA, STORAGE_INFO } from "../../formats/torch/dcp-metadata";
 import { keyOf } from "../../formats/torch/optimizers";
 import { torchTypeNames } from "../../formats/torch/tensors";
@@ -82,13 +82,13 @@ export async function writeDcp(source: TensorSource, path: string, options: DcpO
   });
 }
 
-/** Dicts are taken apart, and lists that hold tensors or dicts; everything else is one item. Source: torch's traverse_state_dict. */
+/** Dicts are taken apart, and lists and tuples that hold tensors or dicts; everything else is one item. Source: torch's traverse_state_dict. */
 function flatten(tree: PythonTree, where: string): Item[] {
   const items = new Map<string, Item>();
   const visit = (value: PythonTree, path: readonly (string | number)[]): void => {
     const members = dictOf(value);
     if (members !== undefined) for (const [key, member] of members) visit(member, [...path, keyOf(key)]);
-    else if (isTraversed(value)) for (const [i, member] of value.list.entries()) visit(member, [...path, i]);
+    else if (isTraversed(value)) for (const [i, member] of itemsOf(value)!.entries()) visit(member, [...path, i]);
     else {
       const name = path.join(".");
       if (items.has(name)) throw duplicate(where, `two items are called ${JSON.stringify(name)}`);
@@ -99,9 +99,9 @@ function flatten(tree: PythonTree, where: string): Item[] {
   return [...items.values()];
 }
 
-function isTraversed(tree: PythonTree): tree is { list: PythonTree[] } {
-  if (typeof tree !== "object" || tree === null || !("list" in tree)) return false;
-  return tree.list.some((item) => tensorOf(item) !== undefined || dictOf(item) !== undefined || isTraversed(item));
+function isTraversed(tree: PythonTree): boolean {
+  const items = itemsOf(tree) ?? [];
+  return items.some((item) => tensorOf(item) !== undefined || dictOf(item) !== undefined || isTraversed(item));
 }
 
 /** The tensor cut along its first dimension, so that no part but a single row is larger than `most` bytes. */
