@@ -5,7 +5,7 @@ import { corrupt, unsupported } from "../bytes/errors";
 import { insideOf } from "../bytes/safe-path";
 import { type ByteSource, memorySource, partOf, readBytes } from "../bytes/source";
 import { crc32c } from "./crc32c";
-import { unpackedWhole } from "./zstd";
+import { unpacked } from "./zstd";
 
 const MANIFEST = 0x0cdb3a2a;
 const NODE = 0x0cdb20de;
@@ -119,7 +119,7 @@ async function readFramed(source: ByteSource, magic: number): Promise<ByteCursor
     throw unsupported(path, `OCDBT: version ${version} or compression ${compression} is not known here`);
   }
   const packed = bytes.subarray(14, -4);
-  const body = compression === 0 ? packed : await unpackedWhole(packed, path);
+  const body = compression === 0 ? packed : await unpacked(packed, path);
   const cursor = new ByteCursor(memorySource(path, body), 0, body.length);
   await cursor.need(body.length);
   return cursor;
