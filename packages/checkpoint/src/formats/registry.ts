@@ -12,6 +12,7 @@ import { diskError, type FileSystem } from "../stores/file-system";
 import { basename, join } from "../stores/path";
 import { missing, unsupported } from "./bytes/errors";
 import { latin1 } from "./bytes/latin1";
+import { isDeepspeed } from "./deepspeed/signature";
 import { isHdf5 } from "./keras/signature";
 import { isOrbax } from "./orbax/signature";
 
@@ -90,10 +91,19 @@ const FORMATS: readonly Row[] = [
     async () => (await import("./keras/read")).kerasReader,
   ],
   [
+    "Megatron torch_dist",
+    (candidate) => {
+      const isStep = has(candidate, (name) => name === ".metadata") && has(candidate, (name) => name === "common.pt");
+      return isStep || has(candidate, (name) => name === "latest_checkpointed_iteration.txt");
+    },
+    async () => (await import("./torch/read-megatron")).megatronReader,
+  ],
+  [
     "PyTorch DCP",
     (candidate) => has(candidate, (name) => name === ".metadata"),
     async () => (await import("./torch/read-dcp")).dcpReader,
   ],
+  ["DeepSpeed", isDeepspeed, async () => (await import("./deepspeed/read")).deepspeedReader],
   [
     "Orbax",
     ({ entries, inside = [] }) => isOrbax(entries) || isOrbax(inside),

@@ -1,0 +1,50 @@
+/** DeepSpeed's Universal checkpoints: `zero/<parameter>/fp32.pt`, and a file for each state of its optimizer. */
+import type { SourceTensor } from "../../format/source";
+import { elementCount } from "../../layout/box";
+import { diskError } from "../../stores/file-system";
+import { join } from "../../stores/path";
+import { corrupt, missing } from "../bytes/errors";
+import { scalarTensor, wholeTensor } from "../bytes/foreign-tensor";
+import type { ImportSource } from "../bytes/reader";
+import { insideOf } from "../bytes/safe-path";
+import { readTorch } from "../torch/read";
+import type { ModelStates } from "./model-states";
+
+/** Every parameter and its states. @throws OptError MISSING, CORRUPT */
+export async function readUniversal({ fileSystem, file: open }: ImportSource, folder: string, model: ModelStates) {
+  const list = async (path: string, kind: "file" | "folder"): Promise<string[]> => {
+    const entries = await fileSystem.list(path).catch((error: unknown) => {
+      throw diskError(error, path, "listing");
+    });
+    return entries.filter((entry) => entry.kind === kind).map(({ name }) => name);
+  };
+  const shapes = new Map(model.groups.flatMap((group) => [...group]));
+  const tensors: SourceTensor[] = [];
+  const parameters = await list(folder, "folder");
+  const absent = [...shapes.keys()].find((name) => !parameters.includes(name));
+  if (absent !== undefined) throw missing(folder, `the folder of ${JSON.stringify(absent)} is not there`);
+  for (const parameter of parameters) {
+    const inside = insideOf(folder, parameter, folder);
+    for (const file of (await list(inside, "file")).filter((name) => name.endsWith(".pt"))) {
+      const state = file.slice(0, -".pt".length);
+      const name = state === "fp32" ? parameter : `${parameter}.${state}`;
+      const follows = state === "fp32" ? {} : ({ role: "state", follows: parameter } as const);
+      const read = await readTorch(await open(join(inside, file)));
+      const tensor = read.tensors.get("param") ?? read.tensors.get("");
+      const number = read.values[""];
+      if (tensor === undefined && typeof number === "number")
+        tensors.push({ ...scalarTensor(name, number, file), ...follows });
+      if (tensor === undefined) continue;
+      // Of stage 3 the elements are there in a row, of which only the model's file knows the shape.
+      const told = shapes.get(parameter);
+      const isFlat = told !== undefined && state !== "step" && elementCount(told) === elementCount(tensor.shape);
+      tensors.push({
+        ...wholeTensor(name, isFlat ? { ...tensor, shape: told } : tensor, join(parameter, file)),
+        ...follows,
+      });
+    }
+    if (!tensors.some(({ name }) => name === parameter)) throw missing(inside, "fp32.pt is not there");
+  }
+  if (parameters.length === 0) throw corrupt(folder, "it holds no parameters");
+  return { tensors, values: {} };
+}
