@@ -30,7 +30,7 @@ export const deepspeedReader = formatReader("DeepSpeed", async (opening) => {
   const byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
   for (const [name, own] of model.shared) if (byName.has(own)) tensors.push({ ...byName.get(own)!, name });
   const values = { ...model.values, ...found.values };
-  return { tensors, values, unreadable: model.unreadable, step: [values.global_steps].find(isCount) };
+  return { tensors, values, unreadable: model.unreadable, step: [model.values.global_steps].find(isCount) };
 });
 
 /** The folder itself, or the step in it that is asked for, or the one that `latest` names. @throws OptError MISSING, REFUSED */
