@@ -36,12 +36,12 @@ function modelFile(fragment: readonly number[], shape?: readonly number[]): Uint
 
 const groups = [{ lr: 0.5, weight_decay: 0.25, params: [0] }];
 
-/** Stages 1 and 2: the group's 18 elements and 6 of padding, cut for `ranks`. `padding`: how many there are instead. */
+/** Stages 1 and 2: the group's 18 elements and 6 of padding, cut for `ranks`. `padding`: how many there are instead, or (negative) how many elements are missing. */
 export function zero2Folder({ ranks = 4, padding = 6, count = ranks as number | number[] } = {}): Files {
-  const flat = (plus: number) => [
-    ...[...WEIGHTS.w, ...WEIGHTS.b].map((x) => x + plus),
-    ...new Array<number>(padding).fill(-1),
-  ];
+  const flat = (plus: number) => {
+    const all = [...WEIGHTS.w, ...WEIGHTS.b].map((x) => x + plus);
+    return padding < 0 ? all.slice(0, padding) : [...all, ...new Array<number>(padding).fill(-1)];
+  };
   const files: Files = { "mp_rank_00_model_states.pt": modelFile([5, 6], [2, 1]) };
   for (let rank = 0; rank < ranks; rank++) {
     files[`zero_pp_rank_${rank}_mp_rank_00_optim_states.pt`] = torchFile((tensor) => {

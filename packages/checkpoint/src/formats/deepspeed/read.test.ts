@@ -61,7 +61,7 @@ describe("DeepSpeed", () => {
     ],
     ["no ranks at all", "MISSING", without(zero2Folder({ ranks: 1 }), "zero_pp_rank_0_mp_rank_00_optim_states.pt")],
     ["groups of another model", "CORRUPT", zero2Folder({ padding: 22 })],
-    ["groups that are too short", "CORRUPT", zero2Folder({ ranks: 1, padding: 0, count: 2 })],
+    ["groups that are too short", "CORRUPT", zero2Folder({ ranks: 2, padding: -2 })],
     ["groups over different numbers of ranks", "UNSUPPORTED", zero2Folder({ count: [4, 2] })],
     ["tensor parallel ranks", "UNSUPPORTED", { ...zero2Folder(), "mp_rank_01_model_states.pt": text("") }],
     ["a step outside of the folder", "REFUSED", { latest: text("../elsewhere"), "a/b": text("") }],
@@ -71,8 +71,8 @@ describe("DeepSpeed", () => {
       Object.fromEntries(Object.entries(universalFolder()).filter(([name]) => !name.startsWith("zero/w/"))),
     ],
     ["a parameter without its weights", "MISSING", without(universalFolder(), "zero/b/fp32.pt")],
-  ])("meets %s", async (problem, code, files) => {
-    await expectCode(problem === "groups that are too short" ? "MISSING" : (code as never), openFiles(files, ""));
+  ])("meets %s", async (_, code, files) => {
+    await expectCode(code as never, openFiles(files, ""));
   });
 });
 
