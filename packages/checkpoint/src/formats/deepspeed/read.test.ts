@@ -59,6 +59,12 @@ describe("DeepSpeed", () => {
       "MISSING",
       without(zero3Folder(), "zero_pp_rank_3_mp_rank_00_optim_states.pt"),
     ],
+    [
+      "the model's file of a rank that is missing",
+      "MISSING",
+      without(zero3Folder(), "zero_pp_rank_1_mp_rank_00_model_states.pt"),
+    ],
+    ["a moment of one parameter that is missing", "MISSING", without(universalFolder(), "zero/w/exp_avg.pt")],
     ["no ranks at all", "MISSING", without(zero2Folder({ ranks: 1 }), "zero_pp_rank_0_mp_rank_00_optim_states.pt")],
     ["groups of another model", "CORRUPT", zero2Folder({ padding: 22 })],
     ["groups that are too short", "CORRUPT", zero2Folder({ ranks: 2, padding: -2 })],

@@ -21,6 +21,10 @@ export const deepspeedReader = formatReader("DeepSpeed", async (opening) => {
   const isUniversal = entries.some(({ name, kind }) => name === "zero" && kind === "folder");
   if (models.length === 0) throw missing(folder, "the files *_model_states.pt are not there");
   const open = (name: string) => opening.file(join(folder, name));
+  // Of stage 3 each rank has a file of the model too.
+  const told = models.map((name) => /^zero_pp_rank_(\d+)_/.exec(name)?.[1]).filter((rank) => rank !== undefined);
+  const isWhole = told.every((rank, i) => Number(rank) === i) && (told.length === ranks.length || told.length === 0);
+  if (!isUniversal && !isWhole) throw missing(folder, "the files *_model_states.pt of some ranks are not there");
   const model = await readModelFile(open, models);
   const found = isUniversal
     ? await readUniversal(opening, join(folder, "zero"), model)

@@ -23,9 +23,17 @@ export async function readUniversal({ fileSystem, file: open }: ImportSource, fo
   const parameters = await list(folder, "folder");
   const absent = [...shapes.keys()].find((name) => !parameters.includes(name));
   if (absent !== undefined) throw missing(folder, `the folder of ${JSON.stringify(absent)} is not there`);
+  const files = new Map<string, readonly string[]>();
   for (const parameter of parameters) {
-    const inside = insideOf(folder, parameter, folder);
-    for (const file of (await list(inside, "file")).filter((name) => name.endsWith(".pt"))) {
+    const names = await list(insideOf(folder, parameter, folder), "file");
+    files.set(parameter, names.filter((name) => name.endsWith(".pt")).sort());
+  }
+  const wanted = new Set(["fp32.pt", ...[...files.values()].flat()]);
+  for (const [parameter, names] of files) {
+    const inside = join(folder, parameter);
+    const gone = [...wanted].find((name) => !names.includes(name));
+    if (gone !== undefined) throw missing(inside, `${gone} is not there`);
+    for (const file of names) {
       const state = file.slice(0, -".pt".length);
       const name = state === "fp32" ? parameter : `${parameter}.${state}`;
       const follows = state === "fp32" ? {} : ({ role: "state", follows: parameter } as const);
@@ -43,7 +51,6 @@ export async function readUniversal({ fileSystem, file: open }: ImportSource, fo
         ...follows,
       });
     }
-    if (!tensors.some(({ name }) => name === parameter)) throw missing(inside, "fp32.pt is not there");
   }
   if (parameters.length === 0) throw corrupt(folder, "it holds no parameters");
   return { tensors, values: {} };

@@ -96,6 +96,7 @@ describe("Orbax", () => {
     ["a data file that is missing", "MISSING", { "manifest.ocdbt": tree["manifest.ocdbt"]! }],
     ["a data file that is cut", "CORRUPT", { ...tree, "p/d/0": tree["p/d/0"]!.subarray(0, -1) }],
     ["an array that is missing", "MISSING", { _METADATA: treeMetadata(["w", "v"]), ...zarrValues() }],
+    ["texts that are missing", "MISSING", { ...writtenByOrbax("zarr2"), "_strings.json": json({}) }],
     ["chunks whose shape is no array's", "CORRUPT", { ...metadata, ...zarrValues({ chunks: [2] }) }],
     ["a chunk of no elements", "CORRUPT", { ...metadata, ...zarrValues({ chunks: [2, 0] }) }],
     ["more chunks than there are", "MISSING", { ...metadata, ...zarrValues({ shape: [1e9, 1e6] }) }],

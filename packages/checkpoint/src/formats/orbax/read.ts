@@ -106,8 +106,8 @@ async function readTree(
   }
   const strings = has("_strings.json") ? await readJson(opening, join(folder, "_strings.json")) : {};
   for (const [name, text] of Object.entries(strings)) values[prefix + name] = text!;
-  const gone = [...leaves].find(([name, type]) => !arrays.has(name) && type !== "string");
-  if (gone !== undefined) throw missing(folder, `the array ${JSON.stringify(gone[0])} is not there`);
+  const gone = [...leaves.keys()].find((name) => !arrays.has(name) && strings[name] === undefined);
+  if (gone !== undefined) throw missing(folder, `${JSON.stringify(gone)} is not there`);
 }
 
 /** The names of arrays and their kinds; `None` and empty containers are stored nowhere. */
