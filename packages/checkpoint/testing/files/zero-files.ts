@@ -99,7 +99,10 @@ export function zero3Folder(): Files {
 
 /** Universal; `isFlat`: as stage 3 writes it. */
 export function universalFolder(isFlat = false): Files {
-  const files: Files = { "mp_rank_00_model_states.pt": modelFile([5, 6], [2, 1]) };
+  const files: Files = {
+    "mp_rank_00_model_states.pt": modelFile([5, 6], [2, 1]),
+    "zero/optimizer_state.pt": torchFile(() => ({ param_groups: groups })),
+  };
   for (const name of ["w", "b"] as const) {
     for (const [state, plus] of [
       ["fp32", 0],

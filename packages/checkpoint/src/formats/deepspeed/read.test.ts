@@ -39,7 +39,7 @@ describe("DeepSpeed", () => {
 
   it("keeps the options of groups under our names", async () => {
     const options = { groups: [{ lr: 0.5, weightDecay: 0.25, params: ["w", "b"] }], counters: {} };
-    for (const files of [zero2Folder(), zero3Folder()]) {
+    for (const files of [zero2Folder(), zero3Folder(), universalFolder()]) {
       expect((await openFiles(files, "")).values.optimizer).toEqual(options);
     }
   });

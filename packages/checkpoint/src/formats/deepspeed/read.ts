@@ -2,7 +2,6 @@
 import type { SourceTensor } from "../../format/source";
 import { isCount } from "../../layout/counts";
 import type { FolderEntry } from "../../stores/file-system";
-import { diskError } from "../../stores/file-system";
 import { join } from "../../stores/path";
 import { missing } from "../bytes/errors";
 import { wholeTensor } from "../bytes/foreign-tensor";
@@ -39,11 +38,7 @@ export const deepspeedReader = formatReader("DeepSpeed", async (opening) => {
 
 /** The folder itself, or the step in it that is asked for, or the one that `latest` names. @throws OptError MISSING, REFUSED */
 async function folderOfStep(opening: ImportSource): Promise<{ folder: string; entries: readonly FolderEntry[] }> {
-  const { path, options, file, fileSystem } = opening;
-  const list = (folder: string) =>
-    fileSystem.list(folder).catch((error: unknown) => {
-      throw diskError(error, folder, "listing");
-    });
+  const { path, options, file, list } = opening;
   const entries = await list(path);
   if (entries.some(({ name }) => isModelFile(name))) return { folder: path, entries };
   const latest = entries.find(({ name }) => /^latest(_universal)?$/.test(name));

@@ -1,23 +1,19 @@
 /** DeepSpeed's Universal checkpoints: `zero/<parameter>/fp32.pt`, and a file for each state of its optimizer. */
 import type { SourceTensor } from "../../format/source";
 import { elementCount } from "../../layout/box";
-import { diskError } from "../../stores/file-system";
 import { join } from "../../stores/path";
 import { corrupt, missing } from "../bytes/errors";
 import { scalarTensor, wholeTensor } from "../bytes/foreign-tensor";
 import type { ImportSource } from "../bytes/reader";
 import { insideOf } from "../bytes/safe-path";
 import { readTorch } from "../torch/read";
-import type { ModelStates } from "./model-states";
+import { type ModelStates, treeAt } from "./model-states";
+import { optionsOf } from "./zero";
 
 /** Every parameter and its states. @throws OptError MISSING, CORRUPT */
-export async function readUniversal({ fileSystem, file: open }: ImportSource, folder: string, model: ModelStates) {
-  const list = async (path: string, kind: "file" | "folder"): Promise<string[]> => {
-    const entries = await fileSystem.list(path).catch((error: unknown) => {
-      throw diskError(error, path, "listing");
-    });
-    return entries.filter((entry) => entry.kind === kind).map(({ name }) => name);
-  };
+export async function readUniversal({ list: entriesOf, file: open }: ImportSource, folder: string, model: ModelStates) {
+  const list = async (path: string, wanted: "file" | "folder"): Promise<string[]> =>
+    (await entriesOf(path)).filter(({ kind }) => kind === wanted).map(({ name }) => name);
   const shapes = new Map(model.groups.flatMap((group) => [...group]));
   const tensors: SourceTensor[] = [];
   const parameters = await list(folder, "folder");
@@ -53,5 +49,13 @@ export async function readUniversal({ fileSystem, file: open }: ImportSource, fo
     }
   }
   if (parameters.length === 0) throw corrupt(folder, "it holds no parameters");
-  return { tensors, values: {} };
+  const common = (await list(folder, "file")).find((name) => name === "optimizer_state.pt");
+  const groups = common && treeAt((await readTorch(await open(join(folder, common)))).tree, "param_groups");
+  return {
+    tensors,
+    values: optionsOf(
+      groups,
+      model.groups.map((group) => [...group.keys()]),
+    ),
+  };
 }

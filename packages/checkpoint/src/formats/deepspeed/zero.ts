@@ -9,7 +9,7 @@ import { badState, corrupt, missing, unsupported } from "../bytes/errors";
 import { type ForeignTensor, scalarTensor, wholeTensor } from "../bytes/foreign-tensor";
 import { isObject } from "../bytes/json";
 import { scalarOf } from "../names/scalars";
-import { plainOf } from "../python/tree";
+import { type PythonTree, plainOf } from "../python/tree";
 import { ourOption } from "../torch/names";
 import { readTorch } from "../torch/read";
 import { type ModelStates, type OpenNamed, type Shapes, type StoredTree, treeAt } from "./model-states";
@@ -55,7 +55,8 @@ export async function readZero(open: OpenNamed, files: readonly string[], model:
   const names = model.groups.map((group) => [...group.keys()]);
   for (const [g, group] of (isStage3 ? [names.flat()] : names).entries())
     tensors.push(...(await stepsOf(first, g, group)));
-  return { tensors, values: optionsOf(first.read, names) };
+  const listed = OPTIMIZERS.map((owner) => treeAt(first.read.tree, "optimizer_state_dict", owner, "param_groups"));
+  return { tensors, values: optionsOf(listed.find(Boolean), names) };
 }
 
 function rankOf(file: string, read: StoredTree): Rank {
@@ -169,11 +170,11 @@ async function stepsOf({ file, read }: Rank, group: number, names: readonly stri
   return names.map((name) => ({ ...scalarTensor(`${name}.step`, value, file), role: "state", follows: name }));
 }
 
-/** The options of each group, under our names. */
-function optionsOf({ tree }: StoredTree, names: readonly (readonly string[])[]): { optimizer?: Json } {
-  const [listed] = OPTIMIZERS.map((owner) => treeAt(tree, "optimizer_state_dict", owner, "param_groups")).filter(
-    Boolean,
-  );
+/** The options of each group, under our names. `names`: the parameters of the groups. */
+export function optionsOf(
+  listed: PythonTree | undefined,
+  names: readonly (readonly string[])[],
+): { readonly [key: string]: Json } {
   const groups = plainOf(listed ?? null);
   if (!Array.isArray(groups) || groups.length === 0 || (groups.length > 1 && groups.length !== names.length)) return {};
   const own = groups.length === 1 ? [names.flat()] : names;

@@ -1,7 +1,7 @@
 /** Orbax, the checkpoints of JAX: a folder of zarr arrays, by default in OCDBT; folders of items; folders of steps. */
 import type { Json, SourceTensor } from "../../format/source";
 import { isCount } from "../../layout/counts";
-import { diskError, type FolderEntry } from "../../stores/file-system";
+import type { FolderEntry } from "../../stores/file-system";
 import { basename, dirname, join } from "../../stores/path";
 import { missing, unsupported } from "../bytes/errors";
 import { isObject, parseJson } from "../bytes/json";
@@ -18,20 +18,19 @@ const STEP = /^(?:.*[_-])?(\d+)$/;
 const LONGEST_JSON = 400 * 1024 * 1024;
 
 export const orbaxReader = formatReader("Orbax", async (opening) => {
-  const { path, options } = opening;
+  const { path } = opening;
   const folder = await folderOfStep(opening);
   if (folder.endsWith(".orbax-checkpoint-tmp")) throw unfinished(folder);
-  const entries = await list(opening, folder);
+  const entries = await opening.list(folder);
   const found: Found = { tensors: [], values: {}, unreadable: new Map() };
   if (isTree(entries)) await readTree(opening, folder, entries, "", found);
   else await readItems(opening, folder, entries, found);
   const written = ["step", "state.step"].map((name) => found.values[name]).find(isCount);
-  const named = [folder, dirname(folder)]
-    .map((one) => STEP.exec(basename(one))?.[1])
-    .find((text) => text !== undefined);
-  const step = written ?? (named === undefined ? undefined : Number(named));
-  if (options.step !== undefined && folder !== path) return { ...found, step: options.step };
-  return { ...found, step };
+  const [own, outer] = [folder, dirname(folder)].map((one) => STEP.exec(basename(one))?.[1]);
+  // In a folder of steps, and of a number alone, the name is the step; other names may end in a number for another reason.
+  const isNamed = folder !== path || /^\d+$/.test(basename(folder));
+  const named = isNamed || written === undefined ? (own ?? outer) : undefined;
+  return { ...found, step: named === undefined ? written : Number(named) };
 });
 
 interface Found {
@@ -43,7 +42,7 @@ interface Found {
 /** The folder itself, or of a folder of steps the one asked for or the last. @throws OptError MISSING */
 async function folderOfStep(opening: ImportSource): Promise<string> {
   const { path, options } = opening;
-  const entries = await list(opening, path);
+  const entries = await opening.list(path);
   if (isOrbax(entries)) return path;
   const steps = entries
     .filter(({ kind, name }) => kind === "folder" && STEP.test(name))
@@ -62,7 +61,7 @@ async function readItems(opening: ImportSource, folder: string, entries: readonl
   for (const { name, kind } of entries) {
     if (kind !== "folder") continue;
     const where = join(folder, name);
-    const inner = await list(opening, where);
+    const inner = await opening.list(where);
     if (isTree(inner)) await readTree(opening, where, inner, name === "default" ? "" : `${name}.`, found);
     else if (inner.some((entry) => entry.name === "metadata")) {
       found.values[name] = (await readJson(opening, join(where, "metadata"))) as Json;
@@ -128,7 +127,7 @@ async function readFolder(opening: ImportSource, folder: string, entries: readon
     const where = insideOf(folder, name, folder);
     if (kind === "file" && above !== "") files.set(above + name, await opening.file(where));
     if (kind !== "folder" || above.length > 4096) continue;
-    const inner = await readFolder(opening, where, await list(opening, where), `${above}${name}/`);
+    const inner = await readFolder(opening, where, await opening.list(where), `${above}${name}/`);
     for (const [key, file] of inner) files.set(key, file);
   }
   return files;
@@ -137,12 +136,6 @@ async function readFolder(opening: ImportSource, folder: string, entries: readon
 async function readJson({ file }: ImportSource, path: string) {
   const source = await file(path);
   return parseJson(await readBytes(source, 0, Math.min(source.byteLength, LONGEST_JSON)), path);
-}
-
-async function list({ fileSystem }: ImportSource, path: string): Promise<FolderEntry[]> {
-  return fileSystem.list(path).catch((error: unknown) => {
-    throw diskError(error, path, "listing");
-  });
 }
 
 const unfinished = (folder: string) =>

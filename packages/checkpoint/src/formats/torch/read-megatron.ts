@@ -1,7 +1,6 @@
 /** Megatron's `torch_dist`: a DCP folder beside `common.pt`, which holds what all ranks have alike. Layers are the first axis of their tensors. */
 import { redescribed } from "../../format/source";
 import { isCount } from "../../layout/counts";
-import { diskError } from "../../stores/file-system";
 import { join } from "../../stores/path";
 import { missing } from "../bytes/errors";
 import { formatReader } from "../bytes/reader";
@@ -11,10 +10,8 @@ import { readDcp } from "./read-dcp";
 const STATE = /^(?:chained_\d+\.)?optimizer\.state\.(\w+)\.(.+)$/;
 const STEP = /^iter_(\d+)$/;
 
-export const megatronReader = formatReader("Megatron torch_dist", async ({ path, file, fileSystem, options }) => {
-  const entries = await fileSystem.list(path).catch((error: unknown) => {
-    throw diskError(error, path, "listing");
-  });
+export const megatronReader = formatReader("Megatron torch_dist", async ({ path, file, list, options }) => {
+  const entries = await list(path);
   const isStep = entries.some(({ name }) => name === ".metadata");
   const steps = entries.flatMap(({ name }) => (STEP.test(name) ? [name] : [])).sort();
   const step = steps.findLast((name) => options.step === undefined || Number(STEP.exec(name)![1]) === options.step);
