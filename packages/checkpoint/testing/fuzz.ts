@@ -6,7 +6,9 @@ import { underOurNames } from "../src/naming/names";
 import { openForeign } from "../src/formats/registry";
 import { memoryFiles } from "./disks/memory-files";
 import * as made from "./files/made-files";
+import { ocdbtFolder, treeMetadata, writtenByOrbax, zarrValues } from "./files/orbax-files";
 import { Call, Name, pickleOf, Tuple } from "./files/pickles";
+import { universalFolder, zero2Folder, zero3Folder } from "./files/zero-files";
 import { zipOf } from "./files/zips";
 import { random } from "./fixtures";
 
@@ -85,8 +87,8 @@ function damagedFiles(seed: FuzzSeed, random: Random): Readonly<Record<string, U
 }
 
 const MOST_READ = 256 * 1024;
-/** HDF5's deflate may unpack to 1032 times its size; nothing else here is packed. */
-const MOST_UNPACKED = 1032;
+/** HDF5's deflate may unpack to 1032 times its size, Zstandard to 32768 times; nothing else here is packed. */
+const MOST_UNPACKED: Readonly<Record<string, number>> = { Keras: 1032, Orbax: 32_768 };
 
 async function digest(files: Readonly<Record<string, Uint8Array>>, path: string): Promise<void> {
   const fileSystem = memoryFiles(files);
@@ -96,7 +98,7 @@ async function digest(files: Readonly<Record<string, Uint8Array>>, path: string)
     let budget = MOST_READ;
     for (const tensor of source.tensors.values()) {
       for (const box of tensor.boxes) {
-        if (box.byteLength > total * (source.format === "Keras" ? MOST_UNPACKED : 8) + 64) {
+        if (box.byteLength > total * (MOST_UNPACKED[source.format] ?? 8) + 64) {
           throw new RangeError(`${tensor.name} claims ${box.byteLength} bytes of ${total}`);
         }
         const length = Math.min(box.byteLength, budget);
@@ -154,6 +156,13 @@ export async function madeSeeds(): Promise<FuzzSeed[]> {
     ["Keras weights", "a.h5", { "a.h5": h5 }],
     ["Keras weights, packed", "a.h5", { "a.h5": packed.h5 }],
     ["TF.js", "model.json", made.tfjsFolder()],
+    ["Orbax, zarr 2", "", writtenByOrbax("zarr2")],
+    ["Orbax, zarr 3", "", writtenByOrbax("zarr3")],
+    ["Orbax without OCDBT", "", { _METADATA: treeMetadata(), ...zarrValues() }],
+    ["ZeRO 2", "", zero2Folder()],
+    ["ZeRO 3", "", zero3Folder()],
+    ["ZeRO Universal", "", universalFolder()],
+    ["Megatron", "", { ...dcp, "common.pt": made.torchZip({ iteration: 1 }, {}) }],
     [
       "safetensors",
       "a.safetensors",
@@ -184,6 +193,15 @@ export async function madeSeeds(): Promise<FuzzSeed[]> {
       path: "a.pt",
       files: { "a.pt": made.torchZipOf(torchPickle, storages) },
       rewrap: (random) => ({ "a.pt": made.torchZipOf(damaged(torchPickle, random), storages) }),
+    },
+    {
+      name: "OCDBT's nodes",
+      path: "",
+      files: ocdbtFolder(zarrValues()),
+      rewrap: (random) => {
+        const victim = ["manifest", "root", "leaf 0", "leaf 1"][Math.floor(random() * 4)];
+        return ocdbtFolder(zarrValues(), { change: (node, body) => (node === victim ? damaged(body, random) : body) });
+      },
     },
     {
       name: "Keras archive",

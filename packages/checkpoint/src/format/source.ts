@@ -179,6 +179,8 @@ export interface Candidate {
   readonly entries: readonly FolderEntry[];
   /** The members of a zip archive; undefined where it is none, or its directory cannot be read. */
   readonly members?: readonly string[] | undefined;
+  /** What the last folder with a number in it holds: of a folder of steps, its newest step or another. */
+  readonly inside?: readonly FolderEntry[] | undefined;
 }
 
 /** What keeps a small file from filling the memory. */

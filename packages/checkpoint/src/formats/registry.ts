@@ -8,15 +8,20 @@ import {
 } from "../format/source";
 import { runsIn } from "../format/steps";
 import { diskError, type FileSystem } from "../stores/file-system";
-import { basename } from "../stores/path";
+import { basename, join } from "../stores/path";
 import { missing, unsupported } from "./bytes/errors";
 import { latin1 } from "./bytes/latin1";
+import { isDeepspeed } from "./deepspeed/signature";
 import { isHdf5 } from "./keras/signature";
+import { isOrbax } from "./orbax/signature";
 import { beginsWithHeader } from "./safetensors/signature";
 
 type Row = [format: string, recognises: (candidate: Candidate) => boolean, load: () => Promise<FormatReader>];
 
 const HEAD = 64;
+
+/** A step's folder, as many systems call them. */
+const NUMBERED = /^(?:.*[_-])?\d+$/;
 
 /** Looks at what stands at a path. @throws OptError MISSING, IO */
 export async function lookAt(path: string, fileSystem: FileSystem): Promise<Candidate> {
@@ -27,7 +32,9 @@ export async function lookAt(path: string, fileSystem: FileSystem): Promise<Cand
   const kind = await fileSystem.kind(path).catch(failed("looking"));
   if (kind === "folder") {
     const entries = await fileSystem.list(path).catch(failed("listing"));
-    return { path, name, kind, head: new Uint8Array(0), byteLength: 0, entries };
+    const numbered = entries.filter((entry) => entry.kind === "folder" && NUMBERED.test(entry.name)).at(-1);
+    const inside = numbered && (await fileSystem.list(join(path, numbered.name)).catch(failed("listing")));
+    return { path, name, kind, head: new Uint8Array(0), byteLength: 0, entries, inside };
   }
   if (kind !== "file") throw missing(path, "no file or folder is there", "Check the path.");
   const file = await openRandomAccess(fileSystem, path);
@@ -87,9 +94,23 @@ const FORMATS: readonly Row[] = [
     async () => (await import("./keras/read")).kerasReader,
   ],
   [
+    "Megatron torch_dist",
+    (candidate) => {
+      const isStep = has(candidate, (name) => name === ".metadata") && has(candidate, (name) => name === "common.pt");
+      return isStep || has(candidate, (name) => name === "latest_checkpointed_iteration.txt");
+    },
+    async () => (await import("./torch/read-megatron")).megatronReader,
+  ],
+  [
     "PyTorch DCP",
     (candidate) => has(candidate, (name) => name === ".metadata"),
     async () => (await import("./torch/read-dcp")).dcpReader,
+  ],
+  ["DeepSpeed", isDeepspeed, async () => (await import("./deepspeed/read")).deepspeedReader],
+  [
+    "Orbax",
+    ({ entries, inside = [] }) => isOrbax(entries) || isOrbax(inside),
+    async () => (await import("./orbax/read")).orbaxReader,
   ],
   [
     "MindSpore ranks",

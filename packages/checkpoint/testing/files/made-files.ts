@@ -82,24 +82,28 @@ export function numpyCall(
 const DCP = "torch.distributed.checkpoint.metadata";
 
 /**
- * A DCP folder with a tensor `w` of [4, 2] in two chunks, and the number `epoch`. `stored`: the shape in the files of chunks; `properties`: the
+ * A DCP folder with a tensor `w` (or those of `names`) of [4, 2] in two chunks, and the number `epoch`. `stored`: the shape in the files of chunks; `properties`: the
  * state of the tensor's.
  */
 export function dcpFolder({
   path = "__0_0.distcp",
+  names = ["w"],
   stored = [2, 2],
   properties: state = new Tuple(new Name("torch", "float32")) as object,
 } = {}): Record<string, Uint8Array> {
   const object = (name: string, state: object, module = DCP): Call => new Call(new Name(module, name), [], state);
   const size = (...dims: number[]): Call => new Call(new Name("torch", "Size"), [new Tuple(...dims)]);
   const files = [
-    torchZip(torchTensorCall("0", stored), { 0: floats(0, 1, 2, 3) }),
-    torchZip(torchTensorCall("0", stored), { 0: floats(4, 5, 6, 7) }),
+    ...names.flatMap(() =>
+      [floats(0, 1, 2, 3), floats(4, 5, 6, 7)].map((bytes) => torchZip(torchTensorCall("0", stored), { 0: bytes })),
+    ),
     torchZip(3, {}),
   ];
   const places: [string, Call | null][] = [
-    ["w", size(0, 0)],
-    ["w", size(2, 0)],
+    ...names.flatMap((name): [string, Call][] => [
+      [name, size(0, 0)],
+      [name, size(2, 0)],
+    ]),
     ["epoch", null],
   ];
   let begin = 0;
@@ -116,7 +120,9 @@ export function dcpFolder({
   const chunks = [0, 2].map((row) => object("ChunkStorageMetadata", { offsets: size(row, 0), sizes: size(2, 2) }));
   const metadata = object("Metadata", {
     state_dict_metadata: {
-      w: object("TensorStorageMetadata", { properties, size: size(4, 2), chunks }),
+      ...Object.fromEntries(
+        names.map((name) => [name, object("TensorStorageMetadata", { properties, size: size(4, 2), chunks })]),
+      ),
       epoch: object("BytesStorageMetadata", {}),
     },
     storage_data: new Map(storage),

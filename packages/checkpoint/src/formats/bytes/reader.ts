@@ -1,7 +1,7 @@
 /** What the readers of all formats share: files that are open while they are in use, and closed when reading fails. */
 import type { FormatReader, ImportOptions, SourceTensor, TensorSource } from "../../format/source";
 import { FilePool } from "../../stores/file-pool";
-import type { FileSystem } from "../../stores/file-system";
+import { diskError, type FileSystem, type FolderEntry } from "../../stores/file-system";
 import { byName } from "./foreign-tensor";
 import { type ByteSource, pooledFile } from "./source";
 
@@ -12,6 +12,8 @@ export interface ImportSource {
   readonly options: ImportOptions;
   /** A file of the checkpoint, the one at `path` without another. @throws OptError MISSING, IO */
   file(path?: string): Promise<ByteSource>;
+  /** What a folder of the checkpoint holds. @throws OptError MISSING, IO */
+  list(path: string): Promise<readonly FolderEntry[]>;
 }
 
 /** What a reader found. */
@@ -34,7 +36,12 @@ export function formatReader(format: string, read: (opening: ImportSource) => Pr
       };
       try {
         const file = (other = path): Promise<ByteSource> => pooledFile(pool, other);
-        const { tensors, step, values = {}, close: own, ...rest } = await read({ path, fileSystem, options, file });
+        const list = (folder: string): Promise<readonly FolderEntry[]> =>
+          fileSystem.list(folder).catch((error: unknown) => {
+            throw diskError(error, folder, "listing");
+          });
+        const found = await read({ path, fileSystem, options, file, list });
+        const { tensors, step, values = {}, close: own, ...rest } = found;
         closeContents = own;
         const known = step === undefined ? {} : { step };
         return { format, path, tensors: byName(tensors, path), ...known, values, ...rest, close };

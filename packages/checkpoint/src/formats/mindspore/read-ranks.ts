@@ -1,6 +1,6 @@
 /** The folder of a parallel MindSpore run: `rank_<n>/<prefix>-<epoch>_<step>.ckpt`, and strategy files that say what is whose. */
 import type { Json, SourceTensor } from "../../format/source";
-import { diskError, type FolderEntry } from "../../stores/file-system";
+import type { FolderEntry } from "../../stores/file-system";
 import { join } from "../../stores/path";
 import { badState, missing } from "../bytes/errors";
 import { formatReader, type ImportSource } from "../bytes/reader";
@@ -42,13 +42,13 @@ export const mindsporeRanksReader = formatReader("MindSpore ranks", async (openi
 /** Every strategy file of the folder or its `strategy` folder, together: stages of a pipeline have one each. @throws OptError BAD_STATE */
 async function readStrategies(opening: ImportSource): Promise<Map<string, MindsporeLayout>> {
   const { path, file } = opening;
-  const entries = await list(opening, path);
+  const entries = await opening.list(path);
   const isFile = ({ kind }: FolderEntry): boolean => kind === "file";
   const found = entries.filter((entry) => isFile(entry) && /strategy.*\.ckpt$/.test(entry.name));
   const paths = found.map(({ name }) => join(path, name));
   if (entries.some(({ name, kind }) => kind === "folder" && name === "strategy")) {
     const folder = join(path, "strategy");
-    const inner = (await list(opening, folder)).filter((entry) => isFile(entry) && entry.name.endsWith(".ckpt"));
+    const inner = (await opening.list(folder)).filter((entry) => isFile(entry) && entry.name.endsWith(".ckpt"));
     paths.push(...inner.map(({ name }) => join(folder, name)));
   }
   const layouts = new Map<string, MindsporeLayout>();
@@ -69,14 +69,14 @@ async function readStrategies(opening: ImportSource): Promise<Map<string, Mindsp
 async function filesOfStep(opening: ImportSource): Promise<{ files: string[]; step: number }> {
   const { path, options } = opening;
   const { step } = options;
-  const folders = (await list(opening, path)).filter(({ name, kind }) => kind === "folder" && RANK.test(name));
+  const folders = (await opening.list(path)).filter(({ name, kind }) => kind === "folder" && RANK.test(name));
   const rankOf = (name: string): number => Number(RANK.exec(name)![1]);
   const ranks = folders.map(({ name }) => name).sort((a, b) => rankOf(a) - rankOf(b));
   const absent = ranks.findIndex((name, i) => rankOf(name) !== i);
   if (absent >= 0) throw incomplete(path, `rank_${absent} is not there`);
   const saved: Map<string, string>[] = [];
   for (const rank of ranks) {
-    const files = (await list(opening, join(path, rank))).filter(({ kind, name }) => kind === "file" && isCkpt(name));
+    const files = (await opening.list(join(path, rank))).filter(({ kind, name }) => kind === "file" && isCkpt(name));
     saved.push(
       new Map(files.map(({ name }) => [JSON.stringify(ageOf(name) ?? { epoch: 0, step: 0 }), join(rank, name)])),
     );
@@ -92,12 +92,6 @@ async function filesOfStep(opening: ImportSource): Promise<{ files: string[]; st
 }
 
 const isCkpt = (name: string): boolean => name.endsWith(".ckpt");
-
-async function list({ fileSystem }: ImportSource, path: string): Promise<FolderEntry[]> {
-  return fileSystem.list(path).catch((error: unknown) => {
-    throw diskError(error, path, "listing");
-  });
-}
 
 const incomplete = (path: string, problem: string) =>
   missing(path, problem, "Bring the folders of all ranks together.");

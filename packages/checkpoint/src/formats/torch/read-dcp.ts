@@ -5,7 +5,7 @@ import { elementCount } from "../../layout/box";
 import { join } from "../../stores/path";
 import { corrupt } from "../bytes/errors";
 import { checkFilled, type ForeignTensor, wholeTensor } from "../bytes/foreign-tensor";
-import { formatReader } from "../bytes/reader";
+import { formatReader, type ImportSource } from "../bytes/reader";
 import { insideOf } from "../bytes/safe-path";
 import { partOf, readBytes } from "../bytes/source";
 import { type PythonTree, renameTensors } from "../python/tree";
@@ -17,7 +17,10 @@ import { readTorch, stepOf } from "./read";
 
 type StoredTree = NamedTree<ForeignTensor>;
 
-export const dcpReader = formatReader("PyTorch DCP", async ({ path, file: open, options }) => {
+export const dcpReader = formatReader("PyTorch DCP", readDcp);
+
+/** What a DCP folder holds, under its own names. @throws OptError CORRUPT, MISSING, REFUSED, UNSUPPORTED */
+export async function readDcp({ path, file: open, options }: Pick<ImportSource, "path" | "file" | "options">) {
   const readAt = async ({ file, begin, byteLength }: DcpLocation): Promise<StoredTree> =>
     readTorch(partOf(await open(insideOf(path, file, path)), begin, byteLength));
   // Safetensors files hold all tensors of a rank, and the metadata says nothing of where.
@@ -67,7 +70,7 @@ export const dcpReader = formatReader("PyTorch DCP", async ({ path, file: open, 
   }
   const structure = nestedTree(leaves, metadata.paths) as Json;
   return { tensors, step: stepOf(values), values, unreadable, skipped, structure };
-});
+}
 
 /** A chunk's box; its file is looked into when the box is first read. */
 function chunkBox(
