@@ -11,12 +11,20 @@ roomsTest(new URL(".", import.meta.url), [
   ...["save/step", "save/shards", "save/ranks", "save"],
   // Readers of other systems' files.
   ...["formats/bytes", "formats/zip", "formats/python", "formats/names"],
-  ["formats/keras", "formats/mindspore", "formats/paddle", "formats/safetensors", "formats/tfjs", "formats/torch"],
+  [
+    "formats/keras",
+    "formats/mindspore",
+    "formats/numpy",
+    "formats/paddle",
+    "formats/safetensors",
+    "formats/tfjs",
+    "formats/torch",
+  ],
   "formats",
   // What reads any checkpoint, and what writes it anew: in our format, then in those of other systems.
   ...["read", "rewrite"],
   ...["convert/files", "convert/python", "convert/zip"],
-  ["convert/mindspore", "convert/safetensors", "convert/torch"],
+  ["convert/mindspore", "convert/numpy", "convert/safetensors", "convert/torch"],
   "convert",
   "ledger",
   "command",

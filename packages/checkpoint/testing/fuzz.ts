@@ -6,6 +6,7 @@ import { underOurNames } from "../src/convert/names";
 import { openForeign } from "../src/formats/registry";
 import { memoryFiles } from "./disks/memory-files";
 import * as made from "./files/made-files";
+import { npyOf } from "./files/numpy";
 import { Call, Name, pickleOf, Tuple } from "./files/pickles";
 import { zipOf } from "./files/zips";
 import { random } from "./fixtures";
@@ -87,6 +88,8 @@ function damagedFiles(seed: FuzzSeed, random: Random): Readonly<Record<string, U
 const MOST_READ = 256 * 1024;
 /** HDF5's deflate may unpack to 1032 times its size; nothing else here is packed. */
 const MOST_UNPACKED = 1032;
+/** Formats whose files may be deflated. */
+const DEFLATED = ["Keras", "NumPy"];
 
 async function digest(files: Readonly<Record<string, Uint8Array>>, path: string): Promise<void> {
   const fileSystem = memoryFiles(files);
@@ -96,7 +99,7 @@ async function digest(files: Readonly<Record<string, Uint8Array>>, path: string)
     let budget = MOST_READ;
     for (const tensor of source.tensors.values()) {
       for (const box of tensor.boxes) {
-        if (box.byteLength > total * (source.format === "Keras" ? MOST_UNPACKED : 8) + 64) {
+        if (box.byteLength > total * (DEFLATED.includes(source.format) ? MOST_UNPACKED : 8) + 64) {
           throw new RangeError(`${tensor.name} claims ${box.byteLength} bytes of ${total}`);
         }
         const length = Math.min(box.byteLength, budget);
@@ -135,7 +138,10 @@ export async function madeSeeds(): Promise<FuzzSeed[]> {
   };
   const strategy = made.strategyFile({ w: { devices: [2], map: [0, -1] } });
   const rank = made.mindsporeFile([["w", [1, 2], "Float32", floats(1, 2)]]);
+  const npy = npyOf("'>f4'", "(2, 2)", floats(1, 2, 3, 4), { fortran: "True" });
   const files: [string, string, Record<string, Uint8Array>][] = [
+    ["npy", "a.npy", { "a.npy": npy }],
+    ["npz, deflated", "a.npz", { "a.npz": zipOf({ "a.npy": npy, "b.npy": npy }, { deflated: {} }) }],
     ["torch zip", "a.pt", { "a.pt": made.torchZip(object, storages) }],
     ["torch legacy", "a.pt", { "a.pt": made.legacyTorch({ w: torchTensorCall("0", [2, 2]) }, storages) }],
     ["DCP", "", dcp],

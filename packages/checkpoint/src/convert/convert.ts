@@ -14,15 +14,16 @@ import { reporter } from "../stores/progress";
 import { writeMindspore } from "./mindspore/write";
 import { writeMindsporeRanks } from "./mindspore/write-ranks";
 import { underOurNames } from "./names";
+import { writeNpz } from "./numpy/write";
 import { type Rename, renamePatterns } from "./rename";
 import { writeHuggingFace } from "./safetensors/write-hugging-face";
 import { writeTorch } from "./torch/write";
 import { writeDcp } from "./torch/write-dcp";
 
-const TARGETS = ["safetensors", "ckpt", "checkpoint", "pt", "dcp"] as const;
+const TARGETS = ["safetensors", "ckpt", "checkpoint", "pt", "dcp", "npz"] as const;
 
 /**
- * `safetensors`: one file of whole tensors; `ckpt`: MindSpore's; `checkpoint`: a folder of ours; `pt`: a file for `torch.load`; `dcp`: a folder for `torch.distributed.checkpoint.load`.
+ * `safetensors`: one file of whole tensors; `ckpt`: MindSpore's; `checkpoint`: a folder of ours; `pt`: a file for `torch.load`; `dcp`: a folder for `torch.distributed.checkpoint.load`; `npz`: a file for `numpy.load`, of the tensors alone.
  */
 export type ConvertTarget = (typeof TARGETS)[number];
 
@@ -135,6 +136,7 @@ async function write(source: TensorSource, destination: string, options: Convert
   const settings = { ...options, progress: reporter(options.progress, total) };
   if (options.to === "pt") await writeTorch(selected, destination, settings);
   else if (options.to === "dcp") await writeDcp(selected, destination, settings);
+  else if (options.to === "npz") await writeNpz(selected, destination, settings);
   else if (options.ranks !== undefined || options.layout !== undefined) {
     await writeMindsporeRanks(selected, destination, settings);
   } else if (options.to === "ckpt") await writeMindspore(selected, destination, settings);

@@ -84,6 +84,12 @@ const FORMATS: readonly Row[] = [
     async () => (await import("./keras/read")).kerasReader,
   ],
   [
+    "NumPy",
+    ({ head, members }) =>
+      latin1(head).startsWith("\x93NUMPY") || members?.some((name) => name.endsWith(".npy")) === true,
+    async () => (await import("./numpy/read")).numpyReader,
+  ],
+  [
     "PyTorch DCP",
     (candidate) => has(candidate, (name) => name === ".metadata"),
     async () => (await import("./torch/read-dcp")).dcpReader,
