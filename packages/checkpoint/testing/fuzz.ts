@@ -143,6 +143,7 @@ export async function madeSeeds(): Promise<FuzzSeed[]> {
     ["npy", "a.npy", { "a.npy": npy }],
     ["npz, deflated", "a.npz", { "a.npz": zipOf({ "a.npy": npy, "b.npy": npy }, { deflated: {} }) }],
     ["torch zip", "a.pt", { "a.pt": made.torchZip(object, storages) }],
+    ["TorchScript", "a.pt", { "a.pt": made.torchScript({ w: torchTensorCall("0", [2, 2]) }, storages) }],
     ["torch legacy", "a.pt", { "a.pt": made.legacyTorch({ w: torchTensorCall("0", [2, 2]) }, storages) }],
     ["DCP", "", dcp],
     [

@@ -73,6 +73,11 @@ const endsWith = (candidate: Candidate, end: string) =>
 /** Every foreign format, the surest signatures first. */
 const FORMATS: readonly Row[] = [
   [
+    "TorchScript",
+    ({ members }) => members?.some((name) => /^[^/]+\/constants\.pkl$/.test(name)) === true,
+    async () => (await import("./torch/read-script")).torchScriptReader,
+  ],
+  [
     "PyTorch",
     (candidate) => isTorchZip(candidate) || LEGACY_HEAD.every((byte, i) => candidate.head[i] === byte),
     async () => (await import("./torch/read")).torchFileReader,

@@ -8,7 +8,7 @@ import { PickleStack } from "./pickle-stack";
 
 export interface PickleLimits {
   /** Names (`module.name`) that may occur; any other throws REFUSED. */
-  readonly globals: ReadonlySet<string>;
+  readonly globals: Pick<ReadonlySet<string>, "has">;
   /** Called with each persistent id; without it they may not occur. */
   readonly persistent?: (id: PicklePersistent) => void;
   /** About how many bytes the objects may take in memory; 192 MiB without it. */
