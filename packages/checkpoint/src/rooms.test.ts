@@ -12,6 +12,7 @@ roomsTest(new URL(".", import.meta.url), [
   // Readers of other systems' files.
   ...["formats/bytes", "formats/zip", "formats/python", "formats/names"],
   [
+    "formats/gguf",
     "formats/keras",
     "formats/mindspore",
     "formats/numpy",

@@ -78,6 +78,16 @@ const FORMATS: readonly Row[] = [
     async () => (await import("./torch/read-script")).torchScriptReader,
   ],
   [
+    "Stable-Baselines3",
+    ({ members }) => members?.includes("policy.pth") === true,
+    async () => (await import("./torch/read-joined")).baselinesReader,
+  ],
+  [
+    "Hugging Face Trainer",
+    (candidate) => has(candidate, (name) => name === "trainer_state.json"),
+    async () => (await import("./torch/read-joined")).trainerReader,
+  ],
+  [
     "PyTorch",
     (candidate) => isTorchZip(candidate) || LEGACY_HEAD.every((byte, i) => candidate.head[i] === byte),
     async () => (await import("./torch/read")).torchFileReader,
@@ -88,6 +98,7 @@ const FORMATS: readonly Row[] = [
       isHdf5(head) || (isZip(head) && (members?.includes("model.weights.h5") || name.endsWith(".keras"))),
     async () => (await import("./keras/read")).kerasReader,
   ],
+  ["GGUF", ({ head }) => latin1(head).startsWith("GGUF"), async () => (await import("./gguf/read")).ggufReader],
   [
     "NumPy",
     ({ head, members }) =>
@@ -108,6 +119,11 @@ const FORMATS: readonly Row[] = [
     "sharded safetensors",
     (candidate) => endsWith(candidate, ".safetensors.index.json"),
     async () => (await import("./safetensors/read")).safetensorsIndexReader,
+  ],
+  [
+    "PyTorch",
+    (candidate) => has(candidate, (name) => name === MODEL_BIN),
+    async () => (await import("./torch/read-joined")).binReader,
   ],
   [
     "sharded PyTorch",
@@ -143,6 +159,8 @@ const FORMATS: readonly Row[] = [
     async () => (await import("./mindspore/read")).mindsporeReader,
   ],
 ];
+
+const MODEL_BIN = "pytorch_model.bin";
 
 /** The legacy file begins with a pickle (protocol 2, LONG1 of 10 bytes) of its magic number. */
 const LEGACY_HEAD = [0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];

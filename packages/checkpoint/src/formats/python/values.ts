@@ -34,7 +34,7 @@ export interface NamedTree<T> {
 const NODES_PER_TENSOR = 4;
 
 /**
- * Names the tensors and values in nested dicts, lists and tuples.
+ * Names the tensors and values in nested dicts, lists and tuples, `prefix` before each.
  *
  * @throws OptError CORRUPT for what is endless, DUPLICATE if two names are equal
  */
@@ -42,6 +42,7 @@ export async function nameTree<T>(
   root: unknown,
   source: ByteSource,
   tensorOf: (value: unknown) => T | undefined,
+  prefix = "",
 ): Promise<NamedTree<T>> {
   const tensors = new Map<string, T>();
   const values = new Map<string, Json>();
@@ -82,7 +83,7 @@ export async function nameTree<T>(
       dict.push([leafOf(key), await visit(child, inside(keyText(key, source.path)), depth + 1)]);
     return value instanceof PickleCall ? { dict, ordered: true } : { dict };
   };
-  const tree = await visit(root, "", 0);
+  const tree = await visit(root, prefix, 0);
   return { tensors, values: Object.fromEntries(values), unreadable, tree };
 }
 

@@ -25,31 +25,32 @@ export const torchFileReader = formatReader("PyTorch", async ({ path, file }) =>
 });
 
 /** `pytorch_model.bin.index.json` and its files. */
-export const binIndexReader = indexReader("sharded PyTorch", ".bin.index.json", readTorch);
+export const binIndexReader = indexReader("sharded PyTorch", ".bin.index.json", (source) => readTorch(source));
 
 /** The step that a training loop kept: `global_step` (Lightning, Transformers) or `step`. */
 export function stepOf(values: { readonly [key: string]: Json }): number | undefined {
   return [values.global_step, values.step].find(isCount);
 }
 
-/** The named tensors and values of what `torch.save` wrote, zip or legacy. @throws OptError CORRUPT, REFUSED, UNSUPPORTED, DUPLICATE */
-export async function readTorch(source: ByteSource): Promise<NamedTree<ForeignTensor>> {
+/** The named tensors and values of what `torch.save` wrote, zip or legacy; `prefix` before each name. @throws OptError CORRUPT, REFUSED, UNSUPPORTED, DUPLICATE */
+export async function readTorch(source: ByteSource, prefix = ""): Promise<NamedTree<ForeignTensor>> {
   const head = await readBytes(source, 0, Math.min(4, source.byteLength));
   const isZip = head[0] === 0x50;
-  return namedIn(source, await (isZip ? readArchived(source, await openZip(source)) : readLegacy(source)));
+  return namedIn(source, await (isZip ? readArchived(source, await openZip(source)) : readLegacy(source)), prefix);
 }
 
 /** The tensors and values of a pickle. @throws OptError as `readTorch` */
 export function namedIn(
   source: ByteSource,
   { root, pickle, storages }: TorchPickle,
+  prefix = "",
 ): Promise<NamedTree<ForeignTensor>> {
   const storage = ({ key, width, first, count }: StorageId): ByteSource => {
     const stored = storages(key);
     if (stored === undefined) throw missing(source.path, `storage ${key.slice(0, 50)} is not there`);
     return partOf(stored, first * width, count * width);
   };
-  return nameTree(root, pickle, (value) => torchTensor(value, pickle, storage));
+  return nameTree(root, pickle, (value) => torchTensor(value, pickle, storage), prefix);
 }
 
 export interface TorchPickle {
