@@ -5,6 +5,7 @@ import { OptError } from "@opt/core";
 import { underOurNames } from "../src/convert/names";
 import { openForeign } from "../src/formats/registry";
 import { memoryFiles } from "./disks/memory-files";
+import { flaxFile } from "./files/flax";
 import { ggufOf } from "./files/gguf";
 import * as made from "./files/made-files";
 import { npyOf } from "./files/numpy";
@@ -154,6 +155,8 @@ export async function madeSeeds(): Promise<FuzzSeed[]> {
         ),
       },
     ],
+    ["flax", "a.msgpack", { "a.msgpack": readFileSync(flaxFile("chunked")) }],
+    ["flax values", "a.msgpack", { "a.msgpack": readFileSync(flaxFile("values")) }],
     ["npy", "a.npy", { "a.npy": npy }],
     ["npz, deflated", "a.npz", { "a.npz": zipOf({ "a.npy": npy, "b.npy": npy }, { deflated: {} }) }],
     ["torch zip", "a.pt", { "a.pt": made.torchZip(object, storages) }],

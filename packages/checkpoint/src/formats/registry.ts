@@ -158,6 +158,11 @@ const FORMATS: readonly Row[] = [
     ({ kind, name }) => kind === "file" && name.endsWith(".ckpt"),
     async () => (await import("./mindspore/read")).mindsporeReader,
   ],
+  [
+    "flax msgpack",
+    ({ kind, name }) => kind === "file" && name.endsWith(".msgpack"),
+    async () => (await import("./flax/read")).flaxReader,
+  ],
 ];
 
 const MODEL_BIN = "pytorch_model.bin";

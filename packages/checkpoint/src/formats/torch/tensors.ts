@@ -100,6 +100,9 @@ export function torchTypeNames(dtype: StoredDType): { dtype: string; storage: st
   return { dtype: name, storage };
 }
 
+/** The dtype that PyTorch, NumPy and JAX call so. */
+export const dtypeNamed = (name: string): StoredDType | undefined => DTYPES.get(name);
+
 export function torchDType(value: unknown): StoredDType | undefined {
   if (!(value instanceof PickleGlobal) || !value.name.startsWith("torch.")) return undefined;
   return DTYPES.get(value.name.slice("torch.".length));
