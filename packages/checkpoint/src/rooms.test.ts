@@ -12,8 +12,11 @@ roomsTest(new URL(".", import.meta.url), [
   // Readers of other systems' files.
   ...["formats/bytes", "formats/zip", "formats/python", "formats/names"],
   [
+    "formats/flax",
+    "formats/gguf",
     "formats/keras",
     "formats/mindspore",
+    "formats/numpy",
     "formats/orbax",
     "formats/paddle",
     "formats/safetensors",
@@ -24,7 +27,7 @@ roomsTest(new URL(".", import.meta.url), [
   // What reads any checkpoint, and what writes it anew: in our format, then in those of other systems.
   ...["read", "naming", "rewrite"],
   ...["convert/files", "convert/python", "convert/zip"],
-  ["convert/mindspore", "convert/safetensors", "convert/torch"],
+  ["convert/flax", "convert/mindspore", "convert/numpy", "convert/safetensors", "convert/torch"],
   ...["convert", "explain"],
   "ledger",
   "command",

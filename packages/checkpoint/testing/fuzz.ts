@@ -2,10 +2,13 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { OptError } from "@opt/core";
-import { underOurNames } from "../src/naming/names";
 import { openForeign } from "../src/formats/registry";
+import { underOurNames } from "../src/naming/names";
 import { memoryFiles } from "./disks/memory-files";
+import { flaxFile } from "./files/flax";
+import { ggufOf } from "./files/gguf";
 import * as made from "./files/made-files";
+import { npyOf } from "./files/numpy";
 import { ocdbtFolder, treeMetadata, writtenByOrbax, zarrValues } from "./files/orbax-files";
 import { Call, Name, pickleOf, Tuple } from "./files/pickles";
 import { universalFolder, zero2Folder, zero3Folder } from "./files/zero-files";
@@ -87,8 +90,11 @@ function damagedFiles(seed: FuzzSeed, random: Random): Readonly<Record<string, U
 }
 
 const MOST_READ = 256 * 1024;
-/** HDF5's deflate may unpack to 1032 times its size, Zstandard to 32768 times; nothing else here is packed. */
-const MOST_UNPACKED: Readonly<Record<string, number>> = { Keras: 1032, Orbax: 32_768 };
+/** Deflate may unpack to 1032 times its size, Zstandard to 32768 times, and quantized numbers are few bits; nothing else here is packed. */
+const MOST_UNPACKED: Readonly<Record<string, number>> = {
+  ...Object.fromEntries(["Keras", "NumPy", "GGUF", "Stable-Baselines3"].map((format) => [format, 1032])),
+  Orbax: 32_768,
+};
 
 async function digest(files: Readonly<Record<string, Uint8Array>>, path: string): Promise<void> {
   const fileSystem = memoryFiles(files);
@@ -137,8 +143,50 @@ export async function madeSeeds(): Promise<FuzzSeed[]> {
   };
   const strategy = made.strategyFile({ w: { devices: [2], map: [0, -1] } });
   const rank = made.mindsporeFile([["w", [1, 2], "Float32", floats(1, 2)]]);
+  const npy = npyOf("'>f4'", "(2, 2)", floats(1, 2, 3, 4), { fortran: "True" });
   const files: [string, string, Record<string, Uint8Array>][] = [
+    [
+      "GGUF",
+      "a.gguf",
+      {
+        "a.gguf": ggufOf(
+          [
+            { name: "q", dims: [256], type: 12, data: new Uint8Array(144).fill(1) },
+            { name: "w", dims: [2], type: 0, data: floats(1, 2) },
+          ],
+          { words: ["a", "b"], n: 1 },
+        ),
+      },
+    ],
+    ["flax", "a.msgpack", { "a.msgpack": readFileSync(flaxFile("chunked")) }],
+    ["flax values", "a.msgpack", { "a.msgpack": readFileSync(flaxFile("values")) }],
+    ["npy", "a.npy", { "a.npy": npy }],
+    ["npz, deflated", "a.npz", { "a.npz": zipOf({ "a.npy": npy, "b.npy": npy }, { deflated: {} }) }],
     ["torch zip", "a.pt", { "a.pt": made.torchZip(object, storages) }],
+    ["TorchScript", "a.pt", { "a.pt": made.torchScript({ w: torchTensorCall("0", [2, 2]) }, storages) }],
+    [
+      "Trainer",
+      "",
+      {
+        "pytorch_model.bin": made.torchZip(object.model, storages),
+        "optimizer.pt": made.torchZip(object.optimizer, storages),
+        "trainer_state.json": Buffer.from('{"global_step":3}'),
+      },
+    ],
+    [
+      "Stable-Baselines3",
+      "a.zip",
+      {
+        "a.zip": zipOf(
+          {
+            data: Buffer.from('{"num_timesteps":3}'),
+            "policy.pth": made.torchZip(object.model, storages),
+            "policy.optimizer.pth": made.torchZip(object.optimizer, storages),
+          },
+          { deflated: {} },
+        ),
+      },
+    ],
     ["torch legacy", "a.pt", { "a.pt": made.legacyTorch({ w: torchTensorCall("0", [2, 2]) }, storages) }],
     ["DCP", "", dcp],
     [

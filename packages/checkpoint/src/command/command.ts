@@ -273,7 +273,10 @@ function build(output: Output, exit: (code: number) => void): Command {
       "convert runs/a --to ckpt --out ranks --ranks 8 --job 1/4",
     ],
     [
-      needed("--to <format>", "safetensors, ckpt (MindSpore), pt or dcp (PyTorch), or checkpoint"),
+      needed(
+        "--to <format>",
+        "safetensors, ckpt (MindSpore), pt or dcp (PyTorch), npz (NumPy), msgpack (flax), or checkpoint",
+      ),
       needed("--out <path>", "the file or folder to write"),
       ...NAMED,
       ...WRITTEN,

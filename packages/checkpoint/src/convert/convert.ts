@@ -11,16 +11,18 @@ import { mergeSource } from "../rewrite/merge";
 import { reshardSource } from "../rewrite/reshard";
 import { OUTPUT_OPTIONS, type OutputOptions } from "../rewrite/stream-files";
 import { reporter } from "../stores/progress";
+import { writeFlax } from "./flax/write";
 import { writeMindspore } from "./mindspore/write";
 import { writeMindsporeRanks } from "./mindspore/write-ranks";
+import { writeNpz } from "./numpy/write";
 import { writeHuggingFace } from "./safetensors/write-hugging-face";
 import { writeTorch } from "./torch/write";
 import { writeDcp } from "./torch/write-dcp";
 
-const TARGETS = ["safetensors", "ckpt", "checkpoint", "pt", "dcp"] as const;
+const TARGETS = ["safetensors", "ckpt", "checkpoint", "pt", "dcp", "npz", "msgpack"] as const;
 
 /**
- * `safetensors`: one file of whole tensors; `ckpt`: MindSpore's; `checkpoint`: a folder of ours; `pt`: a file for `torch.load`; `dcp`: a folder for `torch.distributed.checkpoint.load`.
+ * `safetensors`: one file of whole tensors; `ckpt`: MindSpore's; `checkpoint`: a folder of ours; `pt`: a file for `torch.load`; `dcp`: a folder for `torch.distributed.checkpoint.load`; `npz`: a file for `numpy.load`, of the tensors alone; `msgpack`: a file for `flax.serialization`, of nested dicts of the tensors alone.
  */
 export type ConvertTarget = (typeof TARGETS)[number];
 
@@ -125,6 +127,8 @@ async function write(source: TensorSource, destination: string, options: Convert
   const settings = { ...options, progress: reporter(options.progress, total) };
   if (options.to === "pt") await writeTorch(selected, destination, settings);
   else if (options.to === "dcp") await writeDcp(selected, destination, settings);
+  else if (options.to === "msgpack") await writeFlax(selected, destination, settings);
+  else if (options.to === "npz") await writeNpz(selected, destination, settings);
   else if (options.ranks !== undefined || options.layout !== undefined) {
     await writeMindsporeRanks(selected, destination, settings);
   } else if (options.to === "ckpt") await writeMindspore(selected, destination, settings);

@@ -28,6 +28,9 @@ function decodeSmall(bits: number, { exponent, mantissa, bias, specials }: Small
   return sign * (e === 0 ? m * 2 ** (1 - bias - mantissa) : (1 + m / 2 ** mantissa) * 2 ** (e - bias));
 }
 
+/** The number of 16 bits. */
+export const float16 = (bits: number): number => decodeSmall(bits, SMALL.F16!);
+
 /** Rounds to nearest, ties to even. What is too large becomes infinity, or NaN in formats without infinity. */
 function encodeSmall(value: number, { exponent, mantissa, bias, specials }: SmallFloat): number {
   const sign = (value < 0 || Object.is(value, -0) ? 1 : 0) << (exponent + mantissa);

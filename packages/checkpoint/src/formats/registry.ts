@@ -83,6 +83,21 @@ const endsWith = (candidate: Candidate, end: string) =>
 /** Every foreign format, the surest signatures first. */
 const FORMATS: readonly Row[] = [
   [
+    "TorchScript",
+    ({ members }) => members?.some((name) => /^[^/]+\/constants\.pkl$/.test(name)) === true,
+    async () => (await import("./torch/read-script")).torchScriptReader,
+  ],
+  [
+    "Stable-Baselines3",
+    ({ members }) => members?.includes("policy.pth") === true,
+    async () => (await import("./torch/read-joined")).baselinesReader,
+  ],
+  [
+    "Hugging Face Trainer",
+    (candidate) => has(candidate, (name) => name === "trainer_state.json"),
+    async () => (await import("./torch/read-joined")).trainerReader,
+  ],
+  [
     "PyTorch",
     (candidate) => isTorchZip(candidate) || LEGACY_HEAD.every((byte, i) => candidate.head[i] === byte),
     async () => (await import("./torch/read")).torchFileReader,
@@ -92,6 +107,13 @@ const FORMATS: readonly Row[] = [
     ({ name, head, members }) =>
       isHdf5(head) || (isZip(head) && (members?.includes("model.weights.h5") || name.endsWith(".keras"))),
     async () => (await import("./keras/read")).kerasReader,
+  ],
+  ["GGUF", ({ head }) => latin1(head).startsWith("GGUF"), async () => (await import("./gguf/read")).ggufReader],
+  [
+    "NumPy",
+    ({ head, members }) =>
+      latin1(head).startsWith("\x93NUMPY") || members?.some((name) => name.endsWith(".npy")) === true,
+    async () => (await import("./numpy/read")).numpyReader,
   ],
   [
     "Megatron torch_dist",
@@ -121,6 +143,11 @@ const FORMATS: readonly Row[] = [
     "sharded safetensors",
     (candidate) => endsWith(candidate, ".safetensors.index.json"),
     async () => (await import("./safetensors/read")).safetensorsIndexReader,
+  ],
+  [
+    "PyTorch",
+    (candidate) => has(candidate, (name) => name === MODEL_BIN),
+    async () => (await import("./torch/read-joined")).binReader,
   ],
   [
     "sharded PyTorch",
@@ -155,7 +182,14 @@ const FORMATS: readonly Row[] = [
     ({ kind, name }) => kind === "file" && name.endsWith(".ckpt"),
     async () => (await import("./mindspore/read")).mindsporeReader,
   ],
+  [
+    "flax msgpack",
+    ({ kind, name }) => kind === "file" && name.endsWith(".msgpack"),
+    async () => (await import("./flax/read")).flaxReader,
+  ],
 ];
+
+const MODEL_BIN = "pytorch_model.bin";
 
 /** The legacy file begins with a pickle (protocol 2, LONG1 of 10 bytes) of its magic number. */
 const LEGACY_HEAD = [0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];

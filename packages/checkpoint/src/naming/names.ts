@@ -9,12 +9,14 @@ import { type NameOptions, type NamingContext, type Renaming, STRUCTURE_KEY } fr
 import { scalarOf } from "../formats/names/scalars";
 import { prefixedNames, suffixedNames } from "../formats/names/states";
 import { type PythonTree, renameTensors } from "../formats/python/tree";
+import { JOINED_FORMATS } from "../formats/torch/match";
 import { torchNames } from "../formats/torch/names";
 import { matchesPattern } from "../layout/layout";
 
 const RULES: Record<string, (context: NamingContext) => Renaming | Promise<Renaming>> = {
   PyTorch: torchNames,
   "PyTorch DCP": torchNames,
+  ...Object.fromEntries(JOINED_FORMATS.map((format) => [format, torchNames])),
   "MindSpore ckpt": prefixedNames,
   "MindSpore ranks": prefixedNames,
   Keras: kerasNames,

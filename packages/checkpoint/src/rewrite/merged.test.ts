@@ -24,6 +24,15 @@ const rolesOf = async (path: string, fileSystem: MemoryFileSystem) =>
     .sort();
 
 describe("a merged file", () => {
+  it("gives back the same where its folder is opened", async () => {
+    const fileSystem = await merged();
+    await fileSystem.makeFolder("/folder");
+    await fileSystem.rename("/m.safetensors", "/folder/m.safetensors");
+    const loaded = await loadCheckpoint("/folder", { fileSystem, as: "plain" });
+    expect({ step: loaded.step, values: loaded.values }).toEqual({ step: 42, values });
+    expect(await rolesOf("/folder", fileSystem)).toEqual(await rolesOf("/r", fileSystem));
+  });
+
   it("gives back step, values, roles and bytes; sliced anew and merged again it is the same file", async () => {
     const fileSystem = await merged();
     const [before, after] = await Promise.all(

@@ -41,6 +41,22 @@ export function torchZipOf(pickle: Uint8Array, storages: Readonly<Record<string,
   return zipOf({ "made/data.pkl": pickle, "made/byteorder": order, ...Object.fromEntries(data) });
 }
 
+/** A module of TorchScript with these attributes, and constants of its code. */
+export function torchScript(
+  attributes: Readonly<Record<string, unknown>>,
+  storages: Readonly<Record<string, Uint8Array>>,
+  constants = new Tuple(),
+): Uint8Array {
+  const stored = (folder: string) =>
+    Object.entries(storages).map(([key, bytes]): [string, Uint8Array] => [`a/${folder}/${key}`, bytes]);
+  return zipOf({
+    ...Object.fromEntries([...stored("data"), ...stored("constants")]),
+    "a/data.pkl": pickleOf(new Call(new Name("__torch__.net", "Net"), [], attributes), 2),
+    "a/code/__torch__/net.py": Buffer.from("class Net(Module): pass"),
+    "a/constants.pkl": pickleOf(constants, 2),
+  });
+}
+
 /** A torch file from before 1.6: pickles, then the storages. */
 export function legacyTorch(object: unknown, storages: Readonly<Record<string, Uint8Array>>): Uint8Array {
   const magic = Uint8Array.of(0x80, 2, 0x8a, 10, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, 0x2e);

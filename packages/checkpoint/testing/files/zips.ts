@@ -1,32 +1,34 @@
-import { crc32 } from "node:zlib";
+import { crc32, deflateRawSync } from "node:zlib";
 
 export interface ZipOptions {
   /** The compression that members claim; 0 means stored. */
   readonly method?: number;
+  /** Deflate them, and say that they have so many bytes more than they do. */
+  readonly deflated?: { readonly more?: number };
   /** Give sizes and places as archives above 4 GiB do. */
   readonly zip64?: boolean;
 }
 
 const SEE_ZIP64 = 0xffffffff;
 
-/** A zip of stored members, as PyTorch and Keras write them. */
+/** A zip of stored members, as PyTorch and Keras write them, or of deflated ones. */
 export function zipOf(members: Readonly<Record<string, Uint8Array>>, options: ZipOptions = {}): Uint8Array {
-  const { method = 0, zip64 = false } = options;
+  const { deflated, method = deflated ? 8 : 0, zip64 = false } = options;
   const body: Uint8Array[] = [];
   const directory: Uint8Array[] = [];
   let position = 0;
-  for (const [name, bytes] of Object.entries(members)) {
+  for (const [name, content] of Object.entries(members)) {
     const text = new TextEncoder().encode(name);
-    const kind = [0, method, 0, 0, crc32(bytes)];
-    const sizes = zip64 ? [SEE_ZIP64, SEE_ZIP64] : [bytes.length, bytes.length];
-    const extra = zip64
-      ? record([1, 2], [24, 2], [bytes.length, 8], [bytes.length, 8], [position, 8])
-      : new Uint8Array(0);
+    const kind = [0, method, 0, 0, crc32(content)];
+    const bytes = deflated ? deflateRawSync(content) : content;
+    const length = content.length + (deflated?.more ?? 0);
+    const sizes = zip64 ? [SEE_ZIP64, SEE_ZIP64] : [bytes.length, length];
+    const extra = zip64 ? record([1, 2], [24, 2], [length, 8], [bytes.length, 8], [position, 8]) : new Uint8Array(0);
     const local = record(
       [0x04034b50, 4],
       [20, 2],
       ...pairs(kind, [2, 2, 2, 2, 4]),
-      ...pairs([bytes.length, bytes.length, text.length, 0], [4, 4, 2, 2]),
+      ...pairs([bytes.length, length, text.length, 0], [4, 4, 2, 2]),
     );
     const place = zip64 ? SEE_ZIP64 : position;
     const central = record(

@@ -88,7 +88,7 @@ function descriptor({ size, crc }: WrittenEntry): Uint8Array {
   return descriptorOf(size).write({ crc32: crc, packed: size, size });
 }
 
-function wideField(...values: readonly number[]): Uint8Array {
+export function wideField(...values: readonly number[]): Uint8Array {
   if (values.length === 0) return new Uint8Array(0);
   return littleEndian([WIDE_FIELD, 2], [values.length * 8, 2], ...values.map((value) => [value, 8] as const));
 }
@@ -106,18 +106,21 @@ function centralHeader(entry: WrittenEntry): Uint8Array {
   return join([CENTRAL.write({ ...VERSION, flags: FLAGS, crc32: crc, ...lengths, begin }), name, extra]);
 }
 
-function endOfDirectory(count: number, begin: number, length: number): Uint8Array {
-  if (count < SEE_WIDE_COUNT && !isWide(begin + length))
-    return END.write({ countHere: count, count, size: length, begin });
+/** @param widest the largest place that the short record holds */
+export function endOfDirectory(count: number, begin: number, length: number, widest = SEE_WIDE - 1): Uint8Array {
+  const shown = Math.min(count, SEE_WIDE_COUNT);
+  const places = { size: Math.min(length, SEE_WIDE), begin: Math.min(begin, SEE_WIDE) };
+  const short = END.write({ countHere: shown, count: shown, ...places });
+  if (count < SEE_WIDE_COUNT && begin <= widest && length <= widest) return short;
   const rest = WIDE_END.byteLength - 12;
   return join([
     WIDE_END.write({ rest, ...VERSION, countHere: count, count, size: length, begin }),
     WIDE_LOCATOR.write({ begin: begin + length, disks: 1 }),
-    END.write({ countHere: SEE_WIDE_COUNT, count: SEE_WIDE_COUNT, size: SEE_WIDE, begin: SEE_WIDE }),
+    short,
   ]);
 }
 
-function join(pieces: readonly Uint8Array[]): Uint8Array {
+export function join(pieces: readonly Uint8Array[]): Uint8Array {
   const bytes = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
   let at = 0;
   for (const piece of pieces) {

@@ -19,7 +19,8 @@ export const NUMPY_GLOBALS = ["numpy.core", "numpy._core"]
   ])
   .concat(["numpy.dtype", "numpy.ndarray"]);
 
-const DTYPES: Record<string, StoredDType> = {
+/** Element types as NumPy writes them, without the order of bytes. */
+export const NUMPY_DTYPES: Readonly<Record<string, StoredDType>> = {
   b1: "BOOL",
   i1: "I8",
   i2: "I16",
@@ -101,7 +102,7 @@ function dtypeOf(type: unknown, path: string): StoredDType {
   const call = type instanceof PickleCall ? type : undefined;
   const code = String(call?.args[0]);
   const order = call?.state instanceof PickleTuple ? call.state.items[1] : "|";
-  const dtype = Object.hasOwn(DTYPES, code) ? DTYPES[code] : undefined;
+  const dtype = Object.hasOwn(NUMPY_DTYPES, code) ? NUMPY_DTYPES[code] : undefined;
   if (dtype === undefined || (order === ">" && bytesPerElement(dtype) > 1)) {
     throw unread(path, `an array of ${order === ">" ? "big-endian " : ""}${code.slice(0, 50)}`);
   }

@@ -10,7 +10,7 @@ import { PickleStack } from "./pickle-stack";
 
 export interface PickleLimits {
   /** Names (`module.name`) of data; objects of others are foreign. */
-  readonly globals: ReadonlySet<string>;
+  readonly globals: Pick<ReadonlySet<string>, "has">;
   /** Called with each persistent id; without it they may not occur. */
   readonly persistent?: (id: PicklePersistent) => void;
   /** About how many bytes the objects may take in memory; without it 64 MiB and 32 times the file, up to 1.5 GiB. */

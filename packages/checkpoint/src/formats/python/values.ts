@@ -38,12 +38,17 @@ export interface NamedTree<T> {
 /** Objects that one tensor takes at most in what is walked: its states, their counters, its place in a group. */
 const NODES_PER_TENSOR = 4;
 
+/** `prefix` stands before each name. */
+export interface NameLimits extends ReadLimits {
+  readonly prefix?: string;
+}
+
 /** A float takes 9 bytes; lists of them may be long. */
 const BYTES_PER_NUMBER = 8;
 const MOST_NUMBERS = 4_000_000;
 
 /**
- * Names the tensors and values in nested dicts, lists and tuples.
+ * Names the tensors and values in nested dicts, lists and tuples, `prefix` before each.
  *
  * @throws OptError CORRUPT for what is endless, DUPLICATE if two names are equal
  */
@@ -51,7 +56,7 @@ export async function nameTree<T>(
   root: unknown,
   source: ByteSource,
   tensorOf: (value: unknown) => T | undefined,
-  { maxObjects }: ReadLimits = {},
+  { maxObjects, prefix = "" }: NameLimits = {},
 ): Promise<NamedTree<T>> {
   const tensors = new Map<string, T>();
   const values = new Map<string, Json>();
@@ -112,7 +117,7 @@ export async function nameTree<T>(
     if (isForeign && dict.length === 0) return { text: value.callable };
     return value instanceof PickleCall ? { dict, ordered: true } : { dict };
   };
-  const tree = await visit(root, "", 0);
+  const tree = await visit(root, prefix, 0);
   return { tensors, values: Object.fromEntries(values), unreadable, skipped, tree };
 }
 

@@ -1,5 +1,6 @@
 /** Folders of safetensors that `HuggingFaceStorageWriter` (PyTorch DCP) wrote: each entry says where in its tensor it begins. */
-import type { Json, SourceBox, SourceTensor } from "../../format/source";
+import { decodeMerged, type MergedMetadata } from "../../format/merged";
+import { type Json, redescribed, type SourceBox, type SourceTensor } from "../../format/source";
 import { sameBox } from "../../layout/box";
 import { isCount } from "../../layout/counts";
 import { join } from "../../stores/path";
@@ -18,6 +19,8 @@ export const safetensorsShardsReader = formatReader("safetensors shards", async 
   const parts = new Map<string, GatheredTensor>();
   const values: Record<string, Json> = {};
   const unreadable = new Map<string, string>();
+  const roles = new Map<string, MergedMetadata["tensors"][string]>();
+  let step: number | undefined;
   const names = (await fileSystem.list(path)).map(({ name }) => name).filter((name) => name.endsWith(".safetensors"));
   // Shards of ours without their manifest are a save that did not end: how far its tensors reach nobody knows.
   if (names.some((name) => /^rank-\d{5,}(-[0-9a-f]{12})?\.safetensors$/.test(name))) {
@@ -28,7 +31,10 @@ export const safetensorsShardsReader = formatReader("safetensors shards", async 
     const where = join(path, name);
     const read = await readSafetensors(await file(where));
     const { [SHARDING]: sharding, DCP_VERSION: _, ...metadata } = read.metadata;
-    Object.assign(values, saidValues(metadata));
+    const merged = decodeMerged(metadata);
+    Object.assign(values, merged?.values ?? saidValues(metadata));
+    step ??= merged?.step;
+    for (const [key, role] of Object.entries(merged?.tensors ?? {})) roles.set(key, role);
     for (const [key, reason] of read.unreadable) unreadable.set(key, reason);
     const offsets = readOffsets(sharding, where);
     for (const [key, part] of read.tensors) {
@@ -36,7 +42,8 @@ export const safetensorsShardsReader = formatReader("safetensors shards", async 
       addBox(parts, { ...part, name: key }, boxOf(part, name, offset), where);
     }
   }
-  return { tensors: parts.values(), values, unreadable };
+  const tensors = [...parts.values()].map((tensor) => redescribed(tensor, roles.get(tensor.name) ?? {}));
+  return { tensors, step, values, unreadable };
 });
 
 /** A tensor reaches as far as its boxes do: whether they fill it is the planner's to say. */

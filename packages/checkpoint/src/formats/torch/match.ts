@@ -9,6 +9,11 @@ import { keyOf, survey, type TorchOptimizer } from "./optimizers";
 
 const BUFFERS = /(^|\.)(running_mean|running_var|num_batches_tracked)$/;
 
+/** Folders and archives of several files that PyTorch wrote, or safetensors beside them. */
+export const JOINED_FORMATS: readonly string[] = ["Hugging Face Trainer", "Stable-Baselines3"];
+
+const isOrdered = (tree: PythonTree) => typeof tree === "object" && tree !== null && "ordered" in tree;
+
 /** What models are called beside their optimizer; other dicts of the same parameters (averages, copies) are not the model. */
 const MODEL_WORDS = ["", "model", "state_dict", "model_state_dict", "net", "network", "module"];
 
@@ -50,8 +55,9 @@ export function modelOf(prefix: string, tree: PythonTree, source: TensorSource):
     const tensor = source.tensors.get(tensorOf(value) ?? "");
     return tensor === undefined ? [] : [[keyOf(key), tensor]];
   });
-  // DCP keeps the order of ranks, not of the model.
-  return splitBuffers(prefix, held, source.format === "PyTorch");
+  // DCP keeps the order of ranks, and safetensors files sort; a state dict that PyTorch pickled is an OrderedDict.
+  const isPickled = source.format === "PyTorch" || (JOINED_FORMATS.includes(source.format) && isOrdered(tree));
+  return splitBuffers(prefix, held, isPickled);
 }
 
 function splitBuffers(prefix: string, held: readonly [string, SourceTensor][], ordered: boolean): Model {

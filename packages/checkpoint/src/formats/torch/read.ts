@@ -6,9 +6,9 @@ import { corrupt, missing, unsupported } from "../bytes/errors";
 import { type ForeignTensor, wholeTensors } from "../bytes/foreign-tensor";
 import { formatReader } from "../bytes/reader";
 import { type ByteSource, partOf, readBytes } from "../bytes/source";
-import { readPickle, readPickleOf } from "../python/pickle";
+import { type PickleLimits, readPickle, readPickleOf } from "../python/pickle";
 import { type PicklePersistent, PickleTuple } from "../python/pickle-objects";
-import { type NamedTree, nameTree } from "../python/values";
+import { type NamedTree, type NameLimits, nameTree } from "../python/values";
 import { indexReader } from "../safetensors/read-index";
 import { openZip } from "../zip/read";
 import { type StorageId, storageId, TORCH_PICKLE, torchTensor } from "./tensors";
@@ -25,7 +25,7 @@ export const torchFileReader = formatReader("PyTorch", async ({ path, file, opti
 });
 
 /** `pytorch_model.bin.index.json` and its files. */
-export const binIndexReader = indexReader("sharded PyTorch", ".bin.index.json", readTorch);
+export const binIndexReader = indexReader("sharded PyTorch", ".bin.index.json", (source) => readTorch(source));
 
 /** The step that a training loop kept: `global_step` (Lightning, Transformers) or `step`. */
 export function stepOf(values: { readonly [key: string]: Json }): number | undefined {
@@ -33,9 +33,19 @@ export function stepOf(values: { readonly [key: string]: Json }): number | undef
 }
 
 /** The named tensors and values of what `torch.save` wrote, zip or legacy. @throws OptError CORRUPT, REFUSED, UNSUPPORTED, DUPLICATE */
-export async function readTorch(source: ByteSource, limits: ReadLimits = {}): Promise<NamedTree<ForeignTensor>> {
+export async function readTorch(source: ByteSource, limits: NameLimits = {}): Promise<NamedTree<ForeignTensor>> {
   const head = await readBytes(source, 0, Math.min(4, source.byteLength));
-  const { root, pickle, storages } = await (head[0] === 0x50 ? readTorchZip(source, limits) : readLegacy(source));
+  const isZip = head[0] === 0x50;
+  const read = isZip ? readArchived(source, await openZip(source), limits) : readLegacy(source);
+  return namedIn(source, await read, limits);
+}
+
+/** The tensors and values of a pickle. @throws OptError as `readTorch` */
+export function namedIn(
+  source: ByteSource,
+  { root, pickle, storages }: TorchPickle,
+  limits: NameLimits = {},
+): Promise<NamedTree<ForeignTensor>> {
   const storage = ({ key, width, first, count }: StorageId): ByteSource => {
     const stored = storages(key);
     if (stored === undefined) throw missing(source.path, `storage ${key.slice(0, 50)} is not there`);
@@ -44,24 +54,30 @@ export async function readTorch(source: ByteSource, limits: ReadLimits = {}): Pr
   return nameTree(root, pickle, (value) => torchTensor(value, pickle, storage), limits);
 }
 
-interface TorchPickle {
+export interface TorchPickle {
   readonly root: unknown;
   readonly pickle: ByteSource;
   storages(key: string): ByteSource | undefined;
 }
 
-async function readTorchZip(source: ByteSource, limits: ReadLimits): Promise<TorchPickle> {
-  const members = await openZip(source);
-  const name = [...members.keys()].find((member) => /^[^/]+\/data\.pkl$/.test(member)) ?? "";
+/** A pickle of an archive (TorchScript has several), and the storages in the folder of its name. */
+export async function readArchived(
+  { path }: ByteSource,
+  members: ReadonlyMap<string, ByteSource>,
+  limits: ReadLimits = {},
+  kind = "data",
+  known: PickleLimits = TORCH_PICKLE,
+): Promise<TorchPickle> {
+  const name = [...members.keys()].find((member) => member.split("/").slice(1).join("/") === `${kind}.pkl`) ?? "";
   const pickle = members.get(name);
-  if (pickle === undefined) throw damaged(source.path, "the archive has no data.pkl");
-  const folder = name.slice(0, -"data.pkl".length);
+  if (pickle === undefined) throw damaged(path, `the archive has no ${kind}.pkl`);
+  const folder = name.slice(0, -`${kind}.pkl`.length);
   const order = members.get(`${folder}byteorder`);
   const said = order && new TextDecoder().decode(await readBytes(order, 0, Math.min(16, order.byteLength)));
-  if (said !== undefined && said !== "little") throw bigEndian(source.path);
+  if (said !== undefined && said !== "little") throw bigEndian(path);
   if (pickle.byteLength > LONGEST_PICKLE) throw damaged(pickle.path, "the pickle is longer than 1 GiB");
-  const root = await readPickleOf(pickle, TORCH_PICKLE, limits);
-  return { root, pickle, storages: (key) => members.get(`${folder}data/${key}`) };
+  const root = await readPickleOf(pickle, known, limits);
+  return { root, pickle, storages: (key) => members.get(`${folder}${kind}/${key}`) };
 }
 
 async function readLegacy(source: ByteSource): Promise<TorchPickle> {

@@ -65,7 +65,7 @@ const UNREAD_REBUILDS = [
 ];
 
 /** Everything that a state dict may name. Source: what torch 2.13 writes for tensors, parameters and plain values. */
-export const TORCH_PICKLE: PickleLimits = {
+export const TORCH_PICKLE = {
   persistent: () => undefined,
   globals: new Set([
     ...PLAIN_GLOBALS,
@@ -81,7 +81,7 @@ export const TORCH_PICKLE: PickleLimits = {
     ...["tensor", "tensor_v2", "tensor_v3", "parameter", "parameter_with_state"].map((name) => `${REBUILD}${name}`),
     ...UNREAD_REBUILDS.map((name) => `${REBUILD}${name}`),
   ]),
-};
+} satisfies PickleLimits;
 
 /** What a persistent id names: element type (undefined for untyped), key and element count. */
 export interface StorageId {
@@ -99,6 +99,9 @@ export function torchTypeNames(dtype: StoredDType): { dtype: string; storage: st
   const [name, storage] = TYPES[dtype]!;
   return { dtype: name, storage };
 }
+
+/** The dtype that PyTorch, NumPy and JAX call so. */
+export const dtypeNamed = (name: string): StoredDType | undefined => DTYPES.get(name);
 
 export function torchDType(value: unknown): StoredDType | undefined {
   if (!(value instanceof PickleGlobal) || !value.name.startsWith("torch.")) return undefined;

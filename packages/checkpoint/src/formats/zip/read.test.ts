@@ -32,8 +32,8 @@ describe("openZip", () => {
     await expectCode("CORRUPT", readBytes(members.get("a")!, 0, 11));
   });
 
-  it("rejects packed members, two of one name, and members that overlap", async () => {
-    await expectCode("UNSUPPORTED", open(zipOf({ a: text("hello") }, { method: 8 })));
+  it("rejects members packed by other methods, two of one name, and members that overlap", async () => {
+    await expectCode("UNSUPPORTED", open(zipOf({ a: text("hello") }, { method: 12 })));
     const twice = Buffer.from(zipOf({ a: text("1"), b: text("2") }).map((byte) => (byte === 0x62 ? 0x61 : byte)));
     await expectCode("CORRUPT", open(twice));
     const overlap = Buffer.from(zipOf({ a: text("1"), b: text("2") }));
@@ -43,5 +43,37 @@ describe("openZip", () => {
 
   it.each([0, 10, 21, 40, 60])("rejects a file cut to %s bytes", async (length) => {
     await expectCode("CORRUPT", open(zipOf({ a: text("hello") }).subarray(0, length)));
+  });
+
+  it.each([
+    ["held", 70_000],
+    ["larger than what is held", 17 << 20],
+  ])("inflates members that are %s, in any order", async (_, length) => {
+    const bytes = new Uint8Array(length);
+    for (let i = 0; i < 70_000; i++) bytes[i] = (i * i) >> 9;
+    const members = await open(zipOf({ a: bytes, b: text("b") }, { deflated: {} }));
+    const reads = [60_000, 5, length - 9].map(async (from) => {
+      expect([...(await readBytes(members.get("a")!, from, 9))]).toEqual([...bytes.subarray(from, from + 9)]);
+    });
+    await Promise.all([...reads, readBytes(members.get("b")!, 0, 1)]);
+    expect(Buffer.compare(await readBytes(members.get("a")!, 0, length), bytes)).toBe(0);
+  });
+
+  it.each([
+    [1, 100],
+    [-1, 100],
+    [1, 17 << 20],
+    [-1, 17 << 20],
+  ])("rejects a member that says to have %s bytes more than the %s that it inflates to", async (more, length) => {
+    const members = await open(zipOf({ a: new Uint8Array(length) }, { deflated: { more } }));
+    await expectCode("CORRUPT", readBytes(members.get("a")!, 0, length + more));
+  });
+
+  it("rejects so large contents as so few bytes cannot hold, and damaged ones, again and again", async () => {
+    await expectCode("CORRUPT", open(zipOf({ a: text("hello") }, { deflated: { more: 9000 } })));
+    const zip = zipOf({ a: text("hello hello hello hello") }, { deflated: {} });
+    zip[31] = 0xff;
+    const members = await open(zip);
+    for (let i = 0; i < 2; i++) await expectCode("CORRUPT", readBytes(members.get("a")!, 0, 5));
   });
 });

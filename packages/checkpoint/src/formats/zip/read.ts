@@ -1,9 +1,10 @@
-/** Zip archives as checkpoints use them: stored members, found by the central directory and read where they lie. */
+/** Zip archives as checkpoints use them: members, stored or deflated, found by the central directory and read where they lie. */
 import { check, OptError } from "@opt/core";
 import { ByteCursor } from "../bytes/cursor";
 import { corrupt, unsupported } from "../bytes/errors";
 import { latin1 } from "../bytes/latin1";
 import { type ByteSource, partOf, readBytes, verified } from "../bytes/source";
+import { InflatedMembers } from "./inflate";
 import {
   CENTRAL,
   ENCRYPTED,
@@ -30,8 +31,13 @@ interface Entry {
   readonly method: number;
   readonly crc32: number;
   readonly byteLength: number;
+  /** As it lies in the archive. */
+  readonly packedLength: number;
   readonly begin: number;
 }
+
+const STORED = 0;
+const DEFLATED = 8;
 
 /**
  * The members of an archive by name; each is checked against its CRC-32 when it is first read.
@@ -43,11 +49,12 @@ export async function openZip(source: ByteSource): Promise<Map<string, ByteSourc
   entries.sort((a, b) => a.begin - b.begin);
   const members = new Map<string, ByteSource>();
   const cursor = new ByteCursor(source, 0, READ_AHEAD);
+  const inflated = new InflatedMembers();
   for (const entry of entries) {
-    const { name, byteLength, begin } = entry;
+    const { name, byteLength, packedLength, begin } = entry;
     const path = `${source.path}:${name}`;
     if (members.has(name)) throw damaged(path, "two members have this name");
-    if (entry.isEncrypted || entry.method !== 0) throw packed(path, entry);
+    if (entry.isEncrypted || ![STORED, DEFLATED].includes(entry.method)) throw packed(path, entry);
     if (begin < cursor.position) throw damaged(path, "the member overlaps the one before it");
     cursor.skip(begin - cursor.position);
     await cursor.need(LOCAL.byteLength);
@@ -55,8 +62,10 @@ export async function openZip(source: ByteSource): Promise<Map<string, ByteSourc
     if (!LOCAL.isAt(header)) throw damaged(path, "no header stands where the directory says");
     const { name: nameLength, extra } = LOCAL.read(header);
     cursor.skip(nameLength + extra);
-    members.set(name, verified(partOf(source, cursor.position, byteLength, path), entry.crc32));
-    cursor.skip(byteLength);
+    const stored = partOf(source, cursor.position, packedLength, path);
+    const bytes = entry.method === STORED ? stored : inflated.member(stored, byteLength);
+    members.set(name, verified(bytes, entry.crc32));
+    cursor.skip(packedLength);
   }
   return members;
 }
@@ -134,8 +143,8 @@ function entryOf({ flags, method, crc32, ...narrow }: Fields, called: Uint8Array
   const byteLength = widened(narrow.size);
   const packedLength = widened(narrow.packed);
   const begin = widened(narrow.begin);
-  if (method === 0 && packedLength !== byteLength) throw damaged(`${path}:${name}`, "its two lengths differ");
-  return { name, isEncrypted: (flags & ENCRYPTED) !== 0, method, crc32, byteLength, begin };
+  if (method === STORED && packedLength !== byteLength) throw damaged(`${path}:${name}`, "its two lengths differ");
+  return { name, isEncrypted: (flags & ENCRYPTED) !== 0, method, crc32, byteLength, packedLength, begin };
 }
 
 const viewOf = ({ buffer, byteOffset, byteLength }: Uint8Array) => new DataView(buffer, byteOffset, byteLength);
@@ -161,5 +170,5 @@ const damaged = (path: string, problem: string) =>
 
 function packed(path: string, { isEncrypted, method }: Entry): OptError {
   const how = isEncrypted ? "encrypted" : `compressed by method ${method}`;
-  return unsupported(path, `members must be stored, this one is ${how}`, "Zip it again with `zip -0`.");
+  return unsupported(path, `members must be stored or deflated, this one is ${how}`, "Zip it again with `zip -0`.");
 }
