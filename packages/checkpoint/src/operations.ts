@@ -36,7 +36,8 @@ export const checkpointBlob: typeof import("./rewrite/merge").checkpointBlob = a
   (await import("./rewrite/merge")).checkpointBlob(...given);
 
 /**
- * Writes named tensors into one file, in the format that its name says: `.safetensors`, or `.pt` and `.pth` for `torch.load`. Readers see
+ * Writes named tensors into one file, in the format that its name says: `.safetensors`, `.npz` for `numpy.load`, `.pt` and
+ * `.pth` for `torch.load`. Readers see
  * no file, or all of it.
  *
  * @throws OptError BAD_ARGUMENT for another name, or a file that is there without `overwrite: true`; BAD_SHAPE, BAD_DTYPE, DUPLICATE, IO

@@ -7,21 +7,24 @@ import { memoryFileSystem } from "../stores/memory";
 const TENSORS = { "fc.weight": tensor([[1, 2]]), "fc.bias": tensor([3]) };
 
 describe("saveWeights", () => {
-  it.each(["safetensors", "pt", "pth"])("writes model.%s, which loads with the same names and numbers", async (end) => {
-    const fileSystem = memoryFileSystem();
-    const seen: number[] = [];
-    await saveWeights(`model.${end}`, TENSORS, { fileSystem, progress: ({ bytes }) => seen.push(bytes) });
-    const { tensors, step } = await loadCheckpoint(`model.${end}`, { fileSystem });
-    expect(
-      Object.entries(tensors)
-        .map(([name, each]) => [name, [...each.dataSync()]])
-        .sort(),
-    ).toEqual([
-      ["fc.bias", [3]],
-      ["fc.weight", [1, 2]],
-    ]);
-    expect([step, seen.at(-1)]).toEqual([undefined, 12]);
-  });
+  it.each(["safetensors", "npz", "pt", "pth"])(
+    "writes model.%s, which loads with the same names and numbers",
+    async (end) => {
+      const fileSystem = memoryFileSystem();
+      const seen: number[] = [];
+      await saveWeights(`model.${end}`, TENSORS, { fileSystem, progress: ({ bytes }) => seen.push(bytes) });
+      const { tensors, step } = await loadCheckpoint(`model.${end}`, { fileSystem });
+      expect(
+        Object.entries(tensors)
+          .map(([name, each]) => [name, [...each.dataSync()]])
+          .sort(),
+      ).toEqual([
+        ["fc.bias", [3]],
+        ["fc.weight", [1, 2]],
+      ]);
+      expect([step, seen.at(-1)]).toEqual([undefined, 12]);
+    },
+  );
 
   it("replaces a file only where it may", async () => {
     const fileSystem = memoryFileSystem();

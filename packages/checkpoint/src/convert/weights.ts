@@ -6,6 +6,8 @@ import { mergeSource, sourceOf } from "../rewrite/merge";
 import type { CheckpointContents } from "../save/save";
 import { checkedPath, type FileSystem } from "../stores/file-system";
 import { type ProgressCallback, reporter } from "../stores/progress";
+import type { ExportOptions } from "./files/write-whole";
+import { writeNpz } from "./numpy/write";
 import { writeTorch } from "./torch/write";
 
 export interface SaveWeightsOptions {
@@ -22,13 +24,17 @@ type Write = (source: TensorSource, path: string, options: SaveWeightsOptions) =
 /** Writers by the ends of names. */
 const WRITERS: Readonly<Record<string, Write>> = {
   safetensors: mergeSource,
-  pt: asTorch,
-  pth: asTorch,
+  npz: reporting(writeNpz),
+  pt: reporting(writeTorch),
+  pth: reporting(writeTorch),
 };
 
-function asTorch(source: TensorSource, path: string, options: SaveWeightsOptions): Promise<unknown> {
-  const total = [...source.tensors.values()].reduce((sum, tensor) => sum + bytesOf(tensor), 0);
-  return writeTorch(source, path, { ...options, progress: reporter(options.progress, total) });
+/** A writer of other systems' files, which is told of bytes alone. */
+function reporting(write: (source: TensorSource, path: string, options: ExportOptions) => Promise<unknown>): Write {
+  return (source, path, options) => {
+    const total = [...source.tensors.values()].reduce((sum, tensor) => sum + bytesOf(tensor), 0);
+    return write(source, path, { ...options, progress: reporter(options.progress, total) });
+  };
 }
 
 /** See operations.ts. */
