@@ -2,6 +2,7 @@
 import { check, OptError } from "@opt/core";
 import type { Box } from "./box";
 import { isCount } from "./counts";
+import { nearest } from "./nearest";
 
 /** The mesh axis, or axes (outermost first), that split a dimension; null leaves it whole. */
 export type Split = string | readonly string[] | null;
@@ -176,6 +177,32 @@ export function entryFor(layout: Layout, { name, follows }: { name: string; foll
   const entry = parent && !(own && (own[0] === name || !matchesPattern(own[0], follows!))) ? parent : (own ?? parent);
   if (entry) return entry[1];
   reject(`no pattern matches tensor ${JSON.stringify(name)}.`, 'Add one, or "*": "replicate" as the last.');
+}
+
+/** The words of optimizers' states, with a pattern's stars about them: a first save has none yet. */
+const STATE =
+  /(^|[.*])(max_)?(exp_\w+|moments?\w*|momentum_buffer|adam_[mv]|square_avg|acc_delta|grad_avg|sum|step)([.*]|$)/;
+
+/**
+ * A pattern that matches no tensor, nor the parameter that one follows, is a typo: the tensor it means would be cut by a later pattern.
+ * Patterns of everything, and of state that is not there (yet), may stay.
+ *
+ * @param tensors all of the checkpoint's
+ * @throws OptError BAD_ARGUMENT
+ */
+export function checkPatterns(
+  { tensors: entries }: Layout,
+  tensors: Iterable<{ name: string; follows?: string }>,
+): void {
+  const names = new Set<string>();
+  for (const { name, follows } of tensors) names.add(name).add(follows ?? name);
+  if (names.size === 0) return;
+  for (const pattern of Object.keys(entries)) {
+    if (names.has(pattern) || /^[*./]*$/.test(pattern) || STATE.test(pattern)) continue;
+    let isUsed = false;
+    if (pattern.includes("*")) for (const name of names) isUsed ||= matchesPattern(pattern, name);
+    if (!isUsed) reject(`its pattern ${JSON.stringify(pattern)} matches no tensor.`, nearest(pattern, names));
+  }
 }
 
 /** How one tensor is cut: per dimension the parts and, for a rank, which of them it holds. */

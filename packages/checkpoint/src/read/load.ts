@@ -4,6 +4,7 @@ import { byteLengthOf } from "../format/shard";
 import type { Json, Skipped, TensorSource } from "../format/source";
 import { isTensor, type PlainTensor } from "../format/tensors";
 import { Verification } from "../format/verification";
+import { checkPatterns } from "../layout/layout";
 import { inBatches } from "../plan/chunks";
 import { localFileSystem } from "../platform/local";
 import { type ProgressCallback, reporter } from "../stores/progress";
@@ -86,6 +87,7 @@ async function loadFrom(source: TensorSource, options: LoadOptions<"tensor" | "p
     if (!source.tensors.has(name))
       throw new OptError("MISSING", source.path, `it holds no tensor ${JSON.stringify(name)}.`, "Check the slices.");
   }
+  if (options.layout) checkPatterns(options.layout, source.tensors.values());
   const verification = new Verification();
   const names = options.names ?? (into && Object.keys(into));
   const selection = { ...options, verify: verify !== false, ...(names ? { names } : {}) };

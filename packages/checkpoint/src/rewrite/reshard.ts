@@ -4,7 +4,7 @@ import { shardName } from "../format/shard";
 import type { TensorSource } from "../format/source";
 import { withRole } from "../format/tensors";
 import { Verification } from "../format/verification";
-import { defaultLayout, type Layout, layoutFor } from "../layout/layout";
+import { checkPatterns, defaultLayout, type Layout, layoutFor } from "../layout/layout";
 import { NAMING_OPTIONS, type NamingOptions, useNamed } from "../naming/named";
 import { fileSystemOf } from "../platform/local";
 import { OPEN_OPTIONS, type OpenOptions } from "../read/open";
@@ -62,6 +62,7 @@ export async function reshardSource(
   const { layout, ranks } = layoutFor("reshardCheckpoint", options, defaultLayout);
   const verification = new Verification();
   const tensors = selectTensors(source, options, verification).map((tensor) => withRole(tensor, source.tensors));
+  checkPatterns(layout, source.tensors.values());
   const plan = planSave(layout, tensors);
   const fileSystem = fileSystemOf(options.outFileSystem ?? options.fileSystem);
   const overwrite = options.overwrite ?? false;

@@ -1,6 +1,6 @@
 import type { FolderEntry } from "../../stores/file-system";
 
-export const ORBAX_STEP = "_CHECKPOINT_METADATA";
+const ORBAX_STEP = "_CHECKPOINT_METADATA";
 export const ORBAX_TREE = "_METADATA";
 export const OCDBT_MANIFEST = "manifest.ocdbt";
 

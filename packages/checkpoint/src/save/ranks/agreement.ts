@@ -4,7 +4,7 @@ import type { StoredDType } from "../../format/dtype";
 import type { Role } from "../../format/source";
 import type { LocalTensor } from "../../format/tensors";
 import type { Box } from "../../layout/box";
-import type { Layout } from "../../layout/layout";
+import { checkPatterns, type Layout } from "../../layout/layout";
 import { boxesOfRank, placementsGiven, wholeShape } from "../../layout/placements";
 import type { RecordedTensor } from "../shards/assemble";
 import type { SaidValues } from "./values";
@@ -42,7 +42,7 @@ interface Holder {
  */
 export function agree(layout: Layout, said: readonly RankProposal[], isWhole: boolean): RecordedTensor[] {
   const { terms } = said[0]!;
-  const held = new Map<string, Holder[]>();
+  const held = new Map<string, [Holder, ...Holder[]]>();
   for (const [rank, { terms: own, tensors }] of said.entries()) {
     check(
       own === terms,
@@ -57,6 +57,10 @@ export function agree(layout: Layout, said: readonly RankProposal[], isWhole: bo
       else held.set(tensor.name, [{ rank, tensor }]);
     }
   }
+  checkPatterns(
+    layout,
+    Array.from(held.values(), ([{ tensor }]) => tensor),
+  );
   return [...held.values()].map((holders) => agreeOn(layout, holders, said.length, isWhole));
 }
 
