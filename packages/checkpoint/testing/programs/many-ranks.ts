@@ -2,7 +2,7 @@
  * What one process does for a save of many ranks of FSDP with AdamW, and for a rank that loads it, without the tensors' bytes:
  * `many-ranks <folder> <ranks> <parameters> save|plan`.
  */
-import { statSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { byteLengthOf, shardHeader, shardName } from "../../src/format/shard";
 import type { SelectedTensor } from "../../src/format/source";
 import { Verification } from "../../src/format/verification";
@@ -91,5 +91,13 @@ async function plan(): Promise<Record<string, number>> {
   return { opened, planned: performance.now() - begun, bytes, files: files.size };
 }
 
+const STATUS = "/proc/self/status";
 const result = what === "save" ? await save() : await plan();
-process.stdout.write(JSON.stringify({ ...result, memory: process.resourceUsage().maxRSS * 1024 }));
+process.stdout.write(JSON.stringify({ ...result, memory: mostMemory() }));
+
+/** Of this process alone: on Linux, `maxRSS` begins with what its parent had when it started it. */
+function mostMemory(): number {
+  const status = existsSync(STATUS) ? readFileSync(STATUS, "utf8") : "";
+  const [, kilobytes] = /^VmHWM:\s+(\d+) kB/m.exec(status) ?? [];
+  return 1024 * (kilobytes === undefined ? process.resourceUsage().maxRSS : Number(kilobytes));
+}
