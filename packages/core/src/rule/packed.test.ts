@@ -157,7 +157,16 @@ describe("bf16x", () => {
   });
 
   it("rounds a half to even, keeps infinities, and makes all NaN one", () => {
-    const given = Uint32Array.of(0x3f800080, 0x3f800180, 0x3f80ff80, 0x7f800000, 0xff800000, 0x7f800001, 0xffffffff, 0x80000000);
+    const given = Uint32Array.of(
+      0x3f800080,
+      0x3f800180,
+      0x3f80ff80,
+      0x7f800000,
+      0xff800000,
+      0x7f800001,
+      0xffffffff,
+      0x80000000,
+    );
     const kept = unpacked(packed(new Float32Array(given.buffer), "bf16x"), "bf16x", given.length);
     const wanted = [0x3f800000, 0x3f800200, 0x3f810000, 0x7f800000, 0xff800000, 0x7fc00000, 0x7fc00000, 0x80000000];
     expect([...wordsOf(kept)]).toEqual(wanted);
