@@ -63,6 +63,11 @@ describe("GGUF", () => {
     await expectCode("CORRUPT", open(ggufOf([{ name: "w", ...tensor }], {})));
   });
 
+  it("that says a thing twice is rejected", async () => {
+    const bytes = Buffer.from(ggufOf([], { ab: 1, xb: 2 }));
+    await expectCode("CORRUPT", open(bytes.fill("a", bytes.indexOf("xb"), bytes.indexOf("xb") + 1)));
+  });
+
   it("of another version or order of bytes is named", async () => {
     for (const version of [1, 0x03000000]) await expectCode("UNSUPPORTED", open(ggufOf([], {}, version)));
   });

@@ -5,7 +5,7 @@ import { elementCount } from "../../layout/box";
 import { isCount } from "../../layout/counts";
 import { basename } from "../../stores/path";
 import { ByteCursor } from "../bytes/cursor";
-import { unsupported } from "../bytes/errors";
+import { quoted, unsupported } from "../bytes/errors";
 import { wholeTensor } from "../bytes/foreign-tensor";
 import { formatReader } from "../bytes/reader";
 import { type ByteSource, checkRange, partOf, readBytes } from "../bytes/source";
@@ -30,15 +30,16 @@ export const ggufReader = formatReader("GGUF", async ({ path, file }) => {
     throw unsupported(path, `GGUF of version ${version} cannot be read`, "Convert it to version 3, little-endian.");
   const [count, entries] = [cursor.length64(), cursor.length64()];
   if (count > mostTensors(source.byteLength)) throw cursor.corrupt(`${count} tensors are named`);
-  const values: Record<string, Json> = {};
+  const said = new Map<string, Json>();
   for (let i = 0; i < entries; i++) {
     const key = await text(cursor, LONGEST_NAME);
+    if (said.has(key)) throw cursor.corrupt(`${quoted(key)} is said twice`);
     await cursor.need(4);
-    Object.defineProperty(values, key, { value: await readValue(cursor, cursor.uint32()), enumerable: true });
+    said.set(key, await readValue(cursor, cursor.uint32()));
   }
   const infos: Info[] = [];
   for (let i = 0; i < count; i++) infos.push(await infoOf(cursor));
-  const alignment = values[ALIGNMENT] ?? 32;
+  const alignment = said.get(ALIGNMENT) ?? 32;
   if (!isCount(alignment) || alignment === 0) throw cursor.corrupt(`${ALIGNMENT} is ${String(alignment)}`);
   const begin = Math.ceil(cursor.position / alignment) * alignment;
   const tensors: SourceTensor[] = [];
@@ -57,7 +58,7 @@ export const ggufReader = formatReader("GGUF", async ({ path, file }) => {
       tensors.push(wholeTensor(name, { dtype: "F32", shape, bytes }, basename(path)));
     }
   }
-  return { tensors, values, unreadable };
+  return { tensors, values: Object.fromEntries(said), unreadable };
 });
 
 interface Info {

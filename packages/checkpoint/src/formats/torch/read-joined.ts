@@ -108,12 +108,11 @@ export const baselinesReader = formatReader("Stable-Baselines3", async ({ path, 
   for (const [name, member] of members)
     if (name.endsWith(".pth")) await joined.add(name.slice(0, -".pth".length), member, basename(path));
   const data = members.get(DATA);
-  if (data !== undefined && data.byteLength <= LARGEST_JSON) {
-    const said = parseJson(await readBytes(data, 0, data.byteLength), data.path);
-    for (const [key, value] of Object.entries(said))
-      if (!isObject(value) || value[PICKLED] === undefined) joined.values[key] = value as Json;
-  }
-  const { tensors, values, unreadable, structure } = joined;
+  const isSmall = data !== undefined && data.byteLength <= LARGEST_JSON;
+  const said = isSmall ? parseJson(await readBytes(data, 0, data.byteLength), data.path) : {};
+  const plain = Object.entries(said).filter(([, value]) => !isObject(value) || value[PICKLED] === undefined);
+  const values = { ...joined.values, ...(Object.fromEntries(plain) as Record<string, Json>) };
+  const { tensors, unreadable, structure } = joined;
   const step = stepOf({ step: values.num_timesteps ?? null });
   return { tensors, values, unreadable, structure, step };
 });
