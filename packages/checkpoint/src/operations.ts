@@ -42,7 +42,7 @@ export const checkpointBlob: typeof import("./rewrite/merge").checkpointBlob = a
  *
  * @throws OptError BAD_ARGUMENT for another name, or a file that is there without `overwrite: true`; BAD_SHAPE, BAD_DTYPE, DUPLICATE, IO
  * @example
- * await saveWeights("model.safetensors", model.stateDict());
+ * await saveWeights("weights.safetensors", model.stateDict());
  */
 export const saveWeights: typeof import("./convert/weights").saveWeights = async (...given) =>
   (await import("./convert/weights")).saveWeights(...given);
@@ -129,11 +129,13 @@ export const ledger: typeof import("./ledger/ledger").ledger = async (...given) 
 /**
  * A run that `opt-run --prove-resume` can break and compare; elsewhere it records nothing. For loops by hand: `fit` does it by itself.
  * @example
- * const run = await recordedRun("runs/a");
- * for (let step = await resume(run.folder); step < 100; ) {
- *   train(); step++;
- *   if (step % 10 === 0 || step === run.breakAt) await save(run.folder, step);
- *   if (await run.record(step, { model: model.stateDict(), optimizer: optimizer.stateDict() })) break;
+ * const run = await recordedRun("runs/by-hand");
+ * const saved = await loadCheckpoint(run.folder).catch(() => undefined);
+ * if (saved) model.loadStateDict(saved.tensors);
+ * for (let step = saved?.step ?? 0; step < 3; ) {
+ *   step++; // train here
+ *   if (step === run.breakAt) await saveCheckpoint(run.folder, { step, tensors: model.stateDict() });
+ *   if (await run.record(step, { model: model.stateDict() })) break;
  * }
  * @throws OptError BAD_ARGUMENT, IO
  */
