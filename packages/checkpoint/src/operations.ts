@@ -129,7 +129,7 @@ export const ledger: typeof import("./ledger/ledger").ledger = async (...given) 
 /**
  * A run that `opt-run --prove-resume` can break and compare; elsewhere it records nothing. For loops by hand: `fit` does it by itself.
  * @example
- * const run = await recordedRun("runs/by-hand");
+ * const run = await recordedRun("runs/recorded");
  * const saved = await loadCheckpoint(run.folder).catch(() => undefined);
  * if (saved) model.loadStateDict(saved.tensors);
  * for (let step = saved?.step ?? 0; step < 3; ) {
