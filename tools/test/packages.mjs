@@ -59,7 +59,7 @@ const training = (kernels) => `import "${kernels}";
  */
 const bundles = [
   { name: "training on wasm", program: training("@opt/kernels-wasm"), external: ["node:*"], budget: 95232, absent: [] },
-  { name: "training on webgpu", program: training("@opt/kernels-webgpu"), external: [], budget: 97792, absent: [] },
+  { name: "training on webgpu", program: training("@opt/kernels-webgpu"), external: [], budget: 98816, absent: [] },
   {
     name: "checkpoints",
     program: 'export * from "@opt/checkpoint";',
