@@ -177,7 +177,7 @@ export interface Candidate {
   readonly head: Uint8Array;
   readonly byteLength: number;
   readonly entries: readonly FolderEntry[];
-  /** The members of a zip archive; undefined where it is none, or its directory cannot be read. */
+  /** The members of a zip archive; undefined for other files, and where the directory cannot be read. */
   readonly members?: readonly string[] | undefined;
   /** What the last folder with a number in it holds: of a folder of steps, its newest step or another. */
   readonly inside?: readonly FolderEntry[] | undefined;

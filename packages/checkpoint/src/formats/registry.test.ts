@@ -270,6 +270,12 @@ describe("errors", () => {
       { "a.pt": Buffer.from("version https://git-lfs.github.com/spec/v1\n") },
       "a.pt",
     ],
+    [
+      "a pointer in the place of safetensors",
+      "UNSUPPORTED",
+      { "a.safetensors": Buffer.from("version https://git-lfs") },
+      "a.safetensors",
+    ],
     ["a page of HTML", "UNSUPPORTED", { "a.pt": Buffer.from("<!DOCTYPE html><html>") }, "a.pt"],
     ["a SavedModel", "UNSUPPORTED", { "saved_model.pb": Buffer.from("x") }, ""],
     ["a plain pickle", "UNSUPPORTED", { "a.pkl": pickleOf({ a: 1 }) }, "a.pkl"],

@@ -174,7 +174,8 @@ const FORMATS: readonly Row[] = [
   ],
   [
     "safetensors",
-    ({ kind, head, name }) => kind === "file" && (beginsWithHeader(head) || name.endsWith(".safetensors")),
+    ({ kind, head, name }) =>
+      kind === "file" && (beginsWithHeader(head) || (name.endsWith(".safetensors") && !isText(head))),
     async () => (await import("./safetensors/read")).safetensorsReader,
   ],
   [
@@ -202,4 +203,9 @@ function isTorchZip({ head, members }: Candidate): boolean {
 
 function isZip(head: Uint8Array): boolean {
   return latin1(head).startsWith("PK\x03\x04");
+}
+
+/** What a server or Git LFS left in the place of a file. */
+function isText(head: Uint8Array): boolean {
+  return /^(version https:|\s*<)/.test(latin1(head));
 }
