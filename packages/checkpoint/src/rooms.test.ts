@@ -5,7 +5,7 @@ roomsTest(new URL(".", import.meta.url), [
   "plan",
   "stores",
   "platform",
-  "bucket",
+  ...["bucket", "remote"],
   "format",
   // Our own checkpoints, written.
   ...["save/step", "save/shards", "save/ranks", "save"],

@@ -12,8 +12,8 @@ import { mergeCheckpoint } from "../rewrite/merge";
 import { reshardCheckpoint } from "../rewrite/reshard";
 import { type CleanOptions, cleanCheckpoints } from "../save/step/clean";
 import { colored, formatBytes, type Output, withBar } from "./output";
-import { parseCount, parseJob, parsePair, parseSize, parseTolerance, readJson } from "./parse";
-import { placeOf, placesOf, storedLedger } from "./place";
+import { parseCache, parseCount, parseJob, parsePair, parseSize, parseTolerance, readJson } from "./parse";
+import { outputPlaceOf, placeOf, placesOf, storedLedger } from "./place";
 import {
   oneLine,
   showCleaned,
@@ -68,6 +68,7 @@ const flag = (flags: string, about: string, parse?: (text: string, before: never
 const needed = (flags: string, about: string) => flag(flags, about).makeOptionMandatory();
 
 const STEP = flag("--step <n>", "a step of a run's folder; the latest without it", parseCount);
+const CACHE = flag("--cache [folder]", "keep what is read of addresses, in this folder or the user's own", parseCache);
 const NAMES = flag("--names <patterns...>", "only these tensors; * stands for anything");
 const EXCLUDE = flag("--exclude <patterns...>", "leave these tensors out");
 const RANKS = flag("--ranks <n>", "number of ranks to cut for; may be left out with --layout", parseCount);
@@ -75,12 +76,17 @@ const LAYOUT = flag("--layout <file>", "JSON: { mesh: { shape, axes }, tensors: 
 const OVERWRITE = flag("--overwrite", "replace the file, folder or step if it exists");
 const WRITTEN = [
   STEP,
+  CACHE,
   flag("--max-memory <size>", "most memory for buffers, e.g. 64MiB", parseSize),
   NAMES,
   EXCLUDE,
   flag("--dtype <dtype>", "convert every tensor, e.g. bf16"),
   flag("--source-layout <file>", "JSON as for --layout: how the ranks that wrote MindSpore files held them", readJson),
 ];
+
+const PLACES = `Paths: a file or folder of this machine, or s3://bucket/path.
+Also read: https://host/path, hf://owner/name[@revision][/path]. HF_TOKEN opens private repositories.
+`;
 
 /** How what is written is named. */
 const NAMED = [
@@ -94,6 +100,7 @@ function build(output: Output, exit: (code: number) => void): Command {
   const { version } = createRequire(import.meta.url)("@opt/checkpoint/package.json");
   const program = new Command("opt-checkpoint")
     .description("Sharded checkpoints: look at, verify, merge, re-slice, compare and convert them.")
+    .addHelpText("after", `\n${PLACES}`)
     .version(version, "--version", "print the version")
     .exitOverride()
     .configureOutput({
@@ -137,8 +144,8 @@ function build(output: Output, exit: (code: number) => void): Command {
   add(
     "inspect <path>",
     "Show what a checkpoint of any known format holds.",
-    ["inspect runs/a", "inspect model.safetensors --json"],
-    [STEP],
+    ["inspect runs/a", "inspect model.safetensors --json", "inspect hf://openai-community/gpt2"],
+    [STEP, CACHE],
     async ([path], flags) => {
       const { path: at, fileSystem } = await placeOf(path!);
       const result = await inspectCheckpoint(at, { ...flags, fileSystem });
@@ -150,7 +157,7 @@ function build(output: Output, exit: (code: number) => void): Command {
     "verify <path>",
     "Read every byte and compare checksums. Exit 1 names each bad tensor, file and byte range.",
     ["verify runs/a"],
-    [STEP],
+    [STEP, CACHE],
     async ([path], flags) => {
       const { path: at, fileSystem } = await placeOf(path!);
       const result = await withBar(output, (bar) => verifyCheckpoint(at, { ...flags, fileSystem, ...bar }));
@@ -169,7 +176,7 @@ function build(output: Output, exit: (code: number) => void): Command {
     ],
     [needed("--out <file>", "the file to write"), ...NAMED, ...WRITTEN, OVERWRITE],
     async ([path], { out, ...flags }) => {
-      const [{ path: from, fileSystem }, to] = [await placeOf(path!), await placeOf(out)];
+      const [{ path: from, fileSystem }, to] = [await placeOf(path!), await outputPlaceOf(out)];
       const options = { ...flags, fileSystem, outFileSystem: to.fileSystem };
       const result = await withBar(output, (bar) => mergeCheckpoint(from, to.path, { ...options, ...bar }));
       return { result, text: () => `${result.path}: ${result.tensors} tensors, ${formatBytes(result.byteLength)}` };
@@ -197,7 +204,7 @@ function build(output: Output, exit: (code: number) => void): Command {
         () => "--ranks or --layout is needed, got neither.",
         "For example --ranks 2.",
       );
-      const [{ path: from, fileSystem }, to] = [await placeOf(path!), await placeOf(out)];
+      const [{ path: from, fileSystem }, to] = [await placeOf(path!), await outputPlaceOf(out)];
       const options = { ...flags, fileSystem, outFileSystem: to.fileSystem };
       const result = await withBar(output, (bar) => reshardCheckpoint(from, to.path, { ...options, ...bar }));
       return { result, text: () => `${result.path}: ${result.ranks} ranks` };
@@ -212,6 +219,7 @@ function build(output: Output, exit: (code: number) => void): Command {
       flag("--atol <x>", "absolute tolerance", parseTolerance),
       flag("--rtol <y>", "relative tolerance", parseTolerance),
       NAMES,
+      CACHE,
     ],
     async ([a, b], flags) => {
       const [{ path: first, fileSystem }, second] = [await placeOf(a!), await placeOf(b!)];
@@ -254,7 +262,7 @@ function build(output: Output, exit: (code: number) => void): Command {
     "explain <paths...>",
     "Say what a resume would miss: cold or missing optimizer state, counters that differ. Exit 1 if some is lost.",
     ["explain runs/a", "explain optimizer.pt model.pt"],
-    [STEP],
+    [STEP, CACHE],
     async (paths, flags) => {
       const { paths: places, fileSystem } = await placesOf(paths);
       const result = await explainCheckpoint(places, { ...flags, fileSystem });
@@ -268,6 +276,7 @@ function build(output: Output, exit: (code: number) => void): Command {
     "Write a checkpoint of any known format in another, optimizer state under the names it has there.",
     [
       "convert model.pt --to safetensors --out model.safetensors",
+      "convert https://example.org/model.safetensors --to npz --out model.npz --cache",
       "convert optimizer.pt model.pt --to checkpoint --out runs/b",
       "convert runs/a --to dcp --out dcp --exclude 'ema.*' --rename 'encoder.*=*'",
       "convert runs/a --to ckpt --out ranks --ranks 8 --job 1/4",
@@ -288,7 +297,7 @@ function build(output: Output, exit: (code: number) => void): Command {
       OVERWRITE,
     ],
     async (paths, { out, ...flags }) => {
-      const [from, to] = [await placesOf(paths), await placeOf(out)];
+      const [from, to] = [await placesOf(paths), await outputPlaceOf(out)];
       const options = { ...flags, fileSystem: from.fileSystem, outFileSystem: to.fileSystem };
       const result = await withBar(output, (bar) => convertCheckpoint(from.paths, to.path, { ...options, ...bar }));
       return { result, text: () => `${out}: written as ${flags.to}` };

@@ -2,11 +2,18 @@
 import { readFileSync } from "node:fs";
 import { OptError } from "@opt/core";
 import { InvalidArgumentError } from "commander";
+import { isAddress } from "../remote/address";
 import { parseBytes } from "./output";
 
 export function parseCount(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new InvalidArgumentError("must be a whole number.");
+}
+
+/** Commander takes what follows `--cache` for its folder. */
+export function parseCache(text: string): string {
+  if (!isAddress(text)) return text;
+  throw new InvalidArgumentError("must be a folder. Write --cache behind the addresses.");
 }
 
 export function parseTolerance(text: string): number {

@@ -6,6 +6,7 @@ import { STATE_NAMES } from "../format/tensors";
 import { scalarOf } from "../formats/names/scalars";
 import { underOurNames } from "../naming/names";
 import { type OpenOptions, openSource, type Place } from "../read/open";
+import { REMOTE_OPTIONS, type RemoteOptions } from "../remote/address";
 
 /** `cold`, `missing` and `orphan` are faults of a resume; the others may be meant. */
 export interface Finding {
@@ -34,9 +35,9 @@ const CHUNK = 2 ** 20;
 /** See `explainCheckpoint` in operations.ts. */
 export async function explainCheckpoint(
   places: Place | readonly Place[],
-  options: Pick<OpenOptions, "step" | "fileSystem"> = {},
+  options: Pick<OpenOptions, "step" | "fileSystem"> & RemoteOptions = {},
 ): Promise<Explanation> {
-  checkOptions("explainCheckpoint", options, { step: "number", fileSystem: "any" });
+  checkOptions("explainCheckpoint", options, { ...REMOTE_OPTIONS, step: "number", fileSystem: "any" });
   const files: TensorSource[] = [];
   try {
     for (const place of [places].flat() as Place[]) files.push(await openSource(place, options));

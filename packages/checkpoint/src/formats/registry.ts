@@ -146,7 +146,8 @@ const FORMATS: readonly Row[] = [
   ],
   [
     "PyTorch",
-    (candidate) => has(candidate, (name) => name === MODEL_BIN),
+    // Beside the same weights as safetensors, those are read: they hold no pickle.
+    (candidate) => has(candidate, (name) => name === MODEL_BIN) && !has(candidate, (name) => name === MODEL),
     async () => (await import("./torch/read-joined")).binReader,
   ],
   [
@@ -190,7 +191,7 @@ const FORMATS: readonly Row[] = [
   ],
 ];
 
-const MODEL_BIN = "pytorch_model.bin";
+const [MODEL, MODEL_BIN] = ["model.safetensors", "pytorch_model.bin"];
 
 /** The legacy file begins with a pickle (protocol 2, LONG1 of 10 bytes) of its magic number. */
 const LEGACY_HEAD = [0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];

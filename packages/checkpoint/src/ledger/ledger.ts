@@ -4,7 +4,7 @@ import { crc32, crcText } from "../format/crc32";
 import { readWhole } from "../format/source";
 import { localTensors, type SavedTensor } from "../format/tensors";
 import { checkedStep } from "../layout/counts";
-import { fileSystemOf } from "../platform/local";
+import { outputOf } from "../platform/local";
 import { checkedPath, diskError, type FileSystem } from "../stores/file-system";
 import type { LedgerLine, LedgerValue } from "./compare";
 
@@ -34,7 +34,7 @@ export interface Ledger {
 export async function ledger(path?: string, options: LedgerOptions = {}): Promise<Ledger> {
   checkOptions("ledger", options, { fileSystem: "object" });
   if (path === undefined) return new Book([], async () => {});
-  const fileSystem = fileSystemOf(options.fileSystem);
+  const fileSystem = outputOf(path, options.fileSystem);
   const file = await fileOf(fileSystem, path);
   const before = await bytesOf(fileSystem, file);
   const lines = linesOf(new TextDecoder().decode(before), file);

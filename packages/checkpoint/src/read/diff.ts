@@ -9,6 +9,7 @@ import { Verification } from "../format/verification";
 import { type Box, elementsIn } from "../layout/box";
 import { matchesPattern } from "../layout/layout";
 import { chunksOf, inBatches } from "../plan/chunks";
+import { isAddress, REMOTE_OPTIONS } from "../remote/address";
 import { checkedPath, type FileSystem } from "../stores/file-system";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { type OpenOptions, useSource } from "./open";
@@ -20,7 +21,7 @@ export interface DiffOptions extends Omit<Selection, "dtype" | "exclude">, Omit<
   /** Numbers a and b are equal where |a - b| <= atol + rtol |b|, or both are NaN, whatever their dtypes. Without either, bits are compared. */
   readonly atol?: number;
   readonly rtol?: number;
-  /** Where `b` is, if not in `fileSystem`. */
+  /** Where `b` is, if not in `fileSystem`; an address needs none. */
   readonly otherFileSystem?: FileSystem;
   readonly progress?: ProgressCallback;
 }
@@ -54,6 +55,7 @@ export async function diffCheckpoints(a: string, b: string, options: DiffOptions
   checkedPath("diffCheckpoints", a);
   checkedPath("diffCheckpoints", b);
   checkOptions("diffCheckpoints", options, {
+    ...REMOTE_OPTIONS,
     fileSystem: "any",
     maxHeaderBytes: "number",
     maxObjects: "number",
@@ -66,8 +68,8 @@ export async function diffCheckpoints(a: string, b: string, options: DiffOptions
     progress: "function",
   });
   const { atol = 0, rtol = 0 } = options;
-  const fileSystem = options.otherFileSystem ?? options.fileSystem;
-  const there = { ...options, ...(fileSystem && { fileSystem }) };
+  const fileSystem = options.otherFileSystem ?? (isAddress(b) ? undefined : options.fileSystem);
+  const there = { ...options, fileSystem };
   return useSource(a, options, (left) =>
     useSource(b, there, (right) => diffSources(left, right, { ...options, atol, rtol })),
   );

@@ -42,7 +42,7 @@ export interface Inspection {
 export async function inspectCheckpoint(path: Place, options: OpenOptions = {}): Promise<Inspection> {
   checkedPlace("inspectCheckpoint", path);
   checkOptions("inspectCheckpoint", options, OPEN_OPTIONS);
-  return useSource(path, options, async (source) => {
+  return useSource(path, options, async (source, found, asked) => {
     const tensors = [...source.tensors.values()].map(({ name, dtype, shape, role, follows, boxes }) => ({
       name,
       dtype,
@@ -57,7 +57,7 @@ export async function inspectCheckpoint(path: Place, options: OpenOptions = {}):
     const bytes = tensors.reduce((sum, tensor) => sum + tensor.bytes, 0);
     const skipped = source.skipped?.length ? { skipped: source.skipped } : {};
     const unreadable = source.unreadable?.size ? { unreadable: Object.fromEntries(source.unreadable) } : {};
-    const ours = isNative(source) && typeof path === "string" ? await describeNative(source, path, options) : {};
+    const ours = isNative(source) ? await describeNative(source, asked, found) : {};
     return { ...common, ...ours, tensors, values, ...unreadable, ...skipped, bytes };
   });
 }

@@ -78,7 +78,7 @@ export async function loadCheckpoint(
     () => `rank needs a world, got ${rank}.`,
     "Give world or a layout too.",
   );
-  return useSource(path, options, (source) => loadFrom(source, options));
+  return useSource(path, options, loadFrom);
 }
 
 async function loadFrom(source: TensorSource, options: LoadOptions<"tensor" | "plain">) {

@@ -5,11 +5,12 @@ import type { ImportOptions, TensorSource } from "../format/source";
 import type { Best } from "../format/steps";
 import { lookAt, openForeign, readerOf } from "../formats/registry";
 import { fileSystemOf } from "../platform/local";
+import { isAddress, REMOTE_OPTIONS, type RemoteOptions } from "../remote/address";
 import { blobFileSystem } from "../stores/blob";
 import { checkedPath, type FileSystem } from "../stores/file-system";
 import { isCheckpoint, type NativeSource, openCheckpoint } from "./native";
 
-export interface OpenOptions extends ImportOptions {
+export interface OpenOptions extends ImportOptions, RemoteOptions {
   /** The step of a run that has the least number of this name among its plain values, or the greatest (`highest`), as `keep` chooses. */
   readonly best?: Best;
   readonly fileSystem?: FileSystem;
@@ -17,6 +18,7 @@ export interface OpenOptions extends ImportOptions {
 
 /** For `checkOptions`. */
 export const OPEN_OPTIONS = {
+  ...REMOTE_OPTIONS,
   step: "number",
   best: "object",
   fileSystem: "any",
@@ -28,7 +30,10 @@ export const OPEN_OPTIONS = {
 /** How often a step may be replaced while a reader reads it. Then the reader gives up. */
 const TRIES = 20;
 
-/** What to read: a path in `fileSystem`, or a file that a user has chosen. */
+/**
+ * What to read: a path in `fileSystem`, or a file that a user has chosen. Where no `fileSystem` is given, also an address:
+ * `https://host/path` or `hf://owner/name[@revision][/path]`.
+ */
 export type Place = string | Blob;
 
 /** @throws OptError BAD_ARGUMENT for what cannot be read from */
@@ -38,18 +43,37 @@ export function checkedPlace(where: string, place: unknown): Place {
 
 /** @throws OptError MISSING, UNSUPPORTED (a format nobody knows), and what the format's reader throws */
 export async function openSource(place: Place, options: OpenOptions = {}): Promise<TensorSource> {
-  if (place instanceof Blob) {
-    const name = (place as Partial<File>).name || "blob";
-    return openSource(name, { ...options, fileSystem: blobFileSystem({ [name]: place }) });
-  }
-  checkedPath("openSource", place);
+  return (await open(place, options)).source;
+}
+
+/** What is open, and the path and the store where it is. */
+interface Opened<Options> {
+  readonly source: TensorSource;
+  readonly path: string;
+  readonly options: Options;
+}
+
+async function open<Options extends OpenOptions>(place: Place, options: Options): Promise<Opened<Options>> {
   for (let tries = 1; ; tries++) {
     try {
-      return await openNow(place, options);
+      const { path, ...found } = await storeOf(place, options);
+      const there = { ...options, ...found };
+      return { source: await openNow(path, there), path, options: there };
     } catch (error) {
       if (tries >= TRIES || !isGone(error)) throw error;
     }
   }
+}
+
+async function storeOf(place: Place, options: OpenOptions): Promise<{ path: string; fileSystem?: FileSystem }> {
+  if (place instanceof Blob) {
+    const path = (place as Partial<File>).name || "blob";
+    return { path, fileSystem: blobFileSystem({ [path]: place }) };
+  }
+  const path = checkedPath("openSource", place);
+  if (options.fileSystem !== undefined || !isAddress(path)) return { path };
+  const { openRemote } = await import("../remote/open");
+  return openRemote(path, options);
 }
 
 /** Whether a file was there when it was looked for, and not when it was opened or read. */
@@ -87,18 +111,21 @@ async function openForeignStep(path: string, fileSystem: FileSystem, options: Op
   throw new OptError("MISSING", path, `step ${options.step} is asked for, the checkpoint ${has}.`, "Leave step out.");
 }
 
-/** Opens, runs `body`, closes. Does it again if it fails, or `isSure` doubts its result, and the step was replaced meanwhile. */
-export async function useSource<T>(
+/**
+ * Opens, runs `body`, closes. Does it again if it fails, or `isSure` doubts its result, and the step was replaced meanwhile. `body` gets
+ * the options and the path with the store that the place is in.
+ */
+export async function useSource<T, Options extends OpenOptions>(
   place: Place,
-  options: OpenOptions,
-  body: (source: TensorSource) => Promise<T>,
+  options: Options,
+  body: (source: TensorSource, options: Options, path: string) => Promise<T>,
   isSure: (result: T) => boolean = () => true,
 ): Promise<T> {
   for (let tries = 1; ; tries++) {
-    const source = await openSource(place, options);
+    const { source, ...found } = await open(place, options);
     const isFinal = async () => tries >= TRIES || !(await isReplaced(source, place, options));
     try {
-      const result = await body(source);
+      const result = await body(source, found.options, found.path);
       if (isSure(result) || (await isFinal())) return result;
     } catch (error) {
       if (await isFinal()) throw error;

@@ -57,8 +57,8 @@ export interface VerifyResult {
 export async function verifyCheckpoint(path: string, options: VerifyOptions = {}): Promise<VerifyResult> {
   checkedPath("verifyCheckpoint", path);
   checkOptions("verifyCheckpoint", options, { ...OPEN_OPTIONS, progress: "function" });
-  const verify = (source: TensorSource) =>
-    isNative(source) ? verifyStep(source, options) : verifyForeign(source, path, options);
+  const verify = (source: TensorSource, found: VerifyOptions, at: string) =>
+    isNative(source) ? verifyStep(source, found) : verifyForeign(source, at, found);
   try {
     // What was found while another save took this one's place says nothing.
     return await useSource(path, options, verify, ({ ok }) => ok);

@@ -10,7 +10,7 @@ import { Verification } from "../format/verification";
 import { elementsIn, wholeOf } from "../layout/box";
 import { checkedStep } from "../layout/counts";
 import { NAMING_OPTIONS, type NamingOptions, useNamed } from "../naming/named";
-import { fileSystemOf } from "../platform/local";
+import { outputOf } from "../platform/local";
 import { OPEN_OPTIONS, type OpenOptions } from "../read/open";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "../read/select";
 import { agreedValues, checkedGiven, sayValues } from "../save/ranks/values";
@@ -56,7 +56,7 @@ export async function mergeSource(
   outFile: string,
   options: MergeOptions = {},
 ): Promise<MergeResult> {
-  const fileSystem = fileSystemOf(options.outFileSystem ?? options.fileSystem);
+  const fileSystem = outputOf(outFile, options.outFileSystem ?? options.fileSystem);
   const verification = new Verification();
   const pieces = selectTensors(source, options, verification).map((tensor) => ({ tensor, box: wholeOf(tensor.shape) }));
   pieces.sort(fileOrder);

@@ -6,7 +6,7 @@ import { withRole } from "../format/tensors";
 import { Verification } from "../format/verification";
 import { checkPatterns, defaultLayout, type Layout, layoutFor } from "../layout/layout";
 import { NAMING_OPTIONS, type NamingOptions, useNamed } from "../naming/named";
-import { fileSystemOf } from "../platform/local";
+import { outputOf } from "../platform/local";
 import { OPEN_OPTIONS, type OpenOptions } from "../read/open";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "../read/select";
 import { assembleManifest, type RankReport } from "../save/shards/assemble";
@@ -64,7 +64,7 @@ export async function reshardSource(
   const tensors = selectTensors(source, options, verification).map((tensor) => withRole(tensor, source.tensors));
   checkPatterns(layout, source.tensors.values());
   const plan = planSave(layout, tensors);
-  const fileSystem = fileSystemOf(options.outFileSystem ?? options.fileSystem);
+  const fileSystem = outputOf(destination, options.outFileSystem ?? options.fileSystem);
   const overwrite = options.overwrite ?? false;
   const step = source.step ?? 0;
   const folder = await StepFolder.begin(fileSystem, destination, step, newAttempt(), { overwrite });

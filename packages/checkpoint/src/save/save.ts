@@ -5,7 +5,7 @@ import type { Json } from "../format/source";
 import { localTensors, type SavedTensor } from "../format/tensors";
 import { checkedStep, isCount } from "../layout/counts";
 import { defaultLayout, type Layout, ranksOf } from "../layout/layout";
-import { fileSystemOf } from "../platform/local";
+import { outputOf } from "../platform/local";
 import { checkedPath, type FileSystem } from "../stores/file-system";
 import type { ProgressCallback } from "../stores/progress";
 import { oneAtATime } from "./queue";
@@ -128,22 +128,14 @@ interface SaveAgreement {
   readonly tensors: readonly RecordedTensor[];
 }
 
-/** A step is a folder: names of files and addresses would become folders of that name. @throws OptError BAD_ARGUMENT */
-function checkFolder(folder: string, { fileSystem }: SaveOptions): void {
+/** A step is a folder: names of files would become folders of that name. @throws OptError BAD_ARGUMENT */
+function checkFolder(folder: string): void {
   check(
     !/\.(safetensors|pt|pth|npz|bin|h5|keras|gguf)\/?$/i.test(folder),
     "BAD_ARGUMENT",
     WHERE,
     () => `the path must be that of a run's folder, got ${folder}.`,
     "For one file of weights, call saveWeights(path, tensors).",
-  );
-  const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(folder)?.[1];
-  check(
-    scheme === undefined || fileSystem !== undefined,
-    "BAD_ARGUMENT",
-    WHERE,
-    () => `the path must be of this machine where no fileSystem is given, got ${folder}.`,
-    "Give { fileSystem }, for example s3FileSystem of @opt/checkpoint/s3.",
   );
 }
 
@@ -162,7 +154,7 @@ class Save {
 
   constructor(folder: string, contents: CheckpointContents, options: SaveOptions) {
     checkedPath(WHERE, folder);
-    checkFolder(folder, options);
+    checkFolder(folder);
     checkOptions(WHERE, contents, { step: "number", tensors: "any", values: "any", rankValues: "any" });
     this.#layout = checkedLayout(options);
     this.#step = checkedStep(WHERE, contents.step);
@@ -172,7 +164,7 @@ class Save {
     this.holdings = new Holdings(localTensors(contents.tensors), this.#isWhole);
     const spoken = speaking(options);
     this.#options = spoken ? { ...options, communicator: spoken } : options;
-    this.#fileSystem = fileSystemOf(options.fileSystem);
+    this.#fileSystem = outputOf(folder, options.fileSystem);
     // Now: when its turn comes, the process may stand elsewhere.
     this.#folder = this.#fileSystem.resolve(folder);
   }

@@ -87,7 +87,9 @@ export function checkedPath(where: string, path: unknown): string {
 }
 
 function systemCode(error: unknown): string | undefined {
-  return error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
+  const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
+  // Those of a DOMException are numbers.
+  return typeof code === "string" ? code : undefined;
 }
 
 /** True where the error says that nothing stands at the path. */

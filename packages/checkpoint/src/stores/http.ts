@@ -27,11 +27,13 @@ export function httpFileSystem(base: string | URL, options: HttpOptions = {}): F
   check(isHttp, "BAD_ARGUMENT", WHERE, () => `base must be an http(s) URL, got ${base}.`);
   if (!root.pathname.endsWith("/")) root.pathname += "/";
   checkOptions(WHERE, options, { headers: "object", retries: "number" });
-  const { headers = {}, retries = 3 } = options;
+  const { headers = {}, retries } = options;
 
   let objects: Promise<ObjectStore> | undefined;
   const loaded = () => {
-    objects ??= import("./http-objects").then(({ httpObjects }) => httpObjects(root, headers, retries));
+    objects ??= import("./http-objects").then(({ httpObjects }) =>
+      httpObjects(root, { headers, retries, cure: "Check the address and headers." }),
+    );
     return objects;
   };
   return objectFileSystem({

@@ -1,7 +1,7 @@
 /** Files and folders that appear complete or not at all: written under another name, made durable, then renamed. */
 
 import { check } from "@opt/core";
-import { fileSystemOf } from "../../platform/local";
+import { outputOf } from "../../platform/local";
 import { checkFree, replaceFile, replacing } from "../../save/step/replace-file";
 import type { FileSystem, OpenFile } from "../../stores/file-system";
 import { dirname } from "../../stores/path";
@@ -24,7 +24,7 @@ export async function writeWhole(
   options: ExportOptions,
   body: (file: OpenFile) => Promise<number>,
 ): Promise<{ byteLength: number }> {
-  const fileSystem = fileSystemOf(options.fileSystem);
+  const fileSystem = outputOf(path, options.fileSystem);
   return replaceFile(fileSystem, path, { doing: "writing", overwrite: options.overwrite }, async (temporary) => ({
     byteLength: await writeFile(fileSystem, temporary, body),
   }));
@@ -56,7 +56,7 @@ export async function writeFolder(
   options: ExportOptions,
   body: (folder: string, fileSystem: FileSystem) => Promise<void>,
 ): Promise<void> {
-  const fileSystem = fileSystemOf(options.fileSystem);
+  const fileSystem = outputOf(path, options.fileSystem);
   check(
     !fileSystem.unfinished,
     "UNSUPPORTED",

@@ -7,7 +7,7 @@ import { type MindsporeLayout, mindsporeStrategy } from "../../formats/mindspore
 import { mindsporeName } from "../../formats/names/states";
 import { entryFor, type Layout, layoutFor } from "../../layout/layout";
 import { boxesOfRank } from "../../layout/placements";
-import { fileSystemOf } from "../../platform/local";
+import { outputOf } from "../../platform/local";
 import { FilePool } from "../../stores/file-pool";
 import { type FileSystem, type OpenFile, writeBytes } from "../../stores/file-system";
 import { join } from "../../stores/path";
@@ -48,7 +48,7 @@ export async function writeMindsporeRanks(
     });
     return;
   }
-  const fileSystem = fileSystemOf(options.fileSystem);
+  const fileSystem = outputOf(folder, options.fileSystem);
   const mine = ranksOfJob(options.job, ranks);
   await fileSystem.makeFolder(folder);
   if (options.job[0] === 1) {
