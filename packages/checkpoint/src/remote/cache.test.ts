@@ -1,0 +1,107 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it, vi } from "vitest";
+import { expectCode } from "../../testing/expect-code";
+import { safetensorsFile } from "../../testing/files/made-files";
+import { randomBytes, scratchFolder } from "../../testing/fixtures";
+import { webServer } from "../../testing/web-server";
+import { crc32 } from "../format/crc32";
+import { loadCheckpoint } from "../operations";
+
+const held = webServer();
+const folder = scratchFolder();
+
+/** Three blocks and a part of one. */
+const A = randomBytes(3_400_000, 1);
+
+function serve(a = A): string {
+  const small = { name: "b", shape: [4], data: randomBytes(16, 2) };
+  held.web.files.set("/model.safetensors", safetensorsFile([{ name: "a", shape: [850, 1000], data: a }, small]));
+  return `${held.web.url}/model.safetensors`;
+}
+
+const load = async (url: string, options: { cache?: string | boolean; names?: string[] } = {}) => {
+  held.web.sent = 0;
+  const { tensors } = await loadCheckpoint(url, { cache: folder.path, as: "plain", ...options });
+  return crc32(tensors.a?.data ?? new Uint8Array(0));
+};
+
+/** The files of blocks. */
+const blocks = () =>
+  readdirSync(folder.path, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+
+it("a second open fetches no bytes of the file", async () => {
+  const url = serve();
+  expect(await load(url)).toBe(crc32(A));
+  expect([held.web.sent, blocks().length]).toEqual([held.web.files.get("/model.safetensors")!.length, 4]);
+  expect([await load(url), held.web.sent]).toEqual([crc32(A), 0]);
+});
+
+it("keeps only the blocks of what is read", async () => {
+  const url = serve();
+  await load(url, { names: ["b"] });
+  expect(blocks().map((path) => path.split("/").at(-1))).toEqual(["0", "3"]);
+  expect(await load(url)).toBe(crc32(A));
+  expect(held.web.sent).toBe(2 << 20);
+});
+
+it.each([
+  ["a flipped bit", (bytes: Buffer) => Buffer.from(bytes).fill(bytes[1000]! ^ 1, 1000, 1001)],
+  ["a lost end", (bytes: Buffer) => bytes.subarray(0, 1000)],
+  ["nothing in it", () => Buffer.alloc(0)],
+])("a block with %s is fetched again", async (_, damage) => {
+  const url = serve();
+  await load(url);
+  const path = blocks()[1]!;
+  const good = readFileSync(path);
+  writeFileSync(path, damage(good));
+  expect(await load(url)).toBe(crc32(A));
+  expect([held.web.sent, readFileSync(path).equals(good)]).toEqual([1 << 20, true]);
+});
+
+it("keeps versions of a file apart", async () => {
+  const url = serve();
+  await load(url);
+  const other = randomBytes(A.length, 5);
+  serve(other);
+  expect(await load(url)).toBe(crc32(other));
+  serve();
+  expect(await load(url)).toBe(crc32(A));
+  expect(held.web.sent).toBe(0);
+});
+
+it("fills from one whole download where the server ignores ranges", async () => {
+  const url = serve();
+  held.web.hasRanges = false;
+  expect(await load(url)).toBe(crc32(A));
+  expect(await load(url)).toBe(crc32(A));
+  expect(held.web.sent).toBe(0);
+});
+
+it("true is the user's folder of caches, and false none", async () => {
+  const url = serve();
+  vi.stubEnv("XDG_CACHE_HOME", folder.path);
+  try {
+    await load(url, { cache: true });
+    expect(blocks()[0]).toContain(join(folder.path, "opt-checkpoint"));
+    await load(url, { cache: false });
+    expect(held.web.sent).toBeGreaterThan(A.length);
+    vi.stubEnv("XDG_CACHE_HOME", "");
+    vi.stubEnv("HOME", join(folder.path, "home"));
+    await load(url, { cache: true });
+    expect(readdirSync(join(folder.path, "home/.cache/opt-checkpoint")).length).toBe(1);
+  } finally {
+    vi.unstubAllEnvs();
+  }
+});
+
+it("names the cache where it cannot be written", async () => {
+  const file = join(folder.path, "file");
+  mkdirSync(folder.path, { recursive: true });
+  writeFileSync(file, "");
+  const message = await expectCode("IO", load(serve(), { cache: file }));
+  expect(message).toMatch(/file\] the cache must be writable, got .*name another folder as cache/);
+});
