@@ -5,13 +5,14 @@ import type { Place } from "./read/open";
 import type { LoadedPlainTensor } from "./read/places";
 
 /**
- * Loads a checkpoint of ours (a step, or a run's latest) or of any known system.
+ * Loads a checkpoint of ours (a step, or a run's latest) or of any known system, also from an address.
  * Nothing is returned, and nothing in `into` changed, unless all of it is whole: files of this machine are read once to see that, and
  * again into the tensors' own memory; `verify: false` leaves out the first. A second reading that fails leaves tensors filled in part.
  *
  * @throws OptError MISSING, CORRUPT, BAD_SHAPE, BAD_DTYPE, UNSUPPORTED, REFUSED, IO
  * @example
  * const { tensors, values, step } = await loadCheckpoint("runs/a");
+ * const remote = () => loadCheckpoint("hf://owner/name/model.safetensors", { cache: true });
  */
 export async function loadCheckpoint(
   path: Place,

@@ -68,7 +68,7 @@ async function open<Options extends OpenOptions>(place: Place, options: Options)
 async function storeOf(place: Place, options: OpenOptions): Promise<{ path: string; fileSystem?: FileSystem }> {
   if (place instanceof Blob) {
     const path = (place as Partial<File>).name || "blob";
-    return { path, fileSystem: blobFileSystem({ [path]: place }) };
+    return { path, fileSystem: { ...blobFileSystem({ [path]: place }), isNear: true } };
   }
   const path = checkedPath("openSource", place);
   if (options.fileSystem !== undefined || !isAddress(path)) return { path };

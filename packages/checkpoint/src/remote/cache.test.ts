@@ -7,6 +7,10 @@ import { randomBytes, scratchFolder } from "../../testing/fixtures";
 import { webServer } from "../../testing/web-server";
 import { crc32 } from "../format/crc32";
 import { loadCheckpoint } from "../operations";
+import { localFileSystem } from "../platform/local";
+import { httpObjects } from "../stores/http-objects";
+import { memoryFileSystem } from "../stores/memory";
+import { cached } from "./cache";
 
 const held = webServer();
 const folder = scratchFolder();
@@ -104,4 +108,26 @@ it("names the cache where it cannot be written", async () => {
   writeFileSync(file, "");
   const message = await expectCode("IO", load(serve(), { cache: file }));
   expect(message).toMatch(/file\] the cache must be writable, got .*name another folder as cache/);
+});
+
+it("keeps blocks where files are objects, as those of a page", async () => {
+  serve();
+  const store = httpObjects(new URL(`${held.web.url}/`), { headers: {}, cure: "" });
+  const stat = (await store.stat("model.safetensors"))!;
+  const kept = { fileSystem: memoryFileSystem(), path: ".cache" };
+  for (const fetched of [stat.byteLength, 0]) {
+    held.web.sent = 0;
+    const bytes = new Uint8Array(stat.byteLength);
+    await cached(store, "here", kept).read("model.safetensors", bytes, 0, stat);
+    expect([crc32(bytes), held.web.sent]).toEqual([crc32(held.web.files.get("/model.safetensors")!), fetched]);
+  }
+});
+
+it("keeps nothing of what has no version", async () => {
+  serve();
+  const store = httpObjects(new URL(`${held.web.url}/`), { headers: {}, cure: "" });
+  const stat = (await store.stat("model.safetensors"))!;
+  const kept = cached(store, "here", { fileSystem: localFileSystem, path: folder.path });
+  await kept.read("model.safetensors", new Uint8Array(100), 0, { ...stat, version: undefined });
+  expect([held.web.sent, blocks()]).toEqual([100, []]);
 });

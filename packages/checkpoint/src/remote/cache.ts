@@ -1,7 +1,7 @@
 /** Blocks of far files on this machine's disk, each with its checksum: one that is damaged is fetched again. */
 import { OptError } from "@opt/core";
 import { platform } from "#platform";
-import { writeBytes } from "../stores/file-system";
+import { type FileSystem, writeBytes } from "../stores/file-system";
 import { allOf } from "../stores/lanes";
 import { fail, type ObjectStat, type ObjectStore } from "../stores/objects";
 import { join } from "../stores/path";
@@ -14,23 +14,28 @@ const RUN = 16;
 /** Bytes of the checksum behind a block. */
 const SUM = 4;
 
-const { fileSystem } = platform;
-
 interface CachedFile {
-  readonly folder: string;
+  readonly folder: CacheFolder;
   /** Blocks that are whole on the disk, or will be. */
   readonly ready: Map<number, Promise<void>>;
 }
 
-/** The files of `store`, which `name` tells from others, kept in `folder`. What has no version is fetched each time. */
-export function cached(store: ObjectStore, name: string, folder: string): Pick<ObjectStore, "read"> {
+/** Where blocks are kept. */
+export interface CacheFolder {
+  readonly fileSystem: FileSystem;
+  readonly path: string;
+}
+
+/** The files of `store`, which `name` tells from others, kept in a folder. What has no version is fetched each time. */
+export function cached(store: ObjectStore, name: string, kept: CacheFolder): Pick<ObjectStore, "read"> {
+  const { fileSystem, path: folder } = kept;
   const files = new Map<string, Promise<CachedFile>>();
 
   const open = async (key: string, { version, byteLength }: ObjectStat): Promise<CachedFile> => {
     const id = JSON.stringify([name, key, version, byteLength]);
     const path = join(folder, await platform.sha256Of(new TextEncoder().encode(id)));
     await fileSystem.makeFolder(path).catch((cause: Error) => unwritable(folder, cause));
-    return { folder: path, ready: new Map() };
+    return { folder: { fileSystem, path }, ready: new Map() };
   };
 
   const fetchRun = async (key: string, stat: ObjectStat, file: CachedFile, first: number, count: number) => {
@@ -74,15 +79,20 @@ export function cached(store: ObjectStore, name: string, folder: string): Pick<O
         const [from, to] = [Math.max(position, block * BLOCK), Math.min(position + target.length, (block + 1) * BLOCK)];
         const part = target.subarray(from - position, to - position);
         const count = await readBlock(file.folder, block, part, from - block * BLOCK);
-        if (count < part.length) throw fail("ESTALE", `${join(file.folder, `${block}`)} has been cut short`);
+        if (count < part.length) throw fail("ESTALE", `${join(file.folder.path, `${block}`)} has been cut short`);
       };
       await allOf(blocks.map(copy));
     },
   };
 }
 
-async function readBlock(folder: string, block: number, target: Uint8Array, position: number): Promise<number> {
-  const file = await fileSystem.open(join(folder, `${block}`), "read");
+async function readBlock(
+  { fileSystem, path }: CacheFolder,
+  block: number,
+  target: Uint8Array,
+  position: number,
+): Promise<number> {
+  const file = await fileSystem.open(join(path, `${block}`), "read");
   try {
     return await file.read(target, position);
   } finally {
@@ -90,18 +100,18 @@ async function readBlock(folder: string, block: number, target: Uint8Array, posi
   }
 }
 
-async function isWhole(folder: string, block: number, { byteLength }: ObjectStat): Promise<boolean> {
+async function isWhole(folder: CacheFolder, block: number, { byteLength }: ObjectStat): Promise<boolean> {
   const length = Math.min(BLOCK, byteLength - block * BLOCK);
   const bytes = new Uint8Array(length + SUM);
   const count = await readBlock(folder, block, bytes, 0).catch(() => 0);
   return count === bytes.length && new DataView(bytes.buffer).getUint32(length, true) === crcOf(bytes, length);
 }
 
-async function writeBlock(folder: string, block: number, data: Uint8Array): Promise<void> {
+async function writeBlock({ fileSystem, path }: CacheFolder, block: number, data: Uint8Array): Promise<void> {
   const bytes = new Uint8Array(data.length + SUM);
   bytes.set(data);
   new DataView(bytes.buffer).setUint32(data.length, crcOf(bytes, data.length), true);
-  await writeBytes(fileSystem, join(folder, `${block}`), bytes);
+  await writeBytes(fileSystem, join(path, `${block}`), bytes);
 }
 
 function crcOf(bytes: Uint8Array, length: number): number {

@@ -1,4 +1,5 @@
 /** Opens the place of an address as a store of files, each of which keeps the version it had when it was first asked for. */
+import { localFileSystem } from "../platform/local";
 import type { FileSystem } from "../stores/file-system";
 import { type ObjectStat, objectFileSystem } from "../stores/objects";
 import { join } from "../stores/path";
@@ -14,7 +15,8 @@ export async function openRemote(
 ): Promise<{ readonly path: string; readonly fileSystem: FileSystem }> {
   const { cache = false, signal } = options;
   const { name, key, store } = /^hf:/i.test(address) ? await hubFiles(address, options) : webFiles(address, options);
-  const { read } = cache ? cached(store, name, cache === true ? defaultFolder() : cache) : store;
+  const kept = () => ({ fileSystem: localFileSystem, path: cache === true ? defaultFolder() : `${cache}` });
+  const { read } = cache ? cached(store, name, kept()) : store;
   const stats = new Map<string, Promise<ObjectStat | undefined>>();
   const below = (path: string) => path.slice(name.length + 1);
   const fileSystem = objectFileSystem({
