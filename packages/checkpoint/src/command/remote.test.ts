@@ -1,5 +1,5 @@
 // The command with addresses: hub and token come from the environment.
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, it, vi } from "vitest";
 import { safetensorsFile } from "../../testing/files/made-files";
@@ -30,6 +30,15 @@ it("inspects, verifies, explains, merges, re-slices, converts and compares", asy
   expect((await run("reshard", HUB, "--out", at("run"), "--ranks", "2")).code).toBe(0);
   expect((await run("convert", HUB, "--to", "npz", "--out", at("a.npz"))).code).toBe(0);
   for (const other of ["a.safetensors", "run", "a.npz"]) expect((await run("diff", at(other), HUB)).code).toBe(0);
+});
+
+it("joins files of this machine and of addresses", async () => {
+  writeFileSync(at("b.safetensors"), safetensorsFile([{ name: "b", shape: [4], data: randomBytes(16, 2) }]));
+  const { code } = await run("convert", at("b.safetensors"), HUB, "--to", "safetensors", "--out", at("ab.safetensors"));
+  expect([code, (await run("inspect", at("ab.safetensors"))).out]).toEqual([
+    0,
+    expect.stringMatching(/a +F32.*\nb +F32/),
+  ]);
 });
 
 it("keeps what it reads with --cache", async () => {
