@@ -28,6 +28,23 @@ describe("a safetensors header", () => {
     expect(parsed).toEqual({ entries, unreadable: new Map(), metadata: { format: "pt" }, byteLength: bytes.length });
   });
 
+  it("has its tensors in any order, empty ones too", () => {
+    const lists = fc.array(fc.nat(2), { minLength: 1, maxLength: 6 });
+    const orders = fc.infiniteStream(fc.nat(5));
+    fc.assert(
+      fc.property(lists, orders, (lengths, order) => {
+        let end = 0;
+        const entries = lengths.map((length, i) => {
+          end += length;
+          return `"t${i}":${entry("U8", `[${length}]`, end - length, end)}`;
+        });
+        for (const i of entries.keys()) entries.push(...entries.splice(order.next().value! % entries.length, i % 2));
+        const parsed = parse(`{${entries.join()}}`, end).entries.map(({ name, shape }) => [name, ...shape]);
+        expect(parsed.sort()).toEqual(lengths.map((length, i) => [`t${i}`, length]));
+      }),
+    );
+  });
+
   it.each<[string, string, number, string]>([
     ["no JSON", "{", 0, "CORRUPT"],
     ["no object", "[]", 0, "CORRUPT"],

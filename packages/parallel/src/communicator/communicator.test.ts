@@ -2,6 +2,7 @@
 import type { Communicator as CheckpointCommunicator } from "@opt/checkpoint";
 import { tensor } from "@opt/core";
 import { triesAll } from "@opt/testkit";
+import fc from "fast-check";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { connect } from "../connect";
 import "../index";
@@ -30,6 +31,44 @@ it("more than ten ranks are in the order of their numbers", async () => {
     return [half.indexOf(rank), half, ...gathered, ranks, half, half];
   });
   expect(told).toEqual(expected);
+});
+
+it("messages of groups never mix, whatever groups their ranks have split before", async () => {
+  const size = 4;
+  const color = fc.nat(2);
+  /** Half of the ranks have split more often than the others. */
+  const all = [0, 0, 0, 0] as [number, number, number, number];
+  const deep = [
+    { of: 0, colors: [0, 0, 1, 1] as typeof all, ranks: 1 },
+    ...[1, 1, 1].map((of) => ({ of, colors: all, ranks: 1 })),
+    { of: 0, colors: all, ranks: 1 },
+    ...[1, 1, 1, 1].map((of) => ({ of, colors: all, ranks: 4 })),
+  ];
+  const split = fc.record({ of: fc.nat(3), colors: fc.tuple(color, color, color, color), ranks: fc.nat(15) });
+  await fc.assert(
+    fc.asyncProperty(fc.array(split, { minLength: 8, maxLength: 20 }), async (splits) => {
+      const gathered = await Promise.all(
+        memoryRanks(size).map(async (world) => {
+          const { rank } = world;
+          // A group splits if its first rank does.
+          const groups: (Communicator | undefined)[] = [world];
+          for (const { of, colors, ranks } of splits) {
+            const group = groups[of % groups.length];
+            const isSplit = group !== undefined && (ranks >> group.group.members[0]!) % 2 === 1;
+            groups.push(isSplit ? await group.split(colors[rank]!) : undefined);
+          }
+          const begin = async (group: Communicator | undefined, i: number) =>
+            group && [group.group.members, i, (await (await group.allGather(tensor([[i, rank]]))).data()).join()];
+          // Some ranks begin with the last group.
+          const order = groups.map((group, i) => [group, i] as const);
+          return Promise.all((rank % 2 === 0 ? order : order.reverse()).map((each) => begin(...each)));
+        }),
+      );
+      for (const [members, i, rows] of gathered.flat().filter((each) => each !== undefined))
+        expect(rows).toBe((members as number[]).map((member) => [i, member]).join());
+    }),
+    { numRuns: 30, examples: [[deep]] },
+  );
 });
 
 it.each([1, 2, 3, 4])("%d ranks of this process hold what the collectives promise", checkCollectivesInMemory);

@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { expectCode } from "../../../testing/expect-code";
 import { flaxFile } from "../../../testing/files/flax";
+import { messagePackOf } from "../../../testing/files/message-pack";
 import { openFiles } from "../../../testing/open-files";
 import { readFloats, readTensor } from "../../../testing/read-tensor";
 import { usingSource } from "../../../testing/using-source";
@@ -33,6 +35,27 @@ describe("flax's MessagePack", () => {
       expect([...source.tensors.keys()]).toEqual(["l.0", "l.1.q", "np"]);
       expect([...source.unreadable!]).toEqual([["odd", 'it has the dtype "str32"']]);
     });
+  });
+
+  it("reads values in each form that MessagePack has for them", async () => {
+    const integer = fc.oneof(
+      fc.integer(),
+      fc.integer({ min: -300, max: 300 }),
+      fc.integer({ min: 65_500, max: 2 ** 32 - 1 }),
+    );
+    const length = fc.constantFrom(0, 1, 15, 16, 31, 32, 255, 256, 300);
+    const text = length.map((length) => "a".repeat(length));
+    const float = fc.double({ noNaN: true, noDefaultInfinity: true }).filter((value) => !Number.isInteger(value));
+    const value = fc.oneof(fc.constant(null), fc.boolean(), integer, float, text);
+    const members = fc.tuple(length, fc.array(value, { minLength: 1, maxLength: 9 }), fc.boolean());
+    await fc.assert(
+      fc.asyncProperty(members, fc.nat(2), async ([length, values, isList], longer) => {
+        const all = Array.from({ length }, (_, i) => values[i % values.length]!);
+        const named = all.map((value, i): [string, typeof value] => [`${i}`, value]);
+        const source = await open(...messagePackOf(new Map([["a", isList ? all : new Map(named)]]), longer));
+        expect(source.values).toEqual(Object.fromEntries(named.map(([name, value]) => [`a.${name}`, value])));
+      }),
+    );
   });
 
   it.each([

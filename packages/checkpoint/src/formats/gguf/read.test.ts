@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { expectCode } from "../../../testing/expect-code";
 import { ggufOf, QUANTS } from "../../../testing/files/gguf";
@@ -52,6 +53,26 @@ describe("GGUF", () => {
     expect(await readFloats(source, "w")).toEqual([1, 2]);
     expect(source.values.words).toBe("a list of 1025");
     expect([...source.unreadable!]).toEqual([["q", "it is quantized as ggml's type 20"]]);
+  });
+
+  it("finds tensors by the alignment that the file says", async () => {
+    const lists = fc.array(fc.array(fc.integer({ min: -99, max: 99 }), { minLength: 1, maxLength: 9 }), {
+      maxLength: 4,
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(8, 16, 32, 64, 256),
+        fc.string({ maxLength: 70 }),
+        lists,
+        async (to, key, lists) => {
+          const tensors = lists.map((values, i) => ({
+            ...{ name: `t${i}`, dims: [values.length], type: 0, data: floats(...values) },
+          }));
+          const source = await open(ggufOf(tensors, { [`key ${key}`]: 1, "general.alignment": to }));
+          for (const [i, values] of lists.entries()) expect(await readFloats(source, `t${i}`)).toEqual(values);
+        },
+      ),
+    );
   });
 
   it.each([

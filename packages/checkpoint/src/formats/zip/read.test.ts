@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { expectCode } from "../../../testing/expect-code";
 import { zipOf } from "../../../testing/files/zips";
@@ -18,6 +19,23 @@ describe("openZip", () => {
   it("reads the long form of sizes and places (Zip64)", async () => {
     const members = await open(zipOf({ a: text("hello"), b: text("world!") }, { zip64: true }));
     expect(Buffer.from(await readBytes(members.get("b")!, 0, 6)).toString()).toBe("world!");
+  });
+
+  it("reads every member, with comments and fields of other kinds around it", async () => {
+    const contents = fc.dictionary(fc.stringMatching(/^[a-z]{1,9}$/), fc.uint8Array({ maxLength: 40 }), { maxKeys: 5 });
+    const more = { requiredKeys: [] };
+    const options = fc.record(
+      { zip64: fc.boolean(), comment: fc.nat(0xffff).map((length) => "c".repeat(length)), extra: fc.nat(20) },
+      more,
+    );
+    await fc.assert(
+      fc.asyncProperty(contents, options, fc.boolean(), async (contents, options, isDeflated) => {
+        const members = await open(zipOf(contents, { ...options, ...(isDeflated && { deflated: {} }) }));
+        expect([...members.keys()].sort()).toEqual(Object.keys(contents).sort());
+        for (const [name, member] of members)
+          expect([...(await readBytes(member, 0, member.byteLength))]).toEqual([...contents[name]!]);
+      }),
+    );
   });
 
   it.each(["../outside", "/absolute", "a/../../b", "C:/windows", "a\\b"])("rejects the name %s", async (name) => {

@@ -1,5 +1,6 @@
 /** Options of functions that compose ops, by numbers that one can check by eye. */
 import { expectCode } from "@opt/testkit";
+import fc from "fast-check";
 import { expect, it } from "vitest";
 import {
   aminmax,
@@ -24,6 +25,7 @@ import {
   nansum,
   nanToNum,
   ones,
+  parameter,
   quantile,
   repeatInterleave,
   rot90,
@@ -180,6 +182,30 @@ it("scatterReduce leaves x's own elements out if asked to, also of integers", ()
     [10, -4, 3],
   ]);
   expectCode("BAD_ARGUMENT", () => scatterReduce(matrix, 0, i32([0]), matrix, "max" as never));
+});
+
+it("scatterReduce shares a gradient by all that have the extreme, and by x only where it takes part", () => {
+  const numbers = fc.array(fc.integer({ min: -1, max: 1 }), { minLength: 1, maxLength: 6 });
+  const reduction = fc.constantFrom("amax" as const, "amin" as const);
+  fc.assert(
+    fc.property(numbers, numbers, fc.nat(6), fc.boolean(), reduction, (own, given, by, includeSelf, reduce) => {
+      const places = given.map((_, i) => (i * by) % own.length);
+      const [x, source] = [parameter(own), parameter(given)];
+      const result = scatterReduce(x, 0, i32(places), source, reduce, { includeSelf });
+      result.sum().backward();
+      const [ofX, ofSource, extremes] = [x.grad!.tolist(), source.grad!.tolist(), result.tolist()] as number[][];
+      for (const [place, value] of own.entries()) {
+        const put = given.flatMap((each, i) => (places[i] === place ? [{ each, gradient: ofSource![i]! }] : []));
+        const takesPart = includeSelf || put.length === 0;
+        const all = [...put, ...(takesPart ? [{ each: value, gradient: ofX![place]! }] : [])];
+        const count = all.filter(({ each }) => each === extremes![place]).length;
+        for (const { each, gradient } of all)
+          expect(gradient).toBeCloseTo(each === extremes![place] ? 1 / count : 0, 6);
+        if (!takesPart) expect(ofX![place]).toBeCloseTo(0, 6);
+      }
+    }),
+    { numRuns: 40 },
+  );
 });
 
 it("pieces, diagonals and moved axes say so when they are written", () => {
