@@ -8,12 +8,12 @@ export { type OptimizerContents, optimizerContents, optimizerState } from "./for
 export type { BoxFinder, Json, Role, Skipped, SourceBox, SourceTensor, TensorSource } from "./format/source";
 export type { Best } from "./format/steps";
 export type { AnnotatedTensor, PartialTensor, PlainTensor, SavedTensor } from "./format/tensors";
+export type { Rename } from "./formats/names/rename";
 export type { Box } from "./layout/box";
 export { defaultLayout, type Layout, type Mesh, type Split, type TensorLayout, type UnevenRule } from "./layout/layout";
 export { compareLedgers, type LedgerDifference, type LedgerLine, type LedgerValue } from "./ledger/compare";
 export type { Ledger, LedgerOptions } from "./ledger/ledger";
 export type { RecordedRun } from "./ledger/record";
-export type { Rename } from "./naming/rename";
 export {
   checkpointBlob,
   cleanCheckpoints,

@@ -9,7 +9,8 @@ import type { LoadedPlainTensor } from "./read/places";
  * Nothing is returned, and nothing in `into` changed, unless all of it is whole: files of this machine are read once to see that, and
  * again into the tensors' own memory; `verify: false` leaves out the first. A second reading that fails leaves tensors filled in part.
  *
- * @throws OptError MISSING, CORRUPT, BAD_SHAPE, BAD_DTYPE, UNSUPPORTED, REFUSED, IO
+ * @throws OptError MISSING (`into` has a name that the file lacks), BAD_ARGUMENT (a pattern matches nothing), CORRUPT, BAD_SHAPE, BAD_DTYPE,
+ * DUPLICATE, UNSUPPORTED, REFUSED, IO
  * @example
  * const { tensors, values, step } = await loadCheckpoint("runs/a");
  */
@@ -72,7 +73,7 @@ export const verifyCheckpoint: typeof import("./read/verify").verifyCheckpoint =
 /**
  * Compares two checkpoints tensor by tensor, whatever their layouts and formats.
  *
- * @throws OptError MISSING, CORRUPT, BAD_ARGUMENT, UNSUPPORTED, IO
+ * @throws OptError MISSING, CORRUPT, BAD_ARGUMENT (also for a pattern that matches nothing in either), DUPLICATE, UNSUPPORTED, IO
  */
 export const diffCheckpoints: typeof import("./read/diff").diffCheckpoints = async (...given) =>
   (await import("./read/diff")).diffCheckpoints(...given);
