@@ -25,6 +25,7 @@ export {
   loadCheckpoint,
   mergeCheckpoint,
   openSource,
+  pruneCheckpoints,
   recordedRun,
   reshardCheckpoint,
   saveWeights,
@@ -50,6 +51,7 @@ export {
 export { type CheckpointContents, type SaveOptions, type SaveResult, type Saving, saveCheckpoint } from "./save/save";
 export type { CleanOptions, CleanResult } from "./save/step/clean";
 export type { Leftover } from "./save/step/leftovers";
+export type { PruneOptions, PruneResult } from "./save/step/prune";
 export type { Retention } from "./save/step/retention";
 export { blobFileSystem, type NamedBlob } from "./stores/blob";
 export type {

@@ -41,7 +41,7 @@ export const checkpointBlob: typeof import("./rewrite/merge").checkpointBlob = a
  * `.pth` for `torch.load`. Readers see
  * no file, or all of it.
  *
- * @throws OptError BAD_ARGUMENT for another name, or a file that is there without `overwrite: true`; BAD_SHAPE, BAD_DTYPE, DUPLICATE, IO
+ * @throws OptError BAD_ARGUMENT for another name, BAD_SHAPE, BAD_DTYPE, DUPLICATE (also for a file that is there without `overwrite: true`), IO
  * @example
  * await saveWeights("weights.safetensors", model.stateDict());
  */
@@ -52,7 +52,7 @@ export const saveWeights: typeof import("./convert/weights").saveWeights = async
  * Writes all tensors of a checkpoint, in any known format, whole into one safetensors file. `overwrite: true` replaces a file: readers see
  * the old one or the new one.
  *
- * @throws OptError BAD_ARGUMENT if one is there without it, MISSING if a piece is missing, CORRUPT, UNSUPPORTED, IO: then there is no
+ * @throws OptError DUPLICATE if one is there without it, BAD_ARGUMENT, MISSING if a piece is missing, CORRUPT, UNSUPPORTED, IO: then there is no
  * file
  */
 export const mergeCheckpoint: typeof import("./rewrite/merge").mergeCheckpoint = async (...given) =>
@@ -93,6 +93,16 @@ export const openSource: typeof import("./read/open").openSource = async (...giv
 /** Removes a run's leftovers; steps are never touched. @throws OptError MISSING, IO */
 export const cleanCheckpoints: typeof import("./save/step/clean").cleanCheckpoints = async (...given) =>
   (await import("./save/step/clean")).cleanCheckpoints(...given);
+
+/**
+ * Removes steps of a run that `keep` does not name, as `keep` of `saveCheckpoint` does. The newest step stays.
+ *
+ * @throws OptError BAD_ARGUMENT (also where no step has the number that `best` chooses by), MISSING, IO
+ * @example
+ * await pruneCheckpoints("runs/a", { keep: { last: 2, best: { value: "loss" } } });
+ */
+export const pruneCheckpoints: typeof import("./save/step/prune").pruneCheckpoints = async (...given) =>
+  (await import("./save/step/prune")).pruneCheckpoints(...given);
 
 /**
  * Writes a checkpoint in another format, optimizer state included. `path` may be several files: a model and its optimizer. Parameters keep

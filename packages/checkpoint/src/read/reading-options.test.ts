@@ -188,7 +188,7 @@ it("convertCheckpoint replaces a file with overwrite, in little memory, and repo
   const convert = (options: Partial<Parameters<typeof convertCheckpoint>[2]>) =>
     convertCheckpoint("/run", "/out", { to: "safetensors", fileSystem, ...options });
   await convert({ step: 1 });
-  await expectCode("BAD_ARGUMENT", convert({}));
+  await expectCode("DUPLICATE", convert({}));
   const done: number[] = [];
   await convert({ overwrite: true, maxMemory: 1 << 20, progress: ({ bytes, total }) => done.push(bytes / total) });
   expect([(await held("/out", fileSystem)).w, done.at(-1)]).toEqual([[3, 3], 1]);

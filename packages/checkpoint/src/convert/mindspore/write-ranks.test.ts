@@ -98,7 +98,7 @@ describe("files of MindSpore's ranks", () => {
       [16, 5],
     ]);
     await source.close();
-    await expectCode("BAD_ARGUMENT", convertCheckpoint(at("run"), at("jobs"), { to: "ckpt", layout, job: [2, 4] }));
+    await expectCode("DUPLICATE", convertCheckpoint(at("run"), at("jobs"), { to: "ckpt", layout, job: [2, 4] }));
   });
 
   it.each([

@@ -73,7 +73,7 @@ describe("Hugging Face's sets", () => {
   it("reject invalid sizes, other targets, and what is there", async () => {
     await save();
     await expectCode("BAD_ARGUMENT", convertCheckpoint(at("run"), at("x"), { to: "pt", maxShardSize: 10 }));
-    await expectCode("BAD_ARGUMENT", convertCheckpoint(at("run"), at("run"), { to: "safetensors", maxShardSize: 10 }));
+    await expectCode("DUPLICATE", convertCheckpoint(at("run"), at("run"), { to: "safetensors", maxShardSize: 10 }));
     expect(existsSync(at("x"))).toBe(false);
   });
 
