@@ -9,6 +9,7 @@ import { Verification } from "../format/verification";
 import { type Rename, renamePatterns } from "../formats/names/rename";
 import { type Box, elementsIn } from "../layout/box";
 import { matchesPattern } from "../layout/layout";
+import { naturally } from "../layout/natural-order";
 import { checkUsed } from "../layout/nearest";
 import { chunksOf, inBatches } from "../plan/chunks";
 import { checkedPath, type FileSystem } from "../stores/file-system";
@@ -18,6 +19,7 @@ import { PlannedSource, ReadRequest } from "./read-plan";
 import { ReadPool } from "./read-pool";
 import { idlePatterns, type Selection, selectTensors } from "./select";
 
+/** `step` and `best` choose in both. */
 export interface DiffOptions extends Omit<Selection, "dtype" | "exclude">, OpenOptions {
   /** Numbers a and b are equal where |a - b| <= atol + rtol |b|, or both are NaN, whatever their dtypes. Without either, bits are compared. */
   readonly atol?: number;
@@ -112,7 +114,7 @@ async function diffSources(a: TensorSource, b: TensorSource, options: DiffOption
     const difference = pair.difference();
     if (difference) differences.push(difference);
   }
-  differences.sort((x, y) => (x.name < y.name ? -1 : 1));
+  differences.sort((x, y) => naturally(x.name, y.name));
   const keys = [...new Set([...Object.keys(a.values), ...Object.keys(b.values)])].sort();
   const values = keys.filter((key) => !sameJson(a.values[key], b.values[key]));
   return { equal: differences.length === 0, tensors: names.length, differences, values };
