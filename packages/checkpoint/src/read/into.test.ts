@@ -2,6 +2,8 @@
 import { init, parameter, type Tensor, tensor, tensorFromBytes, zeros } from "@opt/core";
 import { beforeEach, describe, expect, it } from "vitest";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
+import { memoryFiles } from "../../testing/disks/memory-files";
+import { tfjsFolder } from "../../testing/files/made-files";
 import { randomBytes } from "../../testing/fixtures";
 import type { PlainTensor } from "../format/tensors";
 import type { Layout } from "../layout/layout";
@@ -188,5 +190,29 @@ describe("where the file and the model differ", () => {
         new RegExp(`^\\[${option}\\] its pattern "hulf\\*?" matches no tensor\\. The nearest names are half,`),
       ),
     });
+  });
+});
+
+describe("square kernels of systems that have [in, out]", () => {
+  const square = () => zeros([2, 2]);
+  const opened = (options: LoadOptions) =>
+    loadCheckpoint("/root/model.json", { fileSystem: memoryFiles(tfjsFolder()), ...options });
+  const rename = { "dense/kernel*": "kernel*" };
+
+  it("do not fill a tensor whose order nobody knows, by any name; states neither", async () => {
+    const into = { kernel: square() };
+    await expect(opened({ into, rename })).rejects.toMatchObject({ code: "BAD_ARGUMENT" });
+    await expect(opened({ into, rename })).rejects.toThrow(
+      /"kernel"\] TF\.js has kernels as \[in, out\].*asStored: true/,
+    );
+    expect(isZero(into.kernel)).toBe(true);
+    await expect(opened({ into: { "dense/kernel/m": square() } })).rejects.toMatchObject({ code: "BAD_ARGUMENT" });
+  });
+
+  it("do as they are stored where that is meant, and load without into", async () => {
+    const { tensors } = await opened({});
+    const into = { kernel: square() };
+    await opened({ into, rename, asStored: true });
+    expect(into.kernel.tolist()).toEqual(tensors["dense/kernel"]!.tolist());
   });
 });

@@ -1,7 +1,7 @@
 /** Loading: whole tensors, slices, or what one rank of another layout holds, verified on the way. */
 import { check, checkOptions, OptError, type Tensor } from "@opt/core";
 import { byteLengthOf } from "../format/shard";
-import type { Json, Skipped, TensorSource } from "../format/source";
+import type { Json, Skipped, SourceTensor, TensorSource } from "../format/source";
 import { isTensor, type PlainTensor } from "../format/tensors";
 import { Verification } from "../format/verification";
 import type { Rename } from "../formats/names/rename";
@@ -42,6 +42,11 @@ export interface LoadOptions<As extends "tensor" | "plain" = "tensor">
   readonly into?: Readonly<Record<string, Tensor | PlainTensor>>;
   /** New names for what is loaded, by pattern: `{ "encoder.*": "*" }`. `exclude` means the file's names; all other options mean the new ones. */
   readonly rename?: Rename;
+  /**
+   * Fill `into` with square kernels of Keras, TF.js and flax as the file has them: [in, out], where PyTorch and `@opt/nn` have [out, in].
+   * Without it they throw.
+   */
+  readonly asStored?: boolean;
   /** True (the default) throws where the file lacks what `names` or `into` ask for; false lists that in `missing`. */
   readonly strict?: boolean;
   /** `plain`: { dtype, shape, data } with data as bytes, for dtypes that tensors cannot hold. */
@@ -83,6 +88,7 @@ export async function loadCheckpoint(
     into: "object",
     rename: "object",
     strict: "boolean",
+    asStored: "boolean",
     slices: "object",
     layout: "object",
     rank: "number",
@@ -127,6 +133,23 @@ function missingFrom({ path, tensors, unreadable }: TensorSource, options: LoadO
   throw new OptError("MISSING", path, problem, `${nearest(first, tensors.keys())} strict: false loads the others.`);
 }
 
+/** Systems whose kernels are [...window, in, out]: PyTorch has [out, in, ...window]. */
+const INPUTS_FIRST = ["Keras", "TF.js", "flax msgpack"];
+
+/** What has the same shape in both orders would silently be transposed. @throws OptError BAD_ARGUMENT */
+function checkKernel({ format }: TensorSource, { name, shape }: SourceTensor): void {
+  const ours = [...shape.slice(-2).reverse(), ...shape.slice(0, -2)];
+  const isSame = shape.length > 1 && `${ours}` === `${shape}` && shape.some((length) => length > 1);
+  check(
+    !(isSame && INPUTS_FIRST.includes(format)),
+    "BAD_ARGUMENT",
+    `tensor ${JSON.stringify(name)}`,
+    () =>
+      `${format} has kernels as [in, out], PyTorch and @opt/nn as [out, in], and [${shape}] does not tell which is meant.`,
+    "Load it without into and transpose it, or fill it as it is with asStored: true.",
+  );
+}
+
 async function loadFrom(source: TensorSource, options: LoadOptions<"tensor" | "plain">) {
   const { into, slices = {}, verify = true } = options;
   checkUsed("slices", idlePatterns(Object.keys(slices), source.tensors), source.tensors.keys());
@@ -146,6 +169,7 @@ async function loadFrom(source: TensorSource, options: LoadOptions<"tensor" | "p
   );
   for (const one of wanted) {
     const target = into?.[one.tensor.name];
+    if (target && !options.asStored) checkKernel(source, one.tensor);
     if (target) checkInto(one, target);
     else if (options.as !== "plain") heldDType(one.tensor.name, one.tensor.dtype);
   }
