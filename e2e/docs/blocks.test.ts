@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { saveCheckpoint } from "@opt/checkpoint";
+import { convertCheckpoint, saveCheckpoint } from "@opt/checkpoint";
 import { tensor } from "@opt/core";
 import { torchPython } from "@opt/testkit";
 import { bundled, optRun } from "@opt/testkit/bundled";
@@ -107,6 +107,11 @@ beforeAll(async () => {
   mkdirSync(BUILD, { recursive: true });
   writeFileSync(join(folder, "package.json"), "{}");
   await saveCheckpoint(join(folder, "runs/mesh"), { step: 1, tensors: { w: tensor([1, 2, 3]) } }, { world: 3 });
+  // What PyTorch's blocks of a page write, where there is no PyTorch.
+  const whole = { weight: tensor([1, 2]), "weight.exp_avg": tensor([3, 4]) };
+  await saveCheckpoint(join(folder, "runs/64"), { step: 1, tensors: whole }, { world: 64 });
+  await convertCheckpoint(join(folder, "runs/64"), join(folder, "dcp-64"), { to: "dcp" });
+  await convertCheckpoint(join(folder, "runs/64"), join(folder, "run.pt"), { to: "pt" });
 });
 
 const PROJECT: BuildOptions = {

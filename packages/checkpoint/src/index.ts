@@ -8,12 +8,12 @@ export { type OptimizerContents, optimizerContents, optimizerState } from "./for
 export type { BoxFinder, Json, Role, Skipped, SourceBox, SourceTensor, TensorSource } from "./format/source";
 export type { Best } from "./format/steps";
 export type { AnnotatedTensor, PartialTensor, PlainTensor, SavedTensor } from "./format/tensors";
+export type { Rename } from "./formats/names/rename";
 export type { Box } from "./layout/box";
 export { defaultLayout, type Layout, type Mesh, type Split, type TensorLayout, type UnevenRule } from "./layout/layout";
 export { compareLedgers, type LedgerDifference, type LedgerLine, type LedgerValue } from "./ledger/compare";
 export type { Ledger, LedgerOptions } from "./ledger/ledger";
 export type { RecordedRun } from "./ledger/record";
-export type { Rename } from "./naming/rename";
 export {
   checkpointBlob,
   cleanCheckpoints,
@@ -25,6 +25,7 @@ export {
   loadCheckpoint,
   mergeCheckpoint,
   openSource,
+  pruneCheckpoints,
   recordedRun,
   reshardCheckpoint,
   saveWeights,
@@ -50,6 +51,7 @@ export {
 export { type CheckpointContents, type SaveOptions, type SaveResult, type Saving, saveCheckpoint } from "./save/save";
 export type { CleanOptions, CleanResult } from "./save/step/clean";
 export type { Leftover } from "./save/step/leftovers";
+export type { PruneOptions, PruneResult } from "./save/step/prune";
 export type { Retention } from "./save/step/retention";
 export { blobFileSystem, type NamedBlob } from "./stores/blob";
 export type {

@@ -9,7 +9,8 @@ import type { LoadedPlainTensor } from "./read/places";
  * Nothing is returned, and nothing in `into` changed, unless all of it is whole: files of this machine are read once to see that, and
  * again into the tensors' own memory; `verify: false` leaves out the first. A second reading that fails leaves tensors filled in part.
  *
- * @throws OptError MISSING, CORRUPT, BAD_SHAPE, BAD_DTYPE, UNSUPPORTED, REFUSED, IO
+ * @throws OptError MISSING (`into` has a name that the file lacks), BAD_ARGUMENT (a pattern matches nothing), CORRUPT, BAD_SHAPE, BAD_DTYPE,
+ * DUPLICATE, UNSUPPORTED, REFUSED, IO
  * @example
  * const { tensors, values, step } = await loadCheckpoint("runs/a");
  * const remote = () => loadCheckpoint("hf://owner/name/model.safetensors", { cache: true });
@@ -41,7 +42,7 @@ export const checkpointBlob: typeof import("./rewrite/merge").checkpointBlob = a
  * `.pth` for `torch.load`. Readers see
  * no file, or all of it.
  *
- * @throws OptError BAD_ARGUMENT for another name, or a file that is there without `overwrite: true`; BAD_SHAPE, BAD_DTYPE, DUPLICATE, IO
+ * @throws OptError BAD_ARGUMENT for another name, BAD_SHAPE, BAD_DTYPE, DUPLICATE (also for a file that is there without `overwrite: true`), IO
  * @example
  * await saveWeights("weights.safetensors", model.stateDict());
  */
@@ -52,7 +53,7 @@ export const saveWeights: typeof import("./convert/weights").saveWeights = async
  * Writes all tensors of a checkpoint, in any known format, whole into one safetensors file. `overwrite: true` replaces a file: readers see
  * the old one or the new one.
  *
- * @throws OptError BAD_ARGUMENT if one is there without it, MISSING if a piece is missing, CORRUPT, UNSUPPORTED, IO: then there is no
+ * @throws OptError DUPLICATE if one is there without it, BAD_ARGUMENT, MISSING if a piece is missing, CORRUPT, UNSUPPORTED, IO: then there is no
  * file
  */
 export const mergeCheckpoint: typeof import("./rewrite/merge").mergeCheckpoint = async (...given) =>
@@ -73,7 +74,7 @@ export const verifyCheckpoint: typeof import("./read/verify").verifyCheckpoint =
 /**
  * Compares two checkpoints tensor by tensor, whatever their layouts and formats.
  *
- * @throws OptError MISSING, CORRUPT, BAD_ARGUMENT, UNSUPPORTED, IO
+ * @throws OptError MISSING, CORRUPT, BAD_ARGUMENT (also for a pattern that matches nothing in either), DUPLICATE, UNSUPPORTED, IO
  */
 export const diffCheckpoints: typeof import("./read/diff").diffCheckpoints = async (...given) =>
   (await import("./read/diff")).diffCheckpoints(...given);
@@ -93,6 +94,16 @@ export const openSource: typeof import("./read/open").openSource = async (...giv
 /** Removes a run's leftovers; steps are never touched. @throws OptError MISSING, IO */
 export const cleanCheckpoints: typeof import("./save/step/clean").cleanCheckpoints = async (...given) =>
   (await import("./save/step/clean")).cleanCheckpoints(...given);
+
+/**
+ * Removes steps of a run that `keep` does not name, as `keep` of `saveCheckpoint` does. The newest step stays.
+ *
+ * @throws OptError BAD_ARGUMENT (also where no step has the number that `best` chooses by), MISSING, IO
+ * @example
+ * await pruneCheckpoints("runs/a", { keep: { last: 2, best: { value: "loss" } } });
+ */
+export const pruneCheckpoints: typeof import("./save/step/prune").pruneCheckpoints = async (...given) =>
+  (await import("./save/step/prune")).pruneCheckpoints(...given);
 
 /**
  * Writes a checkpoint in another format, optimizer state included. `path` may be several files: a model and its optimizer. Parameters keep

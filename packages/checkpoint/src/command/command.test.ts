@@ -134,7 +134,8 @@ describe("opt-checkpoint", () => {
     expect((await to("ckpt", "ranks", "--ranks", "2", "--job", "2/2", "--names", "fc.weight", "--crc")).code).toBe(0);
     expect(readdirSync(at("ranks"))).toEqual(["rank_1"]);
     expect((await to("safetensors", "b", "--step", "5")).code).toBe(1);
-    expect((await to("dcp", "run")).code).toBe(2);
+    expect((await to("dcp", "run")).code).toBe(1);
+    expect((await to("pt", "b", "--exclude", "fc.wieght")).code).toBe(2);
   });
 
   it("merge takes a source layout for ranks without a strategy", async () => {
@@ -149,7 +150,74 @@ describe("opt-checkpoint", () => {
     expect([...tensors.w!.dataSync()]).toEqual([0, 1]);
   });
 
+  it("takes the best step of a run in every command that reads one", async () => {
+    for (const [step, loss] of [3, 1, 2].entries())
+      await saveCheckpoint(at("best"), { step, tensors: sampleTensors(step), values: { loss } });
+    const read = async (...flags: string[]) => JSON.parse((await run("inspect", at("best"), ...flags, "--json")).out);
+    expect((await read("--best", "loss")).step).toBe(1);
+    expect((await read("--best", "loss", "--lowest")).step).toBe(1);
+    expect((await read("--best", "loss", "--highest")).step).toBe(0);
+    for (const [command, ...flags] of [
+      ["verify"],
+      ["explain"],
+      ["merge", "--out", at("m")],
+      ["reshard", "--out", at("r"), "--ranks", "2"],
+      ["convert", "--out", at("c"), "--to", "checkpoint"],
+    ]) {
+      const { out, error } = await run(command!, at("best"), ...flags, "--best", "loss", "--json");
+      expect([error, out.includes("step-00000001") || command === "merge" || command === "convert"]).toEqual([
+        "",
+        true,
+      ]);
+    }
+    expect((await run("diff", at("best"), at("m"), "--best", "loss")).code).toBe(1);
+    expect((await run("diff", at("best"), at("c"), "--best", "loss")).out).toContain("equal");
+    expect((await run("diff", at("best"), at("best"), "--best", "loss", "--names", "fc.*")).out).toContain("equal: 2");
+  });
+
+  it("prunes a run", async () => {
+    for (const [step, loss] of [3, 1, 2, 4].entries())
+      await saveCheckpoint(at("runs"), { step, tensors: {}, values: { loss } });
+    const prune = (...flags: string[]) => run("prune", at("runs"), ...flags);
+    const best = ["--keep-last", "1", "--keep-best", "2", "--best", "loss"];
+    expect((await prune(...best, "--dry-run")).out).toBe("would remove 0\nkept 1, 2, 3\n");
+    expect((await prune(...best)).out).toBe("removed 0\nkept 1, 2, 3\n");
+    expect(JSON.parse((await prune("--keep-every", "2", "--json")).out)).toEqual({ removed: [1], kept: [2, 3] });
+    expect((await prune("--best", "loss", "--highest")).out).toBe("removed 2\nkept 3\n");
+    expect((await prune("--keep-last", "9")).out).toBe("nothing to remove\nkept 3\n");
+    for (const flags of [[], ["--keep-best", "1"], ["--keep-last", "0"], ["--best", "lss"], ["--keep-last", "x"]])
+      expect((await prune(...flags)).code).toBe(2);
+    expect((await run("prune", at("none"), "--keep-last", "1")).code).toBe(1);
+  });
+
+  it("believes a Python file only so far, and names the flag", async () => {
+    const path = new URL("../../testing/files/torch/lightning.pt", import.meta.url).pathname;
+    const { code, error } = await run("inspect", path, "--max-objects", "10");
+    expect([code, error]).toEqual([1, expect.stringContaining("--max-objects")]);
+    expect((await run("inspect", path, "--max-objects", "100000")).code).toBe(0);
+    const header = ["inspect", at("run"), "--max-header-bytes"];
+    expect((await run(...(header as [string]), "16")).error).toContain("raise --max-header-bytes");
+    expect((await run(...(header as [string]), "1MiB")).code).toBe(0);
+  });
+
+  it("lists names as people count", async () => {
+    const names = ["layer.10.w", "layer.2.w", "layer.1.w"];
+    const tensors = Object.fromEntries(names.map((name) => [name, sampleTensors(1)["fc.bias"]!]));
+    await saveCheckpoint(at("layers"), { step: 1, tensors });
+    await saveCheckpoint(at("empty"), { step: 1, tensors: {} });
+    const listed = (text: string) => [...text.matchAll(/^layer\.\d+/gm)].map(([name]) => name);
+    const natural = ["layer.1", "layer.2", "layer.10"];
+    expect(listed((await run("inspect", at("layers"))).out)).toEqual(natural);
+    expect(listed((await run("diff", at("layers"), at("empty"))).out)).toEqual(natural);
+  });
+
   it.each<[string, string[]]>([
+    ["a path too many", ["verify", "x", "y"]],
+    ["an option without its value", ["merge", "x", "--out"]],
+    ["highest without best", ["inspect", "x", "--highest"]],
+    ["a step and the best", ["inspect", "x", "--step", "1", "--best", "loss"]],
+    ["the highest and the lowest", ["inspect", "x", "--best", "loss", "--highest", "--lowest"]],
+    ["a layout that is not there", ["reshard", "x", "--out", "y", "--layout", "none.json"]],
     ["an invalid job", ["convert", "x", "--to", "ckpt", "--out", "y", "--job", "half"]],
     ["a rename without a name", ["convert", "x", "--to", "ckpt", "--out", "y", "--rename", "fc"]],
     ["an unknown format", ["convert", "x", "--to", "onnx", "--out", "y"]],
@@ -189,11 +257,11 @@ describe("opt-checkpoint", () => {
 
   it.each<[string, string[], number]>([
     ["a step", ["reshard", "--ranks", "2"], 1],
-    ["a folder", ["convert", "--to", "dcp"], 2],
-    ["a merged file", ["merge"], 2],
-    ["a safetensors file", ["convert", "--to", "safetensors"], 2],
-    ["a file of PyTorch", ["convert", "--to", "pt"], 2],
-    ["a file of MindSpore", ["convert", "--to", "ckpt"], 2],
+    ["a folder", ["convert", "--to", "dcp"], 1],
+    ["a merged file", ["merge"], 1],
+    ["a safetensors file", ["convert", "--to", "safetensors"], 1],
+    ["a file of PyTorch", ["convert", "--to", "pt"], 1],
+    ["a file of MindSpore", ["convert", "--to", "ckpt"], 1],
   ])(
     "%s that is there is replaced with --overwrite, which the rejection names",
     async (_, [command, ...flags], code) => {

@@ -1,4 +1,4 @@
-/** The `opt-checkpoint` command. Exit codes: 0 done, 1 the data says no, 2 wrong usage. */
+/** The `opt-checkpoint` command. Exit codes: 0 done, 1 the data says no or something fails, 2 wrong usage. */
 import { createRequire } from "node:module";
 import { check, OptError } from "@opt/core";
 import { Command, CommanderError, Option } from "commander";
@@ -11,6 +11,8 @@ import { verifyCheckpoint } from "../read/verify";
 import { mergeCheckpoint } from "../rewrite/merge";
 import { reshardCheckpoint } from "../rewrite/reshard";
 import { type CleanOptions, cleanCheckpoints } from "../save/step/clean";
+import { pruneCheckpoints } from "../save/step/prune";
+import type { Retention } from "../save/step/retention";
 import { colored, formatBytes, type Output, withBar } from "./output";
 import { parseCache, parseCount, parseJob, parsePair, parseSize, parseTolerance, readJson } from "./parse";
 import { outputPlaceOf, placeOf, placesOf, storedLedger } from "./place";
@@ -23,6 +25,7 @@ import {
   showLedger,
   showLedgerDifference,
   showProblems,
+  showPruned,
   showVerified,
 } from "./show";
 
@@ -38,16 +41,36 @@ export async function runCommand(args: readonly string[], output: Output): Promi
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     if (!(error instanceof OptError)) throw error;
-    const message = oneLine(error.message).replace("overwrite: true", "--overwrite");
+    const message = oneLine(error.message).replace(
+      /overwrite: true|maxObjects|maxHeaderBytes/,
+      (option) => FLAGS[option]!,
+    );
     output.error(`${colored(output.hasColors?.error, "red", message)}\n`);
     return error.code === "BAD_ARGUMENT" ? 2 : 1;
   }
 }
 
+/** What messages call options, and what they are called here. */
+const FLAGS: Readonly<Record<string, string>> = {
+  "overwrite: true": "--overwrite",
+  maxObjects: "--max-objects",
+  maxHeaderBytes: "--max-header-bytes",
+};
+
 /** Options of commands, under the names of their functions' options. */
 interface Flags extends Omit<ConvertOptions, "to" | "progress">, Pick<DiffOptions, "atol" | "rtol">, CleanOptions {
   readonly out: string;
   readonly to: ConvertTarget;
+  readonly keepLast?: number;
+  readonly keepEvery?: number;
+  readonly keepBest?: number;
+}
+
+/** `--best loss --highest` as the option `best`. */
+function withBest({ highest, lowest, best, ...flags }: Record<string, unknown>): Record<string, unknown> {
+  const isAlone = best === undefined && (highest !== undefined || lowest !== undefined);
+  check(!isAlone, "BAD_ARGUMENT", "best", () => "--highest and --lowest need --best.", "For example --best loss.");
+  return best === undefined ? flags : { ...flags, best: { value: best, ...(highest ? { highest: true } : {}) } };
 }
 
 interface Answer {
@@ -67,16 +90,27 @@ const flag = (flags: string, about: string, parse?: (text: string, before: never
     : new Option(flags, about);
 const needed = (flags: string, about: string) => flag(flags, about).makeOptionMandatory();
 
-const STEP = flag("--step <n>", "a step of a run's folder; the latest without it", parseCount);
 const CACHE = flag("--cache [folder]", "keep what is read of addresses, in this folder or the user's own", parseCache);
+const BEST = [
+  flag("--best <value>", "the step with the least number of this name among its values"),
+  flag("--highest", "best is the greatest").conflicts("lowest"),
+  flag("--lowest", "best is the least, the default"),
+];
+/** What is read: which step of a run's folder, and how much of a file is believed. */
+const OPENED = [
+  flag("--step <n>", "a step of a run's folder; the latest without it", parseCount).conflicts("best"),
+  ...BEST,
+  CACHE,
+  flag("--max-objects <n>", "most objects of a Python file that you trust", parseCount),
+  flag("--max-header-bytes <size>", "most bytes of a header of a file that you trust, e.g. 1GiB", parseSize),
+];
 const NAMES = flag("--names <patterns...>", "only these tensors; * stands for anything");
 const EXCLUDE = flag("--exclude <patterns...>", "leave these tensors out");
 const RANKS = flag("--ranks <n>", "number of ranks to cut for; may be left out with --layout", parseCount);
 const LAYOUT = flag("--layout <file>", "JSON: { mesh: { shape, axes }, tensors: { pattern: split } }", readJson);
 const OVERWRITE = flag("--overwrite", "replace the file, folder or step if it exists");
 const WRITTEN = [
-  STEP,
-  CACHE,
+  ...OPENED,
   flag("--max-memory <size>", "most memory for buffers, e.g. 64MiB", parseSize),
   NAMES,
   EXCLUDE,
@@ -89,10 +123,11 @@ Also read: https://host/path, hf://owner/name[@revision][/path]. HF_TOKEN opens 
 `;
 
 /** How what is written is named. */
+const RENAME = flag("--rename <pattern=name...>", "other names, e.g. 'encoder.*=*'", parsePair);
 const NAMED = [
   flag("--map <file>", 'JSON of names: { "theirs": "ours" }', readJson),
   flag("--parameter-order <order>", '"model": each group of the optimizer lists its parameters in the model\'s order'),
-  flag("--rename <pattern=name...>", "names in the result, e.g. 'encoder.*=*'", parsePair),
+  RENAME,
 ];
 
 function build(output: Output, exit: (code: number) => void): Command {
@@ -129,7 +164,7 @@ function build(output: Output, exit: (code: number) => void): Command {
     for (const one of flags) command.addOption(one);
     command.action(async () => {
       const { json, ...given } = command.opts();
-      const { result, text, isNo, problems } = await run(command.args, given as Flags);
+      const { result, text, isNo, problems } = await run(command.args, withBest(given) as unknown as Flags);
       if (isNo) exit(1);
       if (json) output.out(`${JSON.stringify(result, null, 2)}\n`);
       else if (problems)
@@ -144,8 +179,8 @@ function build(output: Output, exit: (code: number) => void): Command {
   add(
     "inspect <path>",
     "Show what a checkpoint of any known format holds.",
-    ["inspect runs/a", "inspect model.safetensors --json", "inspect hf://openai-community/gpt2"],
-    [STEP, CACHE],
+    ["inspect runs/a --best loss", "inspect model.safetensors --json", "inspect hf://openai-community/gpt2"],
+    OPENED,
     async ([path], flags) => {
       const { path: at, fileSystem } = await placeOf(path!);
       const result = await inspectCheckpoint(at, { ...flags, fileSystem });
@@ -157,7 +192,7 @@ function build(output: Output, exit: (code: number) => void): Command {
     "verify <path>",
     "Read every byte and compare checksums. Exit 1 names each bad tensor, file and byte range.",
     ["verify runs/a"],
-    [STEP, CACHE],
+    OPENED,
     async ([path], flags) => {
       const { path: at, fileSystem } = await placeOf(path!);
       const result = await withBar(output, (bar) => verifyCheckpoint(at, { ...flags, fileSystem, ...bar }));
@@ -214,12 +249,13 @@ function build(output: Output, exit: (code: number) => void): Command {
   add(
     "diff <a> <b>",
     "Compare two checkpoints. Exit 1 names each tensor that differs.",
-    ["diff runs/a runs/b", "diff a.safetensors b.pt --rtol 1e-5"],
+    ["diff runs/a runs/b", "diff a.safetensors b.pt --rtol 1e-5 --rename 'module.*=*'"],
     [
+      ...OPENED,
       flag("--atol <x>", "absolute tolerance", parseTolerance),
       flag("--rtol <y>", "relative tolerance", parseTolerance),
       NAMES,
-      CACHE,
+      RENAME,
     ],
     async ([a, b], flags) => {
       const [{ path: first, fileSystem }, second] = [await placeOf(a!), await placeOf(b!)];
@@ -245,6 +281,28 @@ function build(output: Output, exit: (code: number) => void): Command {
   );
 
   add(
+    "prune <folder>",
+    "Remove steps of a run, but those that one of the options keeps. The newest always stays.",
+    ["prune runs/a --keep-last 3", "prune runs/a --keep-last 1 --keep-best 2 --best accuracy --highest --dry-run"],
+    [
+      flag("--keep-last <n>", "keep so many of the newest", parseCount),
+      flag("--keep-every <n>", "keep steps whose number is a multiple of it", parseCount),
+      flag("--keep-best <n>", "keep so many of the best by --best; 1 without it", parseCount),
+      ...BEST,
+      flag("--dry-run", "only tell what would go"),
+    ],
+    async ([folder], { keepLast: last, keepEvery: every, keepBest: count, best, dryRun = false }) => {
+      const isBest = count === undefined || best !== undefined;
+      check(isBest, "BAD_ARGUMENT", "prune", () => "--keep-best needs --best.", "For example --best loss.");
+      const { path, fileSystem } = await placeOf(folder!);
+      const rules = { last, every, best: best && { ...best, ...(count === undefined ? {} : { count }) } };
+      const keep: Retention = Object.fromEntries(Object.entries(rules).filter(([, rule]) => rule !== undefined));
+      const result = await pruneCheckpoints(path, { keep, dryRun, fileSystem });
+      return { result, text: () => showPruned(result, dryRun) };
+    },
+  );
+
+  add(
     "ledger <a> [b]",
     "Show a run's checksums by step, or compare two runs. Exit 1 names the first step that differs.",
     ["ledger runs/a", "ledger runs/a runs/b"],
@@ -262,7 +320,7 @@ function build(output: Output, exit: (code: number) => void): Command {
     "explain <paths...>",
     "Say what a resume would miss: cold or missing optimizer state, counters that differ. Exit 1 if some is lost.",
     ["explain runs/a", "explain optimizer.pt model.pt"],
-    [STEP, CACHE],
+    OPENED,
     async (paths, flags) => {
       const { paths: places, fileSystem } = await placesOf(paths);
       const result = await explainCheckpoint(places, { ...flags, fileSystem });

@@ -66,7 +66,7 @@ export async function withBar<T>(
 ): Promise<T> {
   if (!output.isTerminal) return body({});
   const bar = new SingleBar({
-    format: "{bar} {percentage}% | {done} of {whole} | {duration_formatted}",
+    format: "{bar} {percentage}% | {done} of {whole} | {duration_formatted} so far, {eta_formatted} left",
     stream: process.stderr,
     clearOnComplete: true,
     hideCursor: true,

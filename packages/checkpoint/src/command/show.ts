@@ -1,10 +1,12 @@
 /** What people read of the results of commands. */
 import type { Explanation } from "../explain/explain";
+import { naturally } from "../layout/natural-order";
 import type { LedgerDifference, LedgerLine } from "../ledger/compare";
 import type { DiffResult } from "../read/diff";
 import type { Inspection } from "../read/inspect";
 import type { VerifyResult } from "../read/verify";
 import type { CleanResult } from "../save/step/clean";
+import type { PruneResult } from "../save/step/prune";
 import { formatBytes, table } from "./output";
 
 export function oneLine(text: string): string {
@@ -38,10 +40,12 @@ export function showInspection(inspection: Inspection): string {
   facts.push(["tensors", `${tensors.length}, ${formatBytes(bytes)}`]);
   const width = Math.max(...facts.map(([name]) => name.length));
   const head = facts.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n");
-  const rows = tensors.map(({ name, dtype, shape, bytes: size, role, follows, boxes }) => {
-    const what = follows === undefined ? (role ?? "") : `${role} of ${follows}`;
-    return [name, dtype, `[${shape.join(", ")}]`, formatBytes(size), `${boxes}`, what];
-  });
+  const rows = tensors
+    .toSorted((a, b) => naturally(a.name, b.name))
+    .map(({ name, dtype, shape, bytes: size, role, follows, boxes }) => {
+      const what = follows === undefined ? (role ?? "") : `${role} of ${follows}`;
+      return [name, dtype, `[${shape.join(", ")}]`, formatBytes(size), `${boxes}`, what];
+    });
   const body =
     rows.length === 0 ? "" : `\n\n${table(["tensor", "dtype", "shape", "size", "boxes", "role"], rows, [3, 4])}`;
   const plain = Object.entries(values).map(([name, value]) => `${name} = ${abridged(JSON.stringify(value))}`);
@@ -68,6 +72,12 @@ export function showCleaned({ removed, kept }: CleanResult, dryRun: boolean): st
       `kept ${path}: ${owner === "alive" ? "being written" : "its process cannot be seen from here"}`,
   );
   return [...gone, ...stays].join("\n") || "nothing to remove";
+}
+
+export function showPruned({ removed, kept }: PruneResult, dryRun: boolean): string {
+  const gone =
+    removed.length === 0 ? "nothing to remove" : `${dryRun ? "would remove" : "removed"} ${removed.join(", ")}`;
+  return `${gone}\nkept ${kept.join(", ")}`;
 }
 
 export function showProblems({ problems }: VerifyResult): string[] {

@@ -73,8 +73,8 @@ describe("convertCheckpoint", () => {
   });
 
   it.each([
-    ["MISSING", { exclude: ["nothing.*"] }],
-    ["MISSING", { rename: { "nothing.*": "x" } }],
+    ["BAD_ARGUMENT", { exclude: ["nothing.*"] }],
+    ["BAD_ARGUMENT", { rename: { "nothing.*": "x" } }],
     ["DUPLICATE", { rename: { "*.exp_avg*": "x" } }],
     ["BAD_ARGUMENT", { parameterOrder: "any" as "model" }],
     ["BAD_ARGUMENT", { excludes: ["x"] }],

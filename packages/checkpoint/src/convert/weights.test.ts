@@ -29,7 +29,7 @@ describe("saveWeights", () => {
   it("replaces a file only where it may", async () => {
     const fileSystem = memoryFileSystem();
     await saveWeights("a.safetensors", TENSORS, { fileSystem });
-    await expectCode("BAD_ARGUMENT", saveWeights("a.safetensors", TENSORS, { fileSystem }));
+    await expectCode("DUPLICATE", saveWeights("a.safetensors", TENSORS, { fileSystem }));
     await saveWeights("a.safetensors", { w: tensor([5]) }, { fileSystem, overwrite: true });
     expect(Object.keys((await loadCheckpoint("a.safetensors", { fileSystem })).tensors)).toEqual(["w"]);
   });

@@ -5,8 +5,7 @@ import { isObject, type Json, type SourceTensor, type TensorSource } from "../fo
 import { STATE_NAMES } from "../format/tensors";
 import { scalarOf } from "../formats/names/scalars";
 import { underOurNames } from "../naming/names";
-import { type OpenOptions, openSource, type Place } from "../read/open";
-import { REMOTE_OPTIONS, type RemoteOptions } from "../remote/address";
+import { OPEN_OPTIONS, type OpenOptions, openSource, type Place } from "../read/open";
 
 /** `cold`, `missing` and `orphan` are faults of a resume; the others may be meant. */
 export interface Finding {
@@ -35,9 +34,9 @@ const CHUNK = 2 ** 20;
 /** See `explainCheckpoint` in operations.ts. */
 export async function explainCheckpoint(
   places: Place | readonly Place[],
-  options: Pick<OpenOptions, "step" | "fileSystem"> & RemoteOptions = {},
+  options: OpenOptions = {},
 ): Promise<Explanation> {
-  checkOptions("explainCheckpoint", options, { ...REMOTE_OPTIONS, step: "number", fileSystem: "any" });
+  checkOptions("explainCheckpoint", options, OPEN_OPTIONS);
   const files: TensorSource[] = [];
   try {
     for (const place of [places].flat() as Place[]) files.push(await openSource(place, options));

@@ -2,7 +2,7 @@
 import { check, OptError } from "@opt/core";
 import type { Box } from "./box";
 import { isCount } from "./counts";
-import { nearest } from "./nearest";
+import { checkUsed } from "./nearest";
 
 /** The mesh axis, or axes (outermost first), that split a dimension; null leaves it whole. */
 export type Split = string | readonly string[] | null;
@@ -201,7 +201,7 @@ export function checkPatterns(
     if (names.has(pattern) || /^[*./]*$/.test(pattern) || STATE.test(pattern)) continue;
     let isUsed = false;
     if (pattern.includes("*")) for (const name of names) isUsed ||= matchesPattern(pattern, name);
-    if (!isUsed) reject(`its pattern ${JSON.stringify(pattern)} matches no tensor.`, nearest(pattern, names));
+    if (!isUsed) checkUsed("layout", [pattern], names);
   }
 }
 

@@ -1,8 +1,16 @@
 /** What somebody may have meant by a name, or a pattern of names, that matches nothing. */
+import { OptError } from "@opt/core";
 
 const SHOWN = 3;
 /** Of more names only these are looked at: an error must not take long. */
 const MOST = 10_000;
+
+/** @throws OptError BAD_ARGUMENT for a pattern of an option that has matched no name */
+export function checkUsed(option: string, [idle]: Iterable<string>, names: Iterable<string>): void {
+  if (idle === undefined) return;
+  const problem = `its pattern ${JSON.stringify(idle)} matches no tensor.`;
+  throw new OptError("BAD_ARGUMENT", option, problem, nearest(idle, names));
+}
 
 /** The names that are most like it, for an error's advice. */
 export function nearest(pattern: string, names: Iterable<string>): string {

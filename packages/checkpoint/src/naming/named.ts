@@ -1,10 +1,11 @@
 /** The names under which a checkpoint is written anew: an optimizer's state is called after its parameter, whatever system wrote it. */
 import type { TensorSource } from "../format/source";
+import { type Rename, renamePatterns } from "../formats/names/rename";
 import type { NameOptions } from "../formats/names/renaming";
+import { checkUsed } from "../layout/nearest";
 import { isNative, type OpenOptions, type Place, useSource } from "../read/open";
-import { checkUsed, withoutTensors } from "../read/select";
+import { withoutTensors } from "../read/select";
 import { underOurNames } from "./names";
-import { type Rename, renamePatterns } from "./rename";
 
 /** `exclude` leaves out what the source calls so, or what is called so here. */
 export interface NamingOptions extends NameOptions {
@@ -15,7 +16,7 @@ export interface NamingOptions extends NameOptions {
 /** For `checkOptions`. */
 export const NAMING_OPTIONS = { map: "object", parameterOrder: "any", rename: "object" } as const;
 
-/** Files that belong together (a model and its optimizer) as one checkpoint under our names. @throws OptError as `underOurNames`, MISSING */
+/** Files that belong together (a model and its optimizer) as one checkpoint under our names. @throws OptError as `underOurNames`, BAD_ARGUMENT for a pattern that matches nothing */
 export async function named(
   sources: readonly TensorSource[],
   { exclude = [], rename = {}, ...naming }: NamingOptions & { readonly exclude?: readonly string[] },
@@ -25,8 +26,15 @@ export async function named(
   // Ours has these names already.
   const isOurs = sources.length === 1 && isNative(sources[0]!) && naming.map === undefined;
   const ours = withoutTensors(isOurs ? kept[0]! : await underOurNames(kept, naming), exclude, unused);
-  checkUsed(ours, unused);
-  return renamePatterns(ours, rename);
+  checkUsed(
+    "exclude",
+    unused,
+    [...sources, ours].flatMap(({ tensors }) => [...tensors.keys()]),
+  );
+  const idle = new Set(Object.keys(rename));
+  const result = renamePatterns(ours, rename, idle);
+  checkUsed("rename", idle, ours.tensors.keys());
+  return result;
 }
 
 /** Opens a checkpoint and writes what it is under our names; `exclude` is done with. */

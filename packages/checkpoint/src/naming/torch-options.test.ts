@@ -6,6 +6,7 @@ import { STATE, STORAGES } from "../../testing/files/torch-state";
 import {
   convertCheckpoint,
   diffCheckpoints,
+  explainCheckpoint,
   inspectCheckpoint,
   loadCheckpoint,
   mergeCheckpoint,
@@ -45,6 +46,7 @@ describe.each([
   it.each<[string, (maxObjects: number) => Promise<unknown>]>([
     ["load", (maxObjects) => loadCheckpoint("a.pt", { fileSystem, maxObjects })],
     ["inspect", (maxObjects) => inspectCheckpoint("a.pt", { fileSystem, maxObjects })],
+    ["explain", (maxObjects) => explainCheckpoint("a.pt", { fileSystem, maxObjects })],
     ["open", async (maxObjects) => (await openSource("a.pt", { fileSystem, maxObjects })).close()],
     ["diff", (maxObjects) => diffCheckpoints("a.pt", "a.pt", { fileSystem, maxObjects })],
     ["merge", (maxObjects) => mergeCheckpoint("a.pt", "m.safetensors", { fileSystem, maxObjects, overwrite: true })],

@@ -1,28 +1,34 @@
 /** Comparing two checkpoints tensor by tensor, whatever their layouts and formats. */
-import { check, checkOptions } from "@opt/core";
+import { checkOptions } from "@opt/core";
 import { platform } from "#platform";
 import { bytesOf, bytesPerElement } from "../format/dtype";
 import { sameJson } from "../format/json/plain";
 import { isNumeric, numberReader } from "../format/numbers";
 import type { SourceTensor, TensorSource } from "../format/source";
 import { Verification } from "../format/verification";
+import { type Rename, renamePatterns } from "../formats/names/rename";
 import { type Box, elementsIn } from "../layout/box";
 import { matchesPattern } from "../layout/layout";
+import { naturally } from "../layout/natural-order";
+import { checkUsed } from "../layout/nearest";
 import { chunksOf, inBatches } from "../plan/chunks";
-import { isAddress, REMOTE_OPTIONS } from "../remote/address";
+import { isAddress } from "../remote/address";
 import { checkedPath, type FileSystem } from "../stores/file-system";
 import { type ProgressCallback, reporter } from "../stores/progress";
-import { type OpenOptions, useSource } from "./open";
+import { OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
 import { PlannedSource, ReadRequest } from "./read-plan";
 import { ReadPool } from "./read-pool";
-import { type Selection, selectTensors } from "./select";
+import { idlePatterns, type Selection, selectTensors } from "./select";
 
-export interface DiffOptions extends Omit<Selection, "dtype" | "exclude">, Omit<OpenOptions, "step" | "best"> {
+/** `step` and `best` choose in both. */
+export interface DiffOptions extends Omit<Selection, "dtype" | "exclude">, OpenOptions {
   /** Numbers a and b are equal where |a - b| <= atol + rtol |b|, or both are NaN, whatever their dtypes. Without either, bits are compared. */
   readonly atol?: number;
   readonly rtol?: number;
   /** Where `b` is, if not in `fileSystem`; an address needs none. */
   readonly otherFileSystem?: FileSystem;
+  /** New names, by pattern, for the tensors of both: `{ "module.*": "*" }`. `names` means the new ones. */
+  readonly rename?: Rename;
   readonly progress?: ProgressCallback;
 }
 
@@ -50,17 +56,14 @@ export interface DiffResult {
 
 const PIECE = 4 << 20;
 
-/** @throws OptError MISSING (also for a name that neither has), CORRUPT, BAD_ARGUMENT, UNSUPPORTED, IO */
+/** See operations.ts. */
 export async function diffCheckpoints(a: string, b: string, options: DiffOptions = {}): Promise<DiffResult> {
   checkedPath("diffCheckpoints", a);
   checkedPath("diffCheckpoints", b);
   checkOptions("diffCheckpoints", options, {
-    ...REMOTE_OPTIONS,
-    fileSystem: "any",
-    maxHeaderBytes: "number",
-    maxObjects: "number",
-    sourceLayout: "object",
+    ...OPEN_OPTIONS,
     names: "array",
+    rename: "object",
     verify: "boolean",
     atol: "number",
     rtol: "number",
@@ -71,33 +74,33 @@ export async function diffCheckpoints(a: string, b: string, options: DiffOptions
   const fileSystem = options.otherFileSystem ?? (isAddress(b) ? undefined : options.fileSystem);
   const there = { ...options, fileSystem };
   return useSource(a, options, (left) =>
-    useSource(b, there, (right) => diffSources(left, right, { ...options, atol, rtol })),
+    useSource(b, there, (right) => diffSources(...renamedBoth(left, right, options), { ...options, atol, rtol })),
   );
 }
 
+/** @throws OptError BAD_ARGUMENT for a pattern that matches no tensor of either, DUPLICATE */
+function renamedBoth(a: TensorSource, b: TensorSource, { rename = {} }: DiffOptions): [TensorSource, TensorSource] {
+  const idle = new Set(Object.keys(rename));
+  const both = [a, b].map((source) => renamePatterns(source, rename, idle)) as [TensorSource, TensorSource];
+  checkUsed("rename", idle, namesOfBoth(a, b).keys());
+  return both;
+}
+
+const namesOfBoth = (a: TensorSource, b: TensorSource) => new Map([...a.tensors, ...b.tensors]);
+
 async function diffSources(a: TensorSource, b: TensorSource, options: DiffOptions & { atol: number; rtol: number }) {
   const verification = new Verification();
-  const { names: _, ...all } = options;
-  const meant = new Set(
-    [a, b].flatMap((source) => (options.names ? namesIn(source, options.names) : [...source.tensors.keys()])),
-  );
-  for (const pattern of options.names ?? []) {
-    const isMeant = [...meant].some((name) => matchesPattern(pattern, name));
-    check(
-      isMeant,
-      "MISSING",
-      "diffCheckpoints",
-      () => `${a.path} and ${b.path} hold no tensor ${JSON.stringify(pattern)}.`,
-      "Check the names.",
-    );
-  }
+  const { names: _, ...rest } = options;
+  const all = namesOfBoth(a, b);
+  const patterns = options.names ?? ["*"];
+  checkUsed("names", idlePatterns(options.names ?? [], all), all.keys());
   const [inA, inB] = [a, b].map(
-    (source) => new Map(selectTensors(source, all, verification).map((tensor) => [tensor.name, tensor])),
+    (source) => new Map(selectTensors(source, rest, verification).map((tensor) => [tensor.name, tensor])),
   );
   const differences: Difference[] = [];
   const isTolerant = options.atol > 0 || options.rtol > 0;
   const pairs: Pair[] = [];
-  const names = [...meant].sort();
+  const names = [...all.keys()].filter((name) => patterns.some((pattern) => matchesPattern(pattern, name))).sort();
   for (const name of names) {
     const [left, right] = [inA!.get(name), inB!.get(name)];
     if (!left || !right) differences.push({ name, kind: left ? "missing in b" : "missing in a" });
@@ -112,14 +115,10 @@ async function diffSources(a: TensorSource, b: TensorSource, options: DiffOption
     const difference = pair.difference();
     if (difference) differences.push(difference);
   }
-  differences.sort((x, y) => (x.name < y.name ? -1 : 1));
+  differences.sort((x, y) => naturally(x.name, y.name));
   const keys = [...new Set([...Object.keys(a.values), ...Object.keys(b.values)])].sort();
   const values = keys.filter((key) => !sameJson(a.values[key], b.values[key]));
   return { equal: differences.length === 0, tensors: names.length, differences, values };
-}
-
-function namesIn(source: TensorSource, patterns: readonly string[]): string[] {
-  return [...source.tensors.keys()].filter((name) => patterns.some((pattern) => matchesPattern(pattern, name)));
 }
 
 /** A tensor on either side, and how far they were found to differ. */

@@ -2,6 +2,8 @@
 import { init, parameter, type Tensor, tensor, tensorFromBytes, zeros } from "@opt/core";
 import { beforeEach, describe, expect, it } from "vitest";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
+import { memoryFiles } from "../../testing/disks/memory-files";
+import { tfjsFolder } from "../../testing/files/made-files";
 import { randomBytes } from "../../testing/fixtures";
 import type { PlainTensor } from "../format/tensors";
 import type { Layout } from "../layout/layout";
@@ -147,3 +149,70 @@ it.each([
     expect(() => loss!.backward()).toThrow(expect.objectContaining({ code: "CHANGED" }));
   },
 );
+
+describe("where the file and the model differ", () => {
+  it("tells what the file has beyond the model", async () => {
+    const { half } = model();
+    expect(await load({ half })).toMatchObject({ missing: [], unexpected: ["large", "plain"] });
+    expect(await load({ half }, { exclude: ["plain"] })).toMatchObject({ unexpected: ["large"] });
+    expect(await loadCheckpoint("/run", { fileSystem: disk, names: ["half"] })).toMatchObject({ unexpected: [] });
+  });
+
+  it("throws for what the file lacks, and names what is near; strict: false lists it", async () => {
+    const { half } = model();
+    const into = { half, hulf: half };
+    await expect(load(into)).rejects.toThrow(/no tensor "hulf"\. The nearest names are half, .*strict: false/);
+    expect(half.dataSync()[0]).toBe(0);
+    expect(await load(into, { strict: false })).toMatchObject({ missing: ["hulf"], tensors: { half } });
+    expect([...half.dataSync()]).toEqual([1, 2, 3]);
+    const named = await loadCheckpoint("/run", { fileSystem: disk, names: ["half", "h*x"], strict: false });
+    expect([named.missing, Object.keys(named.tensors)]).toEqual([["h*x"], ["half"]]);
+    expect((await load({ hulf: half }, { strict: false })).tensors).toEqual({});
+  });
+
+  it("loads under other names", async () => {
+    const { half } = model();
+    const { tensors, unexpected } = await load({ "m.half": half }, { rename: { "*": "m.*" }, exclude: ["plain"] });
+    expect([tensors["m.half"], unexpected]).toEqual([half, ["m.large"]]);
+  });
+
+  it.each([
+    ["names", { names: ["hulf"] }],
+    ["exclude", { exclude: ["hulf*"] }],
+    ["rename", { rename: { "hulf*": "x" } }],
+    ["dtype", { dtype: { hulf: "f32" } }],
+    ["slices", { slices: { hulf: [[0, 1]] } }],
+  ] as const)("rejects a pattern of %s that matches nothing", async (option, options) => {
+    const loading = loadCheckpoint("/run", { fileSystem: disk, ...(options as LoadOptions) });
+    await expect(loading).rejects.toMatchObject({
+      code: "BAD_ARGUMENT",
+      message: expect.stringMatching(
+        new RegExp(`^\\[${option}\\] its pattern "hulf\\*?" matches no tensor\\. The nearest names are half,`),
+      ),
+    });
+  });
+});
+
+describe("square kernels of systems that have [in, out]", () => {
+  const square = () => zeros([2, 2]);
+  const opened = (options: LoadOptions) =>
+    loadCheckpoint("/root/model.json", { fileSystem: memoryFiles(tfjsFolder()), ...options });
+  const rename = { "dense/kernel*": "kernel*" };
+
+  it("do not fill a tensor whose order nobody knows, by any name; states neither", async () => {
+    const into = { kernel: square() };
+    await expect(opened({ into, rename })).rejects.toMatchObject({ code: "BAD_ARGUMENT" });
+    await expect(opened({ into, rename })).rejects.toThrow(
+      /"kernel"\] TF\.js has kernels as \[in, out\].*asStored: true/,
+    );
+    expect(isZero(into.kernel)).toBe(true);
+    await expect(opened({ into: { "dense/kernel/m": square() } })).rejects.toMatchObject({ code: "BAD_ARGUMENT" });
+  });
+
+  it("do as they are stored where that is meant, and load without into", async () => {
+    const { tensors } = await opened({});
+    const into = { kernel: square() };
+    await opened({ into, rename, asStored: true });
+    expect(into.kernel.tolist()).toEqual(tensors["dense/kernel"]!.tolist());
+  });
+});

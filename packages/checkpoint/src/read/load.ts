@@ -1,10 +1,12 @@
 /** Loading: whole tensors, slices, or what one rank of another layout holds, verified on the way. */
 import { check, checkOptions, OptError, type Tensor } from "@opt/core";
 import { byteLengthOf } from "../format/shard";
-import type { Json, Skipped, TensorSource } from "../format/source";
+import type { Json, Skipped, SourceTensor, TensorSource } from "../format/source";
 import { isTensor, type PlainTensor } from "../format/tensors";
 import { Verification } from "../format/verification";
+import type { Rename } from "../formats/names/rename";
 import { checkPatterns } from "../layout/layout";
+import { checkUsed, nearest } from "../layout/nearest";
 import { inBatches } from "../plan/chunks";
 import { localFileSystem } from "../platform/local";
 import { type ProgressCallback, reporter } from "../stores/progress";
@@ -21,7 +23,16 @@ import {
 } from "./places";
 import { PlannedSource, planReads, ReadRequest } from "./read-plan";
 import { ReadPool } from "./read-pool";
-import { boxesWanted, type Parts, SELECTION_OPTIONS, type SelectedBox, type Selection, selectTensors } from "./select";
+import {
+  boxesWanted,
+  idlePatterns,
+  type Parts,
+  SELECTION_OPTIONS,
+  type SelectedBox,
+  type Selection,
+  selectTensors,
+  withoutTensors,
+} from "./select";
 
 export interface LoadOptions<As extends "tensor" | "plain" = "tensor">
   extends Omit<Selection, "verify">,
@@ -29,6 +40,15 @@ export interface LoadOptions<As extends "tensor" | "plain" = "tensor">
     OpenOptions {
   /** Tensors or plain tensors to fill; only their names are loaded, and shapes and dtypes must fit. */
   readonly into?: Readonly<Record<string, Tensor | PlainTensor>>;
+  /** New names for what is loaded, by pattern: `{ "encoder.*": "*" }`. `exclude` means the file's names; all other options mean the new ones. */
+  readonly rename?: Rename;
+  /**
+   * Fill `into` with square kernels of Keras, TF.js and flax as the file has them: [in, out], where PyTorch and `@opt/nn` have [out, in].
+   * Without it they throw.
+   */
+  readonly asStored?: boolean;
+  /** True (the default) throws where the file lacks what `names` or `into` ask for; false lists that in `missing`. */
+  readonly strict?: boolean;
   /** `plain`: { dtype, shape, data } with data as bytes, for dtypes that tensors cannot hold. */
   readonly as?: As;
   /**
@@ -43,6 +63,10 @@ export interface Loaded<T> {
   readonly step: number | undefined;
   readonly tensors: Record<string, T>;
   readonly values: { readonly [key: string]: Json };
+  /** What `names` or `into` ask for, and the file lacks. */
+  readonly missing: readonly string[];
+  /** What the file has, and `into` has no place for. */
+  readonly unexpected: readonly string[];
   /** Objects of other people's files that are no data: nothing of them was run. */
   readonly skipped: readonly Skipped[];
   /** Tensors of which some part was read without a checksum. */
@@ -62,6 +86,9 @@ export async function loadCheckpoint(
     ...SELECTION_OPTIONS,
     verify: ["boolean", "string"],
     into: "object",
+    rename: "object",
+    strict: "boolean",
+    asStored: "boolean",
     slices: "object",
     layout: "object",
     rank: "number",
@@ -78,18 +105,59 @@ export async function loadCheckpoint(
     () => `rank needs a world, got ${rank}.`,
     "Give world or a layout too.",
   );
-  return useSource(path, options, loadFrom);
+  return useSource(path, options, async (source, opened) => loadFrom(await chosen(source, opened), opened));
+}
+
+/** Without what is left out, and under the new names. @throws OptError BAD_ARGUMENT, DUPLICATE */
+async function chosen(whole: TensorSource, { exclude = [], rename }: LoadOptions<"tensor" | "plain">) {
+  const unused = new Set(exclude);
+  const source = withoutTensors(whole, exclude, unused);
+  checkUsed("exclude", unused, whole.tensors.keys());
+  if (rename === undefined) return source;
+  const { renamePatterns } = await import("../formats/names/rename");
+  const idle = new Set(Object.keys(rename));
+  const renamed = renamePatterns(source, rename, idle);
+  checkUsed("rename", idle, source.tensors.keys());
+  return renamed;
+}
+
+/** The patterns of `names`, and the names in `into`, that the file lacks. @throws OptError BAD_ARGUMENT, MISSING where all must be there */
+function missingFrom({ path, tensors, unreadable }: TensorSource, options: LoadOptions<"tensor" | "plain">): string[] {
+  const { names, into, strict = true } = options;
+  const known = new Map<string, unknown>([...tensors, ...(unreadable ?? [])]);
+  const missing = names ? idlePatterns(names, known) : Object.keys(into ?? {}).filter((name) => !known.has(name));
+  const [first] = missing;
+  if (!strict || first === undefined) return missing;
+  if (names) checkUsed("names", missing, tensors.keys());
+  const problem = `it holds no tensor ${JSON.stringify(first)}.`;
+  throw new OptError("MISSING", path, problem, `${nearest(first, tensors.keys())} strict: false loads the others.`);
+}
+
+/** Systems whose kernels are [...window, in, out]: PyTorch has [out, in, ...window]. */
+const INPUTS_FIRST = ["Keras", "TF.js", "flax msgpack"];
+
+/** What has the same shape in both orders would silently be transposed. @throws OptError BAD_ARGUMENT */
+function checkKernel({ format }: TensorSource, { name, shape }: SourceTensor): void {
+  const ours = [...shape.slice(-2).reverse(), ...shape.slice(0, -2)];
+  const isSame = shape.length > 1 && `${ours}` === `${shape}` && shape.some((length) => length > 1);
+  check(
+    !(isSame && INPUTS_FIRST.includes(format)),
+    "BAD_ARGUMENT",
+    `tensor ${JSON.stringify(name)}`,
+    () =>
+      `${format} has kernels as [in, out], PyTorch and @opt/nn as [out, in], and [${shape}] does not tell which is meant.`,
+    "Load it without into and transpose it, or fill it as it is with asStored: true.",
+  );
 }
 
 async function loadFrom(source: TensorSource, options: LoadOptions<"tensor" | "plain">) {
   const { into, slices = {}, verify = true } = options;
-  for (const name of Object.keys(slices)) {
-    if (!source.tensors.has(name))
-      throw new OptError("MISSING", source.path, `it holds no tensor ${JSON.stringify(name)}.`, "Check the slices.");
-  }
+  checkUsed("slices", idlePatterns(Object.keys(slices), source.tensors), source.tensors.keys());
   if (options.layout) checkPatterns(options.layout, source.tensors.values());
   const verification = new Verification();
-  const names = options.names ?? (into && Object.keys(into));
+  const missing = missingFrom(source, options);
+  const absent = new Set(missing);
+  const names = (options.names ?? (into && Object.keys(into)))?.filter((name) => !absent.has(name));
   const selection = { ...options, verify: verify !== false, ...(names ? { names } : {}) };
   const selected = selectTensors(source, selection, verification).map((tensor) => {
     const target = into?.[tensor.name];
@@ -101,6 +169,7 @@ async function loadFrom(source: TensorSource, options: LoadOptions<"tensor" | "p
   );
   for (const one of wanted) {
     const target = into?.[one.tensor.name];
+    if (target && !options.asStored) checkKernel(source, one.tensor);
     if (target) checkInto(one, target);
     else if (options.as !== "plain") heldDType(one.tensor.name, one.tensor.dtype);
   }
@@ -156,5 +225,6 @@ async function loadFrom(source: TensorSource, options: LoadOptions<"tensor" | "p
   const tensors = Object.fromEntries(wanted.map(({ tensor: { name } }) => [name, loaded.get(name)!]));
   const unverified = verify === false ? wanted.map(({ tensor }) => tensor.name) : verification.unverified();
   const { step, values, skipped = [] } = source;
-  return { step, tensors, values, skipped, unverified, bytesRead: verification.bytesRead };
+  const unexpected = into ? [...source.tensors.keys()].filter((name) => !(name in tensors)) : [];
+  return { step, tensors, values, missing, unexpected, skipped, unverified, bytesRead: verification.bytesRead };
 }

@@ -5,6 +5,7 @@ import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { expectCode } from "../../testing/expect-code";
 import { floats, mindsporeFile } from "../../testing/files/made-files";
 import { convertCheckpoint } from "../convert/convert";
+import { explainCheckpoint } from "../explain/explain";
 import { parseManifest } from "../format/manifest";
 import { defaultLayout } from "../layout/layout";
 import { loadCheckpoint } from "../operations";
@@ -135,6 +136,8 @@ it("openSource, inspectCheckpoint and verifyCheckpoint look at the step that is 
     const path = `/run/step-0000000${i + 1}`;
     expect((await openSource("/run", { ...each, fileSystem })).step).toBe(i + 1);
     expect((await inspectCheckpoint("/run", { ...each, fileSystem })).step).toBe(i + 1);
+    expect((await explainCheckpoint("/run", { ...each, fileSystem })).path).toBe(path);
+    expect(await diffCheckpoints("/run", "/run", { ...each, fileSystem })).toMatchObject({ equal: true });
     expect(await verifyCheckpoint("/run", { ...each, fileSystem })).toMatchObject({ ok: true, path });
   }
   const short: OpenOptions = { maxHeaderBytes: 16, fileSystem };
@@ -150,6 +153,7 @@ it("openSource, inspectCheckpoint, verifyCheckpoint and diffCheckpoints read ran
   expect((await openSource("/ranks", options)).tensors.get("w")!.shape).toEqual([3]);
   expect((await inspectCheckpoint("/ranks", options)).tensors.map(({ shape }) => shape)).toEqual([[3]]);
   expect(await verifyCheckpoint("/ranks", options)).toMatchObject({ ok: true, tensors: 1 });
+  expect((await explainCheckpoint("/ranks", options)).parameters).toBe(1);
   expect(await diffCheckpoints("/ranks", "/ranks", { ...options, maxHeaderBytes: 1 << 16 })).toMatchObject({
     equal: true,
   });
@@ -188,7 +192,7 @@ it("convertCheckpoint replaces a file with overwrite, in little memory, and repo
   const convert = (options: Partial<Parameters<typeof convertCheckpoint>[2]>) =>
     convertCheckpoint("/run", "/out", { to: "safetensors", fileSystem, ...options });
   await convert({ step: 1 });
-  await expectCode("BAD_ARGUMENT", convert({}));
+  await expectCode("DUPLICATE", convert({}));
   const done: number[] = [];
   await convert({ overwrite: true, maxMemory: 1 << 20, progress: ({ bytes, total }) => done.push(bytes / total) });
   expect([(await held("/out", fileSystem)).w, done.at(-1)]).toEqual([[3, 3], 1]);

@@ -10,6 +10,7 @@ import {
 } from "../format/source";
 import { type Box, describeBox, fits, wholeOf } from "../layout/box";
 import { defaultLayout, type Layout, matchesPattern, ranksOf } from "../layout/layout";
+import { checkUsed } from "../layout/nearest";
 import { boxesOfRank } from "../layout/placements";
 import { castTensor } from "./cast";
 
@@ -35,19 +36,17 @@ export const SELECTION_OPTIONS = {
   verify: "boolean",
 } as const;
 
-/** The selected tensors, checked and converted as they are read. @throws OptError MISSING for a pattern that matches nothing */
-export function selectTensors(all: TensorSource, selection: Selection, verification: Verifier): SelectedTensor[] {
-  const { names, exclude = [], dtype, verify = true } = selection;
-  const unused = new Set(exclude);
-  const source = withoutTensors(all, exclude, unused);
-  checkUsed(source, unused);
+/** The selected tensors, checked and converted as they are read. @throws OptError BAD_ARGUMENT for a pattern that matches nothing */
+export function selectTensors(
+  source: TensorSource,
+  selection: Omit<Selection, "exclude">,
+  verification: Verifier,
+): SelectedTensor[] {
+  const { names, dtype, verify = true } = selection;
   rejectUnreadable(source, names);
-  for (const pattern of [...(names ?? []), ...(typeof dtype === "object" ? Object.keys(dtype) : [])]) {
-    if ([...source.tensors.keys()].some((name) => matchesPattern(pattern, name))) continue;
-    const have = [...source.tensors.keys()].slice(0, 8).join(", ");
-    const problem = `it holds no tensor ${JSON.stringify(pattern)}.`;
-    throw new OptError("MISSING", source.path, problem, `It holds ${have || "none"}.`);
-  }
+  checkUsed("names", idlePatterns(names ?? [], source.tensors), source.tensors.keys());
+  const types = typeof dtype === "object" ? Object.keys(dtype) : [];
+  checkUsed("dtype", idlePatterns(types, source.tensors), source.tensors.keys());
   const meant = [...source.tensors.values()].filter(
     ({ name }) => names?.some((pattern) => matchesPattern(pattern, name)) ?? true,
   );
@@ -65,15 +64,10 @@ export function selectTensors(all: TensorSource, selection: Selection, verificat
   });
 }
 
-/** @throws OptError MISSING for a pattern that has left nothing out */
-export function checkUsed({ path }: TensorSource, [wrong]: Iterable<string>): void {
-  check(
-    wrong === undefined,
-    "MISSING",
-    path,
-    () => `it holds no tensor ${JSON.stringify(wrong)} to leave out.`,
-    "Check exclude.",
-  );
+/** The patterns that match none of these names. */
+export function idlePatterns(patterns: readonly string[], names: ReadonlyMap<string, unknown>): string[] {
+  const matches = (pattern: string) => [...names.keys()].some((name) => matchesPattern(pattern, name));
+  return patterns.filter((pattern) => !names.has(pattern) && !(pattern.includes("*") && matches(pattern)));
 }
 
 /** The source without the tensors that a pattern matches; patterns that matched are taken off `unused`. */

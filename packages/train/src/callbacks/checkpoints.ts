@@ -39,7 +39,7 @@ export function checkpoints(folder: string, options: CheckpointsOptions = {}): C
   const { last = 1, best } = keep;
   checkCounts(WHERE, { every, last, best });
   const retention = {
-    newest: last,
+    last,
     ...(best && { best: { value: monitor, count: best, highest: !isLowerBetter(monitor) } }),
   };
   const save = async (state: FitState, control: FitControl, isEpoch: boolean) => {

@@ -45,7 +45,7 @@ describe("folders that appear complete or not at all", () => {
 
   it("get back what a writer that died had set aside for a new one", async () => {
     leave(`out.old-${deadAttempt()}`);
-    await expectCode("BAD_ARGUMENT", write("new"));
+    await expectCode("DUPLICATE", write("new"));
     expect([text(), readdirSync(scratch.path)]).toEqual(["left", ["out"]]);
   });
 

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { expectCode } from "../../../testing/expect-code";
 import { randomBytes, scratchFolder } from "../../../testing/fixtures";
+import type { Split } from "../../layout/layout";
 import { loadCheckpoint } from "../../operations";
 import { openSource } from "../../read/open";
 import { saveCheckpoint } from "../../save/save";
@@ -79,6 +80,25 @@ describe("files of MindSpore's ranks", () => {
     });
   });
 
+  it.each<[string, Split[]]>([
+    ["neighbours", [["a", "b"], null]],
+    ["neighbours, the last ones", [null, ["b", "c"]]],
+    ["all", [["a", "b", "c"]]],
+    ["neighbours beside another", [["b", "c"], "a"]],
+    ["ones in the other order", [["b", "a"], null]],
+    ["ones apart", [["a", "c"], "b"]],
+    ["ones in the other order, the last beside neighbours", [["b", "c", "a"]]],
+  ])("several axes may split a dimension: %s", async (_, split) => {
+    const x = { dtype: "F32", shape: [24, 24], data: randomBytes(4 * 24 * 24, 1) };
+    await saveCheckpoint(at("square"), { step: 1, tensors: { x } });
+    const layout = { mesh: { shape: [2, 3, 2], axes: ["a", "b", "c"] }, tensors: { x: split } };
+    await convertCheckpoint(at("square"), at("ranks"), { to: "ckpt", layout });
+    expect((await contents(at("ranks"))).tensors.x).toEqual({ data: x.data, shape: x.shape });
+    const one = async (rank: number) => (await contents(at(`ranks/rank_${rank}/opt-0_1.ckpt`))).tensors.x;
+    const held = (rank: number) => loadCheckpoint(at("square"), { layout, rank, as: "plain" });
+    for (const rank of [0, 4, 5, 11]) expect((await one(rank))!.data).toEqual((await held(rank)).tensors.x!.data);
+  });
+
   it("jobs share the ranks of one folder, in any order, to the same bytes", async () => {
     await save();
     const layout = {
@@ -98,7 +118,7 @@ describe("files of MindSpore's ranks", () => {
       [16, 5],
     ]);
     await source.close();
-    await expectCode("BAD_ARGUMENT", convertCheckpoint(at("run"), at("jobs"), { to: "ckpt", layout, job: [2, 4] }));
+    await expectCode("DUPLICATE", convertCheckpoint(at("run"), at("jobs"), { to: "ckpt", layout, job: [2, 4] }));
   });
 
   it.each([
@@ -124,7 +144,16 @@ describe("files of MindSpore's ranks", () => {
     ["UNSUPPORTED", { layout: { mesh: { shape: [5], axes: ["x"] }, tensors: { "fc.bias": ["x"], "*": "replicate" } } }],
     [
       "UNSUPPORTED",
-      { layout: { mesh: { shape: [2, 2], axes: ["x", "y"] }, tensors: { even: [["x", "y"]], "*": "replicate" } } },
+      {
+        layout: {
+          mesh: { shape: [1, 2, 5], axes: ["x", "y", "z"] },
+          tensors: { "fc.weight": [null, ["z", "x"]], "*": "replicate" },
+        },
+      },
+    ],
+    [
+      "UNSUPPORTED",
+      { layout: { mesh: { shape: [5, 2], axes: ["x", "y"] }, tensors: { even: [["x", "y"]], "*": "replicate" } } },
     ],
   ] as const)("rejects (%s) %j, and leaves nothing", async (code, options) => {
     await save();

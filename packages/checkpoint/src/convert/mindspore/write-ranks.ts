@@ -17,7 +17,7 @@ import { type MindsporeOptions, mindsporeTypeOf, writeMindsporeFiles } from "./w
 export interface MindsporeRanksOptions extends MindsporeOptions {
   /** How many ranks will load it; may be left out where a layout says. */
   readonly ranks?: number;
-  /** Even splits only, one mesh axis for a dimension. Without it, first dimensions that divide are split over all ranks. */
+  /** Even splits only, one mesh axis or neighbouring ones for a dimension. Without it, first dimensions that divide are split over all ranks. */
   readonly layout?: Layout;
   /** Part `i` of `n` of the ranks, counted from 1: `n` processes write a share each into one folder. */
   readonly job?: readonly [i: number, n: number];
@@ -135,25 +135,41 @@ function evenLayout(ranks: number, tensors: readonly SourceTensor[]): Layout {
   return { mesh: { shape: [ranks], axes: ["rank"] }, tensors: { ...split, "*": "replicate" } };
 }
 
-/** A tensor's layout in MindSpore's words. @throws OptError UNSUPPORTED for uneven parts and for dimensions that several axes split */
+/**
+ * A tensor's layout in MindSpore's words, where one axis splits a dimension: neighbouring axes of the mesh become one. The last axis
+ * of dimension 0 may be any, as the ranks of optimizer sharding.
+ *
+ * @throws OptError UNSUPPORTED for uneven parts, and other dimensions that several axes split
+ */
 function strategyOf(layout: Layout, tensor: SourceTensor): MindsporeLayout {
   const { name, shape } = tensor;
   const entry = entryFor(layout, tensor);
   const reject = (problem: string): never => {
-    const advice = "MindSpore splits a dimension evenly over one mesh axis.";
+    const advice = "MindSpore splits a dimension evenly, over one mesh axis or neighbouring ones.";
     throw unsupported(`tensor ${JSON.stringify(name)}`, problem, advice);
   };
   if (entry !== "replicate" && "boxes" in entry) reject("its layout lists boxes");
   const spec = entry === "replicate" || "boxes" in entry ? [] : "split" in entry ? entry.split : entry;
   const { axes, shape: mesh } = layout.mesh;
-  const tensorMap = shape.map((length, d) => {
+  let [shardStep, shardSize] = [0, 0];
+  const runs = shape.map((length, d) => {
     const split = spec[d] ?? null;
     const names = split === null ? [] : [split].flat();
-    if (names.length === 0) return -1;
-    if (names.length > 1) return reject(`dimension ${d} is split by ${names.join(" and ")}`);
-    const axis = axes.indexOf(names[0]!);
-    if (length % mesh[axis]! !== 0) reject(`dimension ${d} of ${length} is not divided by ${mesh[axis]} ranks`);
-    return axes.length - 1 - axis;
+    const run = names.map((name) => axes.indexOf(name));
+    const parts = productOf(run.map((axis) => mesh[axis]!));
+    if (length % parts !== 0) reject(`dimension ${d} of ${length} is not divided by ${parts} ranks`);
+    const isRun = () => run.every((axis, i) => i === 0 || axis === run[i - 1]! + 1);
+    if (d === 0 && !isRun()) {
+      const last = run.pop()!;
+      [shardStep, shardSize] = [productOf(mesh.slice(last + 1)), mesh[last]!];
+    }
+    return isRun() ? run : reject(`dimension ${d} is split by ${names.join(" and ")}`);
   });
-  return { deviceMatrix: mesh, tensorMap, shardStep: 0, shardSize: 0 };
+  const isJoined = (axis: number) => runs.some((run) => run.indexOf(axis) > 0);
+  const firsts = [...mesh.keys()].filter((axis) => !isJoined(axis));
+  const deviceMatrix = firsts.map((axis, i) => productOf(mesh.slice(axis, firsts[i + 1])));
+  const tensorMap = runs.map(([first]) => (first === undefined ? -1 : firsts.length - 1 - firsts.indexOf(first)));
+  return { deviceMatrix, tensorMap, shardStep, shardSize };
 }
+
+const productOf = (numbers: readonly number[]): number => numbers.reduce((product, n) => product * n, 1);

@@ -43,6 +43,20 @@ describe("Hugging Face's sets", () => {
     await source.close();
   });
 
+  it("keep the step, values and roles, by their index and as a folder", async () => {
+    const one = { dtype: "F32", shape: [4], data: new Float32Array(4) };
+    const tensors = { w: one, "w.exp_avg": one };
+    await saveCheckpoint(at("a"), { step: 7, tensors, values: { epoch: 2 } });
+    await convertCheckpoint(at("a"), at("two"), { to: "safetensors", maxShardSize: 16 });
+    for (const path of ["two", "two/model.safetensors.index.json"]) {
+      const source = await openSource(at(path));
+      const { step, values, tensors: read } = source;
+      expect([step, values]).toEqual([7, { epoch: 2 }]);
+      expect(read.get("w.exp_avg")).toMatchObject({ role: "state", follows: "w" });
+      await source.close();
+    }
+  });
+
   it("are one file without an index where all fits; names, dtype and patterns hold", async () => {
     await save();
     const options = { to: "safetensors", maxShardSize: 1000, names: ["a", "d"], dtype: "f16" } as const;
@@ -73,7 +87,7 @@ describe("Hugging Face's sets", () => {
   it("reject invalid sizes, other targets, and what is there", async () => {
     await save();
     await expectCode("BAD_ARGUMENT", convertCheckpoint(at("run"), at("x"), { to: "pt", maxShardSize: 10 }));
-    await expectCode("BAD_ARGUMENT", convertCheckpoint(at("run"), at("run"), { to: "safetensors", maxShardSize: 10 }));
+    await expectCode("DUPLICATE", convertCheckpoint(at("run"), at("run"), { to: "safetensors", maxShardSize: 10 }));
     expect(existsSync(at("x"))).toBe(false);
   });
 

@@ -41,17 +41,27 @@ describe("GGUF", () => {
     expect(source.values).toEqual({ "general.architecture": "llama", n: 5, short: ["a", "b"] });
   });
 
-  it("reverses dimensions, tells long lists by their length, and lists what is quantized otherwise", async () => {
+  it("reverses dimensions, skips long lists and those of tokenizers, and lists what is quantized otherwise", async () => {
     const tensors = [
       { name: "w", dims: [1, 2], type: 0, data: floats(1, 2) },
       { name: "q", dims: [256], type: 20, data: floats() },
     ];
     const source = await open(
-      ggufOf(tensors, { words: Array.from({ length: 1025 }, () => "a"), "general.alignment": 64 }),
+      ggufOf(tensors, {
+        words: Array.from({ length: 65 }, () => "a"),
+        "tokenizer.ggml.tokens": ["a", "b"],
+        few: Array.from({ length: 64 }, () => "a"),
+        "tokenizer.ggml.eos_token_id": 2,
+        "general.alignment": 64,
+      }),
     );
     expect(source.tensors.get("w")!.shape).toEqual([2, 1]);
     expect(await readFloats(source, "w")).toEqual([1, 2]);
-    expect(source.values.words).toBe("a list of 1025");
+    expect(Object.keys(source.values)).toEqual(["few", "tokenizer.ggml.eos_token_id", "general.alignment"]);
+    expect(source.skipped).toEqual([
+      { name: "words", what: "a list of 65" },
+      { name: "tokenizer.ggml.tokens", what: "a list of 2" },
+    ]);
     expect([...source.unreadable!]).toEqual([["q", "it is quantized as ggml's type 20"]]);
   });
 

@@ -1,6 +1,6 @@
 /** GGUF files of llama.cpp, versions 2 and 3. Quantized tensors are float32 once they are read. Source: ggml's gguf.md. */
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
-import { type Json, mostTensors, type SourceTensor } from "../../format/source";
+import { type Json, mostTensors, type Skipped, type SourceTensor } from "../../format/source";
 import { elementCount } from "../../layout/box";
 import { isCount } from "../../layout/counts";
 import { basename } from "../../stores/path";
@@ -18,8 +18,8 @@ const ALIGNMENT = "general.alignment";
 const LONGEST_NAME = 65_535;
 const LONGEST_TEXT = 16 * 1024 * 1024;
 const MOST_DIMENSIONS = 8;
-/** Longer lists (the words of a tokenizer) are told by their length. */
-const LONGEST_LIST = 1024;
+/** Longer lists are skipped, and those of tokenizers (their words, scores and merges) of any length. */
+const LONGEST_LIST = 64;
 
 export const ggufReader = formatReader("GGUF", async ({ path, file }) => {
   const source = await file();
@@ -31,11 +31,14 @@ export const ggufReader = formatReader("GGUF", async ({ path, file }) => {
   const [count, entries] = [cursor.length64(), cursor.length64()];
   if (count > mostTensors(source.byteLength)) throw cursor.corrupt(`${count} tensors are named`);
   const said = new Map<string, Json>();
+  const skipped: Skipped[] = [];
   for (let i = 0; i < entries; i++) {
     const key = await text(cursor, LONGEST_NAME);
-    if (said.has(key)) throw cursor.corrupt(`${quoted(key)} is said twice`);
+    if (said.has(key) || skipped.some(({ name }) => name === key)) throw cursor.corrupt(`${quoted(key)} is said twice`);
     await cursor.need(4);
-    said.set(key, await readValue(cursor, cursor.uint32()));
+    const value = await readValue(cursor, cursor.uint32(), key.startsWith("tokenizer.") ? 0 : LONGEST_LIST);
+    if (value instanceof LongList) skipped.push({ name: key, what: `a list of ${value.length}` });
+    else said.set(key, value);
   }
   const infos: Info[] = [];
   for (let i = 0; i < count; i++) infos.push(await infoOf(cursor));
@@ -58,7 +61,7 @@ export const ggufReader = formatReader("GGUF", async ({ path, file }) => {
       tensors.push(wholeTensor(name, { dtype: "F32", shape, bytes }, basename(path)));
     }
   }
-  return { tensors, values: Object.fromEntries(said), unreadable };
+  return { tensors, values: Object.fromEntries(said), unreadable, skipped };
 });
 
 interface Info {
@@ -114,7 +117,11 @@ const NUMBERS: readonly (readonly [width: number, read: (view: DataView) => Json
 const finite = (number: number): Json => (Number.isFinite(number) ? number : String(number));
 const exact = (number: bigint): Json => (Number.isSafeInteger(Number(number)) ? Number(number) : String(number));
 
-async function readValue(cursor: ByteCursor, type: number, depth = 0): Promise<Json> {
+class LongList {
+  constructor(readonly length: number) {}
+}
+
+async function readValue(cursor: ByteCursor, type: number, longest: number, depth = 0): Promise<Json | LongList> {
   if (type === TEXT) return text(cursor, LONGEST_TEXT);
   const number = NUMBERS[type];
   if (number !== undefined) {
@@ -127,14 +134,15 @@ async function readValue(cursor: ByteCursor, type: number, depth = 0): Promise<J
   await cursor.need(12);
   const [inner, length] = [cursor.uint32(), cursor.length64()];
   const width = NUMBERS[inner]?.[0];
-  const isLong = length > LONGEST_LIST;
+  let isLong = length > longest;
   if (isLong && width !== undefined) cursor.skip(width * length);
   const items: Json[] = [];
   for (let i = 0; i < length && !(isLong && width !== undefined); i++) {
-    const item = await readValue(cursor, inner, depth + 1);
-    if (!isLong) items.push(item);
+    const item = await readValue(cursor, inner, longest, depth + 1);
+    isLong ||= item instanceof LongList;
+    if (!isLong) items.push(item as Json);
   }
-  return isLong ? `a list of ${length}` : items;
+  return isLong ? new LongList(length) : items;
 }
 
 /** The float32 that blocks stand for: each read unpacks the blocks that it touches. */

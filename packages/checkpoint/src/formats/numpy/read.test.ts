@@ -1,11 +1,15 @@
 import { describe, expect, it } from "vitest";
+import { memoryFiles } from "../../../testing/disks/memory-files";
 import { expectCode } from "../../../testing/expect-code";
 import { floats } from "../../../testing/files/made-files";
 import { npyOf, npzFile } from "../../../testing/files/numpy";
 import { zipOf } from "../../../testing/files/zips";
+import { randomBytes } from "../../../testing/fixtures";
 import { openFiles } from "../../../testing/open-files";
 import { readFloats, readTensor } from "../../../testing/read-tensor";
 import { usingSource } from "../../../testing/using-source";
+import { loadCheckpoint } from "../../operations";
+import { openForeign } from "../registry";
 
 const open = (...array: Parameters<typeof npyOf>) => openFiles({ "a.npy": npyOf(...array) });
 const big = (bytes: Uint8Array, width: number) => {
@@ -55,16 +59,55 @@ describe("NumPy's files", () => {
         "o.npy": npyOf("'|O'", "(1,)", floats(1)),
         "r.npy": npyOf("[('descr', '<f4')]", "(1,)", floats(1)),
         "c.npy": npyOf("'<c16'", "(1,)", floats(1, 2, 3, 4)),
+        "u.npy": npyOf("'<U3'", "(1,)", new Uint8Array(12)),
+        "s.npy": npyOf("'|S3'", "(1,)", new Uint8Array(3)),
+        "d.npy": npyOf("'<M8[ns]'", "(1,)", new Uint8Array(8)),
+        "t.npy": npyOf("'<m8[s]'", "(1,)", new Uint8Array(8)),
         note: floats(),
       }),
     });
     expect([...source.tensors.keys()]).toEqual(["w"]);
     expect(Object.fromEntries(source.unreadable!)).toEqual({
-      o: "it is an array of Python objects",
       r: "it is an array of records",
       c: 'it is an array of "c16"',
-      note: "it is no array",
     });
+    expect(source.skipped!.map(({ name, what }) => [name, what])).toEqual([
+      ["o", "an array of Python objects"],
+      ["u", "an array of texts"],
+      ["s", "an array of texts"],
+      ["d", "an array of dates"],
+      ["t", "an array of times"],
+      ["note", "no array"],
+    ]);
+  });
+
+  it("load past texts and dates", async () => {
+    const fileSystem = memoryFiles({
+      "a.npz": zipOf({ "w.npy": npyOf("'<f4'", "(1,)", floats(3)), "u.npy": npyOf("'<U1'", "(1,)", floats(0)) }),
+    });
+    const { tensors, skipped } = await loadCheckpoint("/root/a.npz", { fileSystem });
+    expect([tensors.w!.tolist(), skipped]).toEqual([[3], [{ name: "u", what: "an array of texts" }]]);
+  });
+
+  it.each([
+    ["stored", {}],
+    ["deflated", { deflated: {} }],
+  ])("are opened by their headers alone: %s", async (_, options) => {
+    const numbers = Buffer.from(randomBytes(1 << 20, 1));
+    const members = Object.fromEntries(
+      ["a", "b", "c"].map((name) => [`${name}.npy`, npyOf("'<f4'", "(262144,)", numbers)]),
+    );
+    const bytes = zipOf(members, options);
+    const fileSystem = memoryFiles({ "a.npz": bytes });
+    const source = await openForeign("/root/a.npz", fileSystem);
+    expect(fileSystem.bytesRead()).toBeLessThan(bytes.length / 4);
+    expect(Buffer.compare(await readTensor(source, "c"), numbers)).toBe(0);
+    await source.close();
+    const damaged = Buffer.from(bytes);
+    damaged[bytes.length >> 1]! ^= 1;
+    const other = await openForeign("/root/a.npz", memoryFiles({ "a.npz": damaged }));
+    await expectCode("CORRUPT", readTensor(other, "b"));
+    await other.close();
   });
 
   it.each([

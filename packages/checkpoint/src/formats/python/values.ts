@@ -112,8 +112,11 @@ export async function nameTree<T>(
       return Array.isArray(value) ? { list: items } : { tuple: items };
     }
     const dict: [PythonTree, PythonTree][] = [];
-    for (const [key, child] of children)
-      dict.push([leafOf(key), await visit(child, inside(keyText(key, dict.length)), depth + 1)]);
+    for (const [key, child] of children) {
+      const called = inside(keyText(key, dict.length));
+      if (key instanceof PickleCall && key.isForeign) skip(called, `the key of it is ${key.callable}`);
+      dict.push([leafOf(key), await visit(child, called, depth + 1)]);
+    }
     if (isForeign && dict.length === 0) return { text: value.callable };
     return value instanceof PickleCall ? { dict, ordered: true } : { dict };
   };

@@ -9,12 +9,14 @@ import { parseJson } from "../bytes/json";
 import { formatReader } from "../bytes/reader";
 import { insideOf } from "../bytes/safe-path";
 import type { ByteSource } from "../bytes/source";
+import { Said } from "./said";
 
 const LARGEST_INDEX = 64 * 1024 * 1024;
 
 interface FileContents {
   readonly tensors: ReadonlyMap<string, ForeignTensor>;
   readonly unreadable: ReadonlyMap<string, string>;
+  readonly metadata?: Readonly<Record<string, string>>;
 }
 
 /** The reader of sets whose index has this ending and whose files `read` understands. */
@@ -26,18 +28,24 @@ export function indexReader(
   return formatReader(format, async ({ path, fileSystem, file, options }) => {
     const index = path.endsWith(ending) ? path : await indexIn(path, ending, fileSystem);
     const { metadata, names } = await readIndex(index, fileSystem);
+    const said = new Said();
     const opened = new Map<string, FileContents>();
     const tensors: SourceTensor[] = [];
     const unreadable = new Map<string, string>();
     for (const [name, held] of names) {
-      const contents = opened.get(held) ?? (await read(await file(insideOf(dirname(index), held, index)), options));
-      opened.set(held, contents);
+      let contents = opened.get(held);
+      if (contents === undefined) {
+        contents = await read(await file(insideOf(dirname(index), held, index)), options);
+        said.add(contents.metadata ?? {});
+        opened.set(held, contents);
+      }
       const [tensor, reason] = [contents.tensors.get(name), contents.unreadable.get(name)];
       if (reason !== undefined) unreadable.set(name, reason);
       else if (tensor !== undefined) tensors.push(wholeTensor(name, tensor, held));
       else throw missing(index, `${held} does not hold ${JSON.stringify(name)}`, "Copy the set again.");
     }
-    return { tensors, values: metadata, unreadable };
+    const described = tensors.map((tensor) => said.described(tensor));
+    return { tensors: described, step: said.step, values: { ...metadata, ...said.values }, unreadable };
   });
 }
 

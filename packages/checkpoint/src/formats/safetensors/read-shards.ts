@@ -1,6 +1,5 @@
 /** Folders of safetensors that `HuggingFaceStorageWriter` (PyTorch DCP) wrote: each entry says where in its tensor it begins. */
-import { decodeMerged, type MergedMetadata } from "../../format/merged";
-import { type Json, redescribed, type SourceBox, type SourceTensor } from "../../format/source";
+import type { SourceBox, SourceTensor } from "../../format/source";
 import { sameBox } from "../../layout/box";
 import { isCount } from "../../layout/counts";
 import { join } from "../../stores/path";
@@ -9,7 +8,8 @@ import { boxOf } from "../bytes/foreign-tensor";
 import { isObject, parseJson } from "../bytes/json";
 import { formatReader } from "../bytes/reader";
 import { comparedBox } from "../bytes/replicas";
-import { readSafetensors, saidValues } from "./read";
+import { readSafetensors } from "./read";
+import { Said } from "./said";
 
 const SHARDING = "DCP_SHARDING_INFO";
 
@@ -17,10 +17,8 @@ type GatheredTensor = SourceTensor & { boxes: SourceBox[]; shape: number[] };
 
 export const safetensorsShardsReader = formatReader("safetensors shards", async ({ path, fileSystem, file }) => {
   const parts = new Map<string, GatheredTensor>();
-  const values: Record<string, Json> = {};
   const unreadable = new Map<string, string>();
-  const roles = new Map<string, MergedMetadata["tensors"][string]>();
-  let step: number | undefined;
+  const said = new Said();
   const names = (await fileSystem.list(path)).map(({ name }) => name).filter((name) => name.endsWith(".safetensors"));
   // Shards of ours without their manifest are a save that did not end: how far its tensors reach nobody knows.
   if (names.some((name) => /^rank-\d{5,}(-[0-9a-f]{12})?\.safetensors$/.test(name))) {
@@ -31,10 +29,7 @@ export const safetensorsShardsReader = formatReader("safetensors shards", async 
     const where = join(path, name);
     const read = await readSafetensors(await file(where));
     const { [SHARDING]: sharding, DCP_VERSION: _, ...metadata } = read.metadata;
-    const merged = decodeMerged(metadata);
-    Object.assign(values, merged?.values ?? saidValues(metadata));
-    step ??= merged?.step;
-    for (const [key, role] of Object.entries(merged?.tensors ?? {})) roles.set(key, role);
+    said.add(metadata);
     for (const [key, reason] of read.unreadable) unreadable.set(key, reason);
     const offsets = readOffsets(sharding, where);
     for (const [key, part] of read.tensors) {
@@ -42,8 +37,8 @@ export const safetensorsShardsReader = formatReader("safetensors shards", async 
       addBox(parts, { ...part, name: key }, boxOf(part, name, offset), where);
     }
   }
-  const tensors = [...parts.values()].map((tensor) => redescribed(tensor, roles.get(tensor.name) ?? {}));
-  return { tensors, step, values, unreadable };
+  const tensors = [...parts.values()].map((tensor) => said.described(tensor));
+  return { tensors, step: said.step, values: said.values, unreadable };
 });
 
 /** A tensor reaches as far as its boxes do: whether they fill it is the planner's to say. */

@@ -1,29 +1,23 @@
 /** safetensors files. */
-import { decodeMerged } from "../../format/merged";
 import { readSafetensorsHeader, type SafetensorsEntry } from "../../format/safetensors";
-import { type ReadLimits, redescribed } from "../../format/source";
+import type { ReadLimits } from "../../format/source";
 import { quoted } from "../bytes/errors";
 import { type ForeignTensor, wholeTensors } from "../bytes/foreign-tensor";
 import { formatReader } from "../bytes/reader";
 import { type ByteSource, partOf } from "../bytes/source";
 import { indexReader } from "./read-index";
+import { Said } from "./said";
 
 export const safetensorsReader = formatReader("safetensors", async ({ path, file, options }) => {
   const { metadata, ...read } = await readSafetensors(await file(), options);
-  const tensors = wholeTensors(read.tensors, path);
-  const merged = decodeMerged(metadata);
-  if (!merged) return { tensors, values: saidValues(metadata), unreadable: read.unreadable };
-  const described = tensors.map((tensor) => redescribed(tensor, merged.tensors[tensor.name] ?? {}));
-  return { tensors: described, values: merged.values, unreadable: read.unreadable, step: merged.step };
+  const said = new Said();
+  said.add(metadata);
+  const tensors = wholeTensors(read.tensors, path).map((tensor) => said.described(tensor));
+  return { tensors, values: said.values, unreadable: read.unreadable, step: said.step };
 });
 
 /** `model.safetensors.index.json` and its files. */
 export const safetensorsIndexReader = indexReader("sharded safetensors", ".safetensors.index.json", readSafetensors);
-
-/** What a file says beside its tensors, without whose arrays it holds (`format`): that is of the file, and no value of the run. */
-export function saidValues({ format: _, ...values }: Readonly<Record<string, string>>): Record<string, string> {
-  return values;
-}
 
 export interface SafetensorsContents {
   readonly tensors: ReadonlyMap<string, ForeignTensor>;

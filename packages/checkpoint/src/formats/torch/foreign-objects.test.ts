@@ -50,6 +50,12 @@ describe("objects of classes that are no data", () => {
     expect([loaded.skipped, loaded.values]).toEqual([[{ name: "x", what }], values]);
   });
 
+  it("an Enum that is a key is listed under the name of its entry", async () => {
+    const { tensors, skipped } = await load({ w: W, x: new Map([[object("__main__.Color", undefined, [1]), W]]) });
+    const [, name] = Object.keys(tensors);
+    expect(skipped).toEqual([{ name, what: "the key of it is __main__.Color" }]);
+  });
+
   it("a module has the names of its state_dict", async () => {
     const inner = module({ weight: W, bias: null });
     const { tensors, skipped } = await load({ model: module({ scale: W }, { "0": inner, "1": inner }), epoch: 3 });

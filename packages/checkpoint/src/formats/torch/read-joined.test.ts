@@ -51,6 +51,15 @@ describe("Hugging Face Trainer", () => {
     expect(ours.values.optimizer).toMatchObject({ groups: [{ lr: 0.5, params: ["fc.weight", "fc.bias"] }] });
   });
 
+  it("is read where the loss was NaN, as Python writes it", async () => {
+    const text = String.raw`{"global_step": 500, "log_history": [{"loss": NaN, "a": [-Infinity,Infinity], "said": "\"NaN"}]}`;
+    const files = { ...TRAINER, ...MODELS, "trainer_state.json": Buffer.from(text) };
+    const { step, values } = await openFiles(files, "");
+    expect(step).toBe(500);
+    const line = { loss: "NaN", a: ["-Infinity", "Infinity"], said: '"NaN' };
+    expect(values.trainer_state).toMatchObject({ log_history: [line] });
+  });
+
   it("tells parameters of equal shape by the model's order where the model is PyTorch's alone", async () => {
     const pairs = [new Tuple("a", torchTensorCall("0", [2])), new Tuple("b", torchTensorCall("1", [2]))];
     const model = new Call(new Name("collections", "OrderedDict"), [pairs]);

@@ -51,6 +51,16 @@ export class InflatedMembers {
   }
 }
 
+/** The first bytes of a deflated member; nothing is held for them, and no checksum vouches for them. */
+export async function inflatedHead(packed: ByteSource, byteLength: number, length: number): Promise<Uint8Array> {
+  // A DecompressionStream asks for all of it at once: it is given the time to put out what it has.
+  const stream = new InflatedStream(packed, byteLength, () => new Promise((resolve) => setTimeout(resolve, 1)));
+  const head = new Uint8Array(Math.min(length, byteLength));
+  if (head.byteLength > 0) await stream.read(head, 0);
+  await stream.close();
+  return head;
+}
+
 /** Contents that come from front to back: one read at a time. */
 class InflatedStream {
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
@@ -61,6 +71,7 @@ class InflatedStream {
   constructor(
     private readonly packed: ByteSource,
     private readonly byteLength: number,
+    private readonly pace?: () => Promise<void>,
   ) {}
 
   /** All contents; memory grows as they come. */
@@ -93,6 +104,11 @@ class InflatedStream {
     this.#reader = undefined;
   }
 
+  async close(): Promise<void> {
+    await this.#reader?.cancel().catch(() => {});
+    this.#reader = undefined;
+  }
+
   /** Takes the next piece; false at the end. @throws OptError CORRUPT if there are fewer or more bytes than the directory says */
   async #next(): Promise<boolean> {
     const { packed, byteLength } = this;
@@ -112,11 +128,12 @@ class InflatedStream {
   }
 
   async #restart(): Promise<void> {
-    const { packed } = this;
-    await this.#reader?.cancel().catch(() => {});
+    const { packed, pace } = this;
+    await this.close();
     let position = 0;
     const compressed = new ReadableStream<Uint8Array<ArrayBuffer>>({
       async pull(controller) {
+        if (position > 0) await pace?.();
         if (position === packed.byteLength) return controller.close();
         const bytes = await readBytes(packed, position, Math.min(PIECE, packed.byteLength - position));
         position += bytes.byteLength;

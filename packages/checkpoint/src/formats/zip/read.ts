@@ -4,7 +4,7 @@ import { ByteCursor } from "../bytes/cursor";
 import { corrupt, unsupported } from "../bytes/errors";
 import { latin1 } from "../bytes/latin1";
 import { type ByteSource, partOf, readBytes, verified } from "../bytes/source";
-import { InflatedMembers } from "./inflate";
+import { InflatedMembers, inflatedHead } from "./inflate";
 import {
   CENTRAL,
   ENCRYPTED,
@@ -19,8 +19,13 @@ import {
   wideAt,
 } from "./records";
 
-/** Read at once where members begin: most are longer, and stepped over. */
+/** Read at once where members begin, for as long as they are short. */
 const READ_AHEAD = 64 * 1024;
+
+export interface ZipMember extends ByteSource {
+  /** The first bytes, as many as there are, before a checksum vouches for them: the rest is not read. */
+  head(length: number): Promise<Uint8Array>;
+}
 
 /** The number of members that a file of so many bytes may have: each is told twice, with its name. */
 const mostMembers = (byteLength: number): number => 100_000 + Math.floor(byteLength / 256);
@@ -44,10 +49,10 @@ const DEFLATED = 8;
  *
  * @throws OptError CORRUPT, REFUSED, UNSUPPORTED
  */
-export async function openZip(source: ByteSource): Promise<Map<string, ByteSource>> {
+export async function openZip(source: ByteSource): Promise<Map<string, ZipMember>> {
   const entries = await readDirectory(source, mostMembers(source.byteLength));
   entries.sort((a, b) => a.begin - b.begin);
-  const members = new Map<string, ByteSource>();
+  const members = new Map<string, ZipMember>();
   const cursor = new ByteCursor(source, 0, READ_AHEAD);
   const inflated = new InflatedMembers();
   for (const entry of entries) {
@@ -57,14 +62,20 @@ export async function openZip(source: ByteSource): Promise<Map<string, ByteSourc
     if (entry.isEncrypted || ![STORED, DEFLATED].includes(entry.method)) throw packed(path, entry);
     if (begin < cursor.position) throw damaged(path, "the member overlaps the one before it");
     cursor.skip(begin - cursor.position);
-    await cursor.need(LOCAL.byteLength);
-    const header = viewOf(cursor.take(LOCAL.byteLength));
+    const isLong = packedLength > READ_AHEAD && !cursor.has(LOCAL.byteLength);
+    if (!isLong) await cursor.need(LOCAL.byteLength);
+    const header = viewOf(isLong ? await readBytes(source, begin, LOCAL.byteLength) : cursor.take(LOCAL.byteLength));
+    if (isLong) cursor.skip(LOCAL.byteLength);
     if (!LOCAL.isAt(header)) throw damaged(path, "no header stands where the directory says");
     const { name: nameLength, extra } = LOCAL.read(header);
     cursor.skip(nameLength + extra);
     const stored = partOf(source, cursor.position, packedLength, path);
     const bytes = entry.method === STORED ? stored : inflated.member(stored, byteLength);
-    members.set(name, verified(bytes, entry.crc32));
+    const head = (length: number) =>
+      entry.method === STORED
+        ? readBytes(stored, 0, Math.min(length, byteLength))
+        : inflatedHead(stored, byteLength, length);
+    members.set(name, { ...verified(bytes, entry.crc32), head });
     cursor.skip(packedLength);
   }
   return members;

@@ -35,11 +35,11 @@ export async function replacing<T>(
   }
 }
 
-/** @throws OptError BAD_ARGUMENT if something is there that may not be replaced */
+/** @throws OptError DUPLICATE if something is there that may not be replaced */
 export function checkFree(path: string, isTaken: boolean, overwrite = false): void {
   check(
     !isTaken || overwrite,
-    "BAD_ARGUMENT",
+    "DUPLICATE",
     path,
     () => "something is there already.",
     "Pass overwrite: true, or write elsewhere.",

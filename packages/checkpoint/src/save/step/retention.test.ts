@@ -10,6 +10,7 @@ import { localCommunicators } from "../ranks/communicator";
 import { saveCheckpoint } from "../save";
 import { cleanCheckpoints } from "./clean";
 import { endAttempt, newAttempt } from "./owner";
+import { type PruneOptions, pruneCheckpoints } from "./prune";
 import type { Retention } from "./retention";
 
 const w = { dtype: "U8", shape: [1], data: new Uint8Array(1) };
@@ -25,9 +26,9 @@ async function kept(keep: number | Retention): Promise<number[]> {
 describe("keep", () => {
   it.each<[number | Retention, number[]]>([
     [2, [5, 6]],
-    [{ newest: 2 }, [5, 6]],
+    [{ last: 2 }, [5, 6]],
     [{ every: 3 }, [0, 3, 6]],
-    [{ newest: 2, every: 4 }, [0, 4, 5, 6]],
+    [{ last: 2, every: 4 }, [0, 4, 5, 6]],
     [{ best: { value: "loss" } }, [3, 6]],
     [{ best: { value: "loss", count: 2 } }, [1, 3, 6]],
     [{ best: { value: "loss", highest: true } }, [2, 6]],
@@ -35,7 +36,7 @@ describe("keep", () => {
 
   it.each<[unknown]>([
     [0],
-    [{ newest: 0 }],
+    [{ last: 0 }],
     [{ every: 1.5 }],
     [{ latest: 2 }],
     [{ best: {} }],
@@ -44,6 +45,53 @@ describe("keep", () => {
     [{ best: { value: "name" } }],
   ])("%j is rejected", async (keep) => {
     await expectCode("BAD_ARGUMENT", kept(keep as Retention));
+  });
+});
+
+describe("prune", () => {
+  const run = async () => {
+    const fileSystem = new MemoryFileSystem();
+    for (const [step, loss] of losses.entries())
+      await saveCheckpoint("/r", { step, tensors: { w }, values: { loss } }, { fileSystem });
+    return fileSystem;
+  };
+
+  it.each<[number | Retention, number[]]>([
+    [2, [5, 6]],
+    [{ every: 3 }, [0, 3, 6]],
+    [{ last: 2, best: { value: "loss", count: 2 } }, [1, 3, 5, 6]],
+    [{ best: { value: "loss", highest: true } }, [2, 6]],
+  ])("%j keeps %j, as saving does", async (keep, steps) => {
+    const fileSystem = await run();
+    const told = await pruneCheckpoints("/r", { keep, fileSystem, dryRun: true });
+    expect([told.kept, (await listSteps(fileSystem, "/r")).length]).toEqual([steps, losses.length]);
+    expect(await pruneCheckpoints("/r", { keep, fileSystem })).toEqual(told);
+    expect((await fileSystem.list("/r")).map(({ name }) => Number(name.slice(5)))).toEqual(steps);
+  });
+
+  it("leaves a step that another save is replacing", async () => {
+    const fileSystem = await run();
+    await fileSystem.makeFolder(`/r/step-00000001.tmp-${newAttempt()}`);
+    expect((await pruneCheckpoints("/r", { keep: 1, fileSystem })).kept).toEqual([1, 6]);
+  });
+
+  it.each<[ErrorCode, object]>([
+    ["BAD_ARGUMENT", { keep: {} }],
+    ["BAD_ARGUMENT", {}],
+    ["BAD_ARGUMENT", { keep: 0 }],
+    ["BAD_ARGUMENT", { keep: { newest: 1 } }],
+    ["BAD_ARGUMENT", { keep: { best: { value: "Loss" } } }],
+  ])("throws %s for %j, and removes nothing", async (code, options) => {
+    const fileSystem = await run();
+    await expectCode(code, pruneCheckpoints("/r", { fileSystem, ...(options as PruneOptions) }));
+    expect(await listSteps(fileSystem, "/r")).toHaveLength(losses.length);
+  });
+
+  it("throws MISSING where there are no steps", async () => {
+    const fileSystem = new MemoryFileSystem();
+    await expectCode("MISSING", pruneCheckpoints("/r", { keep: 1, fileSystem }));
+    await fileSystem.makeFolder("/r");
+    await expectCode("MISSING", pruneCheckpoints("/r", { keep: 1, fileSystem }));
   });
 });
 

@@ -59,7 +59,7 @@ async function saved(
   { overwrite = false, keep }: { overwrite?: boolean; keep?: number } = {},
 ) {
   const attempt = newAttempt();
-  const retention = keep === undefined ? {} : { keep: { newest: keep } };
+  const retention = keep === undefined ? {} : { keep: { last: keep } };
   const folder = await StepFolder.begin(disk, "/runs/a", step, attempt, { overwrite, ...retention });
   const warnings = await folder.commit(manifest(step, attempt));
   return { attempt, folder, warnings };

@@ -3,9 +3,9 @@
 import { check, type OptError } from "@opt/core";
 import { encodeManifest, MANIFEST_FILE, type Manifest, manifestLimits, readManifest } from "../../format/manifest";
 import { checksumsName } from "../../format/shard";
-import { listSteps, stepName } from "../../format/steps";
+import { stepName } from "../../format/steps";
 import { diskError, type FileSystem, isMissing, writeBytes } from "../../stores/file-system";
-import { basename, dirname, join } from "../../stores/path";
+import { dirname, join } from "../../stores/path";
 import { type Attempt, endAttempt, fileTagOf } from "./owner";
 import type { Retention } from "./retention";
 
@@ -222,30 +222,11 @@ export class StepFolder {
     });
     await attempt(this.#run, async () => {
       if (keep === undefined) return;
-      const { stepsToRemove } = await import("./retention");
-      const { removeLeftover } = await import("./leftovers");
-      const steps = await stepsToRemove(fs, await listSteps(fs, this.#run), keep);
-      // A step that another job is replacing is that job's.
-      const names = (await fs.list(this.#run)).map(({ name }) => name);
-      const isReplaced = (path: string) => names.some((name) => name.startsWith(`${basename(path)}.tmp-`));
-      const doomed = steps.filter(({ path }) => path !== this.finalPath && !isReplaced(path));
-      if (doomed.length === 0) return;
-      // Half a step must never look like one, after a power cut neither: what was swept goes before.
-      const aside = (path: string) => `${path}.tmp-${this.attempt}`;
-      await fs.syncFolder(this.#run);
-      for (const { path } of doomed) await attempt(path, () => this.#hide(path, aside(path)));
-      await fs.syncFolder(this.#run);
-      for (const { path } of doomed) await attempt(path, () => removeLeftover(fs, aside(path)));
+      const { removeSteps, stepsThatGo } = await import("./retention");
+      const steps = (await stepsThatGo(fs, this.#run, keep)).filter(({ path }) => path !== this.finalPath);
+      await removeSteps(fs, this.#run, steps, this.attempt, attempt);
     });
     return warnings;
-  }
-
-  /** From now on no reader takes it for a step. */
-  async #hide(path: string, aside: string): Promise<void> {
-    const fs = this.#fileSystem;
-    if (!fs.unfinished) return fs.rename(path, aside);
-    await fs.unfinished.createOnce(aside, this.attempt);
-    await fs.remove(join(path, MANIFEST_FILE));
   }
 
   /** Removes this save's sign, and what of its files is not the step's. */

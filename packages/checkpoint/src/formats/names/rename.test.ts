@@ -1,8 +1,8 @@
 /** Other names by pattern, and tensors left out: whatever speaks of a tensor speaks of it by its new name. */
 import { describe, expect, it } from "vitest";
-import { fileOf } from "../../testing/files/file-of";
-import type { Json } from "../format/source";
-import { withoutTensors } from "../read/select";
+import { fileOf } from "../../../testing/files/file-of";
+import type { Json } from "../../format/source";
+import { withoutTensors } from "../../read/select";
 import { renamePatterns } from "./rename";
 
 const one = Float32Array.of(1);
@@ -40,21 +40,21 @@ describe("names", () => {
       [["enc.w"], ["enc.w.exp_avg", "enc.w"], ["m.enc.w", "enc.w"], ["xy"]],
     ],
   ])("%s", (_, rename, expected) => {
-    expect(namesOf(renamePatterns(fileOf("x", FILE), rename))).toEqual(
+    expect(namesOf(renamePatterns(fileOf("x", FILE), rename, new Set()))).toEqual(
       expected.map(([name, follows]) => [name, follows]),
     );
   });
 
   it("stay without patterns, and the file is the same", () => {
     const file = fileOf("x", FILE);
-    expect(renamePatterns(file, {})).toBe(file);
+    expect(renamePatterns(file, {}, new Set())).toBe(file);
     expect(withoutTensors(file, [], new Set())).toBe(file);
   });
 });
 
 describe("an optimizer's values", () => {
   const renamed = (values: { [key: string]: Json }) =>
-    renamePatterns(fileOf("x", FILE, { values }), { "enc.w": "a" }).values;
+    renamePatterns(fileOf("x", FILE, { values }), { "enc.w": "a" }, new Set()).values;
 
   it.each<[string, Json, Json]>([
     [

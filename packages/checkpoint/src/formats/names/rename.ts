@@ -1,28 +1,26 @@
 /** Other names for a whole checkpoint: its tensors, what follows them, an optimizer's groups and PyTorch's nesting alike. */
-import type { Json, SourceTensor, TensorSource } from "../format/source";
-import { missing } from "../formats/bytes/errors";
-import { renamed } from "../formats/bytes/foreign-tensor";
-import { isObject } from "../formats/bytes/json";
-import { STRUCTURE_KEY } from "../formats/names/renaming";
-import { renameTensors, treeFrom } from "../formats/python/tree";
-import { matchesPattern } from "../layout/layout";
+import type { Json, SourceTensor, TensorSource } from "../../format/source";
+import { matchesPattern } from "../../layout/layout";
+import { renamed } from "../bytes/foreign-tensor";
+import { isObject } from "../bytes/json";
+import { renameTensors, treeFrom } from "../python/tree";
+import { STRUCTURE_KEY } from "./renaming";
 
 /** New names by pattern; a `*` in the new name stands for what the pattern's first `*` matched. */
 export type Rename = { readonly [pattern: string]: string };
 
 /**
- * The same checkpoint under new names.
+ * The same checkpoint under new names; patterns that matched are taken off `unused`.
  *
- * @throws OptError MISSING for a pattern that matches nothing, DUPLICATE if two names fall together
+ * @throws OptError DUPLICATE if two names fall together
  */
-export function renamePatterns(source: TensorSource, rename: Rename): TensorSource {
+export function renamePatterns(source: TensorSource, rename: Rename, unused: Set<string>): TensorSource {
   const patterns = Object.entries(rename);
   if (patterns.length === 0) return source;
-  const used = new Set<string>();
   const own = (name: string): string | undefined => {
     for (const [pattern, replacement] of patterns) {
       if (!matchesPattern(pattern, name)) continue;
-      used.add(pattern);
+      unused.delete(pattern);
       const star = pattern.indexOf("*");
       const matched = star < 0 ? "" : name.slice(star, name.length - (pattern.length - star - 1));
       return replacement.replace("*", () => matched);
@@ -37,9 +35,6 @@ export function renamePatterns(source: TensorSource, rename: Rename): TensorSour
   const names = new Map([...source.tensors.values()].map((tensor) => [tensor.name, follow(tensor)]));
   const nameOf = (name: string): string => names.get(name) ?? own(name) ?? name;
   const tensors = renamed(source.tensors.values(), nameOf, { path: source.path, advice: "Change rename." });
-  const idle = patterns.find(([pattern]) => !used.has(pattern));
-  const problem = `it holds no tensor ${JSON.stringify(idle?.[0])} to rename`;
-  if (idle !== undefined) throw missing(source.path, problem, "Check the pattern.");
   const values = Object.entries(source.values).map(([key, value]) => [key, renamedValue(key, value, nameOf)] as const);
   return { ...source, tensors, values: Object.fromEntries(values) };
 }
