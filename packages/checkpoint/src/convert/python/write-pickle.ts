@@ -1,5 +1,4 @@
 /** Writes pickles of protocol 2: plain values, and the names and calls that callers spell out. Source: CPython's pickletools. */
-import { OP } from "../../formats/python/pickle";
 import {
   PickleCall,
   PickleFloat,
@@ -7,6 +6,7 @@ import {
   PicklePersistent,
   PickleTuple,
 } from "../../formats/python/pickle-objects";
+import { OP } from "../../formats/python/pickle-opcodes";
 
 /** The pickle of null, booleans, numbers, bigints, texts, lists, Maps and pickle objects. */
 export function writePickle(value: unknown): Uint8Array {
