@@ -76,7 +76,10 @@ class PickleWriter {
   /** Recalled from its second time on. */
   #global(name: string): void {
     const known = this.#globals.get(name);
-    if (known !== undefined) return this.#put(OP.BINGET, known);
+    if (known !== undefined) {
+      this.#put(OP.BINGET, known);
+      return;
+    }
     const dot = name.lastIndexOf(".");
     this.#put(OP.GLOBAL);
     this.#append(UTF8.encode(`${name.slice(0, dot)}\n${name.slice(dot + 1)}\n`));

@@ -111,7 +111,7 @@ const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" };
 /** A text in which backslashes begin what Latin-1 or the line lacks; Python 2's str is in quotes too. */
 export function escapedText(line: string, isQuoted: boolean): string {
   if (!isQuoted)
-    return line.replace(/\\(?:u([\da-f]{4})|U([\da-f]{8}))/gi, (_, short, long) => character(short ?? long));
+    return line.replace(/\\U([\da-fA-F]{8})|\\u([\da-fA-F]{4})/g, (_, long, short) => character(long ?? short));
   return line.slice(1, -1).replace(/\\(?:x([\da-f]{2})|(.))/gi, (_, code, plain) => {
     return code === undefined ? (ESCAPES[plain] ?? plain) : character(code);
   });

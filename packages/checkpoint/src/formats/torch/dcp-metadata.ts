@@ -80,7 +80,7 @@ export async function readDcpMetadata(source: ByteSource, limits: ReadLimits = {
     places.add(key.offset, location);
     return true;
   };
-  const pickle = { globals: GLOBALS, records: recordsOf(where), takes, persistent: TORCH_PICKLE.persistent };
+  const pickle = { globals: GLOBALS, records: recordsOf(where), takes };
   const root = fields(await readPickleOf(source, pickle, limits), "Metadata", where);
   const items = new Map<string, DcpTensor | undefined>();
   for (const [name, stored] of table(root.get("state_dict_metadata"), where)) {
