@@ -26,6 +26,9 @@ export class Persistent {
   constructor(readonly id: unknown) {}
 }
 
+/** A list that holds itself. */
+export class Recursive {}
+
 /** A pickle of protocol 4 (2 without STACK_GLOBAL and bytes). */
 export function pickleOf(value: unknown, protocol: 2 | 4 = 4): Uint8Array {
   const parts: (number | Uint8Array)[] = [0x80, protocol];
@@ -49,6 +52,8 @@ function write(value: unknown, out: (number | Uint8Array)[], protocol: 2 | 4): v
       all([value.module, value.attribute]);
       out.push(0x93);
     }
+  } else if (value instanceof Recursive) {
+    out.push(0x5d, 0x71, 0, 0x68, 0, 0x61);
   } else if (value instanceof Tuple) {
     out.push(0x28);
     all(value.items);

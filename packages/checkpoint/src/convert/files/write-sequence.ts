@@ -17,10 +17,17 @@ export function known(bytes: Uint8Array, content = 0, done?: (crc: number) => vo
   return { byteLength: bytes.byteLength, head: () => bytes, content, ...(done === undefined ? {} : { done }) };
 }
 
+const WAITING = 256 * 1024;
+
 /** Appends the parts in the order in which they were announced; contents arrive in the same order. */
 export class SequenceWriter {
   readonly #parts: Part[] = [];
   #next = 0;
+  /** Small pieces wait here, so that a file of a hundred thousand heads takes few writes. */
+  readonly #waiting = new Uint8Array(WAITING);
+  #filled = 0;
+  /** The part whose content is being written. */
+  #current: Part | undefined;
   #left = 0;
   #position = 0;
   #announced = 0;
@@ -60,6 +67,7 @@ export class SequenceWriter {
   /** Writes what is left; returns the length of the file. */
   async finish(): Promise<number> {
     await this.#passHeads();
+    await this.#flush();
     if (this.#left > 0 || this.#next < this.#parts.length) {
       throw new OptError("INTERNAL", "SequenceWriter", "the contents did not fill the announced parts.");
     }
@@ -69,6 +77,11 @@ export class SequenceWriter {
   async #passHeads(): Promise<void> {
     while (this.#left === 0 && this.#next < this.#parts.length) {
       const part = this.#parts[this.#next++]!;
+      this.#current = part;
+      if (this.#next === this.#parts.length) {
+        this.#parts.length = 0;
+        this.#next = 0;
+      }
       await this.#append(part.head());
       this.#left = part.content;
       this.#contentCrc = 0;
@@ -77,13 +90,26 @@ export class SequenceWriter {
   }
 
   #endContent(): void {
-    if (this.#left === 0) this.#parts[this.#next - 1]!.done?.(this.#contentCrc);
+    if (this.#left === 0) this.#current?.done?.(this.#contentCrc);
   }
 
   async #append(bytes: Uint8Array): Promise<void> {
     if (bytes.byteLength === 0) return;
-    await this.file.write(bytes, this.#position);
-    this.#position += bytes.byteLength;
     this.#crc = crc32(bytes, this.#crc);
+    if (this.#filled + bytes.byteLength > WAITING) await this.#flush();
+    if (bytes.byteLength > WAITING) {
+      await this.file.write(bytes, this.#position);
+      this.#position += bytes.byteLength;
+    } else {
+      this.#waiting.set(bytes, this.#filled);
+      this.#filled += bytes.byteLength;
+    }
+  }
+
+  async #flush(): Promise<void> {
+    if (this.#filled === 0) return;
+    await this.file.write(this.#waiting.subarray(0, this.#filled), this.#position);
+    this.#position += this.#filled;
+    this.#filled = 0;
   }
 }

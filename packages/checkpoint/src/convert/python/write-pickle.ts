@@ -1,5 +1,4 @@
 /** Writes pickles of protocol 2: plain values, and the names and calls that callers spell out. Source: CPython's pickletools. */
-import { OP } from "../../formats/python/pickle";
 import {
   PickleCall,
   PickleFloat,
@@ -7,6 +6,7 @@ import {
   PicklePersistent,
   PickleTuple,
 } from "../../formats/python/pickle-objects";
+import { OP } from "../../formats/python/pickle-opcodes";
 
 /** The pickle of null, booleans, numbers, bigints, texts, lists, Maps and pickle objects. */
 export function writePickle(value: unknown): Uint8Array {
@@ -15,9 +15,12 @@ export function writePickle(value: unknown): Uint8Array {
   return writer.finish();
 }
 
+const UTF8 = new TextEncoder();
+
 class PickleWriter {
   #bytes = new Uint8Array(1024);
   #length = 0;
+  readonly #globals = new Map<string, number>();
 
   constructor() {
     this.#put(OP.PROTO, 2);
@@ -70,10 +73,19 @@ class PickleWriter {
     if (entries.size > 0) this.#marked([...entries].flat(1), OP.SETITEMS);
   }
 
+  /** Recalled from its second time on. */
   #global(name: string): void {
+    const known = this.#globals.get(name);
+    if (known !== undefined) {
+      this.#put(OP.BINGET, known);
+      return;
+    }
     const dot = name.lastIndexOf(".");
     this.#put(OP.GLOBAL);
-    this.#append(new TextEncoder().encode(`${name.slice(0, dot)}\n${name.slice(dot + 1)}\n`));
+    this.#append(UTF8.encode(`${name.slice(0, dot)}\n${name.slice(dot + 1)}\n`));
+    if (this.#globals.size > 255) return;
+    this.#put(OP.BINPUT, this.#globals.size);
+    this.#globals.set(name, this.#globals.size);
   }
 
   #float(value: number): void {
@@ -109,14 +121,15 @@ class PickleWriter {
   }
 
   #text(opcode: number, text: string): void {
-    const bytes = new TextEncoder().encode(text);
+    const bytes = UTF8.encode(text);
     this.#put(opcode);
     this.#int32(bytes.length);
     this.#append(bytes);
   }
 
   #put(...bytes: readonly number[]): void {
-    this.#append(Uint8Array.from(bytes));
+    this.#room(bytes.length);
+    for (const byte of bytes) this.#bytes[this.#length++] = byte;
   }
 
   #append(bytes: Uint8Array): void {

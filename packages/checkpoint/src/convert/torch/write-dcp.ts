@@ -15,7 +15,7 @@ import { join } from "../../stores/path";
 import { SequenceWriter } from "../files/write-sequence";
 import { type ExportOptions, writeFile, writeFolder } from "../files/write-whole";
 import { writePickle } from "../python/write-pickle";
-import { zipParts } from "../zip/write";
+import { type Member, zipParts } from "../zip/write";
 import { torchArchive } from "./write";
 import { torchObject } from "./write-state-dict";
 
@@ -24,6 +24,7 @@ export interface DcpOptions extends ExportOptions {
   readonly largestChunk?: number;
 }
 
+const MOST_ARCHIVES = 1000;
 const LARGEST_CHUNK = 256 * 1024 * 1024;
 const DATA = "__0_0.distcp";
 
@@ -56,25 +57,35 @@ export async function writeDcp(source: TensorSource, path: string, options: DcpO
     await writeFile(fileSystem, join(folder, DATA), async (file) => {
       const writer = new SequenceWriter(file);
       const write = (bytes: Uint8Array): Promise<void> => writer.write(bytes);
-      const add = (item: Omit<StoredChunk, "begin" | "length">, object: PythonTree, part?: SourceTensor): void => {
+      const archives = new Map<string, readonly Member[]>();
+      const add = (item: Omit<StoredChunk, "begin" | "length">, members: readonly Member[]): void => {
         const begin = writer.announced;
-        const { members } = torchArchive(object, () => part!, path);
         writer.announce(zipParts(members));
         stored.push({ ...item, begin, length: writer.announced - begin });
       };
-      const streamed: StreamedTensor[] = [];
-      for (const { name, leaf } of items) {
-        const tensor = tensors.get(tensorOf(leaf) ?? "");
-        if (tensor === undefined) {
-          add({ name }, leaf);
-          continue;
+      // Chunks of one type and shape differ in their bytes alone.
+      const archiveOf = (tensor: Pick<SourceTensor, "dtype" | "shape">): readonly Member[] => {
+        const key = `${tensor.dtype} ${tensor.shape}`;
+        const members = archives.get(key) ?? torchArchive({ tensor: "" }, () => tensor, path).members;
+        if (archives.size < MOST_ARCHIVES) archives.set(key, members);
+        return members;
+      };
+      // Each is announced when its turn comes: the archives of all would fill the memory.
+      const streamed = function* (): Generator<StreamedTensor> {
+        for (const { name, leaf } of items) {
+          const tensor = tensors.get(tensorOf(leaf) ?? "");
+          if (tensor === undefined) {
+            add({ name }, torchArchive(leaf, () => tensor!, path).members);
+            continue;
+          }
+          const boxes = rowsOf(tensor, options.largestChunk ?? LARGEST_CHUNK);
+          chunks.set(name, boxes);
+          for (const box of boxes)
+            add({ name, offset: box.offset }, archiveOf({ dtype: tensor.dtype, shape: box.size }));
+          yield { tensor, targets: boxes.map((box) => ({ box, write })) };
         }
-        const boxes = rowsOf(tensor, options.largestChunk ?? LARGEST_CHUNK);
-        chunks.set(name, boxes);
-        for (const box of boxes) add({ name, offset: box.offset }, { tensor: name }, { ...tensor, shape: box.size });
-        streamed.push({ tensor, targets: boxes.map((box) => ({ box, write })) });
-      }
-      await streamTensors(streamed, options);
+      };
+      await streamTensors(streamed(), options);
       return writer.finish();
     });
     const metadata = metadataPickle(items, stored, chunks, (leaf) => tensors.get(tensorOf(leaf) ?? ""));

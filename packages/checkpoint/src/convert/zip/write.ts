@@ -23,6 +23,7 @@ export interface Member {
   readonly content: Uint8Array | number;
 }
 
+const UTF8_TEXT = new TextEncoder();
 const ALIGNMENT = 64;
 const VERSION = { madeBy: 45, needs: 45 };
 const FLAGS = CRC_BEHIND | UTF8;
@@ -45,7 +46,7 @@ export function zipParts(members: readonly Member[]): Part[] {
   };
   for (const { name, content } of members) {
     const size = typeof content === "number" ? content : content.byteLength;
-    const entry: WrittenEntry = { name: new TextEncoder().encode(name), size, offset: position, crc: 0 };
+    const entry: WrittenEntry = { name: UTF8_TEXT.encode(name), size, offset: position, crc: 0 };
     written.push(entry);
     if (typeof content === "number") {
       const done = (crc: number): void => {

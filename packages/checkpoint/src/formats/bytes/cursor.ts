@@ -1,45 +1,50 @@
 import type { OptError } from "@opt/core";
 import { corrupt } from "./errors";
+import { latin1 } from "./latin1";
 import { type ByteSource, readBytes } from "./source";
 
 const READ_AHEAD = 256 * 1024;
+const LINE_FEED = 0x0a;
 
 /** Walks a source forwards through a buffer, by default of 256 KiB: parsers wait only where the buffer ends. */
 export class ByteCursor {
   #buffer: Uint8Array = new Uint8Array(0);
-  #view = new DataView(this.#buffer.buffer);
-  #bufferStart = 0;
-  #position: number;
+  #view: DataView = new DataView(this.#buffer.buffer);
+  /** Where the buffer begins in the source, and how far in it the cursor is. */
+  #begin: number;
+  #at = 0;
 
   constructor(
     readonly source: ByteSource,
     position = 0,
     private readonly ahead = READ_AHEAD,
   ) {
-    this.#position = position;
+    this.#begin = position;
   }
 
   get position(): number {
-    return this.#position;
+    return this.#begin + this.#at;
   }
 
   get remaining(): number {
-    return this.source.byteLength - this.#position;
+    return this.source.byteLength - this.position;
   }
 
   /** Whether `length` bytes can be taken without waiting. */
   has(length: number): boolean {
-    return this.#position - this.#bufferStart + length <= this.#buffer.byteLength;
+    return this.#at + length <= this.#buffer.byteLength;
   }
 
   /** Makes `length` bytes takeable. @throws OptError CORRUPT if the source ends before them */
   async need(length: number): Promise<void> {
     if (this.has(length)) return;
     if (length > this.remaining) throw this.corrupt(`${length} more bytes are needed, got ${this.remaining}`);
-    const bytes = await readBytes(this.source, this.#position, Math.min(Math.max(length, this.ahead), this.remaining));
+    const { position } = this;
+    const bytes = await readBytes(this.source, position, Math.min(Math.max(length, this.ahead), this.remaining));
+    this.#begin = position;
+    this.#at = 0;
     this.#buffer = bytes;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    this.#bufferStart = this.#position;
   }
 
   /** Steps over `length` bytes without reading them. @throws OptError CORRUPT if the source ends before */
@@ -47,17 +52,28 @@ export class ByteCursor {
     if (!Number.isSafeInteger(length) || length < 0 || length > this.remaining) {
       throw this.corrupt(`${length} bytes are to be skipped, got ${this.remaining}`);
     }
-    this.#position += length;
-    if (this.#position > this.#bufferStart + this.#buffer.byteLength) {
-      this.#buffer = this.#buffer.subarray(0, 0);
-      this.#bufferStart = this.#position;
-    }
+    this.#at += length;
   }
 
   /** The next bytes, which `need` made takeable; a view, valid until the next `need`. */
   take(length: number): Uint8Array {
     const start = this.#advance(length);
     return this.#buffer.subarray(start, start + length);
+  }
+
+  /** The byte so far ahead; undefined where `need` has not made it takeable. */
+  byteAhead(distance: number): number | undefined {
+    return this.#buffer[this.#at + distance];
+  }
+
+  /** The bytes up to the next line feed, as Latin-1. @throws OptError CORRUPT for more than `most` */
+  line(most: number): string {
+    let length = 0;
+    while (length <= most && this.byteAhead(length) !== LINE_FEED) length++;
+    if (length > most) throw this.corrupt("a line does not end");
+    const line = latin1(this.take(length));
+    this.#advance(1);
+    return line;
   }
 
   uint8(): number {
@@ -89,13 +105,13 @@ export class ByteCursor {
 
   corrupt(problem: string): OptError {
     const advice = "The file is cut short or damaged: use an intact copy.";
-    return corrupt(this.source.path, `${problem} at byte ${this.#position}`, advice);
+    return corrupt(this.source.path, `${problem} at byte ${this.position}`, advice);
   }
 
   #advance(length: number): number {
-    const start = this.#position - this.#bufferStart;
+    const start = this.#at;
     if (start + length > this.#buffer.byteLength) throw this.corrupt(`${length} more bytes are needed`);
-    this.#position += length;
+    this.#at = start + length;
     return start;
   }
 }

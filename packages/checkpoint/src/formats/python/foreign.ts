@@ -48,6 +48,6 @@ const isInner = (value: unknown) =>
 
 /** Names that attackers call. Nothing runs here, but where the file was written, or in PyTorch, it would. */
 const HOSTILE =
-  /^(os|posix|nt|subprocess|commands|sys|shutil|socket|pty|runpy|importlib|ctypes|webbrowser|code)\.|^(builtins|__builtin__)\.(eval|exec|execfile|compile|open|__import__|input|breakpoint|apply)$/;
+  /^(os|posix|nt|subprocess|shutil|pty|runpy|importlib|ctypes|webbrowser)\.|^commands\.get|^code\.(interact|Interactive)|^(builtins|__builtin__)\.(eval|exec|execfile|compile|open|__import__|input|breakpoint|apply)$/;
 
 export const isHostile = (name: string): boolean => HOSTILE.test(name);

@@ -11,14 +11,25 @@ export class PickleGlobal {
 /** What would have been a call: its callable and arguments, and what was built onto the result. Nothing ran. */
 export class PickleCall {
   state: unknown;
-  readonly entries = new Map<unknown, unknown>();
-  /** Items appended to the result, when it is a kind of list or set. */
-  readonly items: unknown[] = [];
+  // Most calls have neither, and files have millions of calls.
+  #entries: Map<unknown, unknown> | undefined;
+  #items: unknown[] | undefined;
   constructor(
     readonly callable: string,
     readonly args: readonly unknown[],
     readonly isForeign = false,
   ) {}
+
+  get entries(): Map<unknown, unknown> {
+    this.#entries ??= new Map();
+    return this.#entries;
+  }
+
+  /** Items appended to the result, when it is a kind of list or set. */
+  get items(): unknown[] {
+    this.#items ??= [];
+    return this.#items;
+  }
 }
 
 /** An object that lies outside of the pickle, by its id. */
@@ -28,6 +39,11 @@ export class PicklePersistent {
 
 export class PickleTuple {
   constructor(readonly items: readonly unknown[]) {}
+}
+
+/** A tuple of counts alone. */
+export class PickleNumbers extends PickleTuple {
+  declare readonly items: readonly number[];
 }
 
 export class PickleSet {

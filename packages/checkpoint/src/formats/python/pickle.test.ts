@@ -118,6 +118,27 @@ describe("readPickle", () => {
     expect(await read(bytes)).toEqual(value);
   });
 
+  it.each<[string, Uint8Array, unknown]>([
+    [
+      "a dict",
+      program("(dp0\nVa\np1\n(lp2\nI1\naI-2\naF0.5\naI01\naL3L\nas."),
+      new Map([["a", [1, -2, 0.5, true, 3]]]),
+    ],
+    ["floats", program("(Finf\nF-inf\nF1.0\nl."), [Infinity, -Infinity, { value: 1 }]],
+    ["texts", program("(S'it\\'s \\x41\\n'\nV\\u00e9\\U0001f600\nl."), ["it's A\n", "é😀"]],
+  ])("reads %s of protocol 0", async (_, bytes, value) => {
+    expect(await read(bytes)).toEqual(value);
+  });
+
+  it("keeps of the memo what is recalled later, whatever its number", async () => {
+    const put = (number: number) => [0x72, number & 255, (number >> 8) & 255, 0, 0] as const;
+    const get = (number: number) => [0x6a, number & 255, (number >> 8) & 255, 0, 0] as const;
+    const numbers = [0, 31, 32, 33, 64, 5000];
+    const stored = numbers.flatMap((number, i) => [0x4b, i, ...put(number), ...put(number + 1), 0x30]);
+    const recalled = numbers.flatMap((number) => get(number));
+    expect(await read(program(...stored, 0x28, ...recalled, 0x6c, 0x2e))).toEqual([0, 1, 2, 3, 4, 5]);
+  });
+
   it("reads sets, and gives bytes of their own", async () => {
     const set = await read(program(0x8f, 0x28, 0x4b, 1, 0x4b, 2, 0x90, 0x2e));
     expect(set).toMatchObject({ items: [1, 2] });

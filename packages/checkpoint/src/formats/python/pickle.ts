@@ -4,8 +4,10 @@ import type { ReadLimits } from "../../format/source";
 import { ByteCursor } from "../bytes/cursor";
 import type { ByteSource } from "../bytes/source";
 import { isHostile } from "./foreign";
+import { type RecalledNumbers, recalledNumbers } from "./pickle-memo";
 import { PickleCall, PickleGlobal, PicklePersistent, PickleSet, PickleTuple } from "./pickle-objects";
-import { float, LONGEST_STEP, PicklePayloads } from "./pickle-payloads";
+import { OP, type Opcode } from "./pickle-opcodes";
+import { escapedText, float, floatOf, integerOf, LONGEST_STEP, PicklePayloads } from "./pickle-payloads";
 import { PickleStack } from "./pickle-stack";
 
 export interface PickleLimits {
@@ -13,21 +15,25 @@ export interface PickleLimits {
   readonly globals: Pick<ReadonlySet<string>, "has">;
   /** Called with each persistent id; without it they may not occur. */
   readonly persistent?: (id: PicklePersistent) => void;
+  /** By the names of classes: what is kept of their objects, once these have what it needs. Files have millions of them. */
+  readonly records?: ReadonlyMap<string, (object: PickleCall) => object | undefined>;
+  /** Called with each item of a dict; true for one that the dict then need not hold. */
+  readonly takes?: (key: unknown, value: unknown) => boolean;
   /** About how many bytes the objects may take in memory; without it 64 MiB and 32 times the file, up to 1.5 GiB. */
   readonly memory?: number;
 }
 
 /**
- * Reads one pickle of protocols 2 to 5. Source: CPython's pickletools.
+ * Reads one pickle of protocols 0 to 5. Source: CPython's pickletools.
  *
  * @throws OptError REFUSED for a name that attackers call, CORRUPT
  */
 export async function readPickle(cursor: ByteCursor, limits: PickleLimits): Promise<unknown> {
-  const machine = new PickleMachine(cursor, limits);
+  const machine = new PickleMachine(cursor, limits, await recalledNumbers(cursor.source, cursor.position));
   for (;;) {
     const ahead = Math.min(LONGEST_STEP, cursor.remaining);
     if (!cursor.has(ahead)) await cursor.need(ahead);
-    if (machine.step()) return machine.result;
+    if (machine.run()) return machine.result;
   }
 }
 
@@ -49,87 +55,90 @@ const LONGEST_CALLED = 200;
 
 type Step = (machine: PickleMachine) => boolean;
 
-/** The opcodes that data need, and what each does: true ends the pickle. */
-const OPCODES = {
-  PROTO: [
-    0x80,
-    ({ cursor }) => {
-      if (cursor.uint8() > 5) throw cursor.corrupt("the pickle has a protocol above 5");
-      return false;
-    },
-  ],
-  FRAME: [0x95, ({ cursor }) => cursor.length64() < 0],
-  STOP: [
-    0x2e,
-    (machine) => {
-      machine.result = machine.stack.pop();
-      return true;
-    },
-  ],
-  MARK: [0x28, ({ stack }) => stack.mark()],
-  POP: [0x30, ({ stack }) => stack.drop()],
-  POP_MARK: [
-    0x31,
-    ({ stack }) => {
-      stack.popToMark();
-      return false;
-    },
-  ],
-  DUP: [0x32, ({ stack }) => stack.push(stack.top())],
-  NONE: [0x4e, ({ stack }) => stack.push(null)],
-  NEWTRUE: [0x88, ({ stack }) => stack.push(true)],
-  NEWFALSE: [0x89, ({ stack }) => stack.push(false)],
-  BININT: [0x4a, ({ stack, cursor }) => stack.push(cursor.int32())],
-  BININT1: [0x4b, ({ stack, cursor }) => stack.push(cursor.uint8())],
-  BININT2: [0x4d, ({ stack, cursor }) => stack.push(cursor.uint16())],
-  BINFLOAT: [0x47, ({ stack, cursor }) => stack.push(float(cursor.float64BigEndian()))],
-  LONG1: [0x8a, ({ stack, payloads, cursor }) => stack.push(payloads.integer(cursor.uint8()))],
-  LONG4: [0x8b, ({ stack, payloads, cursor }) => stack.push(payloads.integer(cursor.uint32()))],
-  SHORT_BINUNICODE: [0x8c, ({ stack, payloads, cursor }) => stack.push(payloads.string(cursor.uint8()))],
-  BINUNICODE: [0x58, ({ stack, payloads, cursor }) => stack.push(payloads.string(cursor.uint32()))],
-  BINUNICODE8: [0x8d, ({ stack, payloads, cursor }) => stack.push(payloads.string(cursor.length64()))],
-  SHORT_BINBYTES: [0x43, ({ stack, payloads, cursor }) => stack.push(payloads.bytes(cursor.uint8()))],
-  BINBYTES: [0x42, ({ stack, payloads, cursor }) => stack.push(payloads.bytes(cursor.uint32()))],
-  BINBYTES8: [0x8e, ({ stack, payloads, cursor }) => stack.push(payloads.bytes(cursor.length64()))],
-  BYTEARRAY8: [0x96, ({ stack, payloads, cursor }) => stack.push(payloads.bytes(cursor.length64()))],
-  SHORT_BINSTRING: [0x55, ({ stack, payloads, cursor }) => stack.push(payloads.byteString(cursor.uint8()))],
-  BINSTRING: [0x54, ({ stack, payloads, cursor }) => stack.push(payloads.byteString(cursor.uint32()))],
-  EMPTY_DICT: [0x7d, ({ stack }) => stack.push(new Map())],
-  EMPTY_LIST: [0x5d, ({ stack }) => stack.push([])],
-  EMPTY_TUPLE: [0x29, ({ stack }) => stack.push(new PickleTuple([]))],
-  EMPTY_SET: [0x8f, ({ stack }) => stack.push(new PickleSet())],
-  TUPLE1: [0x85, ({ stack }) => stack.push(new PickleTuple(stack.popMany(1)))],
-  TUPLE2: [0x86, ({ stack }) => stack.push(new PickleTuple(stack.popMany(2)))],
-  TUPLE3: [0x87, ({ stack }) => stack.push(new PickleTuple(stack.popMany(3)))],
-  TUPLE: [0x74, ({ stack }) => stack.push(new PickleTuple(stack.popToMark()))],
-  LIST: [0x6c, ({ stack }) => stack.push(stack.popToMark())],
-  DICT: [0x64, (machine) => machine.setItems(machine.stack.popToMark(), new Map(), true)],
-  FROZENSET: [0x91, ({ stack }) => stack.push(new PickleSet(stack.popToMark()))],
-  SETITEM: [0x73, (machine) => machine.setItems(machine.stack.popMany(2), machine.stack.top())],
-  SETITEMS: [0x75, (machine) => machine.setItems(machine.stack.popToMark(), machine.stack.top())],
-  APPEND: [0x61, (machine) => machine.append(machine.stack.popMany(1), machine.stack.top())],
-  APPENDS: [0x65, (machine) => machine.append(machine.stack.popToMark(), machine.stack.top())],
-  ADDITEMS: [0x90, (machine) => machine.append(machine.stack.popToMark(), machine.stack.top())],
-  BINPUT: [0x71, ({ stack, cursor }) => stack.put(cursor.uint8())],
-  LONG_BINPUT: [0x72, ({ stack, cursor }) => stack.put(cursor.uint32())],
-  MEMOIZE: [0x94, ({ stack }) => stack.put()],
-  BINGET: [0x68, ({ stack, cursor }) => stack.get(cursor.uint8())],
-  LONG_BINGET: [0x6a, ({ stack, cursor }) => stack.get(cursor.uint32())],
-  GLOBAL: [0x63, (machine) => machine.global([machine.payloads.line(), machine.payloads.line()])],
-  STACK_GLOBAL: [0x93, (machine) => machine.global(machine.stack.popMany(2))],
-  REDUCE: [0x52, (machine) => machine.call()],
-  NEWOBJ: [0x81, (machine) => machine.call()],
-  NEWOBJ_EX: [0x92, (machine) => machine.called(machine.stack.popMany(3))],
-  BUILD: [0x62, (machine) => machine.build()],
-  BINPERSID: [0x51, (machine) => machine.persistent(new PicklePersistent(machine.stack.pop()))],
-} satisfies Record<string, [code: number, Step]>;
+const BYTES: readonly string[] = ["__builtin__.bytes", "builtins.bytes"];
+const EMPTY_TUPLE = new PickleTuple([]);
 
-const STEPS = new Map<number, Step>(Object.values(OPCODES));
-
-/** The opcodes' numbers, for who writes them. */
-export const OP = Object.fromEntries(Object.entries(OPCODES).map(([name, [code]]) => [name, code])) as {
-  readonly [name in keyof typeof OPCODES]: number;
+/** What each opcode does: true ends the pickle. */
+const STEPS: Record<Opcode, Step> = {
+  PROTO: ({ cursor }) => {
+    if (cursor.uint8() > 5) throw cursor.corrupt("the pickle has a protocol above 5");
+    return false;
+  },
+  FRAME: ({ cursor }) => cursor.length64() < 0,
+  STOP: (machine) => {
+    machine.result = machine.stack.pop();
+    return true;
+  },
+  MARK: ({ stack }) => stack.mark(),
+  POP: ({ stack }) => stack.drop(),
+  POP_MARK: ({ stack }) => {
+    stack.popToMark();
+    return false;
+  },
+  DUP: ({ stack }) => stack.duplicate(),
+  NONE: ({ stack }) => stack.push(null),
+  NEWTRUE: ({ stack }) => stack.push(true),
+  NEWFALSE: ({ stack }) => stack.push(false),
+  INT: ({ stack, payloads, cursor }) => {
+    const line = payloads.line();
+    return stack.push(line === "01" ? true : line === "00" ? false : integerOf(line, cursor));
+  },
+  LONG: ({ stack, payloads, cursor }) => stack.push(integerOf(payloads.line(), cursor)),
+  FLOAT: ({ stack, payloads, cursor }) => stack.push(floatOf(payloads.line(), cursor)),
+  STRING: ({ stack, payloads }) => stack.push(escapedText(payloads.line(), true)),
+  UNICODE: ({ stack, payloads }) => stack.push(escapedText(payloads.line(), false)),
+  BININT: ({ stack, cursor }) => stack.push(cursor.int32()),
+  BININT1: ({ stack, cursor }) => stack.push(cursor.uint8()),
+  BININT2: ({ stack, cursor }) => stack.push(cursor.uint16()),
+  BINFLOAT: ({ stack, cursor }) => stack.push(float(cursor.float64BigEndian())),
+  LONG1: ({ stack, payloads, cursor }) => stack.push(payloads.integer(cursor.uint8())),
+  LONG4: ({ stack, payloads, cursor }) => stack.push(payloads.integer(cursor.uint32())),
+  SHORT_BINUNICODE: ({ stack, payloads, cursor }) => stack.push(payloads.string(cursor.uint8())),
+  BINUNICODE: ({ stack, payloads, cursor }) => stack.push(payloads.string(cursor.uint32())),
+  BINUNICODE8: ({ stack, payloads, cursor }) => stack.push(payloads.string(cursor.length64())),
+  SHORT_BINBYTES: ({ stack, payloads, cursor }) => stack.push(payloads.bytes(cursor.uint8())),
+  BINBYTES: ({ stack, payloads, cursor }) => stack.push(payloads.bytes(cursor.uint32())),
+  BINBYTES8: ({ stack, payloads, cursor }) => stack.push(payloads.bytes(cursor.length64())),
+  BYTEARRAY8: ({ stack, payloads, cursor }) => stack.push(payloads.bytes(cursor.length64())),
+  SHORT_BINSTRING: ({ stack, payloads, cursor }) => stack.push(payloads.byteString(cursor.uint8())),
+  BINSTRING: ({ stack, payloads, cursor }) => stack.push(payloads.byteString(cursor.uint32())),
+  EMPTY_DICT: ({ stack }) => stack.push(new Map()),
+  EMPTY_LIST: ({ stack }) => stack.push([]),
+  EMPTY_TUPLE: ({ stack }) => stack.share(EMPTY_TUPLE),
+  EMPTY_SET: ({ stack }) => stack.push(new PickleSet()),
+  TUPLE1: ({ stack }) => stack.push(new PickleTuple(stack.popMany(1))),
+  TUPLE2: ({ stack }) => stack.push(new PickleTuple(stack.popMany(2))),
+  TUPLE3: ({ stack }) => stack.push(new PickleTuple(stack.popMany(3))),
+  TUPLE: ({ stack }) => stack.push(new PickleTuple(stack.popToMark())),
+  LIST: ({ stack }) => stack.push(stack.popToMark()),
+  DICT: (machine) => machine.setItems(machine.stack.popToMark(), new Map(), true),
+  FROZENSET: ({ stack }) => stack.push(new PickleSet(stack.popToMark())),
+  SETITEM: (machine) => machine.setItems(machine.stack.popMany(2), machine.stack.top()),
+  SETITEMS: (machine) => machine.setItems(machine.stack.popToMark(), machine.stack.top()),
+  APPEND: (machine) => machine.append(machine.stack.popMany(1), machine.stack.top()),
+  APPENDS: (machine) => machine.append(machine.stack.popToMark(), machine.stack.top()),
+  ADDITEMS: (machine) => machine.append(machine.stack.popToMark(), machine.stack.top()),
+  PUT: ({ stack, payloads }) => stack.put(Number(payloads.line())),
+  BINPUT: ({ stack, cursor }) => stack.put(cursor.uint8()),
+  LONG_BINPUT: ({ stack, cursor }) => stack.put(cursor.uint32()),
+  MEMOIZE: ({ stack }) => stack.put(),
+  GET: ({ stack, payloads }) => stack.get(Number(payloads.line())),
+  BINGET: ({ stack, cursor }) => stack.get(cursor.uint8()),
+  LONG_BINGET: ({ stack, cursor }) => stack.get(cursor.uint32()),
+  GLOBAL: (machine) => machine.global([machine.payloads.line(), machine.payloads.line()]),
+  STACK_GLOBAL: (machine) => machine.global(machine.stack.popMany(2)),
+  REDUCE: (machine) => machine.call(),
+  NEWOBJ: (machine) => machine.call(),
+  NEWOBJ_EX: (machine) => {
+    const [callable, args, keywords] = machine.stack.popMany(3);
+    return machine.called(callable, args, keywords);
+  },
+  BUILD: (machine) => machine.build(),
+  BINPERSID: (machine) => machine.persistent(new PicklePersistent(machine.stack.pop())),
 };
+
+const BY_CODE: (Step | undefined)[] = new Array(256).fill(undefined);
+for (const name of Object.keys(OP) as Opcode[]) BY_CODE[OP[name]] = STEPS[name];
 
 class PickleMachine {
   result: unknown;
@@ -138,25 +147,32 @@ class PickleMachine {
   readonly payloads: PicklePayloads;
   readonly #limits: PickleLimits;
 
-  constructor(cursor: ByteCursor, limits: PickleLimits) {
+  constructor(cursor: ByteCursor, limits: PickleLimits, recalled: RecalledNumbers) {
     this.cursor = cursor;
     this.#limits = limits;
-    this.stack = new PickleStack(cursor, limits.memory);
+    this.stack = new PickleStack(cursor, recalled, limits.memory);
     this.payloads = new PicklePayloads(cursor);
   }
 
-  step(): boolean {
-    const opcode = this.cursor.uint8();
-    const step = STEPS.get(opcode);
-    if (step !== undefined) return step(this);
-    const code = opcode.toString(16).padStart(2, "0");
-    throw this.cursor.corrupt(`pickle opcode 0x${code} is not one that data needs`);
+  /** Runs what the cursor has read; true at the end. */
+  run(): boolean {
+    do {
+      const opcode = this.cursor.uint8();
+      const step = BY_CODE[opcode];
+      if (step === undefined) {
+        const code = opcode.toString(16).padStart(2, "0");
+        throw this.cursor.corrupt(`pickle opcode 0x${code} is not one that data needs`);
+      }
+      if (step(this)) return true;
+    } while (this.cursor.has(LONGEST_STEP));
+    return false;
   }
 
   setItems(pairs: unknown[], target: unknown, push = false): false {
     const entries = target instanceof PickleCall ? target.entries : target;
     if (!(entries instanceof Map) || pairs.length % 2 !== 0) throw this.cursor.corrupt("items are set on no dict");
-    for (let i = 0; i < pairs.length; i += 2) entries.set(pairs[i], pairs[i + 1]);
+    for (let i = 0; i < pairs.length; i += 2)
+      if (!this.#limits.takes?.(pairs[i], pairs[i + 1])) entries.set(pairs[i], pairs[i + 1]);
     return push ? this.stack.push(target) : false;
   }
 
@@ -182,29 +198,33 @@ class PickleMachine {
   }
 
   call(): false {
-    return this.called(this.stack.popMany(2));
+    const args = this.stack.pop();
+    return this.called(this.stack.pop(), args);
   }
 
   /** `keywords` as items of the object. */
-  called([callable, args, keywords]: readonly unknown[]): false {
+  called(callable: unknown, args: unknown, keywords?: unknown): false {
     if (!(args instanceof PickleTuple)) throw this.cursor.corrupt("the pickle calls what is no name");
-    if (callable instanceof PickleGlobal && /^(__builtin__|builtins)\.bytes$/.test(callable.name)) {
-      // How protocol 2 spells b"".
-      if (args.items.length === 0) return this.stack.push(new Uint8Array(0));
-    }
+    // How protocol 2 spells b"".
+    if (args.items.length === 0 && callable instanceof PickleGlobal && BYTES.includes(callable.name))
+      return this.stack.push(new Uint8Array(0));
+    const made = this.#made(callable, args.items);
+    if (keywords instanceof Map) for (const [key, value] of keywords) made.entries.set(key, value);
+    const record = this.#limits.records?.get(made.callable);
+    if (record === undefined) return this.stack.push(made);
+    const built = record(made);
+    return built === undefined ? this.stack.begin(made) : this.stack.push(built);
+  }
+
+  #made(callable: unknown, args: readonly unknown[]): PickleCall {
+    if (callable instanceof PickleGlobal) return new PickleCall(callable.name, args, callable.isForeign);
+    if (callable instanceof PickleCall)
+      return new PickleCall(`${callable.callable}()`.slice(0, LONGEST_CALLED), [callable, ...args], true);
     // Before 1.6 a module's class lies outside of the pickle, beside its source.
     const outside = callable instanceof PicklePersistent && callable.id instanceof PickleTuple ? callable.id.items : [];
     if (outside[0] === "module" && outside[1] instanceof PickleGlobal)
-      return this.called([new PickleGlobal(outside[1].name, true), args, keywords]);
-    const isNamed = callable instanceof PickleGlobal;
-    const made = isNamed
-      ? new PickleCall(callable.name, args.items, callable.isForeign)
-      : callable instanceof PickleCall
-        ? new PickleCall(`${callable.callable}()`.slice(0, LONGEST_CALLED), [callable, ...args.items], true)
-        : undefined;
-    if (made === undefined) throw this.cursor.corrupt("the pickle calls what is no name");
-    if (keywords instanceof Map) for (const [key, value] of keywords) made.entries.set(key, value);
-    return this.stack.push(made);
+      return new PickleCall(outside[1].name, args, true);
+    throw this.cursor.corrupt("the pickle calls what is no name");
   }
 
   build(): false {
@@ -212,7 +232,8 @@ class PickleMachine {
     const target = this.stack.top();
     if (!(target instanceof PickleCall)) throw this.cursor.corrupt("state is built onto what has none");
     target.state = state;
-    return false;
+    const record = this.#limits.records?.get(target.callable)?.(target);
+    return record !== undefined && this.stack.finish(record);
   }
 
   persistent(id: PicklePersistent): false {

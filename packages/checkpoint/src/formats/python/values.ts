@@ -43,8 +43,8 @@ export interface NameLimits extends ReadLimits {
   readonly prefix?: string;
 }
 
-/** A float takes 9 bytes; lists of them may be long. */
-const BYTES_PER_NUMBER = 8;
+/** A float takes 9 bytes, an integer of 32 bits 5; lists of them may be long. */
+const BYTES_PER_NUMBER = 4;
 const MOST_NUMBERS = 4_000_000;
 
 /**
@@ -63,6 +63,8 @@ export async function nameTree<T>(
   const unreadable = new Map<string, string>();
   const skipped: Skipped[] = [];
   const walked = new Set<unknown>();
+  /** The containers around: what holds itself is printed as Python does. */
+  const open = new Set<unknown>();
   const { byteLength } = source;
   const numbers = Math.min(byteLength / BYTES_PER_NUMBER, MOST_NUMBERS);
   const most = maxObjects ?? Math.max(NODES_PER_TENSOR * mostTensors(byteLength), numbers);
@@ -103,8 +105,21 @@ export async function nameTree<T>(
     // Objects refer to one another in circles; modules do not, and one that is used twice has both names.
     if (isForeign && !parts && walked.has(value)) return { text: value.callable };
     walked.add(value);
+    if (open.has(value)) return { text: "..." };
     const children = parts ?? (isForeign ? foreignEntries(value) : childrenOf(value));
     if (children === undefined) return readLeaf(value, name);
+    open.add(value);
+    const tree = await container(value, children, name, depth);
+    open.delete(value);
+    return tree;
+  };
+  const container = async (
+    value: unknown,
+    children: Iterable<[unknown, unknown]> | Iterable<readonly [unknown, unknown]>,
+    name: string,
+    depth: number,
+  ): Promise<PythonTree> => {
+    const isForeign = value instanceof PickleCall && value.isForeign;
     const inside = (text: string): string => (name === "" ? text : `${name}.${text}`);
     if (Array.isArray(value) || value instanceof PickleTuple) {
       const items: PythonTree[] = [];

@@ -1,10 +1,12 @@
 /** `.metadata` of a PyTorch DCP folder: a pickle (protocol 4) of which chunk of which tensor lies where. */
 import type { StoredDType } from "../../format/dtype";
 import type { ReadLimits } from "../../format/source";
+import { sameBox } from "../../layout/box";
+import { isCount } from "../../layout/counts";
 import { corrupt, missing, unsupported } from "../bytes/errors";
 import type { ByteSource } from "../bytes/source";
 import { type PickleLimits, readPickleOf } from "../python/pickle";
-import { PickleCall, PickleTuple } from "../python/pickle-objects";
+import { PickleCall, PickleNumbers, PickleTuple } from "../python/pickle-objects";
 import type { PythonTree } from "../python/tree";
 import { counts, TORCH_PICKLE, torchDType } from "./tensors";
 
@@ -17,22 +19,22 @@ const PARTS = [
   ...["Metadata", "MetadataIndex", "TensorStorageMetadata", "BytesStorageMetadata", "ChunkStorageMetadata"],
   ...["TensorProperties", "StorageMeta", "_MEM_FORMAT_ENCODING"],
 ];
-const LIMITS: PickleLimits = {
-  globals: new Set([
-    ...TORCH_PICKLE.globals,
-    ...PARTS.map((name) => `${METADATA}${name}`),
-    ...["TensorProperties", "MEM_FORMAT_ENCODING"].map((name) => `${OLDER}${name}`),
-    STORAGE_INFO,
-    ...["pathlib", "pathlib._local"].flatMap((module) => [`${module}.PosixPath`, `${module}.WindowsPath`]),
-  ]),
-};
+const GLOBALS = new Set([
+  ...TORCH_PICKLE.globals,
+  ...PARTS.map((name) => `${METADATA}${name}`),
+  ...["TensorProperties", "MEM_FORMAT_ENCODING"].map((name) => `${OLDER}${name}`),
+  STORAGE_INFO,
+  ...["pathlib", "pathlib._local"].flatMap((module) => [`${module}.PosixPath`, `${module}.WindowsPath`]),
+]);
 
 /** Nested dicts deeper than this are no state dict: their items keep their flat names. */
 const DEEPEST = 100;
 
-export interface DcpChunk {
-  readonly offset: readonly number[];
-  readonly size: readonly number[];
+export class DcpChunk {
+  constructor(
+    readonly offset: readonly number[],
+    readonly size: readonly number[],
+  ) {}
 }
 
 interface DcpTensor {
@@ -43,10 +45,19 @@ interface DcpTensor {
 }
 
 /** Where a chunk (or object) lies: a complete `torch.save` file inside of `file`, which still is to be checked. */
-export interface DcpLocation {
-  readonly file: unknown;
-  readonly begin: number;
-  readonly byteLength: number;
+export class DcpLocation {
+  constructor(
+    readonly file: unknown,
+    readonly begin: number,
+    readonly byteLength: number,
+  ) {}
+}
+
+class ChunkName {
+  constructor(
+    readonly name: string,
+    readonly offset: readonly number[] | undefined,
+  ) {}
 }
 
 export interface DcpMetadata {
@@ -54,40 +65,106 @@ export interface DcpMetadata {
   readonly items: ReadonlyMap<string, DcpTensor | undefined>;
   /** Where an item stood before the nested dicts and lists were flattened: keys and indices from the outside in. */
   readonly paths: ReadonlyMap<string, readonly (string | number)[]>;
-  /** @throws OptError MISSING if nothing is stored for this chunk */
-  locate(name: string, offset?: readonly number[]): DcpLocation;
+  /** `guess`: the chunk's place among those of its tensor. @throws OptError MISSING if nothing is stored for this chunk */
+  locate(name: string, offset?: readonly number[], guess?: number): DcpLocation;
 }
 
 /** Reads `.metadata`. @throws OptError CORRUPT, REFUSED, UNSUPPORTED */
 export async function readDcpMetadata(source: ByteSource, limits: ReadLimits = {}): Promise<DcpMetadata> {
   const where = source.path;
-  const root = fields(await readPickleOf(source, LIMITS, limits), "Metadata", where);
+  const stored = new Map<string, Places>();
+  const takes = (key: unknown, location: unknown): boolean => {
+    if (!(key instanceof ChunkName && location instanceof DcpLocation)) return false;
+    const places = stored.get(key.name) ?? new Places();
+    stored.set(key.name, places);
+    places.add(key.offset, location);
+    return true;
+  };
+  const pickle = { globals: GLOBALS, records: recordsOf(where), takes };
+  const root = fields(await readPickleOf(source, pickle, limits), "Metadata", where);
   const items = new Map<string, DcpTensor | undefined>();
   for (const [name, stored] of table(root.get("state_dict_metadata"), where)) {
     if (typeof name !== "string") throw damaged(where, "an item has no name");
     const isTensor = stored instanceof PickleCall && stored.callable === `${METADATA}TensorStorageMetadata`;
     items.set(name, isTensor ? readTensor(stored, where) : undefined);
   }
-  const locations = new Map<string, DcpLocation>();
-  for (const [key, info] of table(root.get("storage_data"), where)) {
-    const index = fields(key, "MetadataIndex", where);
-    const offset = index.get("offset");
-    locations.set(
-      keyOf(index.get("fqn"), offset === null || offset === undefined ? undefined : counts(offset, where)),
-      readLocation(info, where),
-    );
-  }
+  if (table(root.get("storage_data"), where).size > 0) throw damaged(where, "a chunk has no name or no place");
   return {
     items,
     paths: readPaths(root.get("planner_data")),
-    locate(name, offset) {
-      const location = locations.get(keyOf(name, offset));
+    locate(name, offset, guess = 0) {
+      const location = stored.get(name)?.find(offset, guess);
       if (location !== undefined) return location;
       const chunk = offset === undefined ? "" : ` at [${offset}]`;
       throw missing(where, `nothing is stored for ${name}${chunk}`, "The save did not end: use another.");
     },
   };
 }
+
+/** Where the chunks of one tensor lie, in columns: a large run has millions. */
+class Places {
+  readonly #offsets: (readonly number[] | undefined)[] = [];
+  readonly #files: unknown[] = [];
+  readonly #begins: number[] = [];
+  readonly #lengths: number[] = [];
+  #byOffset: Map<string, number> | undefined;
+
+  add(offset: readonly number[] | undefined, { file, begin, byteLength }: DcpLocation): void {
+    this.#offsets.push(offset);
+    this.#files.push(file);
+    this.#begins.push(begin);
+    this.#lengths.push(byteLength);
+  }
+
+  find(offset: readonly number[] | undefined, guess: number): DcpLocation | undefined {
+    const held = this.#offsets[guess];
+    const isThere = held === offset || (held && offset && sameBox({ offset, size: [] }, { offset: held, size: [] }));
+    if (!isThere || guess >= this.#offsets.length) {
+      this.#byOffset ??= new Map(this.#offsets.map((each, i) => [String(each), i]));
+      guess = this.#byOffset.get(String(offset)) ?? -1;
+    }
+    const [begin, byteLength] = [this.#begins[guess], this.#lengths[guess]];
+    if (begin === undefined || byteLength === undefined) return undefined;
+    return new DcpLocation(this.#files[guess], begin, byteLength);
+  }
+}
+
+type Records = NonNullable<PickleLimits["records"]>;
+
+/** What is kept of the objects that a large run has millions of. */
+function recordsOf(where: string): Records {
+  const known = new Map<number, PickleNumbers>();
+  /** Shapes and offsets recur: while they are few each is kept once. */
+  const numbers = (size: PickleCall): PickleNumbers | undefined => {
+    const [tuple] = size.args;
+    const items: readonly unknown[] = tuple instanceof PickleTuple ? tuple.items : [null];
+    if (!items.every(isCount)) return undefined;
+    let hash = items.length;
+    for (const item of items) hash = (Math.imul(hash, 31) + item) | 0;
+    const before = known.get(hash);
+    if (before?.items.length === items.length && items.every((item, d) => item === before.items[d])) return before;
+    const made = new PickleNumbers(items);
+    if (known.size < MOST_KNOWN) known.set(hash, made);
+    return made;
+  };
+  const record = (name: string, built: (state: Map<unknown, unknown>) => object) =>
+    [name, ({ state }: PickleCall) => (state instanceof Map ? built(state) : undefined)] as const;
+  return new Map<string, (object: PickleCall) => object | undefined>([
+    ["torch.Size", numbers],
+    record(
+      `${METADATA}ChunkStorageMetadata`,
+      (state) => new DcpChunk(counts(state.get("offsets"), where), counts(state.get("sizes"), where)),
+    ),
+    record(`${METADATA}MetadataIndex`, (state) => {
+      const [name, offset] = [state.get("fqn"), state.get("offset")];
+      if (typeof name !== "string") throw damaged(where, "an item has no name");
+      return new ChunkName(name, offset === null || offset === undefined ? undefined : counts(offset, where));
+    }),
+    record(STORAGE_INFO, (state) => locationOf(state, where)),
+  ]);
+}
+
+const MOST_KNOWN = 100_000;
 
 function readPaths(planner: unknown): Map<string, readonly (string | number)[]> {
   const paths = new Map<string, readonly (string | number)[]>();
@@ -108,22 +185,19 @@ function readTensor(value: unknown, where: string): DcpTensor {
   // The properties pickle as a tuple whose first item is the element type; before that, as a dict.
   const type = state instanceof Map ? state.get("dtype") : itemsOf(state)[0];
   const dtype = torchDType(type);
-  const chunks = itemsOf(stored.get("chunks")).map((chunk) => {
-    const part = fields(chunk, "ChunkStorageMetadata", where);
-    return { offset: counts(part.get("offsets"), where), size: counts(part.get("sizes"), where) };
-  });
+  const chunks = itemsOf(stored.get("chunks"));
+  if (!chunks.every((chunk) => chunk instanceof DcpChunk)) throw damaged(where, "a ChunkStorageMetadata is missing");
   return { dtype, shape, chunks };
 }
 
-function readLocation(value: unknown, where: string): DcpLocation {
-  const info = value instanceof PickleCall && value.state instanceof Map ? value.state : new Map<unknown, unknown>();
+function locationOf(info: Map<unknown, unknown>, where: string): DcpLocation {
   const [begin, byteLength] = [info.get("offset"), info.get("length")];
   const transforms = info.get("transform_descriptors");
   if (transforms !== undefined && transforms !== null) {
     throw unsupported(where, "the chunks are compressed or encrypted", "Save without extensions.");
   }
   if (!Number.isSafeInteger(begin) || !Number.isSafeInteger(byteLength)) throw damaged(where, "a chunk has no place");
-  return { file: info.get("relative_path"), begin: begin as number, byteLength: byteLength as number };
+  return new DcpLocation(info.get("relative_path"), begin as number, byteLength as number);
 }
 
 function fields(value: unknown, name: string, where: string): Map<unknown, unknown> {
@@ -136,10 +210,6 @@ function fields(value: unknown, name: string, where: string): Map<unknown, unkno
 function table(value: unknown, where: string): Map<unknown, unknown> {
   if (value instanceof Map) return value;
   throw damaged(where, "a table is missing");
-}
-
-function keyOf(name: unknown, offset: readonly number[] | undefined): string {
-  return `${name}\u0000${offset === undefined ? "object" : offset.join(",")}`;
 }
 
 function itemsOf(value: unknown): readonly unknown[] {

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { memoryFiles } from "../../../testing/disks/memory-files";
 import { expectCode } from "../../../testing/expect-code";
 import * as made from "../../../testing/files/made-files";
-import { Call, Name, Persistent, Tuple } from "../../../testing/files/pickles";
+import { Call, Name, Persistent, Recursive, Tuple } from "../../../testing/files/pickles";
 import { loadCheckpoint } from "../../read/load";
 
 const { floats, torchTensorCall } = made;
@@ -97,6 +97,24 @@ describe("objects of classes that are no data", () => {
     for (const name of ["os.system", "posix.system", "subprocess.Popen", "builtins.eval", "runpy.run_path"])
       expect(await expectCode("REFUSED", load({ w: W, x: object(name, undefined, ["true"]) }))).toContain(name);
   });
+});
+
+it("names of sys and socket are noted, as any other class", async () => {
+  for (const name of ["sys.flags", "socket.AddressFamily", "code.models.Net"]) {
+    const { skipped } = await load({ w: W, x: object(name, undefined, [2]) });
+    expect(skipped).toEqual([{ name: "x", what: name }]);
+  }
+});
+
+it("a list that holds itself in an object is printed as Python does", async () => {
+  // A list, stored as memo 0, in the state of an object: [...].
+  const { tensors } = await load({ w: W, x: object("a.B", { items: new Recursive() }) });
+  expect(Object.keys(tensors)).toEqual(["w"]);
+});
+
+it("reads a list of 600,000 integers", async () => {
+  const steps = Array.from({ length: 600_000 }, (_, i) => i);
+  expect((await load({ w: W, steps })).values["steps.599999"]).toBe(599_999);
 });
 
 it("reads a list of 600,000 floats, and more where maxObjects allows", async () => {

@@ -1,7 +1,7 @@
 /** PyTorch DCP folders: every chunk in the `.distcp` files is a complete `torch.save` file and becomes a box. */
 import { bytesPerElement } from "../../format/dtype";
-import type { Json, Skipped, SourceBox, SourceTensor } from "../../format/source";
-import { elementCount } from "../../layout/box";
+import { type Json, LazyTensor, type Skipped, type SourceBox, type SourceTensor } from "../../format/source";
+import { elementCount, elementsIn } from "../../layout/box";
 import { join } from "../../stores/path";
 import { corrupt } from "../bytes/errors";
 import { checkFilled, type ForeignTensor, wholeTensor } from "../bytes/foreign-tensor";
@@ -43,16 +43,24 @@ export async function readDcp({ path, file: open, options }: Pick<ImportSource, 
   const unreadable = new Map<string, string>();
   const skipped: Skipped[] = [];
   const leaves = new Map<string, PythonTree>();
+  const files = new Set<unknown>();
   for (const [name, stored] of metadata.items) {
     leaves.set(name, { tensor: name });
     if (stored?.dtype !== undefined) {
       const { dtype, shape } = stored;
-      const boxes = stored.chunks.map((chunk) => {
-        const location = metadata.locate(name, chunk.offset);
-        insideOf(path, location.file, path);
-        return chunkBox({ name, dtype, shape }, chunk, String(location.file), () => tensorAt(name, location));
-      });
-      tensors.push({ name, dtype, shape, boxes });
+      const described = { name, dtype, shape };
+      for (const [i, chunk] of stored.chunks.entries()) {
+        const { file } = metadata.locate(name, chunk.offset, i);
+        if (!files.has(file)) insideOf(path, file, path);
+        files.add(file);
+        checkChunk(described, chunk, String(file));
+      }
+      const boxes = () =>
+        stored.chunks.map((chunk, i) => {
+          const location = metadata.locate(name, chunk.offset, i);
+          return chunkBox(described, chunk, String(location.file), () => tensorAt(name, location));
+        });
+      tensors.push(new LazyTensor(described, boxes));
       continue;
     }
     if (stored !== undefined) {
@@ -72,23 +80,27 @@ export async function readDcp({ path, file: open, options }: Pick<ImportSource, 
   return { tensors, step: stepOf(values), values, unreadable, skipped, structure };
 }
 
+type Described = Pick<SourceTensor, "name" | "dtype" | "shape">;
+
+/** @throws OptError CORRUPT for a chunk that leaves its tensor */
+function checkChunk({ name, shape }: Described, { offset, size }: DcpChunk, file: string): void {
+  const inside = size.length === shape.length && offset.length === shape.length && elementCount(size) !== undefined;
+  if (!inside || size.some((length, d) => offset[d]! + length > shape[d]!)) {
+    throw corrupt(file, `chunk [${size}] at [${offset}] of ${JSON.stringify(name)} leaves its tensor [${shape}]`);
+  }
+}
+
 /** A chunk's box; its file is looked into when the box is first read. */
 function chunkBox(
-  { name, dtype, shape }: Omit<SourceTensor, "boxes">,
+  { name, dtype }: Described,
   { offset, size }: DcpChunk,
   file: string,
   open: () => Promise<ForeignTensor | undefined>,
 ): SourceBox {
-  const text = JSON.stringify(name);
-  const count = elementCount(size);
-  const inside = size.length === shape.length && offset.length === shape.length;
-  if (!inside || count === undefined || size.some((length, d) => offset[d]! + length > shape[d]!)) {
-    throw corrupt(file, `chunk [${size}] at [${offset}] of ${text} leaves its tensor [${shape}]`);
-  }
   const load = async (): Promise<ForeignTensor> => {
     const tensor = await open();
     if (tensor === undefined || tensor.dtype !== dtype || `${tensor.shape}` !== `${size}`) {
-      const problem = `the chunk of ${text} must be ${dtype} [${size}], got ${tensor?.dtype} [${tensor?.shape}]`;
+      const problem = `the chunk of ${JSON.stringify(name)} must be ${dtype} [${size}], got ${tensor?.dtype} [${tensor?.shape}]`;
       throw corrupt(file, problem, "The file and its metadata do not belong together.");
     }
     checkFilled(tensor, name);
@@ -96,7 +108,7 @@ function chunkBox(
   };
   let chunk: Promise<ForeignTensor> | undefined;
   return {
-    ...{ offset, size, file, byteLength: count * bytesPerElement(dtype) },
+    ...{ offset, size, file, byteLength: elementsIn({ offset, size }) * bytesPerElement(dtype) },
     async read(target, start) {
       chunk ??= load();
       await (await chunk).bytes.read(target, start);

@@ -7,7 +7,7 @@ import type { ByteSource } from "../bytes/source";
 import { stridedSource } from "../bytes/strided";
 import { NUMPY_GLOBALS, numpyArray } from "../python/numpy-array";
 import type { PickleLimits } from "../python/pickle";
-import { PickleCall, PickleGlobal, PicklePersistent, PickleTuple } from "../python/pickle-objects";
+import { PickleCall, PickleGlobal, PickleNumbers, PicklePersistent, PickleTuple } from "../python/pickle-objects";
 import { PLAIN_GLOBALS } from "../python/values";
 
 /** Element types as torch calls them, and the storages of those that have one of their own; newer ones have a storage of bytes. */
@@ -170,7 +170,8 @@ export function torchTensor(
 }
 
 /** The numbers of a tuple or `torch.Size`. @throws OptError CORRUPT unless all are counts */
-export function counts(value: unknown, path: string): number[] {
+export function counts(value: unknown, path: string): readonly number[] {
+  if (value instanceof PickleNumbers) return value.items;
   const inner = value instanceof PickleCall && value.callable === "torch.Size" ? value.args[0] : value;
   const items = inner instanceof PickleTuple ? inner.items : inner;
   if (!Array.isArray(items) || !items.every(isCount)) throw corrupt(path, "a shape is no tuple of counts");
