@@ -98,6 +98,7 @@ export { FUNCTION_NAMES, type FunctionDefinition, type FunctionName, functionDef
 export { evaluateFunction, evaluateOp, interpret } from "./rule/interpret";
 export { type Node, type Program, trace } from "./rule/program";
 export { rewritten } from "./rule/rewrite";
+export { modifiedRule, movesRule, outcomeRule } from "./optimizer/modifications/update";
 export { DIVISOR_REACH, type MultipliedRoots, multipliedRoots } from "./rule/root-division";
 export { DRAW_FACTORS, isRandom, withoutDraws } from "./rule/rounding";
 export { crossEntropyGradRows, crossEntropyRows } from "./rule/row-programs/cross-entropy";
