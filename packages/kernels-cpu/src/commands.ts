@@ -58,7 +58,11 @@ const RULE = new Fields<On<"rule">>("Rule")
     const { spec, modified } = kernel;
     if (spec.stored === undefined && !spec.rule.rewritten && !modified && !spec.sums) return;
     formatsOf(spec).forEach((format, slot) => {
-      to.list([format === spec.dtype ? 0 : FORMAT_NUMBER[format], Number(isWritten(spec, slot))]);
+      const { nodes } = spec.rule.program;
+      const isUsed = spec.sums
+        ? nodes.some(({ op, value }) => op === "buffer" && value === slot)
+        : isWritten(spec, slot);
+      to.list([format === spec.dtype ? 0 : FORMAT_NUMBER[format], Number(isUsed)]);
     });
   })
   .list("keys", writeKeys)

@@ -75,7 +75,12 @@ double sumOfOutcomes(const Update<T>& update, const double* addresses, int64_t i
   double lanes[LANES_OF_SUM] = {};
   for (int64_t at = from; at < to; at += BLOCK) {
     const int64_t n = smaller(BLOCK, to - at);
-    blocks.load(at, n, smaller(BLOCK, to - at - n));
+    const int64_t following = smaller(BLOCK, to - at - n);
+    blocks.load(at, n, following);
+    // A processor that reads little at a time waits for most of it.
+    for (int64_t b = 1; b < inputs; b++) {
+      if (slices.formats[2 * b] == 0 && slices.formats[2 * b + 1] != 0) prefetchSlice(0, addresses[b], sizeof(T), at + n, following);
+    }
     blocks.at[inputs] = outcomes;
     // The rule of a modified one writes its state.
     for (int64_t b = 2; update.modification.isGiven && b < inputs; b++) {
@@ -108,9 +113,11 @@ Status launchSums(const Update<T>& update, const Tensors& tensors, const Slices&
   for (int64_t t = 0; t < tensors.count; t++) {
     for (int64_t at = 0; at < lengthOf(t); at += CHUNK) *next++ = {tensors.records + t * slices.width, at, smaller(lengthOf(t), at + CHUNK), 0};
   }
+  // From the end on: caches still have what was stepped last, and will have what is stepped next.
   parallelFor(chunks, 1, chunks == 1 ? 1 : threads, [&](int64_t begin, int64_t end) {
-    for (Piece* piece = pieces.data() + begin; piece < pieces.data() + end; piece++) {
-      piece->sum = sumOfOutcomes(update, piece->own, inputs, slices, rewrites, piece->from, piece->to);
+    for (int64_t k = begin; k < end; k++) {
+      Piece& piece = pieces[chunks - 1 - k];
+      piece.sum = sumOfOutcomes(update, piece.own, inputs, slices, rewrites, piece.from, piece.to);
     }
   });
   next = pieces.data();
