@@ -66,6 +66,7 @@ export { type Transform, transformOf } from "./ops/fft/transform";
 export { ownHostKernels } from "./ops/host-kernels";
 export { launchRows, type RowsLaunch } from "./ops/rows/launch-rows";
 export { isStaged } from "./optimizer/modifications/check";
+export { modifiedRule, movesRule, outcomeRule } from "./optimizer/modifications/update";
 export { renewState } from "./optimizer/renewal";
 export { axesOf, largestOf } from "./placement/across";
 export { ownersOf } from "./placement/owners";
@@ -98,7 +99,6 @@ export { FUNCTION_NAMES, type FunctionDefinition, type FunctionName, functionDef
 export { evaluateFunction, evaluateOp, interpret } from "./rule/interpret";
 export { type Node, type Program, trace } from "./rule/program";
 export { rewritten } from "./rule/rewrite";
-export { modifiedRule, movesRule, outcomeRule } from "./optimizer/modifications/update";
 export { DIVISOR_REACH, type MultipliedRoots, multipliedRoots } from "./rule/root-division";
 export { DRAW_FACTORS, isRandom, withoutDraws } from "./rule/rounding";
 export { crossEntropyGradRows, crossEntropyRows } from "./rule/row-programs/cross-entropy";

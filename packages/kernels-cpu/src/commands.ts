@@ -22,7 +22,16 @@ import { type FieldDescription, Fields, signatureOf } from "./fields";
 import { HOST_COMMANDS } from "./host-commands";
 import type { CpuKernel, On } from "./launch";
 import { bug } from "./memory";
-import { DECAY_NUMBER, ENUMERATIONS, FORMAT_NUMBER, numbered, OPS, OUTCOME_NUMBER, REDUCTION_NUMBER, REWRITE_NUMBER } from "./numbers";
+import {
+  DECAY_NUMBER,
+  ENUMERATIONS,
+  FORMAT_NUMBER,
+  numbered,
+  OPS,
+  OUTCOME_NUMBER,
+  REDUCTION_NUMBER,
+  REWRITE_NUMBER,
+} from "./numbers";
 
 type ProgramLaunch = On<"rule"> | On<"map">;
 type Tensors = Launch<"rule">["tensors"];

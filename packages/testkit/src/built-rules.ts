@@ -52,5 +52,7 @@ export const builtRules: readonly Rule[] = [...(await workspaceRules()), everyOp
 
 /** What `cautious` needs to know of the rules that update a parameter, for devices whose kernels are all compiled ahead. */
 export const builtMoves: readonly Rule[] = builtRules
-  .filter(({ buffers, writes, modified }) => `${buffers}`.startsWith("param,grad") && writes.includes("param") && !modified)
+  .filter(
+    ({ buffers, writes, modified }) => `${buffers}`.startsWith("param,grad") && writes.includes("param") && !modified,
+  )
   .flatMap((rule) => [movesRule(rule, false), movesRule(rule, true)]);

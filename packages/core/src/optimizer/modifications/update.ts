@@ -5,8 +5,8 @@ import { distinctByHash } from "../../rule/distinct";
 import type { Expression } from "../../rule/expression";
 import { defineRule, type Modification, type Rule } from "../../rule/rule";
 import { add, less, mul, neg, sub, where } from "../../rule/symbols";
-import { signOf } from "./sign";
 import type { Decay } from "./options";
+import { signOf } from "./sign";
 
 /** The modifications of an update. */
 export interface Update {

@@ -28,7 +28,11 @@ import { movesRule, outcomeRule, type Update } from "./update";
 /** The factor of elements that move, from the norm of `moves` and the number of elements. */
 const CAUTION = /* @__PURE__ */ (() => {
   const [length, size] = [0, 1].map((slot) => new Expression("buffer", [], slot)) as [Expression, Expression];
-  return trace(["length", "size"], [], [{ slot: 0, expression: div(1, maximum(div(mul(length, length), size), 1e-3)) }]);
+  return trace(
+    ["length", "size"],
+    [],
+    [{ slot: 0, expression: div(1, maximum(div(mul(length, length), size), 1e-3)) }],
+  );
 })();
 
 /** The launch with what the modifications of its options compute before it. */
