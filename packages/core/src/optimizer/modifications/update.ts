@@ -171,7 +171,7 @@ const ON_SPHERE: readonly Update[] = [
 
 /**
  * The rules of the modifications that go with a rule which decays nothing, for kernel builds: `cautious`, `hyperball` and `decay: "cautious"`, and
- * what a step launches before them. Other modifications of it run op by op where kernels are built ahead.
+ * what a step launches before them.
  */
 export function modifiedRules(rule: Rule): readonly Rule[] {
   return distinctByHash([
