@@ -12,6 +12,7 @@ import {
   type Launch,
   type Memory,
   type PreparedLaunches,
+  type Rule,
   type Spec,
   type TypedArray,
 } from "@opt/core/backend";
@@ -19,7 +20,7 @@ import type { Addon } from "./addon";
 import { CommandWriter } from "./command";
 import { writeLaunch } from "./commands";
 import { hostKernels } from "./host-kernels";
-import { compile, type Numbers } from "./kernel";
+import { builtRule, compile, type Numbers } from "./kernel";
 import type { CpuKernel } from "./launch";
 import { loadAddon } from "./load-addon";
 import { Allocator, type CpuMemory, cpuMemory } from "./memory";
@@ -92,6 +93,10 @@ class CpuBackend implements Backend {
 
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
     return compile(spec as unknown as Spec, this.addon, this.#ruleNumbers, this.#rowNumbers) as unknown as Kernel<K>;
+  }
+
+  sumsRule(rule: Rule): boolean {
+    return builtRule(rule, this.#ruleNumbers) !== undefined;
   }
 
   launch(launch: Launch): void {

@@ -22,7 +22,16 @@ import { type FieldDescription, Fields, signatureOf } from "./fields";
 import { HOST_COMMANDS } from "./host-commands";
 import type { CpuKernel, On } from "./launch";
 import { bug } from "./memory";
-import { ENUMERATIONS, FORMAT_NUMBER, numbered, OPS, REDUCTION_NUMBER, REWRITE_NUMBER } from "./numbers";
+import {
+  DECAY_NUMBER,
+  ENUMERATIONS,
+  FORMAT_NUMBER,
+  numbered,
+  OPS,
+  OUTCOME_NUMBER,
+  REDUCTION_NUMBER,
+  REWRITE_NUMBER,
+} from "./numbers";
 
 type ProgramLaunch = On<"rule"> | On<"map">;
 type Tensors = Launch<"rule">["tensors"];
@@ -37,17 +46,32 @@ const RULE = new Fields<On<"rule">>("Rule")
   .list("scalars", writeScalars)
   .list("rewrites", (to, { kernel, scalars }) => {
     const { rule, dtype } = kernel.spec;
-    const own = ownScalars(kernel);
     rule.rewritten?.rewrites.forEach((rewrite, k) => {
       to.number(REWRITE_NUMBER[rewrite]);
-      to.scalar(scalars[own + k]!, dtype);
+      to.scalar(scalars[rule.rewritten!.rule.scalars.length + k]!, dtype);
     });
   })
+  .list("modification", (to, { kernel, scalars }) => {
+    const { modified } = kernel;
+    if (modified === undefined) return;
+    const { decay, cautious, hyperball, outcome } = modified.modification;
+    to.list([DECAY_NUMBER[decay ?? "none"], Number(cautious), Number(hyperball), OUTCOME_NUMBER[outcome ?? "none"]]);
+    let at = modified.rule.scalars.length;
+    for (const isUsed of [decay !== null, cautious, hyperball, hyperball, hyperball]) {
+      if (isUsed) to.scalar(scalars[at++]!, kernel.spec.dtype);
+      else to.number(0);
+    }
+  })
+  .flag("sums", ({ kernel }) => kernel.spec.sums ?? false)
   .list("formats", (to, { kernel }) => {
-    const { spec } = kernel;
-    if (spec.stored === undefined && !spec.rule.rewritten) return;
+    const { spec, modified } = kernel;
+    if (spec.stored === undefined && !spec.rule.rewritten && !modified && !spec.sums) return;
     formatsOf(spec).forEach((format, slot) => {
-      to.list([format === spec.dtype ? 0 : FORMAT_NUMBER[format], Number(isWritten(spec, slot))]);
+      const { nodes } = spec.rule.program;
+      const isUsed = spec.sums
+        ? nodes.some(({ op, value }) => op === "buffer" && value === slot)
+        : isWritten(spec, slot);
+      to.list([format === spec.dtype ? 0 : FORMAT_NUMBER[format], Number(isUsed)]);
     });
   })
   .list("keys", writeKeys)
@@ -213,9 +237,10 @@ export function writeLaunch(to: CommandWriter, launch: Launch): void {
   (fields as Command<Kind>).write(to, launch as On<Kind>);
 }
 
-/** Scalars of the rule itself: those of rewrites follow. */
-function ownScalars({ ruleNumber, spec: { rule } }: CpuKernel<"rule">): number {
-  return (ruleNumber !== undefined && rule.rewritten ? rule.rewritten.rule : rule).scalars.length;
+/** Scalars of the rule itself: those of modifications and rewrites follow. */
+function ownScalars({ ruleNumber, modified, spec: { rule } }: CpuKernel<"rule">): number {
+  if (ruleNumber === undefined) return rule.scalars.length;
+  return (modified?.rule ?? rule.rewritten?.rule ?? rule).scalars.length;
 }
 
 function writeScalars(to: CommandWriter, { kernel, kind, scalars }: ProgramLaunch): void {
@@ -272,7 +297,8 @@ function writeRuleTensors(to: CommandWriter, tensors: Tensors, { ruleNumber, spe
       const format = formats[slot]!;
       const dtype = isRandom(format) ? withoutDraws(format) : format;
       const number = format === spec.dtype ? 0 : FORMAT_NUMBER[format];
-      if (ruleNumber !== undefined) to.slice(slice, dtype, slices[0]!.length);
+      const isSum = spec.sums === true && slot === slices.length - 1;
+      if (ruleNumber !== undefined) to.slice(slice, dtype, isSum ? 1 : slices[0]!.length);
       else writeRecord(to, slice, dtype, slices[0]!.length, number, isWritten(spec, slot), slice.place);
     });
     if (ruleNumber !== undefined && isRandom(formats[0])) to.number(slices[0]!.place!);

@@ -22,8 +22,8 @@ export function compile(spec: Spec, addon: Addon, ruleNumbers: Numbers, rowNumbe
   if (spec.kind === "rule") {
     const kernel = { ...plain, ...(spec.stored?.some(isPacked) && { codebooks: codebookAddresses(addon) }) };
     // Rewrites are steps of their own before the kernel of the rule that they were made for.
-    const ruleNumber = ruleNumbers.get((spec.rule.rewritten?.rule ?? spec.rule).hash);
-    if (ruleNumber !== undefined) return { ...kernel, ruleNumber };
+    const built = builtRule(spec.rule, ruleNumbers);
+    if (built !== undefined) return { ...kernel, ...built };
     noticeUnbuilt(spec.rule);
     const program = withMirror(spec.rule.program, spec.stored);
     const targets = program.outputs.map(({ slot }) => slot);
@@ -37,6 +37,18 @@ export function compile(spec: Spec, addon: Addon, ruleNumbers: Numbers, rowNumbe
     return { ...plain, ...withAddress(encodeProgram(program, inputs + 1, [inputs]), addon) };
   }
   return plain;
+}
+
+/** The number of a rule, or of the one that it was made from: rewrites and modifications are steps of their own around its kernel. */
+export function builtRule(
+  { rewritten, ...rule }: Rule,
+  numbers: Numbers,
+): Pick<CpuKernel, "ruleNumber" | "modified"> | undefined {
+  const { hash, modified } = rewritten?.rule ?? rule;
+  const own = numbers.get(hash);
+  if (own !== undefined) return { ruleNumber: own };
+  const ruleNumber = modified && numbers.get(modified.rule.hash);
+  return ruleNumber === undefined ? undefined : { ruleNumber, modified: modified! };
 }
 
 function withAddress(code: Float64Array, addon: Addon) {

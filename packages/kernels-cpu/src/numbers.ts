@@ -9,6 +9,9 @@ export const ENUMERATIONS = {
   Format: [...DTYPES, "q8", "uq8", "bf16x", "bf16r", "f16r"],
   Reduction: ["sum", "mean", "max", "argmax"] satisfies readonly Spec<"reduce">["op"][],
   Rewrite: ["scale", "clamp", "l1", "l2", "guard"] satisfies readonly Rewrite[],
+  /** Of `Modification`. */
+  Decay: ["none", "everywhere", "cautious"],
+  Outcome: ["none", "way", "end"],
   Status: ["ok", "badCommand", "outOfMemory"],
 } as const;
 
@@ -18,6 +21,8 @@ export const numbered = <Name extends string>(names: readonly Name[]) =>
 export const OP_NUMBER = numbered(OPS);
 export const FORMAT_NUMBER = numbered(ENUMERATIONS.Format);
 export const REDUCTION_NUMBER = numbered(ENUMERATIONS.Reduction);
+export const DECAY_NUMBER = numbered(ENUMERATIONS.Decay);
+export const OUTCOME_NUMBER = numbered(ENUMERATIONS.Outcome);
 export const REWRITE_NUMBER = numbered(ENUMERATIONS.Rewrite);
 /** The result of a launch. */
 export const STATUS = numbered(ENUMERATIONS.Status);

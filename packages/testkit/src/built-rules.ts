@@ -15,6 +15,7 @@ import {
   sub,
   where,
 } from "@opt/core";
+import { movesRule } from "@opt/core/backend";
 import { workspaceRules } from "./workspace-rules";
 
 /** Every op, compiled ahead. */
@@ -48,3 +49,10 @@ export const unbuilt: Rule = defineRule({
 
 /** Every variant of every algorithm package of the workspace, and those that tests use. */
 export const builtRules: readonly Rule[] = [...(await workspaceRules()), everyOp, dividedRoots];
+
+/** What `cautious` needs to know of the rules that update a parameter, for devices whose kernels are all compiled ahead. */
+export const builtMoves: readonly Rule[] = builtRules
+  .filter(
+    ({ buffers, writes, modified }) => `${buffers}`.startsWith("param,grad") && writes.includes("param") && !modified,
+  )
+  .flatMap((rule) => [movesRule(rule, false), movesRule(rule, true)]);

@@ -1,4 +1,5 @@
 /** The contract between core and the devices: memory, `kernel(spec)` and `launch`. */
+import type { Rule } from "../rule/rule";
 import type { MapDType, TypedArray } from "../values/dtype";
 import type { HostKernels } from "./host-kernels";
 import type { Memory, Scalar } from "./memory";
@@ -36,6 +37,8 @@ export interface Backend {
   readonly fuses?: readonly FusedKind[];
   /** Products take epilogues and sums. */
   readonly epilogues?: boolean;
+  /** True for rules that it launches with `sums`. */
+  sumsRule?(rule: Rule): boolean;
   /** Memory is the host's own: `readSync` copies, and waits for nothing. */
   readonly sharesMemory?: boolean;
   /** Faster ones than core's own. */

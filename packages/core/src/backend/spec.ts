@@ -9,8 +9,12 @@ import type { Scalar, Slice } from "./memory";
 
 /** What is fixed when a kernel is compiled, by kind. Shapes belong to the launch. */
 export interface Specs {
-  /** Optimizer update over a list of tensors. `stored`: their formats in memory, if these are not the dtype; then dtype is f32. */
-  rule: { rule: Rule; dtype: ComputeDType; stored?: StoredFormats };
+  /**
+   * Optimizer update over a list of tensors. `stored`: their formats in memory, if these are not the dtype; then dtype is f32. With `sums` the
+   * rule writes its last buffer alone, of which one number is stored: the sum of its squares, as `sumSquares` of it gives. For devices with
+   * `Backend.sumsRule`.
+   */
+  rule: { rule: Rule; dtype: ComputeDType; stored?: StoredFormats; sums?: true };
   /** Elementwise expression with broadcasting, one output. */
   map: { program: Program; dtype: MapDType };
   /** Over the middle axis of [outer, length, inner]. The sum of nothing is 0, its mean NaN. NaN wins in max and argmax; argmax gives the first. */
@@ -287,7 +291,7 @@ export type Launch<K extends Kind = Kind> = {
 export function specKey(spec: Spec): string {
   switch (spec.kind) {
     case "rule":
-      return `rule ${spec.rule.hash} ${spec.stored?.join() ?? spec.dtype}`;
+      return `rule ${spec.rule.hash} ${spec.stored?.join() ?? spec.dtype}${spec.sums ? " sums" : ""}`;
     case "map":
       return `map ${programHash(spec.program)} ${spec.dtype}`;
     case "reduce":

@@ -9,8 +9,8 @@ export interface RuleDefinition<Buffer extends string, Scalar extends string> {
   readonly name: string;
   /** Per-element arrays, e.g. `param, grad, expAvg`. */
   readonly buffers: readonly Buffer[];
-  /** Buffers that are never negative (averages of squares): their codes of 8 bits are twice as fine. */
-  readonly nonNegative?: readonly Buffer[];
+  /** Buffers that are never negative (averages of squares): their codes of 8 bits are twice as fine. Scalars may be named, too. */
+  readonly nonNegative?: readonly (Buffer | Scalar)[];
   /** Per-step numbers: computed on the host in float64, rounded to the buffers' dtype at launch. */
   readonly scalars: readonly Scalar[];
   /** The new value of each buffer that changes. All reads see the old values. */
@@ -19,6 +19,16 @@ export interface RuleDefinition<Buffer extends string, Scalar extends string> {
 
 /** What may be done to the gradient before a rule sees it; a guard keeps all buffers as they are. See `rewritten`. */
 export type Rewrite = "scale" | "clamp" | "l1" | "l2" | "guard";
+
+/** What a step does with the update of a rule: see `modifiedRule`. */
+export interface Modification {
+  /** Where the parameter is decayed. */
+  readonly decay: "everywhere" | "cautious" | null;
+  readonly cautious: boolean;
+  readonly hyperball: boolean;
+  /** What the rule writes into its last buffer instead of its own: the update before `lengthBy`, or the new value before `radiusBy`. */
+  readonly outcome: "way" | "end" | null;
+}
 
 export interface Rule<Buffer extends string = string, Scalar extends string = string>
   extends RuleDefinition<Buffer, Scalar> {
@@ -29,6 +39,11 @@ export interface Rule<Buffer extends string = string, Scalar extends string = st
   readonly writes: readonly Buffer[];
   /** What it was made from: devices that have a kernel for that rule need none for this one. */
   readonly rewritten?: { readonly rule: Rule; readonly rewrites: readonly Rewrite[] };
+  /**
+   * The same of a rule whose update was modified. That rule adds the update to its first buffer and reads it for nothing else, so it gives the
+   * update itself where that is -0. Scalars of the modification come after its own: `decayBy`, `cautiousBy`, `lrBy`, `lengthBy`, `radiusBy`, as needed.
+   */
+  readonly modified?: { readonly rule: Rule; readonly modification: Modification };
 }
 
 /**

@@ -2,6 +2,7 @@
 import { dependsOn } from "../device/host-code";
 import { tidy } from "../device/scope";
 import { checkValue } from "../errors/check-value";
+import { OptError } from "../errors/errors";
 import { showAs } from "../host/inspect-symbol";
 import type { BaseOptions } from "../optimizer/algorithm";
 import { BaseOptimizer, type Loading } from "../optimizer/base-optimizer";
@@ -73,6 +74,12 @@ export abstract class OptimizerWrapper<OwnGroup extends Group<BaseOptions>> exte
   /** The groups of all its optimizers. */
   override get groups(): readonly OwnGroup[] {
     return this.parts.flatMap(({ groups }) => groups);
+  }
+
+  /** @throws OptError UNSUPPORTED always: what it wraps takes groups, and it keeps state of the parameters that it began with */
+  addGroup(_group: unknown): never {
+    const problem = "a wrapper takes no groups after it was made.";
+    throw new OptError("UNSUPPORTED", this.where, problem, "Add the group to what it wraps, and wrap that anew.");
   }
 
   /** @internal */

@@ -336,3 +336,19 @@ describe("averages inside of wrappers", () => {
   it("show what they are made of", () =>
     expect(String(new SAM(new Descent([parameter([1])])))).toMatch(/^SAM\(\n {2}descent\(\n {4}\(0\): lr=/i));
 });
+
+it("takes no groups after it was made, and says what to do", () => {
+  const [w, added] = [parameter([1], { name: "w" }), parameter([2], { name: "added" })];
+  const wrappers = [
+    new Lookahead(new Descent([w], { lr: 0.5 })),
+    new SAM(new Descent([w], { lr: 0.5 })),
+    scheduleFree(new Descent([w], { lr: 0.5 })),
+  ];
+  for (const wrapper of wrappers) expectCode("UNSUPPORTED", () => wrapper.addGroup({ params: [added] }));
+  const inner = new Descent([w], { lr: 0.5 });
+  inner.addGroup({ params: [added] });
+  const anew = new Lookahead(inner, { k: 1, alpha: 0.5 });
+  [w.grad, added.grad] = [tensor([1]), tensor([1])];
+  anew.step();
+  expect([w, added].map((each) => each.dataSync()[0])).toEqual([0.75, 1.75]);
+});

@@ -52,9 +52,10 @@ function writePacked({ buffers, scalars, writes, nonNegative, program, hash }: R
 
 /** One rule as a function over elements `begin` to `end` of its buffers, which may divide roots where scalars are out of reach. */
 export function writeRule({ buffers, writes, program, name, hash }: Rule): string {
-  const pointers = buffers.map((buffer, slot) => {
-    const constness = writes.includes(buffer) ? "T*" : "const T*";
-    return `  ${constness} ${buffer}Array = buffers[${slot}];`;
+  const isRead = (slot: number) => program.nodes.some(({ op, value }) => op === "buffer" && value === slot);
+  const pointers = buffers.flatMap((buffer, slot) => {
+    const isWritten = writes.includes(buffer);
+    return isWritten || isRead(slot) ? [`  ${isWritten ? "T*" : "const T*"} ${buffer}Array = buffers[${slot}];`] : [];
   });
   const { program: faster, divisors } = multipliedRoots(program);
   const conditions = divisors.map((slot) => `isMultiplied(scalars[${slot}], ${DIVISOR_REACH})`);

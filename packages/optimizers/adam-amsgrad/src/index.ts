@@ -57,7 +57,7 @@ export const adamRule = /* @__PURE__ */ ruleByVariant(choices, ({ amsgrad, decay
   return defineRule({
     name: `${decay === "decoupled" ? "adamw" : decay === "l2" ? "adamL2" : "adam"}${suffix}`,
     buffers: ["param", "grad", "expAvg", "expAvgSq", ...(amsgrad ? ["maxExpAvgSq"] : [])],
-    nonNegative: ["expAvgSq", ...(amsgrad ? ["maxExpAvgSq"] : [])],
+    nonNegative: ["expAvgSq", ...(amsgrad ? ["maxExpAvgSq"] : []), "biasCorrection2Sqrt", "eps"],
     scalars: [
       ...(decay === "none" ? [] : ["decay"]),
       ...["oneMinusBeta1", "beta2", "oneMinusBeta2", "negStepSize", "biasCorrection2Sqrt", "eps"],

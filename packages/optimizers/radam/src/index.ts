@@ -52,7 +52,7 @@ export const radamRule = /* @__PURE__ */ ruleByVariant(choices, ({ decay, smallB
   defineRule({
     name: `radam${decay === "none" ? "" : decay === "l2" ? "L2" : "Decoupled"}${smallBeta1 ? "SmallBeta1" : ""}`,
     buffers: ["param", "grad", "expAvg", "expAvgSq"],
-    nonNegative: ["expAvgSq"],
+    nonNegative: ["expAvgSq", "biasCorrection1", "biasCorrection2Sqrt", "eps", "lr", "rectification"],
     scalars: [
       ...(decay === "none" ? [] : ["decay"]),
       ...["oneMinusBeta1", "beta2", "oneMinusBeta2", "biasCorrection1", "biasCorrection2Sqrt", "eps", "lr"],

@@ -16,7 +16,7 @@ inline void prefetch(const char* from, int64_t bytes) {
 /** The slices of a tensor: those of the rule's buffers, then perhaps a mirror of the first one's new values. */
 struct Slices {
   int64_t count;
-  /** Of each slice how it is stored, and whether it is written; null where all are stored as T. */
+  /** Of each slice how it is stored, and whether it is written, or read for sums; null where all are stored as T. */
   const double* formats;
   /** Numbers of a tensor: an address of each slice, and perhaps the place of its first element. */
   int64_t width;

@@ -3,9 +3,10 @@ import { check } from "../../errors/errors";
 import { derived } from "../../rule/derived";
 import { distinctByHash } from "../../rule/distinct";
 import type { Expression } from "../../rule/expression";
-import { defineRule, type Rule } from "../../rule/rule";
+import { defineRule, type Modification, type Rule } from "../../rule/rule";
 import { add, less, mul, neg, sub, where } from "../../rule/symbols";
 import type { Decay } from "./options";
+import { signOf } from "./sign";
 
 /** The modifications of an update. */
 export interface Update {
@@ -22,13 +23,13 @@ export interface Update {
  */
 export const STAGE_SCALARS: readonly string[] = ["cautiousBy", "lengthBy", "radiusBy"];
 
-/** What a rule of `outcomeRule` writes: 1 where an element moves; its update before `lengthBy`; its new value before `radiusBy`. */
-export type Outcome = "moves" | "way" | "end";
+/** What a rule of `outcomeRule` writes: its update before `lengthBy`; its new value before `radiusBy`. */
+export type Outcome = NonNullable<Modification["outcome"]>;
 
 const isScalar = ({ op }: Expression) => op === "scalar";
 
-/** What is added to the parameter. */
-function wayOf(end: Expression, param: Expression, isScaled: boolean): Expression {
+/** What is added to the parameter; undefined if the new value is no sum that begins with it. */
+function wayOf(end: Expression, param: Expression, isScaled: boolean): Expression | undefined {
   const isStart = (x: Expression): boolean =>
     x === param || (isScaled && x.op === "mul" && x.args[0] === param && isScalar(x.args[1]!));
   /** What is added to it in `x`; undefined if it is no sum that begins with it. */
@@ -44,7 +45,7 @@ function wayOf(end: Expression, param: Expression, isScaled: boolean): Expressio
   };
   const [whole, by] = end.args;
   const isKept = isScaled && end.op === "mul" && isScalar(by!);
-  return added(isKept ? whole! : end) ?? sub(end, param);
+  return added(isKept ? whole! : end);
 }
 
 /** True if one of the expressions is computed from another. */
@@ -57,7 +58,8 @@ function modify(rule: Rule, { decay, cautious, hyperball, isScaled }: Update) {
   return (buffers: Record<string, Expression>, scalars: Record<string, Expression>) => {
     const [p, g] = [buffers[param]!, buffers[grad]!];
     const updated = rule.update(buffers, scalars) as Record<string, Expression>;
-    const whole = wayOf(updated[param]!, p, isScaled);
+    const added = wayOf(updated[param]!, p, isScaled);
+    const whole = added ?? sub(updated[param]!, p);
     const moves = less(mul(whole, g), 0);
     const way = cautious ? where(moves, mul(whole, scalars.cautiousBy!), 0) : whole;
     const kept = decay === null ? p : mul(p, scalars.decayBy!);
@@ -76,8 +78,18 @@ function modify(rule: Rule, { decay, cautious, hyperball, isScaled }: Update) {
       () => "its state follows the new parameter, which cautious, hyperball and other decays change.",
       "Use another optimizer, or leave them out.",
     );
-    return { updated, moves: where(moves, 1, 0), way, end };
+    const { [param]: _end, ...state } = updated;
+    const isAdded = added !== undefined && ![added, ...Object.values(state)].some((value) => contains(value, p));
+    return { updated, way, end, isAdded };
   };
+}
+
+/** The rule as devices know it that modify updates themselves: see `Rule.modified`. */
+function withOrigin(rule: Rule, plain: Rule, update: Update, outcome: Outcome | null, isAdded: boolean): Rule {
+  if (!isAdded || plain.writes.includes(plain.buffers[1]!)) return rule;
+  const { cautious, hyperball } = update;
+  const decay = update.decay === null || update.decay === "cautious" ? update.decay : "everywhere";
+  return { ...rule, modified: { rule: plain, modification: { decay, cautious, hyperball, outcome } } };
 }
 
 function scalarsOf({ decay, cautious, hyperball }: Update): string[] {
@@ -94,31 +106,54 @@ const nameOf = (rule: Rule, { decay, cautious, hyperball }: Update) =>
 
 /** The rule whose update is modified. Its scalars `decayBy` and `lrBy` are numbers of the options. */
 export function modifiedRule(rule: Rule, update: Update): Rule {
-  return derived(rule, keyOf(update), () => {
-    const modified = modify(rule, update);
-    const [param] = rule.buffers as [string];
-    return defineRule({
-      name: nameOf(rule, update),
-      buffers: rule.buffers,
-      nonNegative: rule.nonNegative ?? [],
-      scalars: [...rule.scalars, ...scalarsOf(update)],
-      update(buffers, scalars) {
-        const { updated, end } = modified(buffers, scalars);
-        return { ...updated, [param]: update.hyperball ? mul(end, scalars.radiusBy!) : end };
-      },
-    });
-  });
+  return derived(rule, keyOf(update), () => modifiedBy(rule, update, null));
 }
 
 /** The rule that writes an outcome of a modified update into one more buffer. It has the same scalars. */
 export function outcomeRule(rule: Rule, update: Update, outcome: Outcome): Rule {
-  return derived(rule, `${keyOf(update)} ${outcome}`, () => {
-    const modified = modify(rule, update);
+  return derived(rule, `${keyOf(update)} ${outcome}`, () => modifiedBy(rule, update, outcome));
+}
+
+function modifiedBy(rule: Rule, update: Update, outcome: Outcome | null): Rule {
+  const modified = modify(rule, update);
+  const [param] = rule.buffers as [string];
+  const { buffers, nonNegative = [] } = rule;
+  let isAddedAlone = false;
+  const made = defineRule({
+    name: outcome ? `${outcome} of ${nameOf(rule, update)}` : nameOf(rule, update),
+    buffers: outcome ? [...buffers, "outcome"] : buffers,
+    nonNegative,
+    scalars: [...rule.scalars, ...scalarsOf(update)],
+    update(buffers, scalars) {
+      const { updated, isAdded, ...outcomes } = modified(buffers, scalars);
+      isAddedAlone = isAdded;
+      if (outcome) return { outcome: outcomes[outcome] };
+      return { ...updated, [param]: update.hyperball ? mul(outcomes.end, scalars.radiusBy!) : outcomes.end };
+    },
+  });
+  return withOrigin(made, rule, update, outcome, isAddedAlone);
+}
+
+/**
+ * The rule that writes 1 into one more buffer where the update and the gradient agree, else 0. It has the scalars of the plain rule, and reads
+ * no more than the sign of the update needs: where numbers are too small or large for float32, the sign is that of the update before.
+ */
+export function movesRule(rule: Rule, isScaled: boolean): Rule {
+  return derived(rule, `moves ${isScaled}`, () => {
+    const [param, grad] = rule.buffers as [string, string];
+    const { name, buffers, scalars, nonNegative = [] } = rule;
     return defineRule({
-      name: `${outcome} of ${nameOf(rule, update)}`,
-      buffers: [...rule.buffers, "outcome"],
-      scalars: [...rule.scalars, ...scalarsOf(update)],
-      update: (buffers, scalars) => ({ outcome: modified(buffers, scalars)[outcome] }),
+      name: `moves of ${name}`,
+      buffers: [...buffers, "outcome"],
+      scalars,
+      update(buffers, scalars) {
+        const { [param]: end } = rule.update(buffers, scalars) as Record<string, Expression>;
+        const p = buffers[param]!;
+        const symbols: Record<string, Expression> = { ...buffers, ...scalars };
+        const positive = new Set(nonNegative.map((name) => symbols[name]!));
+        const sign = signOf(wayOf(end!, p, isScaled) ?? sub(end!, p), positive);
+        return { outcome: where(less(mul(sign, buffers[grad]!), 0), 1, 0) };
+      },
     });
   });
 }
@@ -136,12 +171,13 @@ const ON_SPHERE: readonly Update[] = [
 
 /**
  * The rules of the modifications that go with a rule which decays nothing, for kernel builds: `cautious`, `hyperball` and `decay: "cautious"`, and
- * what a step launches before them. Other modifications of it run op by op where kernels are built ahead.
+ * what a step launches before them.
  */
 export function modifiedRules(rule: Rule): readonly Rule[] {
   return distinctByHash([
     modifiedRule(rule, { ...PLAIN, decay: "cautious" }),
-    ...CAUTIOUS.flatMap((update) => [modifiedRule(rule, update), outcomeRule(rule, update, "moves")]),
+    movesRule(rule, false),
+    ...CAUTIOUS.map((update) => modifiedRule(rule, update)),
     ...ON_SPHERE.flatMap((update) => [
       modifiedRule(rule, update),
       outcomeRule(rule, update, "way"),

@@ -1,12 +1,18 @@
 /** What a modified update needs to know of whole parameters before it is launched: how many elements move, how long it is. */
 import type { Slice } from "../../backend/memory";
+import type { Kernel } from "../../backend/spec";
 import { tensor } from "../../create";
+import type { ScalarSource } from "../../device/scalar-source";
 import { cast, concat, elementwise } from "../../ops";
+import { launchMap } from "../../ops/map";
+import { Expression } from "../../rule/expression";
+import { trace } from "../../rule/program";
 import { isRandom, withoutDraws } from "../../rule/rounding";
 import type { Rule } from "../../rule/rule";
 import type { StoredFormats } from "../../rule/stored";
+import { div, maximum, mul } from "../../rule/symbols";
 import { Tensor } from "../../tensor/tensor";
-import type { ComputeDType } from "../../values/dtype";
+import { byteSize, type ComputeDType } from "../../values/dtype";
 import { sizeOf } from "../../values/shape";
 import type { Algorithm, BaseOptions } from "../algorithm";
 import { norms } from "../gradients/norm";
@@ -17,7 +23,17 @@ import { type Staged, StagedLaunch } from "../staged-launch";
 import { MASTER, RADIUS, type Slot } from "../state/state";
 import type { Renewed } from "./gradients";
 import { plainRule, updateOf } from "./modified";
-import { type Outcome, outcomeRule, type Update } from "./update";
+import { movesRule, outcomeRule, type Update } from "./update";
+
+/** The factor of elements that move, from the norm of `moves` and the number of elements. */
+const CAUTION = /* @__PURE__ */ (() => {
+  const [length, size] = [0, 1].map((slot) => new Expression("buffer", [], slot)) as [Expression, Expression];
+  return trace(
+    ["length", "size"],
+    [],
+    [{ slot: 0, expression: div(1, maximum(div(mul(length, length), size), 1e-3)) }],
+  );
+})();
 
 /** The launch with what the modifications of its options compute before it. */
 export function withModifications<Options extends BaseOptions>(
@@ -63,11 +79,13 @@ function updateStage<Options extends BaseOptions>(
   const placements = main.slots.map(({ param }) => param.placement);
   const dtype = main.kernel.spec.dtype as ComputeDType;
   let scalars = before;
-  const batches = batchesOf(params, placements);
-  const normsOf = (outcome: Outcome) => {
-    const launchOne = launcherOf(main, outcomeRule(rule, update, outcome), tensors, scalars);
+  const isDivided = placements.some((placement) => placement !== null);
+  const batches = batchesOf(params, isDivided);
+  const normsOf = (outcome: Rule) => {
+    const launcher = new OutcomeLauncher(main, outcome, tensors, scalars);
+    if (!isDivided && launcher.hasSums) return elementwise("sqrt", [launcher.sums()]);
     const found = batches.map((batch) => {
-      const outcomes = batch.map(launchOne);
+      const outcomes = batch.map((i) => launcher.outcome(i));
       const norms = normsOfWholes(
         outcomes,
         batch.map((i) => placements[i]!),
@@ -81,10 +99,9 @@ function updateStage<Options extends BaseOptions>(
   const constants = (values: readonly number[]) => tensor(values, { dtype, device: main.device.name });
   const renewed: Renewed[] = [];
   if (update.cautious) {
-    const lengths = normsOf("moves");
+    const lengths = normsOf(movesRule(rule, update.isScaled));
     const sizes = params.map((param, i) => Math.max(sizeOf(placements[i]?.shape ?? param.shape), 1));
-    const shares = elementwise("div", [elementwise("mul", [lengths, lengths]), constants(sizes)]);
-    scalars = { ...scalars, cautiousBy: elementwise("div", [1, elementwise("maximum", [shares, 1e-3])]) };
+    scalars = { ...scalars, cautiousBy: launchMap(CAUTION, dtype, [lengths, constants(sizes)], [], lengths.shape) };
   }
   if (update.hyperball) {
     const states = main.slots.map(({ state }) => state!.tensors.get(RADIUS));
@@ -101,8 +118,8 @@ function updateStage<Options extends BaseOptions>(
       const isLong = elementwise("less", [0, elementwise("mul", [lengths, radii])]); // not of vectors, nor of zeros
       return elementwise("select", [isLong, elementwise("div", [radii, lengths]), otherwise]);
     };
-    scalars = { ...scalars, lengthBy: over(normsOf("way"), 0) };
-    scalars = { ...scalars, radiusBy: over(normsOf("end"), 1) };
+    scalars = { ...scalars, lengthBy: over(normsOf(outcomeRule(rule, update, "way")), 0) };
+    scalars = { ...scalars, radiusBy: over(normsOf(outcomeRule(rule, update, "end")), 1) };
   }
   return { scalars, renewed };
 }
@@ -111,9 +128,9 @@ function updateStage<Options extends BaseOptions>(
 const AT_ONCE = 1 << 20;
 
 /** Positions of parameters, in order. Ranks exchange the norms of all at once. */
-function batchesOf(params: readonly Tensor[], placements: readonly Tensor["placement"][]): number[][] {
+function batchesOf(params: readonly Tensor[], isDivided: boolean): number[][] {
   const indices = [...params.keys()];
-  if (placements.some((placement) => placement !== null)) return [indices];
+  if (isDivided) return [indices];
   const batches: number[][] = [];
   let room = 0;
   for (const i of indices) {
@@ -142,27 +159,62 @@ function normsOfWholes(
   return cast(norms(parts), dtype);
 }
 
-/** Launches a rule that writes one more buffer, for the parameter of a position. It changes nothing that lasts. */
-function launcherOf<Options extends BaseOptions>(
-  main: PlannedLaunch<Options>,
-  rule: Rule,
-  tensors: readonly (readonly Slice[])[],
-  own: OwnScalars,
-): (i: number) => Tensor {
-  const { device, kernel, slots } = main;
-  const { dtype, stored } = kernel.spec as { dtype: ComputeDType; stored?: StoredFormats };
-  const length = rule.buffers.length - 1; // without the 16-bit parameter of master weights, which is not written
-  const plainly = (format: StoredFormats[number]) => (isRandom(format) ? withoutDraws(format) : format);
-  const formats = stored && { stored: [...stored.slice(0, length).map(plainly), "f32"] as StoredFormats };
-  const rewrites = main.rewrites.filter(({ rewrite }) => rewrite !== "guard");
-  const launched = device.kernel({ kind: "rule", rule: rewrittenBy(rule, rewrites), dtype, ...formats });
-  const scalarSource = new StageLaunch(rule, main, main.extraScalars.slice(0, rewrites.length)); // a guard is the last
-  return (i) => {
-    const outcome = Tensor.empty(slots[i]!.param.shape, dtype, device);
-    const one = new OneOf(scalarSource, ownScalarsOf(rule, dtype, own, i), false);
-    const list = [...tensors[i]!.slice(0, length), outcome.memorySlice()];
-    device.launch({ kind: "rule", kernel: launched, tensors: [list], scalars: one.next() }, one);
-    outcome.storage.overwritten();
+/** Launches a rule that writes one more buffer. It changes nothing that lasts. */
+class OutcomeLauncher<Options extends BaseOptions> {
+  /** True if the device gives the sums of squares of outcomes, which it stores nowhere. */
+  readonly hasSums: boolean;
+  readonly #kernel: Kernel<"rule">;
+  readonly #scalarSource: ScalarSource;
+
+  constructor(
+    private readonly main: PlannedLaunch<Options>,
+    private readonly rule: Rule,
+    private readonly tensors: readonly (readonly Slice[])[],
+    private readonly own: OwnScalars,
+  ) {
+    const { device, kernel } = main;
+    const { dtype, stored } = kernel.spec;
+    const plainly = (format: StoredFormats[number]) => (isRandom(format) ? withoutDraws(format) : format);
+    const formats = stored && { stored: [...stored.slice(0, this.#inputs).map(plainly), "f32"] as StoredFormats };
+    const rewrites = main.rewrites.filter(({ rewrite }) => rewrite !== "guard");
+    this.hasSums = device.backend.sumsRule?.(rule) ?? false;
+    const spec = { kind: "rule", rule: rewrittenBy(rule, rewrites), dtype, ...formats } as const;
+    this.#kernel = device.kernel(this.hasSums ? { ...spec, sums: true } : spec);
+    this.#scalarSource = new StageLaunch(rule, main, main.extraScalars.slice(0, rewrites.length)); // a guard is the last
+  }
+
+  /** Buffers before the outcome, without the 16-bit parameter of master weights, which is not written. */
+  get #inputs(): number {
+    return this.rule.buffers.length - 1;
+  }
+
+  /** The outcome of the parameter of a position. */
+  outcome(i: number): Tensor {
+    const { main } = this;
+    const outcome = Tensor.empty(main.slots[i]!.param.shape, this.#kernel.spec.dtype, main.device);
+    this.#launch([i], outcome, [outcome.memorySlice()]);
     return outcome;
-  };
+  }
+
+  /** Of each parameter's outcome: in one launch, unless parameters have scalars of their own. */
+  sums(): Tensor {
+    const { rule, own, tensors, main } = this;
+    const { dtype } = this.#kernel.spec;
+    const sums = Tensor.empty([tensors.length], dtype, main.device);
+    const all = sums.memorySlice();
+    const places = tensors.map((_, i) => ({ ...all, byteOffset: all.byteOffset + i * byteSize(dtype), length: 1 }));
+    const isAlike = !rule.scalars.some((scalar) => scalar in own);
+    if (isAlike) this.#launch([...tensors.keys()], sums, places);
+    else for (const [i, place] of places.entries()) this.#launch([i], sums, [place]);
+    return sums;
+  }
+
+  #launch(indices: readonly number[], { device, storage }: Tensor, outcomes: readonly Slice[]): void {
+    const { rule, own } = this;
+    const kernel = this.#kernel;
+    const one = new OneOf(this.#scalarSource, ownScalarsOf(rule, kernel.spec.dtype, own, indices[0]!), false);
+    const tensors = indices.map((i, k) => [...this.tensors[i]!.slice(0, this.#inputs), outcomes[k]!]);
+    device.launch({ kind: "rule", kernel, tensors, scalars: one.next() }, one);
+    storage.overwritten();
+  }
 }

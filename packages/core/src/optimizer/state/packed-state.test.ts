@@ -164,7 +164,7 @@ it("asks for a device that has it, and for rules that name their own buffers", (
   const { device, train } = parts();
   (device.backend as { packs?: boolean }).packs = false;
   expectCode("UNSUPPORTED", () => train(1));
-  const rule = { buffers: ["param", "grad", "v"], nonNegative: ["w"], name: "r" } as unknown as Rule;
+  const rule = { buffers: ["param", "grad", "v"], scalars: [], nonNegative: ["w"], name: "r" } as unknown as Rule;
   const param = parameter(randn([4096]));
   expectCode("BAD_ARGUMENT", () => statePacking.format!(rule, "v", param, "q8"));
 });

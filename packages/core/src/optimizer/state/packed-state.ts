@@ -62,12 +62,12 @@ const ofBlocks: StatePacking = {
       "Call enableQ8() of the device's package.",
     );
     if (name === "bf16x") return "bf16x";
-    const unknown = rule.nonNegative?.find((buffer) => !rule.buffers.includes(buffer));
+    const unknown = rule.nonNegative?.find((name) => ![...rule.buffers, ...rule.scalars].includes(name));
     check(
       unknown === undefined,
       "BAD_ARGUMENT",
       `rule ${rule.name}`,
-      () => `nonNegative must name buffers, got ${unknown}.`,
+      () => `nonNegative must name buffers or scalars, got ${unknown}.`,
       "Name those of the rule.",
     );
     return rule.nonNegative?.some((buffer) => stateKey(buffer) === key) ? "uq8" : "q8";
