@@ -36,6 +36,8 @@ export interface Backend {
   readonly fuses?: readonly FusedKind[];
   /** Products take epilogues and sums. */
   readonly epilogues?: boolean;
+  /** Products read the windows of images where they lie. */
+  readonly windows?: boolean;
   /** Memory is the host's own: `readSync` copies, and waits for nothing. */
   readonly sharesMemory?: boolean;
   /** Faster ones than core's own. */
