@@ -6,7 +6,6 @@ import { type Backward, noGrad, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import type { MapDType } from "../../values/dtype";
 import { matmul } from "../matmul";
-import { flip } from "../shape/repeat";
 import { permute, reshape } from "../shape/shape";
 import { windows } from "./windows";
 
@@ -29,9 +28,22 @@ function products(x: Tensor, weight: Tensor, window: Window2d): Tensor {
   const { batch, outHeight, outWidth } = window;
   const [m, n, k] = [weight.shape[0]!, outHeight * outWidth, ofWindow(window)];
   const shape = [batch, m, outHeight, outWidth];
-  const inPlace = x.device.backend.windows;
-  if (!inPlace) return reshape(matmul(reshape(weight, [m, k]), windows("unfold", x, window)), shape);
-  return launch(weight, x, Tensor.empty(shape, x.dtype, x.device), window, false, { batch, m, n, k });
+  if (isRead(x, window))
+    return launch(weight, x, Tensor.empty(shape, x.dtype, x.device), window, false, { batch, m, n, k });
+  return reshape(matmul(reshape(weight, [m, k]), columnsOf(x, window)), shape);
+}
+
+/** Windows of single pixels are the image. */
+const isImage = ({ kernel, stride, padding }: Window2d) =>
+  [...kernel, ...stride].every((extent) => extent === 1) && padding.every((extent) => extent === 0);
+
+/** True where the device reads windows from the images. */
+const isRead = (x: Tensor, window: Window2d) => x.device.backend.windows === true && !isImage(window);
+
+/** [batch, places in a window, windows]. */
+function columnsOf(x: Tensor, window: Window2d): Tensor {
+  const { batch, outHeight, outWidth } = window;
+  return isImage(window) ? reshape(x, [batch, ofWindow(window), outHeight * outWidth]) : windows("unfold", x, window);
 }
 
 /** Of all images, one product: gradient [batch, outChannels, outHeight, outWidth] times each image's windows. */
@@ -53,26 +65,28 @@ function productsOfAll(g: Tensor, x: Tensor, window: Window2d): Tensor {
   const [m, n, k] = [g.shape[1]!, ofWindow(window), batch * window.outHeight * window.outWidth];
   const rows = reshape(permute(g, [1, 0, 2, 3]), [m, k]);
   const shape = [m, channels, ...kernel];
-  if (x.device.backend.windows)
+  if (isRead(x, window))
     return launch(rows, x, Tensor.empty(shape, x.dtype, x.device), window, true, { batch: 1, m, n, k });
-  const columns = reshape(permute(windows("unfold", x, window), [1, 0, 2]), [n, k]);
+  const columns = reshape(permute(columnsOf(x, window), [1, 0, 2]), [n, k]);
   return reshape(matmul(rows, columns, { transposeB: true }), shape);
 }
 
-/** The adjoint of the windows: with strides, sums of where they overlap, and else the windows of the gradient by the flipped weight. */
+/** Fewer channels leave most of a product's tiles idle. */
+const FEWEST_CHANNELS = 8;
+
+/** The adjoint of the windows: the sums of where they overlap, or without strides the same weights times the gradient's windows, which go the other way. */
 function imagesGradient(g: Tensor, weight: Tensor, window: Window2d): Tensor {
-  const { batch, height, width, outHeight, outWidth, kernel, stride, padding, dilation } = window;
+  const { batch, channels, height, width, outHeight, outWidth, stride, padding, dilation } = window;
   const m = weight.shape[0]!;
-  const around = ([0, 1] as const).map((i) => dilation[i] * (kernel[i] - 1) - padding[i]) as [number, number];
   return tidy(() => {
-    if (stride[0] > 1 || stride[1] > 1 || around[0] < 0 || around[1] < 0) {
+    if (stride[0] > 1 || stride[1] > 1 || channels < FEWEST_CHANNELS) {
       const rows = reshape(weight, [m, ofWindow(window)]);
       const columns = matmul(rows, reshape(g, [batch, m, outHeight * outWidth]), { transposeA: true });
       return windows("fold", columns, window);
     }
-    const flipped = permute(flip(weight, [2, 3]), [1, 0, 2, 3]);
-    const extents = { channels: m, height: outHeight, width: outWidth, outHeight: height, outWidth: width };
-    return convolve(g, flipped, { ...window, ...extents, batch, padding: around });
+    const extents = { batch, channels: m, height: outHeight, width: outWidth, outHeight: height, outWidth: width };
+    const back = { padding: [-padding[0], -padding[1]], dilation: [-dilation[0], -dilation[1]] } as const;
+    return convolve(g, permute(weight, [1, 0, 2, 3]), { ...window, ...extents, ...back });
   });
 }
 
