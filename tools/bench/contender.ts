@@ -1,11 +1,22 @@
 /** Who is measured: an implementation of a kind of work, one step at a time. */
 
+export interface Costs {
+  /** Milliseconds of the first step, which compiles and allocates. */
+  readonly firstStep: number;
+  /** From the process' start to the end of its first step, in milliseconds. */
+  readonly coldStart: number;
+  /** The most that a step held beside what the process had before its model. */
+  readonly peakBytes: number;
+}
+
 /** An implementation, set up for one work. */
 export interface Session {
   /** Runs steps to their end and returns the milliseconds they took. */
   run(steps: number): Promise<number>;
   /** At most `count` values of what the steps computed, to be checked. */
   result(count: number): Promise<number[]>;
+  /** What it cost beside its steps, if that is measured. */
+  readonly costs?: Costs;
   close(): Promise<void>;
 }
 

@@ -12,12 +12,13 @@ import { measure } from "./measure";
 import { layers } from "./nn/layers";
 import { modelTraining } from "./nn/training";
 import { optimizerSteps, smallSteps } from "./optimizer-steps";
+import { realTraining } from "./real/real";
 import { markdown, type Report } from "./report";
 import { rowSteps } from "./row-sparse";
 
 const HELP = `npm run bench -- [options]
-  --only <words>      benchmarks that have all these words: optimizers, small (what a step costs by itself), rows, matrices (Muon, SOAP and others), matmul, linalg, fft, layers or training,
-                      a model (mnist, cnn, gpt), an optimizer, a size, e.g. --only cnn, --only matmul,512, --only optimizers,AdamW,65536
+  --only <words>      benchmarks that have all these words: optimizers, small (what a step costs by itself), rows, matrices (Muon, SOAP and others), matmul, linalg, fft, layers, training or real,
+                      a model (mnist, cnn, gpt; of real: resnet, gpt, lstm, unet, dlrm, pinn), an optimizer, a size, e.g. --only cnn, --only matmul,512, --only optimizers,AdamW,65536
   --rounds <n>        interleaved rounds (default 15)
   --out <file>        JSON goes to <file>.json, the tables to <file>.md (default runs/bench/report)
   --help
@@ -45,6 +46,7 @@ const benchmarks: Benchmark[] = [
   ...matrixSteps(devices),
   ...layers(devices),
   ...modelTraining(devices),
+  ...realTraining(devices),
 ];
 const wanted = options.only?.split(",") ?? [];
 const chosen = benchmarks.filter(({ words }) => wanted.every((word) => words.includes(word)));

@@ -1,11 +1,12 @@
 /** Measures contenders on one work: results are compared first, then rounds are interleaved. */
-import type { Contender, Session } from "./contender";
+import type { Contender, Costs, Session } from "./contender";
 
 export interface Measurement {
   readonly name: string;
   /** Milliseconds per step: median and quartiles over rounds. */
   readonly median: number;
   readonly quartiles: readonly [number, number];
+  readonly costs?: Costs;
 }
 
 export interface WorkReport<Work> {
@@ -33,7 +34,11 @@ export async function measure<Work>(
     if (typeof session === "string") absent.push({ name: contender.name, reason: session });
     else open.push({ contender, session, steps: 1, times: [] });
   }
-  await check(open);
+  for (const [entry, reason] of await check(open)) {
+    open.splice(open.indexOf(entry), 1);
+    absent.push({ name: entry.contender.name, reason });
+    await entry.session.close();
+  }
   for (const entry of open) {
     const end = performance.now() + WARM_MILLISECONDS;
     let perStep = Number.POSITIVE_INFINITY; // the shortest: who was held up in the last steps would have short rounds
@@ -48,15 +53,27 @@ export async function measure<Work>(
     }
   }
   for (const { session } of open) await session.close();
-  return { work, measurements: open.map(({ contender, times }) => summary(contender.name, times)), absent };
+  return {
+    work,
+    measurements: open.map(({ contender, session, times }) => summary(contender.name, times, session.costs)),
+    absent,
+  };
 }
 
-async function check(
-  open: readonly { contender: Pick<Contender, "name" | "tolerance">; session: Session }[],
-): Promise<void> {
+/** Those whose first steps fail, and why. @throws Error for results that differ */
+async function check<
+  Entry extends { readonly contender: Pick<Contender, "name" | "tolerance">; readonly session: Session },
+>(open: readonly Entry[]): Promise<Map<Entry, string>> {
+  const failed = new Map<Entry, string>();
   let reference: number[] | undefined;
-  for (const { contender, session } of open) {
-    await session.run(CHECKED_STEPS);
+  for (const entry of open) {
+    const { contender, session } = entry;
+    try {
+      for (let step = 0; step < CHECKED_STEPS; step++) await session.run(1); // the first alone: what it costs is a figure of its own
+    } catch (error) {
+      failed.set(entry, (error as Error).message);
+      continue;
+    }
     if (contender.tolerance === null) continue;
     const values = await session.result(CHECKED_VALUES);
     reference ??= values;
@@ -67,6 +84,7 @@ async function check(
       }
     });
   }
+  return failed;
 }
 
 /** The value below which a fraction of all are. */
@@ -76,8 +94,9 @@ function quantile(values: readonly number[], fraction: number): number {
 
 export const median = (values: readonly number[]) => quantile(values, 0.5);
 
-const summary = (name: string, times: readonly number[]): Measurement => ({
+const summary = (name: string, times: readonly number[], costs?: Costs): Measurement => ({
   name,
   median: median(times),
   quartiles: [quantile(times, 0.25), quantile(times, 0.75)],
+  costs,
 });

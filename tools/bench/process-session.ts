@@ -1,7 +1,7 @@
 /** Contenders in another process: one line of JSON each way per request. */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import type { Session } from "./contender";
+import type { Costs, Session } from "./contender";
 
 export interface Talk<Answer> {
   /** @throws what the program answers as its `error`, or that it ended */
@@ -30,7 +30,9 @@ export function talkTo<Answer>(command: string, args: readonly string[], env: No
 }
 
 export async function openProcess(command: string, args: readonly string[], work: object): Promise<Session | string> {
-  const { ask, close } = talkTo<{ milliseconds: number; values: number[] }>(command, args);
+  const start = performance.now();
+  const { ask, close } = talkTo<{ milliseconds: number; values: number[]; peakBytes?: number }>(command, args);
+  let costs: Costs | undefined;
   try {
     await ask({ command: "open", ...work });
   } catch (error) {
@@ -38,7 +40,17 @@ export async function openProcess(command: string, args: readonly string[], work
     return (error as Error).message;
   }
   return {
-    run: async (steps) => (await ask({ command: "run", steps })).milliseconds,
+    async run(steps) {
+      const { milliseconds, peakBytes } = await ask({ command: "run", steps });
+      if (peakBytes !== undefined) {
+        const { firstStep, coldStart } = costs ?? { firstStep: milliseconds, coldStart: performance.now() - start };
+        costs = { firstStep, coldStart, peakBytes };
+      }
+      return milliseconds;
+    },
+    get costs() {
+      return costs;
+    },
     result: async (count) => (await ask({ command: "result", count })).values,
     close,
   };

@@ -22,6 +22,7 @@ export function markdown({ machine, node, date, tables }: Report): string {
   for (const { title, rate, measurements, absent } of tables) {
     lines.push(`### ${title}`, "");
     lines.push(...(rate === undefined ? timeRows(measurements) : rateRows(measurements, rate)), "");
+    lines.push(...costRows(measurements));
     lines.push(peersLine(measurements), "");
     const reasons = absent.map(({ name, reason }) => `${name} (${reason})`);
     if (reasons.length > 0) lines.push(`Absent: ${reasons.join("; ")}.`, "");
@@ -52,6 +53,22 @@ function rateRows(measurements: readonly Measurement[], { unit, perStep }: Rate)
       ({ name, median, quartiles: [lower, upper] }) =>
         `| ${name} | ${rate(median)} | ${rate(upper)} – ${rate(lower)} | ${digits(peer / median)} |`,
     ),
+  ];
+}
+
+/** What a program waits for and needs, where it was measured. */
+function costRows(measurements: readonly Measurement[]): string[] {
+  const rows = measurements.flatMap(({ name, costs }) => {
+    if (costs === undefined) return [];
+    const { firstStep, coldStart, peakBytes } = costs;
+    return [`| ${name} | ${digits(firstStep)} | ${digits(coldStart)} | ${digits(peakBytes / 2 ** 20)} |`];
+  });
+  if (rows.length === 0) return [];
+  return [
+    "| | first step, ms | from the process' start to its end, ms | peak, MiB |",
+    "|---|---:|---:|---:|",
+    ...rows,
+    "",
   ];
 }
 

@@ -10,6 +10,7 @@ export {
   type SizeType,
   type SliceType,
   windowElements,
+  windowFields,
 } from "./backend/fields";
 export type {
   BidiagonalUpdate,

@@ -15,6 +15,7 @@ import {
   type Spec,
   type StoredFormats,
   sizeOf,
+  windowFields,
   withoutDraws,
 } from "@opt/core/backend";
 import type { CommandWriter, Repeatable } from "./command";
@@ -109,6 +110,8 @@ const ofHeads = (operand: number) => (launch: AttentionPlaces) => {
   return reach(shape, [...launch.strides[operand]!, 1]).after;
 };
 
+const WINDOW = windowFields();
+
 const REDUCE = new Fields<On<"reduce">>("Reduce")
   .number("reduction", "integer", ({ kernel }) => REDUCTION_NUMBER[kernel.spec.op])
   .shared(fieldsOf("reduce"));
@@ -139,6 +142,9 @@ const COMMANDS: { readonly [K in Kind]: Command<K> } = {
     .flag("transposeA", ({ kernel }) => kernel.spec.transposeA)
     .flag("transposeB", ({ kernel }) => kernel.spec.transposeB)
     .shared(fieldsOf("matmul"))
+    .list("window", (to, { window }) => {
+      if (window) WINDOW.write(to, window);
+    })
     .group("sums", REDUCE, sumsOf)
     // The rest is the epilogue; without one its code is null.
     .number("code", "code", ({ kernel }) => kernel.codeAddress ?? 0)

@@ -1,10 +1,11 @@
 /** Training steps of whole models: forward, backward and the optimizer, with the same weights and batches everywhere. The first losses are compared. */
-import { compile, init, noGrad, type Tensor, tensor, tidy } from "@opt/core";
+import { compile, init, type Tensor, tensor, tidy } from "@opt/core";
 import { Conv2d, crossEntropy, Flatten, Linear, MaxPool2d, type Module, ReLU, Sequential } from "@opt/nn";
 import { digitNetwork, HIDDEN, optimizers, PIXELS } from "@opt-e2e/mnist";
 import { Gpt } from "@opt-e2e/tiny-gpt";
 import { type Benchmark, type Contender, timed } from "../contender";
 import { missingVariant, openJax, openTorch, type TorchVariant } from "../python/process";
+import { setFirstWeights } from "./first-weights";
 import { integers, values } from "./values";
 
 interface TrainingWork {
@@ -58,20 +59,6 @@ const TASKS: Readonly<Record<TrainingWork["model"], (batch: number) => Task>> = 
     ],
   }),
 };
-
-/** Matrices of about the size that layers begin with, one for what layer norms multiply by and small biases. */
-function setFirstWeights(model: Module): void {
-  let index = 0;
-  noGrad(() => {
-    for (const [name, parameter] of model.namedParameters()) {
-      const { shape } = parameter;
-      const inputs = shape.slice(1).reduce((product, extent) => product * extent, 1);
-      const drawn = values(parameter.size, 7919 + 2 * index++);
-      const isScale = shape.length === 1 && name.endsWith("weight");
-      parameter.set(drawn.map((x) => (shape.length > 1 ? (2 * x) / Math.sqrt(inputs) : isScale ? 1 : x / 8)));
-    }
-  });
-}
 
 /** Eager or compiled. */
 function optTraining(name: string, isCompiled: boolean): Contender<TrainingWork> {

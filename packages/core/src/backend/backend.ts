@@ -39,6 +39,8 @@ export interface Backend {
   readonly epilogues?: boolean;
   /** True for rules that it launches with `sums`. */
   sumsRule?(rule: Rule): boolean;
+  /** Products read the windows of images where they lie. */
+  readonly windows?: boolean;
   /** Memory is the host's own: `readSync` copies, and waits for nothing. */
   readonly sharesMemory?: boolean;
   /** Faster ones than core's own. */

@@ -151,7 +151,11 @@ const FIELDS: { readonly [K in FieldKind]: LaunchFields<K> } = {
     sizes: { batch: "integer", m: "integer", n: "integer", k: "integer", strideA: "integer", strideB: "integer" },
     slices: {
       a: ["reads", ({ batch, m, k, strideA }) => (batch === 0 ? 0 : (batch - 1) * strideA + m * k)],
-      b: ["reads", ({ batch, n, k, strideB }) => (batch === 0 ? 0 : (batch - 1) * strideB + k * n)],
+      b: [
+        "reads",
+        ({ batch, n, k, strideB, window }) =>
+          batch === 0 ? 0 : window ? windowElements(window).image : (batch - 1) * strideB + k * n,
+      ],
       output: ["writes", ({ batch, m, n }) => batch * m * n],
     },
   },
@@ -233,6 +237,9 @@ const FIELDS: { readonly [K in FieldKind]: LaunchFields<K> } = {
     },
   },
 };
+
+/** The struct of the window of launches that have one. */
+export const windowFields = (): FieldStruct<Window2d> => structOf(WINDOW.struct, WINDOW.sizes);
 
 /** The struct of a kind's launches. */
 export function fieldsOf<K extends FieldKind>(kind: K): FieldStruct<Launch<K>> {

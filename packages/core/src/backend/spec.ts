@@ -24,9 +24,17 @@ export interface Specs {
   /**
    * Batched C = op(A) op(B), op being the transpose where flagged. `epilogue` is applied to each element before it is stored, with the bits
    * of a map after the product: buffer 0 is the product's element, the others are operands. With `sums` the rows of a transposed A are
-   * added up, too. Both for devices with `Backend.epilogues`.
+   * added up, too. Both for devices with `Backend.epilogues`. With `windows` B is images, and op(B) their windows, as `unfold` would write
+   * them: for devices with `Backend.windows`.
    */
-  matmul: { transposeA: boolean; transposeB: boolean; dtype: MapDType; epilogue?: Program; sums?: true };
+  matmul: {
+    transposeA: boolean;
+    transposeB: boolean;
+    dtype: MapDType;
+    epilogue?: Program;
+    sums?: true;
+    windows?: true;
+  };
   /** Strided copy and cast. Floats to i32 and u8 truncate and saturate (NaN gives 0), to bool: is not 0; to narrower floats: nearest even. */
   copy: { from: NumberDType; to: NumberDType };
   /** Rows by index: output[i] = table[indices[i]]. An index out of range gives a row of NaN, of i32 one of 0. */
@@ -171,6 +179,7 @@ export interface LaunchArguments {
    * A is [m, k] ([k, m] if transposed), B [k, n] ([n, k]), C [m, n]; batch i starts at i * strideA and i * strideB (0: shared).
    * With an epilogue, the output may be one of its operands if that is dense [batch, m, n]. `product` overlaps nothing.
    * `sums` [m] receives the sums of a transposed A over k, where the batch is 1: the bits of a reduction.
+   * Of windows, B is the [k, n] of each image, one for each batch; transposed, it is [n, k], where k goes along the windows of all images.
    */
   matmul: {
     a: Slice;
@@ -184,6 +193,7 @@ export interface LaunchArguments {
     strideB: number;
     epilogue?: EpilogueArguments;
     sums?: Slice;
+    window?: Window2d;
   };
   /**
    * Element (i, j, ...) goes from sum(i * sourceStrides) to sum(i * targetStrides). Target elements are distinct.
@@ -297,7 +307,7 @@ export function specKey(spec: Spec): string {
     case "reduce":
       return `reduce ${spec.op} ${spec.dtype}`;
     case "matmul":
-      return `matmul ${spec.transposeA ? "t" : "n"}${spec.transposeB ? "t" : "n"} ${spec.dtype}${spec.epilogue ? ` ${programHash(spec.epilogue)}` : ""}${spec.sums ? " sums" : ""}`;
+      return `matmul ${spec.transposeA ? "t" : "n"}${spec.transposeB ? "t" : "n"} ${spec.dtype}${spec.epilogue ? ` ${programHash(spec.epilogue)}` : ""}${spec.sums ? " sums" : ""}${spec.windows ? " windows" : ""}`;
     case "sumSquares":
       return `sumSquares ${spec.stored ?? spec.dtype}${spec.nonFinite ? " nonFinite" : ""}`;
     case "copy":

@@ -52,6 +52,7 @@ import { lookAtInput, lookAtResult } from "../ops/look-at";
 import type { Axes } from "../ops/reduce/reduce";
 import { diagonals, embedded, type Groups } from "../ops/shape/diagonals";
 import { cleared, regionOf, taken } from "../ops/shape/region";
+import { convolve } from "../ops/windows/convolve";
 import { windows } from "../ops/windows/windows";
 import { Tensor } from "../tensor/tensor";
 import { normalizeAxis, type Shape } from "../values/shape";
@@ -164,7 +165,7 @@ const rules = (): ReadonlyMap<Op, Rule> =>
       return isShared ? anywhere(samples) : samples.oneByOne();
     }),
     ...[cholesky, inverse, det, qr, eigh, eigvalsh, svd, svdvals, lu, pinv, matrixExp].map((op) => rule(op, anywhere)),
-    ...[conv2d, convTranspose2d, avgPool2d, adaptiveAvgPool2d, maxPool2d, unfold].map((op) => rule(op, images)),
+    ...[conv2d, convolve, convTranspose2d, avgPool2d, adaptiveAvgPool2d, maxPool2d, unfold].map((op) => rule(op, images)),
     rule(softmaxOf, along(1, -1)),
     rule(cumsum, along(1, 0)),
     rule(cumprod, along(1, 0)),

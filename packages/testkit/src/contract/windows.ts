@@ -1,6 +1,7 @@
 /** Sliding windows: unfold and fold, max pooling and its gradient. */
 import type { Window2d } from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
+import { matmul } from "../reference/matmul";
 import * as reference from "../reference/windows";
 import type { ContractContext } from "./context";
 import "../numbers/matcher";
@@ -50,12 +51,24 @@ const WINDOWS: readonly { readonly name: string; readonly window: Window2d }[] =
   { name: "of an empty batch", window: windowOf([0, 3, 4, 4], [2, 2]) },
 ];
 
+/** As the gradient of images reads another: taps go back from a corner. */
+const BACK = {
+  name: "that go back",
+  window: {
+    ...windowOf([2, 3, 5, 7], [3, 2]),
+    outHeight: 5,
+    outWidth: 6,
+    padding: [-1, 0],
+    dilation: [-1, -1],
+  } satisfies Window2d,
+};
+
 const dot = (a: ArrayLike<number>, b: ArrayLike<number>) => Array.from(a).reduce((sum, x, i) => sum + x * b[i]!, 0);
 
 export function windowsContract(context: ContractContext): void {
   const { dtype, specials, tolerances } = context;
 
-  describe.each(context.sample(WINDOWS))("windows: $name", ({ window }) => {
+  describe.each([...context.sample(WINDOWS), BACK])("windows: $name", ({ window }) => {
     const { planes, taps, plane, outPlane } = reference.windowSizes(window);
 
     it("unfold", async () => {
@@ -68,6 +81,52 @@ export function windowsContract(context: ContractContext): void {
         ({ output }, label) => expect(output, label).toAgreeWith(expected, tolerances.map),
       );
     });
+
+    const { channels, batch } = window;
+    const [m, ofImage] = [7, channels * taps];
+    it("products with the windows of each image", async ({ skip }) => {
+      skip(!context.backend.windows, "the device unfolds windows");
+      const [a, b] = [context.seeded(m * ofImage, 8), context.seeded(planes * plane, 9, { specials })];
+      const sizes = { batch, m, n: outPlane, k: ofImage, strideA: 0 };
+      const columns = reference.unfold(b, window);
+      const transposes = { transposeA: false, transposeB: false };
+      const { product } = matmul(a, columns, { ...sizes, ...transposes, strideB: ofImage * outPlane }, dtype);
+      await context.check(
+        { kind: "matmul", ...transposes, windows: true, dtype },
+        { input: { a, b }, output: { output: context.empty(batch * m * outPlane) } },
+        (slices) => ({ ...slices, ...sizes, strideB: channels * plane, window }),
+        ({ output }, label) => expect(output, label).toAgreeWith(product, "bits"),
+      );
+    });
+
+    it("a product along the windows of all images", async ({ skip }) => {
+      skip(!context.backend.windows, "the device unfolds windows");
+      const k = batch * outPlane;
+      const [a, b] = [context.seeded(m * k, 10), context.seeded(planes * plane, 11, { specials })];
+      const columns = reference.unfold(b, window);
+      const turned = context.empty(columns.length);
+      for (let i = 0; i < columns.length; i++) {
+        const [image, place, at] = [
+          Math.floor(i / (ofImage * outPlane)),
+          Math.floor(i / outPlane) % ofImage,
+          i % outPlane,
+        ];
+        turned[place * k + image * outPlane + at] = columns[i]!;
+      }
+      const sizes = { batch: 1, m, n: ofImage, k, strideA: 0, strideB: 0 };
+      const transposes = { transposeA: false, transposeB: true };
+      const { product } = matmul(a, turned, { ...sizes, ...transposes }, dtype);
+      await context.check(
+        { kind: "matmul", ...transposes, windows: true, dtype },
+        { input: { a, b }, output: { output: context.empty(m * ofImage) } },
+        (slices) => ({ ...slices, ...sizes, window }),
+        ({ output }, label) => expect(output, label).toAgreeWith(product, "bits"),
+      );
+    });
+  });
+
+  describe.each(context.sample(WINDOWS))("windows: $name", ({ window }) => {
+    const { planes, taps, plane, outPlane } = reference.windowSizes(window);
 
     it("fold", async () => {
       const input = context.seeded(planes * taps * outPlane, 2);

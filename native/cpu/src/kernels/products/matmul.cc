@@ -6,6 +6,7 @@
 #include "kernels/products/matmul-tile.h"
 #include "kernels/parallel.h"
 #include "kernels/products/pieces.h"
+#include "kernels/products/window-columns.h"
 #include "kernels/rules/program.h"
 #include "kernels/workspace.h"
 
@@ -28,12 +29,12 @@ constexpr int64_t PARTS = 4;
 /** Packed panels, and products that are not stored. */
 thread_local Workspace workspace, products;
 
-/** How a product of m x k by k x n is cut. */
+/** How products of one m x k by `items` of k x n are cut. */
 template <typename T>
 struct Blocks {
   static constexpr int64_t PANEL = TILE_VECTORS * LANES<T>;
 
-  Blocks(int64_t m, int64_t n, int64_t k, int64_t threads, bool hasEpilogue) : m(m), n(n), k(k), threads(threads) {
+  Blocks(int64_t m, int64_t n, int64_t k, int64_t items, int64_t threads, bool hasEpilogue) : m(m), n(n), k(k), threads(threads) {
     depths = piecesOf<T>(k);
     depth = ceilDivide(k, depths);
     const int64_t rowBytes = depth * static_cast<int64_t>(sizeof(T));
@@ -43,8 +44,9 @@ struct Blocks {
     const int64_t wanted = threads == 1 ? 1 : threads * PARTS;
     const bool ofRows = columnPanels <= most && m >= threads * EPILOGUE_ROWS;
     const int64_t least = !hasEpilogue ? 1 : ofRows ? columnPanels : ceilDivide(smaller(n, EPILOGUE_COLUMNS), PANEL);
-    group = smaller(most, larger(least, columnPanels / wanted));
-    groups = ceilDivide(columnPanels, group);
+    panels = items * columnPanels;
+    group = smaller(most, larger(least, panels / wanted));
+    groups = ceilDivide(panels, group);
     // Where there are too few columns for all threads, rows are shared out too: each part packs its own right panels.
     rowShares = groups >= threads ? 1 : ceilDivide(threads, groups);
     // The panels of the largest block of rows, and of a group of columns: whole cache lines.
@@ -52,16 +54,57 @@ struct Blocks {
     rightSize = group * PANEL * depth;
   }
 
+  struct Place {
+    int64_t item, column, columns, width;
+  };
+
+  /** Which columns of which item a panel has, and its width in whole vectors. */
+  Place place(int64_t panel) const {
+    const int64_t column = panel % columnPanels * PANEL, columns = smaller(PANEL, n - column);
+    return {panel / columnPanels, column, columns, ceilDivide(columns, LANES<T>) * LANES<T>};
+  }
+
   int64_t m, n, k, threads;
-  int64_t depths, depth, rowBlocks, columnPanels, group, groups, rowShares, leftSize, rightSize;
+  int64_t depths, depth, rowBlocks, columnPanels, panels, group, groups, rowShares, leftSize, rightSize;
 };
 
+/** The right sides of products that share the left one: matrices `stride` apart. */
+template <typename T>
+struct Matrices {
+  Operand<T> first;
+  int64_t stride;
+
+  Operand<T> of(int64_t item) const { return {first.data + item * stride, first.stride, first.consecutive}; }
+};
+
+/** Panels `first` to `last` of all items, for steps `begin` to `begin + depth`. */
+template <typename T>
+void packPanels(const Matrices<T>& matrices, const Blocks<T>& blocks, int64_t first, int64_t last, int64_t begin, int64_t depth, T* right) {
+  constexpr int64_t PANEL = Blocks<T>::PANEL;
+  for (int64_t k = 0; k < depth; k += PACKED_STEPS) {
+    for (int64_t panel = first; panel < last; panel++) {
+      const auto [item, column, columns, width] = blocks.place(panel);
+      T* packed = right + (panel - first) * PANEL * depth + k * width;
+      packSteps(matrices.of(item), column, columns, begin + k, smaller(PACKED_STEPS, depth - k), packed, width);
+    }
+  }
+}
+
+template <typename T>
+void packPanels(const WindowColumns<T>& windows, const Blocks<T>& blocks, int64_t first, int64_t last, int64_t begin, int64_t depth, T* right) {
+  constexpr int64_t PANEL = Blocks<T>::PANEL;
+  for (int64_t panel = first; panel < last; panel++) {
+    const auto [item, column, columns, width] = blocks.place(panel);
+    packPanel<T, PANEL>(windows, item, column, columns, begin, depth, right + (panel - first) * PANEL * depth, width);
+  }
+}
+
 /**
- * One product. `leftPanels` is for all threads, each has its own part of `rightPanels`. Calls `finish(rows, columns, thread)`
- * for each stretch of elements, in the thread that computed it.
+ * Products of one left side. `leftPanels` is for all threads, each has its own part of `rightPanels`. Calls
+ * `finish(item, rows, columns, thread)` for each stretch of elements, in the thread that computed it.
  */
-template <typename T, typename Finish>
-void multiply(const Operand<T>& a, const Operand<T>& b, T* output, const Blocks<T>& blocks, T* leftPanels, T* rightPanels,
+template <typename T, typename Right, typename Finish>
+void multiply(const Operand<T>& a, const Right& b, T* output, const Blocks<T>& blocks, T* leftPanels, T* rightPanels,
               const Finish& finish) {
   constexpr int64_t PANEL = Blocks<T>::PANEL;
   const int64_t n = blocks.n;
@@ -83,31 +126,29 @@ void multiply(const Operand<T>& a, const Operand<T>& b, T* output, const Blocks<
       });
       parallelFor(blocks.groups * blocks.rowShares, 1, threads, [&](int64_t part, int64_t, int thread) {
         const int64_t group = part / blocks.rowShares;
-        const int64_t first = group * blocks.group, last = smaller(first + blocks.group, blocks.columnPanels);
+        const int64_t first = group * blocks.group, last = smaller(first + blocks.group, blocks.panels);
         const Range share = piece(rowPanels, blocks.rowShares, part % blocks.rowShares);
         T* right = rightPanels + thread * blocks.rightSize;
-        for (int64_t k = 0; k < depth; k += PACKED_STEPS) {
-          for (int64_t panel = first; panel < last; panel++) {
-            const int64_t column = panel * PANEL, columns = smaller(PANEL, n - column);
-            const int64_t width = ceilDivide(columns, LANES<T>) * LANES<T>;
-            T* packed = right + (panel - first) * PANEL * depth + k * width;
-            packSteps(b, column, columns, depths.begin + k, smaller(PACKED_STEPS, depth - k), packed, width);
-          }
-        }
-        const Range columns{first * PANEL, smaller(last * PANEL, n)};
+        packPanels(b, blocks, first, last, depths.begin, depth, right);
         int64_t finished = 0;
         for (int64_t p = share.begin; p < share.end; p++) {
           const auto [from, to] = piece(rows.size(), rowPanels, p);
           for (int64_t panel = first; panel < last; panel++) {
-            const int64_t column = panel * PANEL, columns = smaller(PANEL, n - column);
-            const Tile<T> tile = tileOf<T>(to - from, ceilDivide(columns, LANES<T>));
-            T* corner = output + (rows.begin + from) * n + column;
+            const auto [item, column, columns, width] = blocks.place(panel);
+            const Tile<T> tile = tileOf<T>(to - from, width / LANES<T>);
+            T* corner = output + (item * blocks.m + rows.begin + from) * n + column;
             tile(depth, leftPanels + from * depth, right + (panel - first) * PANEL * depth, corner, n, columns, depthBlock > 0);
           }
           if (p == share.begin) finished = from;
-          const bool isStretch = (to - finished) * columns.size() >= STRETCH || p + 1 == share.end;
+          const bool isStretch = (to - finished) * (last - first) * PANEL >= STRETCH || p + 1 == share.end;
           if (depthBlock + 1 < blocks.depths || !isStretch) continue;
-          finish(Range{rows.begin + finished, rows.begin + to}, columns, thread);
+          for (int64_t panel = first; panel < last;) {
+            const int64_t item = panel / blocks.columnPanels, firstOf = item * blocks.columnPanels;
+            const int64_t end = smaller(last, firstOf + blocks.columnPanels);
+            const Range columns{(panel - firstOf) * PANEL, smaller((end - firstOf) * PANEL, n)};
+            finish(item, Range{rows.begin + finished, rows.begin + to}, columns, thread);
+            panel = end;
+          }
           finished = to;
         }
       });
@@ -154,26 +195,36 @@ Status multiplyAll(const Product<T>& product, int64_t threads, Epilogue<T>* epil
     std::memset(product.output, 0, sizeof(T) * static_cast<size_t>(batch * m * n));
     return Status::OK;
   }
-  if (m == 1 || n == 1) {
+  if ((m == 1 || n == 1) && product.window.count == 0) {
     multiplyVectors(product, threads, epilogue);
     return Status::OK;
   }
-  // Threads take items where there are enough of them, and else share each one.
-  const bool shareItems = batch < threads;
-  const Blocks<T> blocks(m, n, k, shareItems ? threads : 1, epilogue != nullptr);
+  const bool isOne = product.strideA == 0;
+  // Threads take items where there are enough of them, and else share each one. Items with the same left side are one product.
+  const bool shareItems = batch < threads || isOne;
+  const int64_t items = isOne ? batch : 1;
+  const Blocks<T> blocks(m, n, k, items, shareItems ? threads : 1, epilogue != nullptr);
   const int64_t lefts = shareItems ? 1 : threads;
   const int64_t bytes = static_cast<int64_t>(sizeof(T)) * (lefts * blocks.leftSize + threads * blocks.rightSize);
   T* const panels = reinterpret_cast<T*>(workspace.reserve(bytes));
   if (panels == nullptr) return Status::OUT_OF_MEMORY;
   T* const rights = panels + lefts * blocks.leftSize;
   const auto multiplyItem = [&](int64_t i, T* left, T* right, int own) {
-    const auto finish = [&](Range rows, Range columns, int thread) {
-      if (epilogue) epilogue->apply({i, rows.begin, columns.begin, rows.size(), columns.size()}, own + thread);
+    const auto finish = [&](int64_t item, Range rows, Range columns, int thread) {
+      if (epilogue) epilogue->apply({i + item, rows.begin, columns.begin, rows.size(), columns.size()}, own + thread);
     };
-    multiply(product.left(i), product.right(i), product.output + i * m * n, blocks, left, right, finish);
+    const Matrices<T> matrices{product.right(i), product.strideB};
+    multiply(product.left(i), matrices, product.output + i * m * n, blocks, left, right, finish);
   };
-  if (shareItems) {
-    for (int64_t i = 0; i < batch; i++) multiplyItem(i, panels, rights, 0);
+  if (product.window.count > 0) {
+    Command command(product.window.data);
+    const Window window{WindowFields(command)};
+    const auto finish = [&](int64_t item, Range rows, Range columns, int thread) {
+      if (epilogue) epilogue->apply({item, rows.begin, columns.begin, rows.size(), columns.size()}, thread);
+    };
+    multiply(product.left(0), WindowColumns<T>{product.b, window, product.transposeB}, product.output, blocks, panels, rights, finish);
+  } else if (shareItems) {
+    for (int64_t i = 0; i < batch; i += items) multiplyItem(i, panels, rights, 0);
   } else {
     const int64_t grain = larger<int64_t>(1, batch / (threads * PARTS));
     parallelFor(batch, grain, static_cast<int>(threads), [&](int64_t begin, int64_t end, int thread) {

@@ -1,4 +1,4 @@
-/** Convolution, which is unfold and then one matrix product, and its adjoint. */
+/** Convolution, which is a matrix product with the windows of images, and its adjoint. */
 
 import type { Window2d } from "../../backend/spec";
 import { tidy } from "../../device/scope";
@@ -19,6 +19,7 @@ import { elementwise } from "../elementwise/elementwise";
 import { inWords } from "../map";
 import { matmul } from "../matmul";
 import { reshape } from "../shape/shape";
+import { convolve } from "./convolve";
 import { type Pair, pair, unfold, WINDOW_OPTIONS, type WindowOptions, windowOf, windows } from "./windows";
 
 export interface ConvolutionOptions extends WindowOptions {
@@ -61,15 +62,12 @@ export const conv2d = /* @__PURE__ */ definePrimitive(
     const window = windowOf(where, x, kernel, sliding, 1);
     const { batch, outHeight, outWidth } = window;
     return inCompute(x, weight, bias, (images, weights, shift) => {
-      const columns = unfold(images, kernel, sliding);
+      if (groups === 1 && isFloat(images.dtype)) return shifted(convolve(images, weights, window), shift);
       const rows = channels * kernel[0] * kernel[1];
-      const product =
-        groups === 1
-          ? matmul(reshape(weights, [outChannels, rows]), columns)
-          : matmul(
-              reshape(weights, [groups, outChannels / groups, rows]),
-              reshape(columns, [batch, groups, rows, outHeight * outWidth]),
-            );
+      const product = matmul(
+        reshape(weights, [groups, outChannels / groups, rows]),
+        reshape(unfold(images, kernel, sliding), [batch, groups, rows, outHeight * outWidth]),
+      );
       return shifted(reshape(product, [batch, outChannels, outHeight, outWidth]), shift);
     });
   },
