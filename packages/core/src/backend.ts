@@ -67,7 +67,13 @@ export { type Transform, transformOf } from "./ops/fft/transform";
 export { ownHostKernels } from "./ops/host-kernels";
 export { launchRows, type RowsLaunch } from "./ops/rows/launch-rows";
 export { isStaged } from "./optimizer/modifications/check";
-export { modifiedRule, movesRule, outcomeRule } from "./optimizer/modifications/update";
+export {
+  type ModifiedUpdate,
+  modifiedRule,
+  movesRule,
+  outcomeRule,
+  type UpdateOutcome,
+} from "./optimizer/modifications/update";
 export { renewState } from "./optimizer/renewal";
 export { axesOf, largestOf } from "./placement/across";
 export { ownersOf } from "./placement/owners";

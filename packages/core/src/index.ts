@@ -132,7 +132,7 @@ export { type GatherSparseOptions, gatherSparse } from "./row-sparse/gather-spar
 export { RowSparse, rowSparse } from "./row-sparse/row-sparse";
 export { Expression, type Op, type Operand, type OpName, type RuleOp } from "./rule/expression";
 export { fusedLerp } from "./rule/lerp";
-export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";
+export { defineRule, type Rule, type RuleDefinition, type RuleModification } from "./rule/rule";
 export { type Choices, everyVariant, ruleByVariant, type VariantOf } from "./rule/variants";
 export {
   type Differentiable,

@@ -9,7 +9,7 @@ export const ENUMERATIONS = {
   Format: [...DTYPES, "q8", "uq8", "bf16x", "bf16r", "f16r"],
   Reduction: ["sum", "mean", "max", "argmax"] satisfies readonly Spec<"reduce">["op"][],
   Rewrite: ["scale", "clamp", "l1", "l2", "guard"] satisfies readonly Rewrite[],
-  /** Of `Modification`. */
+  /** Of `RuleModification`. */
   Decay: ["none", "everywhere", "cautious"],
   Outcome: ["none", "way", "end"],
   Status: ["ok", "badCommand", "outOfMemory"],

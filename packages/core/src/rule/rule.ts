@@ -21,7 +21,7 @@ export interface RuleDefinition<Buffer extends string, Scalar extends string> {
 export type Rewrite = "scale" | "clamp" | "l1" | "l2" | "guard";
 
 /** What a step does with the update of a rule: see `modifiedRule`. */
-export interface Modification {
+export interface RuleModification {
   /** Where the parameter is decayed. */
   readonly decay: "everywhere" | "cautious" | null;
   readonly cautious: boolean;
@@ -43,7 +43,7 @@ export interface Rule<Buffer extends string = string, Scalar extends string = st
    * The same of a rule whose update was modified. That rule adds the update to its first buffer and reads it for nothing else, so it gives the
    * update itself where that is -0. Scalars of the modification come after its own: `decayBy`, `cautiousBy`, `lrBy`, `lengthBy`, `radiusBy`, as needed.
    */
-  readonly modified?: { readonly rule: Rule; readonly modification: Modification };
+  readonly modified?: { readonly rule: Rule; readonly modification: RuleModification };
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Rule } from "../../rule/rule";
 import type { Algorithm, BaseOptions, GroupOptions } from "../algorithm";
 import { LAST_GRAD, RADIUS } from "../state/state";
 import type { Decay } from "./options";
-import { modifiedRule, type Update } from "./update";
+import { type ModifiedUpdate, modifiedRule } from "./update";
 
 /** The learning rates that groups begin with, by their options. */
 const firstRates = new WeakMap<object, number>();
@@ -31,7 +31,7 @@ function decayOf<Options extends BaseOptions>(
 export function updateOf<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   options: All<Options>,
-): Update | null {
+): ModifiedUpdate | null {
   const goes = decayOf(algorithm, options);
   const decay = goes === "l2" ? null : goes;
   const { cautious = false, hyperball = false } = options;

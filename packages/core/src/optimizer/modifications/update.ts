@@ -3,13 +3,13 @@ import { check } from "../../errors/errors";
 import { derived } from "../../rule/derived";
 import { distinctByHash } from "../../rule/distinct";
 import type { Expression } from "../../rule/expression";
-import { defineRule, type Modification, type Rule } from "../../rule/rule";
+import { defineRule, type Rule, type RuleModification } from "../../rule/rule";
 import { add, less, mul, neg, sub, where } from "../../rule/symbols";
 import type { Decay } from "./options";
 import { signOf } from "./sign";
 
 /** The modifications of an update. */
-export interface Update {
+export interface ModifiedUpdate {
   /** "l2" is no part of it: gradients come with it. */
   readonly decay: Exclude<Decay, "l2"> | null;
   readonly cautious: boolean;
@@ -24,7 +24,7 @@ export interface Update {
 export const STAGE_SCALARS: readonly string[] = ["cautiousBy", "lengthBy", "radiusBy"];
 
 /** What a rule of `outcomeRule` writes: its update before `lengthBy`; its new value before `radiusBy`. */
-export type Outcome = NonNullable<Modification["outcome"]>;
+export type UpdateOutcome = NonNullable<RuleModification["outcome"]>;
 
 const isScalar = ({ op }: Expression) => op === "scalar";
 
@@ -53,7 +53,7 @@ function contains(whole: Expression, part: Expression): boolean {
   return whole === part || whole.args.some((each) => contains(each, part));
 }
 
-function modify(rule: Rule, { decay, cautious, hyperball, isScaled }: Update) {
+function modify(rule: Rule, { decay, cautious, hyperball, isScaled }: ModifiedUpdate) {
   const [param, grad] = rule.buffers as [string, string];
   return (buffers: Record<string, Expression>, scalars: Record<string, Expression>) => {
     const [p, g] = [buffers[param]!, buffers[grad]!];
@@ -85,14 +85,20 @@ function modify(rule: Rule, { decay, cautious, hyperball, isScaled }: Update) {
 }
 
 /** The rule as devices know it that modify updates themselves: see `Rule.modified`. */
-function withOrigin(rule: Rule, plain: Rule, update: Update, outcome: Outcome | null, isAdded: boolean): Rule {
+function withOrigin(
+  rule: Rule,
+  plain: Rule,
+  update: ModifiedUpdate,
+  outcome: UpdateOutcome | null,
+  isAdded: boolean,
+): Rule {
   if (!isAdded || plain.writes.includes(plain.buffers[1]!)) return rule;
   const { cautious, hyperball } = update;
   const decay = update.decay === null || update.decay === "cautious" ? update.decay : "everywhere";
   return { ...rule, modified: { rule: plain, modification: { decay, cautious, hyperball, outcome } } };
 }
 
-function scalarsOf({ decay, cautious, hyperball }: Update): string[] {
+function scalarsOf({ decay, cautious, hyperball }: ModifiedUpdate): string[] {
   return [
     ...(decay === null ? [] : ["decayBy"]),
     ...(cautious ? ["cautiousBy"] : []),
@@ -100,21 +106,22 @@ function scalarsOf({ decay, cautious, hyperball }: Update): string[] {
   ];
 }
 
-const keyOf = ({ decay, cautious, hyperball, isScaled }: Update) => [decay, cautious, hyperball, isScaled].join();
-const nameOf = (rule: Rule, { decay, cautious, hyperball }: Update) =>
+const keyOf = ({ decay, cautious, hyperball, isScaled }: ModifiedUpdate) =>
+  [decay, cautious, hyperball, isScaled].join();
+const nameOf = (rule: Rule, { decay, cautious, hyperball }: ModifiedUpdate) =>
   `${rule.name} with ${[decay && `${decay} decay`, cautious && "caution", hyperball && "hyperball"].filter(Boolean).join(", ")}`;
 
 /** The rule whose update is modified. Its scalars `decayBy` and `lrBy` are numbers of the options. */
-export function modifiedRule(rule: Rule, update: Update): Rule {
+export function modifiedRule(rule: Rule, update: ModifiedUpdate): Rule {
   return derived(rule, keyOf(update), () => modifiedBy(rule, update, null));
 }
 
 /** The rule that writes an outcome of a modified update into one more buffer. It has the same scalars. */
-export function outcomeRule(rule: Rule, update: Update, outcome: Outcome): Rule {
+export function outcomeRule(rule: Rule, update: ModifiedUpdate, outcome: UpdateOutcome): Rule {
   return derived(rule, `${keyOf(update)} ${outcome}`, () => modifiedBy(rule, update, outcome));
 }
 
-function modifiedBy(rule: Rule, update: Update, outcome: Outcome | null): Rule {
+function modifiedBy(rule: Rule, update: ModifiedUpdate, outcome: UpdateOutcome | null): Rule {
   const modified = modify(rule, update);
   const [param] = rule.buffers as [string];
   const { buffers, nonNegative = [] } = rule;
@@ -158,13 +165,13 @@ export function movesRule(rule: Rule, isScaled: boolean): Rule {
   });
 }
 
-const PLAIN: Update = { decay: null, cautious: false, hyperball: false, isScaled: false };
-const CAUTIOUS: readonly Update[] = [
+const PLAIN: ModifiedUpdate = { decay: null, cautious: false, hyperball: false, isScaled: false };
+const CAUTIOUS: readonly ModifiedUpdate[] = [
   { ...PLAIN, cautious: true },
   { ...PLAIN, cautious: true, decay: "decoupled" },
   { ...PLAIN, cautious: true, decay: "cautious" },
 ];
-const ON_SPHERE: readonly Update[] = [
+const ON_SPHERE: readonly ModifiedUpdate[] = [
   { ...PLAIN, hyperball: true },
   { ...PLAIN, hyperball: true, decay: "decoupled" },
 ];

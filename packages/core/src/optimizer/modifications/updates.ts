@@ -23,7 +23,7 @@ import { type Staged, StagedLaunch } from "../staged-launch";
 import { MASTER, RADIUS, type Slot } from "../state/state";
 import type { Renewed } from "./gradients";
 import { plainRule, updateOf } from "./modified";
-import { movesRule, outcomeRule, type Update } from "./update";
+import { type ModifiedUpdate, movesRule, outcomeRule } from "./update";
 
 /** The factor of elements that move, from the norm of `moves` and the number of elements. */
 const CAUTION = /* @__PURE__ */ (() => {
@@ -71,7 +71,7 @@ interface UpdateStage {
 function updateStage<Options extends BaseOptions>(
   main: PlannedLaunch<Options>,
   rule: Rule,
-  update: Update,
+  update: ModifiedUpdate,
   tensors: readonly (readonly Slice[])[],
   before: OwnScalars,
 ): UpdateStage {
