@@ -100,7 +100,7 @@ export const cleanCheckpoints: typeof import("./save/step/clean").cleanCheckpoin
  *
  * @throws OptError BAD_ARGUMENT (also where no step has the number that `best` chooses by), MISSING, IO
  * @example
- * await pruneCheckpoints("runs/a", { keep: { last: 2, best: { value: "loss" } } });
+ * await pruneCheckpoints("runs/a", { keep: { last: 3, every: 1000 } }); // best: { value: "loss" } keeps the best, too
  */
 export const pruneCheckpoints: typeof import("./save/step/prune").pruneCheckpoints = async (...given) =>
   (await import("./save/step/prune")).pruneCheckpoints(...given);
