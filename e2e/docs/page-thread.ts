@@ -50,9 +50,16 @@ export async function watchThread(browser: Browser, page: Page, body: () => Prom
 export async function watchOpening(browser: Browser, page: Page, body: () => Promise<void>): Promise<Opened> {
   const events = await traced(browser, page, body);
   const paint = events.find(({ name }) => name === "firstContentfulPaint")!;
-  const tasks = events.filter(({ name, ph, pid }) => TASKS.includes(name) && ph === "X" && pid === paint.pid);
+  const tasks = timed(events.filter(({ name, ph, pid }) => TASKS.includes(name) && ph === "X" && pid === paint.pid));
   const workOf = (some: readonly TraceEvent[]) => some.reduce((sum, { tdur }) => sum + tdur!, 0) / 1000;
   return { painted: workOf(tasks.filter(({ ts }) => ts < paint.ts)), whole: workOf(tasks) };
+}
+
+/** Those with a time of the processor, which Chromium leaves out of a few. @throws Error where it leaves it out of many */
+function timed(tasks: readonly TraceEvent[]): readonly TraceEvent[] {
+  const found = tasks.filter(({ tdur }) => tdur !== undefined);
+  if (found.length < 0.9 * tasks.length) throw new Error(`${found.length} of ${tasks.length} tasks have a time.`);
+  return found;
 }
 
 async function traced(browser: Browser, page: Page, body: () => Promise<unknown>): Promise<readonly TraceEvent[]> {
@@ -72,7 +79,9 @@ function busyIn(events: readonly TraceEvent[]): Busy {
   const threadOf = ({ pid, tid }: TraceEvent) => `${pid}:${tid}`;
   const named = events.filter(({ name, args }) => name === "thread_name" && args.name === "CrRendererMain");
   const mains = new Set(named.map(threadOf));
-  const tasks = events.filter((event) => event.name === "RunTask" && event.ph === "X" && mains.has(threadOf(event)));
+  const tasks = timed(
+    events.filter((event) => event.name === "RunTask" && event.ph === "X" && mains.has(threadOf(event))),
+  );
   const [begins, ends] = ["b", "e"].map((phase) =>
     events.filter(({ name, ph }) => name === MOVE && ph === phase).sort((a, b) => a.ts - b.ts),
   ) as [TraceEvent[], TraceEvent[]];
