@@ -100,7 +100,7 @@ ${names.length} tasks and ${new Set(cells.map(({ of }) => of.optimizer)).size} o
 - **A step** is one gradient. \`LBFGS\`, \`SAM\` and \`Sophia\`'s estimates take further gradients, and each counts. Losses are looked at every ${EVERY} steps.
 - **Classes for matrices alone**, as Muon, step the matrices inside of the model. AdamW steps the rest at a learning rate of 0.01. \`SparseAdam\` steps the tables, and AdamW the rest.
 - **Checksums** are of the last weights of seed 0: the exclusive or of each tensor's CRC-32.
-- **Times** are the processor's, on one thread of ${machines.join(", ")}: forward, backward and step of seed 0. Other programs ran beside it, so compare only large differences.
+- **Times** are the processor's, on one thread of ${machines.join(" and ")}: forward, backward and step of seed 0. Other programs ran beside it, so compare only large differences.
 - **Failures** are below each table: errors, and divergence at every rate. A newer optimizer is missing until somebody runs the command.
 
 Small models and short runs: an order here is a hint for large ones, and no proof.
