@@ -44,7 +44,7 @@ class CpuBackend implements Backend {
   readonly draws = true;
   readonly fuses = FUSED_KINDS;
   readonly epilogues = true;
-  readonly windows = true;
+  readonly windows = "both";
   readonly hostKernels: HostKernels;
   readonly #allocator: Allocator;
   private readonly command: CommandWriter;

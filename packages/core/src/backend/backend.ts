@@ -39,8 +39,8 @@ export interface Backend {
   readonly epilogues?: boolean;
   /** True for rules that it launches with `sums`. */
   sumsRule?(rule: Rule): boolean;
-  /** Products read the windows of images where they lie. */
-  readonly windows?: boolean;
+  /** Products read the windows of images where they lie; with "both", what is multiplied with those of all images, too. */
+  readonly windows?: "right" | "both";
   /** Memory is the host's own: `readSync` copies, and waits for nothing. */
   readonly sharesMemory?: boolean;
   /** Faster ones than core's own. */

@@ -180,6 +180,7 @@ export interface LaunchArguments {
    * With an epilogue, the output may be one of its operands if that is dense [batch, m, n]. `product` overlaps nothing.
    * `sums` [m] receives the sums of a transposed A over k, where the batch is 1: the bits of a reduction.
    * Of windows, B is the [k, n] of each image, one for each batch; transposed, it is [n, k], where k goes along the windows of all images.
+   * Then A is [m, k], or with a `strideA`, for devices that read "both", [m, windows] of each image.
    */
   matmul: {
     a: Slice;

@@ -103,6 +103,11 @@ export function windowsContract(context: ContractContext): void {
       skip(!context.backend.windows, "the device unfolds windows");
       const k = batch * outPlane;
       const [a, b] = [context.seeded(m * k, 10), context.seeded(planes * plane, 11, { specials })];
+      const byImage = a.slice();
+      for (const i of a.keys()) {
+        const [row, image, at] = [Math.floor(i / k), Math.floor((i % k) / outPlane), i % outPlane];
+        byImage[(image * m + row) * outPlane + at] = a[i]!;
+      }
       const columns = reference.unfold(b, window);
       const turned = context.empty(columns.length);
       for (let i = 0; i < columns.length; i++) {
@@ -118,8 +123,16 @@ export function windowsContract(context: ContractContext): void {
       const { product } = matmul(a, turned, { ...sizes, ...transposes }, dtype);
       await context.check(
         { kind: "matmul", ...transposes, windows: true, dtype },
-        { input: { a, b }, output: { output: context.empty(m * ofImage) } },
-        (slices) => ({ ...slices, ...sizes, window }),
+        {
+          input: { a: context.backend.windows === "both" ? byImage : a, b },
+          output: { output: context.empty(m * ofImage) },
+        },
+        (slices) => ({
+          ...slices,
+          ...sizes,
+          ...(context.backend.windows === "both" && { strideA: m * outPlane }),
+          window,
+        }),
         ({ output }, label) => expect(output, label).toAgreeWith(product, "bits"),
       );
     });

@@ -23,6 +23,8 @@ constexpr int64_t EPILOGUE_ROWS = 64, EPILOGUE_COLUMNS = 64;
 constexpr int64_t STRETCH = 4 * PROGRAM_BLOCK;
 // Bytes of right panels that a part keeps in the second cache, and of left panels that all parts share.
 constexpr int64_t RIGHT_BYTES = 256 << 10, LEFT_BYTES = 2 << 20;
+// Elements of products of pieces of k that threads share out.
+constexpr int64_t PIECES = 1 << 18;
 // Parts a thread, so that the last ones even out.
 constexpr int64_t PARTS = 4;
 
@@ -103,8 +105,8 @@ void packPanels(const WindowColumns<T>& windows, const Blocks<T>& blocks, int64_
  * Products of one left side. `leftPanels` is for all threads, each has its own part of `rightPanels`. Calls
  * `finish(item, rows, columns, thread)` for each stretch of elements, in the thread that computed it.
  */
-template <typename T, typename Right, typename Finish>
-void multiply(const Operand<T>& a, const Right& b, T* output, const Blocks<T>& blocks, T* leftPanels, T* rightPanels,
+template <typename T, typename Left, typename Right, typename Finish>
+void multiply(const Left& a, const Right& b, T* output, const Blocks<T>& blocks, T* leftPanels, T* rightPanels,
               const Finish& finish) {
   constexpr int64_t PANEL = Blocks<T>::PANEL;
   const int64_t n = blocks.n;
@@ -156,6 +158,45 @@ void multiply(const Operand<T>& a, const Right& b, T* output, const Blocks<T>& b
   }
 }
 
+/**
+ * The same of one product of few elements and many pieces of k: threads take pieces, and what each gives is added up afterwards, in order.
+ * `leftPanels` and `rightPanels` have a part for each thread, and `pieces` room for the product of each piece.
+ */
+template <typename T, typename Left, typename Right>
+void multiplyByPieces(const Left& a, const Right& b, T* output, const Blocks<T>& blocks, T* leftPanels, T* rightPanels, T* pieces) {
+  constexpr int64_t PANEL = Blocks<T>::PANEL;
+  const int64_t m = blocks.m, n = blocks.n, size = m * n, rowPanels = ceilDivide(m, TILE_ROWS);
+  const int threads = static_cast<int>(blocks.threads);
+  parallelFor(blocks.depths, 1, threads, [&](int64_t part, int64_t, int thread) {
+    const Range depths = piece(blocks.k, blocks.depths, part);
+    const int64_t depth = depths.size();
+    T *left = leftPanels + thread * blocks.leftSize, *right = rightPanels + thread * blocks.rightSize;
+    for (int64_t first = 0; first < blocks.panels; first += blocks.group) {
+      const int64_t last = smaller(first + blocks.group, blocks.panels);
+      packPanels(b, blocks, first, last, depths.begin, depth, right);
+      for (int64_t p = 0; p < rowPanels; p++) {
+        const auto [from, to] = piece(m, rowPanels, p);
+        T* rows = left + from * depth;
+        for (int64_t k = 0; first == 0 && k < depth; k += PACKED_STEPS) {
+          packSteps(a, from, to - from, depths.begin + k, smaller(PACKED_STEPS, depth - k), rows + k * (to - from), to - from);
+        }
+        for (int64_t panel = first; panel < last; panel++) {
+          const auto [item, column, columns, width] = blocks.place(panel);
+          const Tile<T> tile = tileOf<T>(to - from, width / LANES<T>);
+          tile(depth, rows, right + (panel - first) * PANEL * depth, pieces + part * size + from * n + column, n, columns, false);
+        }
+      }
+    }
+  });
+  parallelFor(size, grainOf(blocks.depths), threads, [&](int64_t begin, int64_t end) {
+    std::memcpy(output + begin, pieces + begin, sizeof(T) * static_cast<size_t>(end - begin));
+    for (int64_t part = 1; part < blocks.depths; part++) {
+      OPT_INDEPENDENT
+      for (int64_t i = begin; i < end; i++) output[i] += pieces[part * size + i];
+    }
+  });
+}
+
 template <typename T>
 struct Product : MatmulFields<T> {
   Operand<T> left(int64_t item) const {
@@ -199,16 +240,19 @@ Status multiplyAll(const Product<T>& product, int64_t threads, Epilogue<T>* epil
     multiplyVectors(product, threads, epilogue);
     return Status::OK;
   }
-  const bool isOne = product.strideA == 0;
+  const bool isOne = product.strideA == 0 || product.window.count > 0;
   // Threads take items where there are enough of them, and else share each one. Items with the same left side are one product.
   const bool shareItems = batch < threads || isOne;
   const int64_t items = isOne ? batch : 1;
   const Blocks<T> blocks(m, n, k, items, shareItems ? threads : 1, epilogue != nullptr);
-  const int64_t lefts = shareItems ? 1 : threads;
-  const int64_t bytes = static_cast<int64_t>(sizeof(T)) * (lefts * blocks.leftSize + threads * blocks.rightSize);
+  const bool byPieces = product.transposeB && product.window.count > 0 && blocks.depths >= PARTS * threads && blocks.depths * m * n <= PIECES && blocks.rowBlocks == 1;
+  const int64_t lefts = shareItems && !byPieces ? 1 : threads;
+  const int64_t ofPieces = byPieces ? blocks.depths * m * n : 0;
+  const int64_t bytes = static_cast<int64_t>(sizeof(T)) * (lefts * blocks.leftSize + threads * blocks.rightSize + ofPieces);
   T* const panels = reinterpret_cast<T*>(workspace.reserve(bytes));
   if (panels == nullptr) return Status::OUT_OF_MEMORY;
   T* const rights = panels + lefts * blocks.leftSize;
+  T* const pieces = rights + threads * blocks.rightSize;
   const auto multiplyItem = [&](int64_t i, T* left, T* right, int own) {
     const auto finish = [&](int64_t item, Range rows, Range columns, int thread) {
       if (epilogue) epilogue->apply({i + item, rows.begin, columns.begin, rows.size(), columns.size()}, own + thread);
@@ -222,7 +266,17 @@ Status multiplyAll(const Product<T>& product, int64_t threads, Epilogue<T>* epil
     const auto finish = [&](int64_t item, Range rows, Range columns, int thread) {
       if (epilogue) epilogue->apply({item, rows.begin, columns.begin, rows.size(), columns.size()}, thread);
     };
-    multiply(product.left(0), WindowColumns<T>{product.b, window, product.transposeB}, product.output, blocks, panels, rights, finish);
+    const auto multiplyBy = [&](const auto& left, const auto& right) {
+      if (!byPieces) return multiply(left, right, product.output, blocks, panels, rights, finish);
+      multiplyByPieces(left, right, product.output, blocks, panels, rights, pieces);
+      finish(0, Range{0, m}, Range{0, n}, 0);
+    };
+    const WindowColumns<T> columns{product.b, window, product.transposeB};
+    if (product.transposeB) {
+      multiplyBy(ImageRows<T>{product.a, m, window.outPlane()}, columns);
+    } else {
+      multiplyBy(product.left(0), columns);
+    }
   } else if (shareItems) {
     for (int64_t i = 0; i < batch; i += items) multiplyItem(i, panels, rights, 0);
   } else {

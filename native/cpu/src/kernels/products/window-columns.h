@@ -59,6 +59,23 @@ struct WindowColumns {
   int64_t imageSize() const { return window.channels * window.plane(); }
 };
 
+/** The left side of a product along the windows of all images: `rows` rows of each, as long as it has windows. */
+template <typename T>
+struct ImageRows {
+  const T* data;
+  int64_t rows, windows;
+};
+
+/** As of an operand whose rows go along all images. */
+template <typename T>
+inline void packSteps(const ImageRows<T>& left, int64_t begin, int64_t count, int64_t k, int64_t steps, T* panel, int64_t width) {
+  for (int64_t done = 0; done < steps;) {
+    const int64_t image = (k + done) / left.windows, at = (k + done) % left.windows, run = smaller(left.windows - at, steps - done);
+    packSteps(Operand<T>{left.data + image * left.rows * left.windows, left.windows, true}, begin, count, at, run, panel + done * width, width);
+    done += run;
+  }
+}
+
 /** Steps `begin` to `begin + depth` of `count` columns of image `item`, as a panel of `width`. */
 template <typename T, int64_t MOST>
 inline void packPanel(const WindowColumns<T>& right, int64_t item, int64_t column, int64_t count, int64_t begin, int64_t depth, T* panel,

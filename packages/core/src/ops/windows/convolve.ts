@@ -38,7 +38,7 @@ const isImage = ({ kernel, stride, padding }: Window2d) =>
   [...kernel, ...stride].every((extent) => extent === 1) && padding.every((extent) => extent === 0);
 
 /** True where the device reads windows from the images. */
-const isRead = (x: Tensor, window: Window2d) => x.device.backend.windows === true && !isImage(window);
+const isRead = (x: Tensor, window: Window2d) => x.device.backend.windows !== undefined && !isImage(window);
 
 /** [batch, places in a window, windows]. */
 function columnsOf(x: Tensor, window: Window2d): Tensor {
@@ -63,8 +63,9 @@ function weightGradient(g: Tensor, x: Tensor, window: Window2d): Tensor {
 function productsOfAll(g: Tensor, x: Tensor, window: Window2d): Tensor {
   const { batch, channels, kernel } = window;
   const [m, n, k] = [g.shape[1]!, ofWindow(window), batch * window.outHeight * window.outWidth];
-  const rows = reshape(permute(g, [1, 0, 2, 3]), [m, k]);
   const shape = [m, channels, ...kernel];
+  const isDirect = isRead(x, window) && x.device.backend.windows === "both";
+  const rows = isDirect ? g : reshape(permute(g, [1, 0, 2, 3]), [m, k]);
   if (isRead(x, window))
     return launch(rows, x, Tensor.empty(shape, x.dtype, x.device), window, true, { batch: 1, m, n, k });
   const columns = reshape(permute(columnsOf(x, window), [1, 0, 2]), [n, k]);
@@ -109,7 +110,7 @@ function launch(a: Tensor, x: Tensor, output: Tensor, window: Window2d, transpos
     b: x.memorySlice(),
     output: output.memorySlice(),
     ...extents,
-    strideA: 0,
+    strideA: transposeB && x.device.backend.windows === "both" ? extents.m * window.outHeight * window.outWidth : 0,
     strideB: transposeB ? 0 : window.channels * window.height * window.width,
     window,
   });
