@@ -1,6 +1,18 @@
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
-import { compile, grad, manualSeed, noGrad, parameter, rand, recompute, type Tensor, tensor, tidy } from "./index";
+import {
+  autocast,
+  compile,
+  grad,
+  manualSeed,
+  noGrad,
+  parameter,
+  rand,
+  recompute,
+  type Tensor,
+  tensor,
+  tidy,
+} from "./index";
 
 const SIZE = 8;
 
@@ -130,4 +142,13 @@ it("throws for what is not the same in backward", () => {
   noGrad(() => x.set([3, 4]));
   expectCode("CHANGED", () => y.sum().backward());
   expectCode("BAD_ARGUMENT", () => recompute((async () => x) as () => unknown));
+});
+
+it("runs again in the precision of its first run", () => {
+  const [x, [w]] = [input(), weights()] as const;
+  const slopes = [plainly, recompute].map((around) => {
+    const y = autocast("bf16", () => around((a: Tensor) => a.matmul(w!).tanh().matmul(w!), x));
+    return [...grad(y.sum(), [w!])[0].dataSync()];
+  });
+  expect(slopes[1]).toEqual(slopes[0]);
 });

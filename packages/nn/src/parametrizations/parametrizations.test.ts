@@ -219,3 +219,9 @@ it.each<["BAD_ARGUMENT" | "BAD_STATE", string, () => unknown]>([
   ["BAD_STATE", "a value in its place", () => Object.assign(weightNorm(linear()), { weight: parameter([1]) })],
   ["BAD_STATE", "removing what is not there", () => removeParametrization(linear())],
 ])("rejects with %s %s", (code, _, body) => expectCode(code, body));
+
+it.each([true, false])("a weight that is trained (%s) stays so without its parametrization", (isTrained) => {
+  const layer = weightNorm(linear());
+  for (const part of layer.parameters()) part.requiresGrad = isTrained;
+  expect(removeParametrization(layer).weight.requiresGrad).toBe(isTrained);
+});

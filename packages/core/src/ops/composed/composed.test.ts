@@ -6,6 +6,7 @@ import {
   aminmax,
   atleast2d,
   atleast3d,
+  bincount,
   bucketize,
   cdist,
   countNonzero,
@@ -248,4 +249,10 @@ it("pieces, differences, counts and diagonals take any axes", () => {
   expect(countNonzero(x, 1).tolist()).toEqual([2, 3]);
   expect(diagonal(x, 1, 1, 0).tolist()).toEqual([6]);
   expect(diagonal(x.reshape([1, 2, 3]), 0, 2, -2).tolist()).toEqual([[1, 5]]);
+});
+
+it("bincount adds float32 weights in float32, one after the other", async () => {
+  const weights = tensor([2 ** 24, 1, 1]);
+  const counts = await bincount(tensor([0, 0, 0], { dtype: "i32" }), { weights });
+  expect(counts.tolist()).toEqual([2 ** 24]);
 });

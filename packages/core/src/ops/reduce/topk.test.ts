@@ -62,3 +62,9 @@ it("takes no round for each of many", () => {
   expect(launch.mock.calls.length).toBeLessThan(10);
   launch.mockRestore();
 });
+
+it("of a few of the smallest NaN comes behind Infinity, too", () => {
+  const values = Array.from({ length: 40 }, (_, i) => (i === 30 ? 1 : i % 13 === 5 ? Infinity : Number.NaN));
+  const { indices } = topk(tensor(values), 5, 0, { largest: false });
+  expect([...indices.dataSync()]).toEqual([30, 5, 18, 31, 0]);
+});

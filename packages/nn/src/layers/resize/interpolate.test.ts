@@ -2,6 +2,7 @@
 import { parameter, tensor, zeros } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { gridSample } from "./grid-sample";
 import { type InterpolateOptions, interpolate } from "./interpolate";
 
 const row = () => tensor([[[1, 2, 3]]]);
@@ -73,4 +74,13 @@ it("recomputeScaleFactor goes with a scale", () => {
   const y = interpolate(row(), { scaleFactor: 0.9, mode: "linear", recomputeScaleFactor: true });
   expect(y.tolist()).toEqual([[[1.25, 2.75]]]);
   expectCode("BAD_ARGUMENT", () => interpolate(row(), { size: 2, recomputeScaleFactor: true }));
+});
+
+it.each([true, false])("gridSample reflects in an extent of 1 (alignCorners: %s)", (alignCorners) => {
+  const x = parameter([3, 3], { shape: [1, 1, 1, 2] });
+  const grid = tensor([-2.5, -1, 0.25, 3.75].flatMap((y) => [0, y])).reshape([1, 1, 4, 2]);
+  const y = gridSample(x, grid, { paddingMode: "reflection", alignCorners });
+  expect([...y.dataSync()]).toEqual([3, 3, 3, 3]);
+  y.sum().backward();
+  expect(x.grad!.sum().tolist()).toBe(4);
 });
