@@ -20,6 +20,14 @@ inline void copyRun(const T* row, int64_t x, int64_t stride, int64_t size, int64
   for (int64_t i = end; i < count; i++) to[i] = 0;
 }
 
+/** Windows that follow each other in an image: `count` from number `first` on. */
+struct Run {
+  Run(const Window& window, int64_t first, int64_t count)
+      : first(first), count(count), y(first / window.outWidth), x(first % window.outWidth), lastY((first + count - 1) / window.outWidth) {}
+
+  int64_t first, count, y, x, lastY;
+};
+
 /** A place in a window: its channel, and where it lies beside the window's corner. */
 struct Tap {
   Tap(const Window& window, int64_t index)
@@ -33,16 +41,32 @@ struct Tap {
     channel++;
   }
 
-  /** `count` windows of a row from (outY, outX) on, in the planes of an image. */
+  /** This place of a run's windows, in an image. */
   template <typename T>
-  void copy(const T* image, int64_t outY, int64_t outX, int64_t count, T* to) const {
-    const int64_t row = outY * window.strideY + y * window.dilationY - window.paddingY;
-    if (row < 0 || row >= window.height) {
-      for (int64_t i = 0; i < count; i++) to[i] = 0;
+  void copy(const T* image, const Run& run, T* to) const {
+    const int64_t besideY = y * window.dilationY - window.paddingY, besideX = x * window.dilationX - window.paddingX;
+    const T* plane = image + channel * window.plane();
+    const int64_t at = run.first + besideY * window.width + besideX;
+    const bool isInside = run.y + besideY >= 0 && run.lastY + besideY < window.height && at >= 0 && at + run.count <= window.plane();
+    if (isInside && window.outWidth == window.width && window.strideX == 1 && window.strideY == 1) {
+      copyFew<LANES<T>>(plane + at, run.count, to);
+      // What came from the rows above and below lies beside the image.
+      const int64_t edge = besideX < 0 ? -besideX : besideX, start = besideX < 0 ? 0 : window.width - edge;
+      for (int64_t row = start - run.x; edge > 0 && row < run.count; row += window.width) {
+        for (int64_t i = larger<int64_t>(row, 0); i < smaller(row + edge, run.count); i++) to[i] = 0;
+      }
       return;
     }
-    const int64_t column = outX * window.strideX + x * window.dilationX - window.paddingX;
-    copyRun(image + channel * window.plane() + row * window.width, column, window.strideX, window.width, count, to);
+    int64_t outX = run.x;
+    for (int64_t done = 0, outY = run.y; done < run.count; outY++, outX = 0) {
+      const int64_t count = smaller(window.outWidth - outX, run.count - done), row = outY * window.strideY + besideY;
+      if (row < 0 || row >= window.height) {
+        for (int64_t i = 0; i < count; i++) to[done + i] = 0;
+      } else {
+        copyRun(plane + row * window.width, outX * window.strideX + besideX, window.strideX, window.width, count, to + done);
+      }
+      done += count;
+    }
   }
 
   const Window& window;
@@ -81,41 +105,28 @@ template <typename T, int64_t MOST>
 inline void packPanel(const WindowColumns<T>& right, int64_t item, int64_t column, int64_t count, int64_t begin, int64_t depth, T* panel,
                       int64_t width) {
   const Window& window = right.window;
-  const int64_t outWidth = window.outWidth;
   if (right.transposed) {
     constexpr int64_t STEPS = 8 * PACKED_STEPS;
     T rows[MOST * STEPS];
     for (int64_t k = 0; k < depth; k += STEPS) {
       const int64_t steps = smaller(STEPS, depth - k);
-      Tap tap(window, column);
-      for (int64_t i = 0; i < count; i++, tap.next()) {
-        const int64_t at = (begin + k) % window.outPlane();
-        const T* image = right.images + (begin + k) / window.outPlane() * right.imageSize();
-        int64_t outY = at / outWidth, outX = at % outWidth;
-        for (int64_t done = 0; done < steps;) {
-          const int64_t run = smaller(outWidth - outX, steps - done);
-          tap.copy(image, outY, outX, run, rows + i * STEPS + done);
-          done += run;
-          outX = 0;
-          if (++outY < window.outHeight) continue;
-          outY = 0;
-          image += right.imageSize();
-        }
+      for (int64_t done = 0; done < steps;) {
+        const int64_t first = (begin + k + done) % window.outPlane();
+        const T* image = right.images + (begin + k + done) / window.outPlane() * right.imageSize();
+        const Run run(window, first, smaller(window.outPlane() - first, steps - done));
+        Tap tap(window, column);
+        for (int64_t i = 0; i < count; i++, tap.next()) tap.copy(image, run, rows + i * STEPS + done);
+        done += run.count;
       }
       packSteps(Operand<T>{rows, STEPS, true}, 0, count, 0, steps, panel + k * width, width);
     }
     return;
   }
   const T* image = right.images + item * right.imageSize();
-  const int64_t firstY = column / outWidth, firstX = column % outWidth;
+  const Run run(window, column, count);
   Tap tap(window, begin);
   for (int64_t k = 0; k < depth; k++, tap.next(), panel += width) {
-    int64_t outY = firstY, outX = firstX;
-    for (int64_t done = 0; done < count; outY++, outX = 0) {
-      const int64_t run = smaller(outWidth - outX, count - done);
-      tap.copy(image, outY, outX, run, panel + done);
-      done += run;
-    }
+    tap.copy(image, run, panel);
     for (int64_t i = count; i < width; i++) panel[i] = 0;
   }
 }
