@@ -58,7 +58,7 @@ const training = (kernels) => `import "${kernels}";
  * @type {Bundle[]}
  */
 const bundles = [
-  { name: "training on wasm", program: training("@opt/kernels-wasm"), external: ["node:*"], budget: 95232, absent: [] },
+  { name: "training on wasm", program: training("@opt/kernels-wasm"), external: ["node:*"], budget: 95744, absent: [] },
   { name: "training on webgpu", program: training("@opt/kernels-webgpu"), external: [], budget: 98816, absent: [] },
   {
     name: "checkpoints",

@@ -91,6 +91,7 @@ export class WasmBackend implements Backend, Execution {
   readonly exact = true;
   readonly fuses = FUSED_KINDS;
   readonly epilogues = true;
+  readonly windows = "right";
   /** See `enableQ8`. */
   declare readonly packs?: boolean;
   /** See `enableStochasticRounding`. */
@@ -143,6 +144,8 @@ export class WasmBackend implements Backend, Execution {
   }
 
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
+    // What reads windows comes with what unfolds them.
+    if ("windows" in spec) KERNELS.of("unfold");
     const binary = (KERNELS.of(spec.kind) as KernelSource<K>).emit(spec, this.target).build();
     const module = new WebAssembly.Module(binary);
     const imports = { env: { memory: this.memory.memory, ...HOST_FUNCTIONS } };

@@ -1,5 +1,5 @@
 /** The contract where memory ends: a byte read behind a slice is a trap here. */
-import { FUSED_KINDS } from "@opt/core/backend";
+import { FUSED_KINDS, staggeredBytes } from "@opt/core/backend";
 import { contractSuite } from "@opt/testkit";
 import { WasmBackend } from "./backend";
 import { loadFma } from "./emit/fma";
@@ -22,7 +22,7 @@ class EdgeMemory extends LinearMemory {
   constructor() {
     super(false, PAGES);
     const low = super.allocate(END / 2);
-    super.allocate(END / 2 - 65_536); // the first page is the threads'
+    super.allocate(END - 65_536 - staggeredBytes(END / 2)); // the first page is the threads'
     super.free(low);
     if (this.reserved !== END) throw new Error(`memory ends at ${this.reserved}, not at ${END}`);
   }

@@ -1,14 +1,14 @@
-/** Ops of recurrent layers and attention: WASM gives the words of js, in one kernel or op by op. */
-import { type Device, fusedLstm, init, type Tensor, tensor } from "@opt/core";
+/** Ops of layers in one kernel or op by op: WASM gives the same words, and of recurrent layers and attention those of js. */
+import { compile, conv2d, type Device, fusedLstm, init, relu, type Tensor, tensor } from "@opt/core";
 import { registerBackend } from "@opt/core/backend";
 import { scaledDotProductAttention } from "@opt/nn";
 import { sample, seededArray } from "@opt/testkit";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { openWasmBackend } from "./index";
 import { probeTarget } from "./target";
 
 const { fused } = probeTarget(false);
-const load = async () => Object.assign(await openWasmBackend({ threads: 1 }), { fuses: [] });
+const load = async () => Object.assign(await openWasmBackend({ threads: 1 }), { fuses: [], windows: false });
 registerBackend({ name: "plain", rank: 0, load });
 const seeded = (device: Device, shape: readonly number[], seed: number, scale = 1): Tensor => {
   const size = shape.reduce((a, b) => a * b, 1);
@@ -85,4 +85,25 @@ describe.skipIf(!fused.f32)("words of js", () => {
     const [wasm, js] = [await wordsOf("wasm", program), await wordsOf("js", program)];
     expect(wasm).toEqual(js);
   });
+});
+
+it("convolutions read windows, before epilogues too, in the words of columns", async () => {
+  const layer = compile((...[x, weight, bias]: Tensor[]) => relu(conv2d(x!, weight!, bias!, { padding: 1 })));
+  const program: Run = (device) => {
+    const given = [seeded(device, [2, 9, 7, 9], 1), seeded(device, [10, 9, 3, 3], 2), seeded(device, [10], 3)];
+    const results = Array.from({ length: 4 }, () => layer(...given.map((x) => x.detach())));
+    const [x, weight, bias] = given as [Tensor, Tensor, Tensor];
+    conv2d(x, weight, bias, { padding: 1 }).square().sum().backward();
+    return [...results, ...given.map((x) => x.grad!)];
+  };
+  const { backend } = await init("wasm");
+  const kernel = vi.spyOn(backend, "kernel");
+  const words = await wordsOf("wasm", program);
+  const products = kernel.mock.calls.flatMap(([spec]) => (spec.kind === "matmul" ? [spec] : []));
+  expect(products.map(({ windows, transposeB, epilogue }) => [windows, transposeB, epilogue !== undefined])).toEqual([
+    [true, false, false],
+    [true, false, true],
+    [true, true, false],
+  ]);
+  expect(words).toEqual(await wordsOf("plain", program));
 });

@@ -2,13 +2,12 @@ import { crossEntropyGradRows, type Kind, layerNormRows, type Spec } from "@opt/
 import { expect, it } from "vitest";
 import { copy } from "./copy";
 import { gather } from "./gather";
-import { matmul } from "./matmul/matmul";
+import { matmul, unfold } from "./of-ops";
 import { reduce } from "./reduce/reduce";
 import { sumSquares } from "./reduce/sum-squares";
 import { rows } from "./rows";
 import { input, output, runKernel, seeded } from "./run-kernel";
 import { scatterAdd } from "./scatter-add";
-import { unfold } from "./windows/fold";
 
 const x = input("f32", seeded(1027, 1));
 const indices = input("i32", [1, 0, 2, 1]);
@@ -21,6 +20,14 @@ const CASES: [Parameters<typeof runKernel>[0], Record<string, unknown>, Record<s
     matmul,
     { kind: "matmul", transposeA: true, transposeB: true },
     { a: x, b: x, output: output("f32", 25 * 25), batch: 1, m: 25, n: 25, k: 41, strideA: 0, strideB: 0 },
+  ],
+  [
+    matmul,
+    { kind: "matmul", transposeA: false, transposeB: false, windows: true },
+    {
+      ...{ a: x, b: x, output: output("f32", 5 * 1027), batch: 1, m: 5, n: 1027, k: 9, strideA: 0, strideB: 0 },
+      window: { ...window, ...taps },
+    },
   ],
   [reduce, { kind: "reduce", op: "sum" }, { input: x, output: output("f32", 13), outer: 1, length: 79, inner: 13 }],
   [sumSquares, { kind: "sumSquares" }, { inputs: [x, x], output: output("f32", 2) }],

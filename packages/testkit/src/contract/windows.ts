@@ -67,6 +67,9 @@ const dot = (a: ArrayLike<number>, b: ArrayLike<number>) => Array.from(a).reduce
 
 export function windowsContract(context: ContractContext): void {
   const { dtype, specials, tolerances } = context;
+  // Where a step rounds twice, it may overflow where a fused one does not.
+  const ofProduct = { specials: specials && context.portable };
+  const productTolerance = (magnitude: number) => (context.portable ? "bits" : context.sumTolerance(magnitude));
 
   describe.each([...context.sample(WINDOWS), BACK])("windows: $name", ({ window }) => {
     const { planes, taps, plane, outPlane } = reference.windowSizes(window);
@@ -86,23 +89,28 @@ export function windowsContract(context: ContractContext): void {
     const [m, ofImage] = [7, channels * taps];
     it("products with the windows of each image", async ({ skip }) => {
       skip(!context.backend.windows, "the device unfolds windows");
-      const [a, b] = [context.seeded(m * ofImage, 8), context.seeded(planes * plane, 9, { specials })];
+      const [a, b] = [context.seeded(m * ofImage, 8), context.seeded(planes * plane, 9, ofProduct)];
       const sizes = { batch, m, n: outPlane, k: ofImage, strideA: 0 };
       const columns = reference.unfold(b, window);
       const transposes = { transposeA: false, transposeB: false };
-      const { product } = matmul(a, columns, { ...sizes, ...transposes, strideB: ofImage * outPlane }, dtype);
+      const { product, magnitude } = matmul(
+        a,
+        columns,
+        { ...sizes, ...transposes, strideB: ofImage * outPlane },
+        dtype,
+      );
       await context.check(
         { kind: "matmul", ...transposes, windows: true, dtype },
         { input: { a, b }, output: { output: context.empty(batch * m * outPlane) } },
         (slices) => ({ ...slices, ...sizes, strideB: channels * plane, window }),
-        ({ output }, label) => expect(output, label).toAgreeWith(product, "bits"),
+        ({ output }, label) => expect(output, label).toAgreeWith(product, productTolerance(magnitude)),
       );
     });
 
     it("a product along the windows of all images", async ({ skip }) => {
       skip(!context.backend.windows, "the device unfolds windows");
       const k = batch * outPlane;
-      const [a, b] = [context.seeded(m * k, 10), context.seeded(planes * plane, 11, { specials })];
+      const [a, b] = [context.seeded(m * k, 10), context.seeded(planes * plane, 11, ofProduct)];
       const byImage = a.slice();
       for (const i of a.keys()) {
         const [row, image, at] = [Math.floor(i / k), Math.floor((i % k) / outPlane), i % outPlane];
@@ -120,7 +128,7 @@ export function windowsContract(context: ContractContext): void {
       }
       const sizes = { batch: 1, m, n: ofImage, k, strideA: 0, strideB: 0 };
       const transposes = { transposeA: false, transposeB: true };
-      const { product } = matmul(a, turned, { ...sizes, ...transposes }, dtype);
+      const { product, magnitude } = matmul(a, turned, { ...sizes, ...transposes }, dtype);
       await context.check(
         { kind: "matmul", ...transposes, windows: true, dtype },
         {
@@ -133,7 +141,7 @@ export function windowsContract(context: ContractContext): void {
           ...(context.backend.windows === "both" && { strideA: m * outPlane }),
           window,
         }),
-        ({ output }, label) => expect(output, label).toAgreeWith(product, "bits"),
+        ({ output }, label) => expect(output, label).toAgreeWith(product, productTolerance(magnitude)),
       );
     });
   });

@@ -2,7 +2,7 @@
  * Matrix product, after Goto & van de Geijn (2008): blocks of B are packed into panels that tiles of C stream through.
  * Every element of C is a chain over each piece of k, and the sum of these in order, whatever its tile or thread.
  */
-import type { ComputeDType, Program, Spec } from "@opt/core/backend";
+import type { ComputeDType, Program, Spec, Window2d } from "@opt/core/backend";
 import { type FunctionBuilder, i32, type Local, ModuleBuilder, type Operand } from "../../assembler";
 import type { KernelSource, Target } from "../../kernel";
 import { type Float, floatOf } from "../float";
@@ -27,9 +27,10 @@ type Form = Omit<Spec<"matmul">, "kind">;
 /** (start, end, table, ...scalars of the epilogue): the stripes `start` to `end` of a product. */
 export function emitProduct(
   module: ModuleBuilder,
-  { transposeA, transposeB, dtype, epilogue }: Form,
+  { transposeA, transposeB, dtype, epilogue, windows }: Form,
   target: Target,
   name?: string,
+  emitPackWindows?: typeof emitPackB,
 ) {
   const float = floatOf(dtype);
   const { bytes } = float;
@@ -37,7 +38,7 @@ export function emitProduct(
   const panels = PANELS_BYTES / panelBytes(float);
   const tileRows = tileShape(target).rows;
   const multiplyPanel = emitPanelProduct(module, float, target);
-  const packB = emitPackB(module, float, transposeB);
+  const packB = (windows ? emitPackWindows! : emitPackB)(module, float, transposeB);
   const packA = transposeA ? emitPackA(module, float) : undefined;
   const finish = epilogue && emitEpilogue(module, epilogue, float.type, target);
 
@@ -55,7 +56,7 @@ export function emitProduct(
     const rowBytesA = f.local("i32", i32.mul(words.rowA, bytes));
     const rowBytesB = f.local("i32", i32.mul(words.rowB, bytes));
     const rowBytesC = f.local("i32", i32.mul(words.rowC, bytes));
-    const direct = f.local("i32", transposeB ? 0 : i32.leU(m, DIRECT_ROWS));
+    const direct = f.local("i32", transposeB || windows ? 0 : i32.leU(m, DIRECT_ROWS));
     const element = (origin: I32, row: I32, rowBytes: I32, column: I32) =>
       i32.add(origin, i32.add(i32.mul(row, rowBytes), i32.mul(column, bytes)));
 
@@ -65,7 +66,6 @@ export function emitProduct(
       const b = f.local("i32", element(words.b, 0, 0, i32.mul(batch, words.strideB)));
       const c = f.local("i32", element(words.c, i32.mul(batch, m), rowBytesC, 0));
       const addressA = (i: I32, p: I32) => (transposeA ? element(a, p, rowBytesA, i) : element(a, i, rowBytesA, p));
-      const addressB = (p: I32, j: I32) => (transposeB ? element(b, j, rowBytesB, p) : element(b, p, rowBytesB, j));
 
       forBlocks(f, columns.from, columns.to, panels * width, (firstColumn, lastColumn) => {
         forPieces(f, k, depthOf(float), (p, depth) => {
@@ -83,7 +83,7 @@ export function emitProduct(
             });
           };
           forPanels((j, panel, count, inPlace) => {
-            f.if(i32.eqz(inPlace), () => f.do(packB(addressB(p, j), rowBytesB, depth, count, panel)));
+            f.if(i32.eqz(inPlace), () => f.do(packB(b, rowBytesB, p, j, depth, count, panel)));
           });
           forBlocks(f, rows.from, rows.to, packA === undefined ? -1 : BLOCK_TILES * tileRows, (firstRow, lastRow) => {
             if (packA !== undefined) {
@@ -100,7 +100,7 @@ export function emitProduct(
                 const from = f.local("i32", panel);
                 const strideB = f.local("i32", TILE_VECTORS * 16);
                 f.if(inPlace, () => {
-                  f.set(from, addressB(p, j));
+                  f.set(from, element(b, p, rowBytesB, j));
                   f.set(strideB, rowBytesB);
                 });
                 const to = element(c, i, rowBytesC, j);
@@ -250,20 +250,29 @@ function emitPanelProduct(module: ModuleBuilder, float: Float, target: Target) {
   );
 }
 
-export const matmul: KernelSource<"matmul"> = {
+/** Products, which read windows if they are given how: the ops that need it bring it. */
+export const productOf = (
+  emitPackWindows?: typeof emitPackB,
+  wordsOf?: (window: Window2d) => number[],
+): KernelSource<"matmul"> => ({
   emit(spec, target) {
     const module = new ModuleBuilder(target);
-    emitProduct(module, spec, target, "multiply");
+    emitProduct(module, spec, target, "multiply", emitPackWindows);
     if (spec.sums) emitColumns(module, floatOf(spec.dtype), false);
     return module;
   },
   launch(launch, execution) {
-    const { kernel, a, b, output, batch, m, n, k, epilogue, sums } = launch;
+    const { kernel, a, b, output, batch, m, n, k, epilogue, sums, window } = launch;
     if (batch * m * n === 0) return;
     const { spec } = kernel;
     const { bytes } = floatOf(spec.dtype);
     if (sums) runColumns(execution, "sum", { input: a, output: sums, outer: 1, length: k, inner: m });
-    const { range, work, words } = shareOut(spec, launch, execution);
+    const { range, work, words } = shareOut(
+      spec,
+      launch,
+      execution,
+      window && execution.table(wordsOf!(window)) / bytes,
+    );
     // The product must not overwrite what is read after it.
     const isOperand = !epilogue?.product && epilogue?.operands.some(({ memory }) => memory === output.memory);
     words[0] = execution.address(a);
@@ -275,4 +284,6 @@ export const matmul: KernelSource<"matmul"> = {
     const read = work + (spec.epilogue ? batch * m * n * costOf(spec.epilogue) : 0);
     execution.run("multiply", { range, work: read }, execution.table(words), ...(epilogue?.scalars ?? []));
   },
-};
+});
+
+export const matmul = productOf();

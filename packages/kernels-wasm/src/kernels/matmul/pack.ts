@@ -16,12 +16,14 @@ export const panelBytes = (float: Float) => depthOf(float) * TILE_VECTORS * 16;
 /** Bytes between rows of a packed block of A: an odd number of cache lines, so that rows do not contend for the same ones. */
 export const rowBytesOfA = (float: Float) => depthOf(float) * float.bytes + 64;
 
-/** (source, stride, k, columns, target): a panel of `k` rows of B; columns that it lacks are 0. */
+/** (b, stride, p, j, k, columns, target): a panel of rows `p` to `p + k` of B from column `j` on; columns that it lacks are 0. */
 export function emitPackB(module: ModuleBuilder, float: Float, transposed: boolean) {
   const rowBytes = TILE_VECTORS * 16;
   return module.function(
-    { parameters: ["i32", "i32", "i32", "i32", "i32"] },
-    (f, source, stride, k, columns, target) => {
+    { parameters: ["i32", "i32", "i32", "i32", "i32", "i32", "i32"] },
+    (f, source, stride, p, j, k, columns, target) => {
+      const [row, column] = transposed ? [j, p] : [p, j];
+      f.increase(source, i32.add(i32.mul(row, stride), i32.mul(column, float.bytes)));
       const end = f.local("i32", i32.add(target, i32.mul(k, rowBytes)));
       f.if(i32.ltU(columns, panelColumns(float)), () => {
         f.do(memory.fill(target, 0, i32.mul(k, rowBytes)));

@@ -52,11 +52,15 @@ export function wordsOfProduct(values: Values): number[] {
 
 type Sizes = Pick<Launch<"matmul">, "batch" | "m" | "n" | "k" | "strideA" | "strideB">;
 
-/** How a product is shared out, and its words, of which the addresses of a, b and c come first: they are still 0. */
+/**
+ * How a product is shared out, and its words, of which the addresses of a, b and c come first: they are still 0. With windows the bytes of
+ * `rowB` elements are the address of their words.
+ */
 export function shareOut(
   { transposeA, transposeB, dtype }: Omit<Spec<"matmul">, "kind">,
   sizes: Sizes,
   execution: Execution,
+  rowB = transposeB ? sizes.k : sizes.n,
 ) {
   const { batch, m, n, k, strideA, strideB } = sizes;
   const float = floatOf(dtype);
@@ -68,7 +72,7 @@ export function shareOut(
   const unit = work < SMALL ? extent : grain * Math.ceil(extent / grain / STRIPES);
   const range = Math.ceil(extent / unit);
   const { slotBytes, panelsBytes } = packingBytes(float, n, transposeA);
-  const [rowA, rowB] = [transposeA ? m : k, transposeB ? k : n];
+  const rowA = transposeA ? m : k;
   const scratch = execution.scratch(range * slotBytes);
   // In the order of WORDS: each product makes them, and names would take longer than a small one.
   const words = [0, 0, 0, m, n, k, batch, strideA, strideB, rowA, rowB, n, AXES.indexOf(axis), unit, scratch];

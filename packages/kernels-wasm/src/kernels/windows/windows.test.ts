@@ -1,6 +1,7 @@
 import type { Window2d } from "@opt/core/backend";
 import "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { matmul } from "../of-ops";
 import { input, output, runKernel, seeded } from "../run-kernel";
 import { fold, unfold } from "./fold";
 import { maxPool2d, maxPool2dGrad } from "./max-pool";
@@ -43,6 +44,12 @@ const WINDOWS: [string, Window2d][] = [
   ["more than 65,535 pixels", windowOf(1, 2, [211, 333], [2, 2], { stride: [2, 1], padding: [1, 1] })],
 ];
 
+/** As the gradient of images reads another. */
+const BACK: [string, Window2d] = [
+  "back from corners",
+  { ...windowOf(2, 3, [5, 7], [3, 2]), padding: [-1, 0], dilation: [-1, -1] },
+];
+
 /** Every pair of a column element and the pixel it shows, in the order of planes and taps. */
 function taps(window: Window2d, visit: (column: number, pixel: number, out: number, plane: number) => void): void {
   const { height, width, outHeight, outWidth, kernel, stride, padding, dilation } = window;
@@ -82,6 +89,39 @@ describe.each(["f32", "f64"] as const)("%s windows", (dtype) => {
     const launch = { input: input(dtype, x), output: output(dtype, columns), window };
     for (const parts of [1, 3]) {
       expect(runKernel(unfold, { kind: "unfold", dtype }, launch, { parts }).output).toAgreeWith(expected);
+    }
+  });
+
+  it.each([...WINDOWS, BACK])("multiplies by windows as by their columns: %s", (_name, window) => {
+    const { pixels, columns } = sizes(window);
+    const { batch, outHeight, outWidth } = window;
+    const outPlane = outHeight * outWidth;
+    const places = batch === 0 ? 0 : columns / batch / outPlane;
+    const images = input(dtype, seeded(pixels, 5, dtype));
+    const unfolded = runKernel(
+      unfold,
+      { kind: "unfold", dtype },
+      { input: images, output: output(dtype, columns), window },
+    );
+    const turned = seeded(columns, 1, dtype).map((_, i) => {
+      const [place, at] = [Math.floor(i / (batch * outPlane)), i % (batch * outPlane)];
+      return unfolded.output![(Math.floor(at / outPlane) * places + place) * outPlane + (at % outPlane)]!;
+    });
+    const m = 13;
+    for (const transposeB of [false, true]) {
+      const [n, k] = transposeB ? [places, batch * outPlane] : [outPlane, places];
+      const each = { batch: transposeB ? 1 : batch, m, n, k, strideA: 0 };
+      const launch = { ...each, a: input(dtype, seeded(m * k, 6, dtype)), output: output(dtype, each.batch * m * n) };
+      const spec = { kind: "matmul", transposeA: false, transposeB, dtype } as const;
+      const plain = {
+        ...launch,
+        b: input(dtype, transposeB ? turned : unfolded.output!),
+        strideB: transposeB ? 0 : n * k,
+      };
+      const { output: expected } = runKernel(matmul, spec, plain);
+      const read = { ...launch, b: images, strideB: transposeB ? 0 : pixels / batch, window };
+      for (const parts of [1, 3])
+        expect(runKernel(matmul, { ...spec, windows: true }, read, { parts }).output).toAgreeWith(expected!);
     }
   });
 

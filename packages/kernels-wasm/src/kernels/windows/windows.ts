@@ -5,14 +5,14 @@ import { readWords } from "../words";
 
 const WORDS = [
   ...["height", "width", "outHeight", "outWidth", "kernelY", "kernelX"],
-  ...["strideY", "strideX", "paddingY", "paddingX", "dilationY", "dilationX"],
+  ...["strideY", "strideX", "paddingY", "paddingX", "dilationY", "dilationX", "channels"],
 ] as const;
 
 export type WindowLocals = Readonly<Record<(typeof WORDS)[number], Local<"i32">>>;
 
 export function windowWords(window: Window2d): number[] {
-  const { height, width, outHeight, outWidth, kernel, stride, padding, dilation } = window;
-  return [height, width, outHeight, outWidth, ...kernel, ...stride, ...padding, ...dilation];
+  const { channels, height, width, outHeight, outWidth, kernel, stride, padding, dilation } = window;
+  return [height, width, outHeight, outWidth, ...kernel, ...stride, ...padding, ...dilation, channels];
 }
 
 export const readWindow = (f: FunctionBuilder, table: Operand<"i32">): WindowLocals => readWords(f, table, WORDS);
