@@ -58,8 +58,8 @@ const training = (kernels) => `import "${kernels}";
  * @type {Bundle[]}
  */
 const bundles = [
-  { name: "training on wasm", program: training("@opt/kernels-wasm"), external: ["node:*"], budget: 95744, absent: [] },
-  { name: "training on webgpu", program: training("@opt/kernels-webgpu"), external: [], budget: 98816, absent: [] },
+  { name: "training on wasm", program: training("@opt/kernels-wasm"), external: ["node:*"], budget: 96256, absent: [] },
+  { name: "training on webgpu", program: training("@opt/kernels-webgpu"), external: [], budget: 99328, absent: [] },
   {
     name: "checkpoints",
     program: 'export * from "@opt/checkpoint";',
