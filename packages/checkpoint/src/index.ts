@@ -24,6 +24,7 @@ export {
   ledger,
   loadCheckpoint,
   mergeCheckpoint,
+  openFolder,
   openSource,
   pruneCheckpoints,
   recordedRun,

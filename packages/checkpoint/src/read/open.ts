@@ -76,6 +76,15 @@ async function storeOf(place: Place, options: OpenOptions): Promise<{ path: stri
   return openRemote(path, options);
 }
 
+/** See operations.ts. */
+export async function openFolder(
+  path: string,
+  options: OpenOptions = {},
+): Promise<{ readonly path: string; readonly fileSystem: FileSystem }> {
+  const found = await storeOf(checkedPath("openFolder", path), options);
+  return { path: found.path, fileSystem: fileSystemOf(found.fileSystem ?? options.fileSystem) };
+}
+
 /** Whether a file was there when it was looked for, and not when it was opened or read. */
 function isGone(error: unknown): boolean {
   const code = ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code;
