@@ -24,5 +24,5 @@ it("opens the files of a hub, of a server and of a store", async () => {
   expect(await textOf(`${web.url}/folder`, "config.json", {})).toBe("web");
   const fileSystem = memoryFileSystem();
   expect(await openFolder("a", { fileSystem })).toEqual({ path: "a", fileSystem });
-  await expectCode("BAD_ARGUMENT", () => openFolder(""));
+  await expectCode("BAD_ARGUMENT", openFolder(""));
 });

@@ -11,6 +11,13 @@ export function alignedKeys(positions: number): number {
   return positions <= PIECE ? positions : Math.ceil(positions / PIECE) * PIECE;
 }
 
+/** Keys and values as tensors, for compiled functions too. */
+export interface Slots {
+  readonly capacity: number;
+  /** By layer. */
+  readonly layers: readonly { readonly keys: Tensor; readonly values: Tensor }[];
+}
+
 export interface CacheOptions {
   /** Rows: sequences side by side. Default 1. */
   readonly batch?: number;
@@ -29,10 +36,9 @@ export interface CacheOptions {
  * model.forward(tensor([[3, 1, 4]], { dtype: "i32" }), { cache, at: 0 });
  * model.forward(tensor([[1]], { dtype: "i32" }), { cache, at: 3 }).shape; // [1, 1, 50]
  */
-export class KeyValueCache {
+export class KeyValueCache implements Slots {
   readonly capacity: number;
-  /** By layer. */
-  readonly layers: readonly { readonly keys: Tensor; readonly values: Tensor }[];
+  readonly layers: Slots["layers"];
 
   constructor(model: { config: ModelConfig; dtype: DType; device: Device }, { batch = 1, capacity }: CacheOptions) {
     checkExtents("KeyValueCache", { batch, capacity });

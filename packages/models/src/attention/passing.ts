@@ -1,15 +1,15 @@
 /** One pass through a model: where its tokens are, what they see, and what its layers compute once together. */
-import { arange, check, logicalAnd, pad, type Tensor, tensor } from "@opt/core";
+import { arange, check, cos, logicalAnd, pad, recompute, sin, type Tensor, tensor } from "@opt/core";
 import { scaledDotProductAttention } from "@opt/nn";
 import type { ModelConfig } from "../config/config";
 import { inverseFrequencies, type Rope } from "../config/rope";
-import { alignedKeys, type KeyValueCache, writeSlots } from "./cache";
-import { type Rotation, rotationOf } from "./rotate";
+import { alignedKeys, type Slots, writeSlots } from "./cache";
+import type { Rotation } from "./rotate";
 
 /** Where the tokens of a pass are. */
 export interface PassOptions {
   /** Keys and values of the positions before. */
-  readonly cache?: KeyValueCache;
+  readonly cache?: Slots;
   /** The position of the first token of each row; or i32 [rows], the position of the only token of each. Default 0. */
   readonly at?: number | Tensor;
 }
@@ -17,10 +17,11 @@ export interface PassOptions {
 export class Pass {
   /** i32 [rows or 1, places]. */
   readonly positions: Tensor;
-  readonly #made = new Map<unknown, unknown>();
+  /** What layers share. */
+  #made = new Map<string, Tensor>();
   readonly #at: number | Tensor;
   readonly #places: number;
-  readonly #cache: KeyValueCache | undefined;
+  readonly #cache: Slots | undefined;
 
   /** @throws OptError BAD_ARGUMENT, BAD_SHAPE */
   constructor(
@@ -47,22 +48,45 @@ export class Pass {
     if (cache && !isStart) this.#slot(cache.capacity);
   }
 
-  #once<T>(key: unknown, make: () => T): T {
-    if (!this.#made.has(key)) this.#made.set(key, make());
-    return this.#made.get(key) as T;
+  #once(key: string, make: () => Tensor): Tensor {
+    const made = this.#made.get(key) ?? make();
+    this.#made.set(key, made);
+    return made;
   }
 
-  /** The rotation of a kind of layers. @throws OptError UNSUPPORTED for dynamic scaling of cached positions that are too many */
+  /** Calls `body` in a way that may run it again in backward: what layers share is then an input. */
+  recomputed(x: Tensor, body: (x: Tensor) => Tensor): Tensor {
+    const [first, names] = [this.#made, [...this.#made.keys()]];
+    const run = (x: Tensor, ...held: readonly Tensor[]) => {
+      this.#made = new Map(names.map((name, i) => [name, held[i]!]));
+      try {
+        return body(x);
+      } finally {
+        this.#made = first;
+      }
+    };
+    return recompute(run, x, ...first.values());
+  }
+
+  /** The rotation of a kind of layers. */
   rotation(rope: Rope): Rotation {
-    return this.#once(rope, () => {
-      const longest = this.#cache?.capacity ?? this.#places;
-      const isFixed = rope.kind !== "dynamic" || this.#cache === undefined || longest <= rope.positions;
-      const rule = () =>
-        `dynamic rotary scaling turns positions anew beyond ${rope.positions}, got a cache of ${longest}.`;
-      check(isFixed, "UNSUPPORTED", "forward", rule, "Make a smaller cache, or pass whole sequences without one.");
-      const frequencies = inverseFrequencies(rope, this.config.headDim, longest);
-      return rotationOf(this.positions, tensor(frequencies, { device: this.positions.device }));
-    });
+    const kind = this.config.ropes.indexOf(rope);
+    return [
+      this.#once(`cos ${kind}`, () => cos(this.#angles(rope))),
+      this.#once(`sin ${kind}`, () => sin(this.#angles(rope))),
+    ];
+  }
+
+  /** @throws OptError UNSUPPORTED for dynamic scaling of cached positions that are too many */
+  #angles(rope: Rope): Tensor {
+    const longest = this.#cache?.capacity ?? this.#places;
+    const isFixed = rope.kind !== "dynamic" || this.#cache === undefined || longest <= rope.positions;
+    const rule = () =>
+      `dynamic rotary scaling turns positions anew beyond ${rope.positions}, got a cache of ${longest}.`;
+    check(isFixed, "UNSUPPORTED", "forward", rule, "Make a smaller cache, or pass whole sequences without one.");
+    const { device, shape } = this.positions;
+    const frequencies = tensor(inverseFrequencies(rope, this.config.headDim, longest), { device });
+    return this.positions.to("f32").reshape([shape[0]!, 1, shape[1]!, 1]).mul(frequencies);
   }
 
   /** Queries [rows, heads, places, headDim], keys and values of fewer heads; result [rows, places, heads * headDim]. */

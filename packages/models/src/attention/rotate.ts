@@ -1,15 +1,8 @@
 /** Turns heads by their positions. */
-import { concat, cos, sin, type Tensor } from "@opt/core";
+import { concat, type Tensor } from "@opt/core";
 
-/** Cosines and sines [..., places, width / 2] of angles. */
+/** Cosines and sines [..., places, width / 2] of angles, for all heads. */
 export type Rotation = readonly [cos: Tensor, sin: Tensor];
-
-/** positions i32 [rows, places], frequencies [width / 2]; broadcasts over the heads. */
-export function rotationOf(positions: Tensor, frequencies: Tensor): Rotation {
-  const [rows, places] = positions.shape as [number, number];
-  const angles = positions.to("f32").reshape([rows, 1, places, 1]).mul(frequencies);
-  return [cos(angles), sin(angles)];
-}
 
 /** x [rows, heads, places, width]: its first and second half as coordinates, as Llama's files mean them. */
 export function rotate(x: Tensor, [c, s]: Rotation): Tensor {

@@ -6,7 +6,6 @@ import {
   type Device,
   type DType,
   type Generator,
-  recompute,
   type Tensor,
   tidy,
 } from "@opt/core";
@@ -74,8 +73,10 @@ export class LanguageModel extends Module {
       const pass = new Pass(this.#config, tokens, options);
       const trunk = this.#trunk;
       let x = trunk.embed(tokens, pass);
-      for (const [layer, block] of trunk.blocks.entries())
-        x = this.recompute ? recompute((x: Tensor) => block.forward(x, layer, pass), x) : block.forward(x, layer, pass);
+      for (const [layer, block] of trunk.blocks.entries()) {
+        const forward = (x: Tensor) => block.forward(x, layer, pass);
+        x = this.recompute ? pass.recomputed(x, forward) : forward(x);
+      }
       return trunk.forward(x);
     });
   }
