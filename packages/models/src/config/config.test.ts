@@ -3,6 +3,7 @@ import { tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
 import { goldens, tiny } from "../../testing/tiny";
+import { LanguageModel } from "../decoder/language-model";
 import { type ConfigJson, KeyValueCache, languageModel, readConfig } from "../index";
 import { inverseFrequencies } from "./rope";
 
@@ -61,6 +62,23 @@ it("passes that fit nowhere are rejected", async () => {
   await expectCode("BAD_ARGUMENT", () => model.forward(tokens, { cache, at: 3 }));
   await expectCode("BAD_SHAPE", () => model.forward(tokens, { cache, at: tensor([1], { dtype: "i32" }) }));
   await expectCode("BAD_ARGUMENT", () => new KeyValueCache(model, { capacity: 0 }));
+});
+
+it("a model in float64 has the logits of float32", async () => {
+  const model = new LanguageModel(readConfig(llama), { device: "js", dtype: "f64" });
+  const single = await tiny("llama", "js");
+  model.loadStateDict(single.stateDict());
+  const tokens = tensor([[1, 2, 3]], { dtype: "i32" });
+  const expected = await single.forward(tokens).data();
+  expect(await model.forward(tokens).data()).toAgreeWith(expected, { absolute: 1e-4, relative: 0 });
+});
+
+it("the two halves of a pass are the whole", async () => {
+  const model = languageModel(llama);
+  const tokens = tensor([[1, 2]], { dtype: "i32" });
+  const cache = new KeyValueCache(model, { batch: 1, capacity: 4 });
+  const hidden = model.hidden(tokens, { cache, at: 0 });
+  expect(await model.logits(hidden).data()).toEqual(await model.forward(tokens).data());
 });
 
 it("recomputed blocks give the same gradients", async () => {

@@ -22,18 +22,23 @@ import { linearOf, type WeightOptions } from "./parts";
  * alone and in a batch, whole and in pieces, with and without a cache.
  */
 export class LanguageModel extends Module {
-  readonly transformer: Gpt2Trunk | null;
-  readonly model: LlamaTrunk | null;
+  /** Of GPT-2. */
+  readonly transformer: Module | null;
+  /** Of the other families. */
+  readonly model: Module | null;
+  /** null where the table of embeddings is the head's weight. */
   readonly lm_head: Linear | null;
   /** Backward computes each block again instead of keeping its results: less memory for more time. Default false. */
   recompute = false;
   readonly #config: ModelConfig;
+  readonly #trunk: Gpt2Trunk | LlamaTrunk;
 
   constructor(config: ModelConfig, options: WeightOptions = {}) {
     super();
     const isGpt2 = config.family === "gpt2";
-    this.transformer = isGpt2 ? new Gpt2Trunk(config, options) : null;
-    this.model = isGpt2 ? null : new LlamaTrunk(config, options);
+    this.#trunk = isGpt2 ? new Gpt2Trunk(config, options) : new LlamaTrunk(config, options);
+    this.transformer = isGpt2 ? this.#trunk : null;
+    this.model = isGpt2 ? null : this.#trunk;
     this.lm_head = config.tied ? null : linearOf(config.width, config.vocabulary, false, options);
     this.#config = config;
   }
@@ -48,10 +53,6 @@ export class LanguageModel extends Module {
 
   get device(): Device {
     return this.#trunk.table.weight.device;
-  }
-
-  get #trunk(): Gpt2Trunk | LlamaTrunk {
-    return (this.transformer ?? this.model)!;
   }
 
   /**

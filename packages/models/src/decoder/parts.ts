@@ -1,13 +1,16 @@
 /** Layers of decoders: made empty, since weights are loaded or drawn when the model is whole. */
-import { gelu, keep, relu, type Shape, silu, type Tensor, zeros } from "@opt/core";
+import { type Device, type DType, gelu, keep, relu, type Shape, silu, type Tensor, zeros } from "@opt/core";
 import { Embedding, Linear, Module, RMSNorm } from "@opt/nn";
 import type { ModelConfig } from "../config/config";
 
 /** Where weights are, and what they consist of. */
-export type WeightOptions = Pick<NonNullable<ConstructorParameters<typeof Linear>[2]>, "device" | "dtype">;
+export interface WeightOptions {
+  readonly device?: Device | string;
+  readonly dtype?: DType;
+}
 
 /** A parameter of zeros. */
-export function weightOf(shape: Shape, options: WeightOptions): Tensor {
+function weightOf(shape: Shape, options: WeightOptions): Tensor {
   return keep(zeros(shape, { ...options, requiresGrad: true }));
 }
 

@@ -62,7 +62,8 @@ it("an option leaves the tokenizer out; without a template there is no chat", as
 
 it("a text and a conversation go on, with the same pieces for the same seed", async () => {
   const { model, tokenizer } = await opened();
-  const options = { maxTokens: 20, temperature: 1, seed: 2, ends: [] };
+  const shape = { temperature: 1, topK: 200, topP: 0.99, repetitionPenalty: 1.01 };
+  const options = { maxTokens: 20, seed: 2, ends: [], ...shape };
   const pieces = await piecesOf(generate(model, tokenizer!, "Once upon", options));
   expect(pieces.length).toBeGreaterThan(3);
   expect(await piecesOf(generate(model, tokenizer!, "Once upon", { ...options, compile: false }))).toEqual(pieces);

@@ -1,5 +1,5 @@
 /** Reading models that transformers wrote. */
-import type { OpenOptions } from "@opt/checkpoint";
+import type { OpenFolderOptions } from "@opt/checkpoint";
 import { checkOptions, type Device, type DType, noGrad, OptError, type Tensor, tidy } from "@opt/core";
 import { type ModelConfig, readConfig } from "../config/config";
 import type { ConfigJson } from "../config/fields";
@@ -9,8 +9,7 @@ import type { Tokenizer } from "../tokenizer/tokenizer";
 import { isIdle, isTransposed, PREFIX } from "./names";
 import { Place } from "./place";
 
-export interface FromPretrainedOptions
-  extends Pick<OpenOptions, "cache" | "token" | "endpoint" | "signal" | "fileSystem"> {
+export interface FromPretrainedOptions extends OpenFolderOptions {
   /** Default: the one of `init`. */
   readonly device?: Device | string;
   /** Of the weights, whatever the file has. Default f32. */

@@ -1,6 +1,6 @@
 /** A folder of a model: on this machine, behind an address, or in a store. */
 
-import type { FileSystem, OpenOptions } from "@opt/checkpoint";
+import type { FileSystem, OpenFolderOptions } from "@opt/checkpoint";
 import { OptError } from "@opt/core";
 
 export class Place {
@@ -9,7 +9,7 @@ export class Place {
     readonly fileSystem: FileSystem,
   ) {}
 
-  static async open(path: string, options: OpenOptions): Promise<Place> {
+  static async open(path: string, options: OpenFolderOptions): Promise<Place> {
     const { openFolder } = await import("@opt/checkpoint");
     const found = await openFolder(path, options);
     return new Place(found.path, found.fileSystem);
@@ -20,7 +20,13 @@ export class Place {
   }
 
   async has(name: string): Promise<boolean> {
-    return (await this.fileSystem.kind(this.under(name))) === "file";
+    try {
+      return (await this.fileSystem.kind(this.under(name))) === "file";
+    } catch (error) {
+      // Web servers list no folders: their stores throw for what is not there.
+      if (error instanceof OptError && error.code === "MISSING") return false;
+      throw error;
+    }
   }
 
   /** @throws OptError MISSING, IO */

@@ -37,7 +37,7 @@ export async function savePretrained(
 ): Promise<void> {
   checkOptions("savePretrained", options, { overwrite: "boolean", fileSystem: "any" });
   const { saveWeights } = await import("@opt/checkpoint");
-  const place = await Place.open(folder, options);
+  const place = await Place.open(folder, { fileSystem: options.fileSystem });
   const { config } = model;
   const turned: Tensor[] = [];
   const stored = ([name, tensor]: [string, Tensor]) => {
