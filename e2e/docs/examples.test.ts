@@ -25,6 +25,7 @@ const PACKAGES = [
   "@opt/collectives-mpi",
   "@opt/tfjs",
   "@opt/jax-js",
+  "@opt/models",
   "./../fixtures",
 ];
 const BUILD = fileURLToPath(new URL("./build/", import.meta.url));

@@ -24,6 +24,7 @@ export {
   ledger,
   loadCheckpoint,
   mergeCheckpoint,
+  openFolder,
   openSource,
   pruneCheckpoints,
   recordedRun,
@@ -35,7 +36,7 @@ export { localFileSystem } from "./platform/local";
 export type { Difference, DiffOptions, DiffResult } from "./read/diff";
 export type { InspectedTensor, Inspection } from "./read/inspect";
 export type { Loaded, LoadOptions } from "./read/load";
-export type { OpenOptions, Place } from "./read/open";
+export type { OpenFolderOptions, OpenOptions, Place } from "./read/open";
 export type { LoadedPlainTensor } from "./read/places";
 export type { Selection, Slice } from "./read/select";
 export type { Problem, VerifyOptions, VerifyResult } from "./read/verify";

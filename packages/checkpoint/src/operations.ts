@@ -91,6 +91,18 @@ export const inspectCheckpoint: typeof import("./read/inspect").inspectCheckpoin
 export const openSource: typeof import("./read/open").openSource = async (...given) =>
   (await import("./read/open")).openSource(...given);
 
+/**
+ * The files at a path or an address, for what is beside a checkpoint: a config.json, a tokenizer. Those of a hub are of one commit. Give
+ * path and store to other functions, and they read the same version.
+ *
+ * @throws OptError BAD_ARGUMENT, MISSING, IO
+ * @example
+ * const { path, fileSystem } = await openFolder("runs");
+ * console.log(await fileSystem.kind(`${path}/config.json`)); // "file", or undefined
+ */
+export const openFolder: typeof import("./read/open").openFolder = async (...given) =>
+  (await import("./read/open")).openFolder(...given);
+
 /** Removes a run's leftovers; steps are never touched. @throws OptError MISSING, IO */
 export const cleanCheckpoints: typeof import("./save/step/clean").cleanCheckpoints = async (...given) =>
   (await import("./save/step/clean")).cleanCheckpoints(...given);

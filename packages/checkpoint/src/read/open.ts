@@ -76,6 +76,20 @@ async function storeOf(place: Place, options: OpenOptions): Promise<{ path: stri
   return openRemote(path, options);
 }
 
+export interface OpenFolderOptions extends RemoteOptions {
+  readonly fileSystem?: FileSystem;
+}
+
+/** See operations.ts. */
+export async function openFolder(
+  path: string,
+  options: OpenFolderOptions = {},
+): Promise<{ readonly path: string; readonly fileSystem: FileSystem }> {
+  checkOptions("openFolder", options, { ...REMOTE_OPTIONS, fileSystem: "any" });
+  const found = await storeOf(checkedPath("openFolder", path), options);
+  return { path: found.path, fileSystem: fileSystemOf(found.fileSystem ?? options.fileSystem) };
+}
+
 /** Whether a file was there when it was looked for, and not when it was opened or read. */
 function isGone(error: unknown): boolean {
   const code = ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code;

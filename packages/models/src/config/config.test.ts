@@ -1,0 +1,98 @@
+/** What a config.json may say. */
+import { tensor } from "@opt/core";
+import { expectCode } from "@opt/testkit";
+import { expect, it } from "vitest";
+import { goldens, tiny } from "../../testing/tiny";
+import { LanguageModel } from "../decoder/language-model";
+import { type ConfigJson, KeyValueCache, languageModel, readConfig } from "../index";
+import { inverseFrequencies } from "./rope";
+
+const { config: llama } = goldens.get("llama")!;
+const { config: gemma } = goldens.get("gemma3")!;
+const { config: gpt2 } = goldens.get("gpt2")!;
+
+it.each<[string, ConfigJson, string]>([
+  ["another model", { model_type: "bert" }, "model_type"],
+  ["a field that nobody reads", { ...llama, key_scale: 2 }, "key_scale"],
+  ["another activation", { ...llama, hidden_act: "swish2" }, "hidden_act"],
+  ["another scaling", { ...llama, rope_parameters: { rope_type: "yarn", factor: 2 } }, "rope_type"],
+  ["a field of a scaling", { ...llama, rope_parameters: { rope_type: "linear", factor: 2, beta: 1 } }, "beta"],
+  ["heads turned in part", { ...llama, rope_parameters: { partial_rotary_factor: 0.5 } }, "partial_rotary_factor"],
+  ["divided products", { ...llama, pretraining_tp: 2 }, "pretraining_tp"],
+  ["softcapped scores", { ...gemma, attn_logit_softcapping: 50 }, "attn_logit_softcapping"],
+  ["scores in both directions", { ...gemma, use_bidirectional_attention: true }, "use_bidirectional_attention"],
+  ["layers of another kind", { ...gemma, layer_types: ["chunked_attention"] }, "layer_types"],
+  ["scores of other scales", { ...gpt2, scale_attn_weights: false }, "scale_attn_weights"],
+  ["scores scaled by layer", { ...gpt2, scale_attn_by_inverse_layer_idx: true }, "scale_attn_by_inverse_layer_idx"],
+])("%s is rejected and named", (_, json, field) => {
+  expectCode("UNSUPPORTED", () => readConfig(json));
+  expect(() => readConfig(json)).toThrow(field);
+});
+
+it("a size that is missing or no number is rejected", async () => {
+  await expectCode("BAD_ARGUMENT", () => readConfig({ ...llama, hidden_size: undefined }));
+  await expectCode("BAD_ARGUMENT", () => readConfig({ ...llama, hidden_size: "16" }));
+});
+
+it("older files say the same in other fields", () => {
+  const { rope_parameters: _, layer_types: __, ...old } = gemma;
+  const given = { ...old, rope_theta: 1e4, rope_local_base_freq: 100, rope_scaling: { type: "linear", factor: 2 } };
+  const { json, ...parts } = readConfig({ ...given, sliding_window_pattern: 2 });
+  const { json: ____, ...expected } = readConfig(gemma);
+  expect(parts).toEqual(expected);
+  expect(readConfig({ ...old, num_hidden_layers: 12 }).windows.map((window) => window === null)).toEqual(
+    Array.from({ length: 12 }, (_, i) => i % 6 === 5),
+  );
+  expect(inverseFrequencies(parts.ropes[0]!, 8, 1)[1]).toBeCloseTo(100 ** -0.25);
+});
+
+it("dynamic scaling has no cache beyond its context", async () => {
+  const model = await tiny("llama-dynamic", "js");
+  const tokens = tensor([[1]], { dtype: "i32" });
+  model.forward(tokens, { cache: new KeyValueCache(model, { capacity: 12 }) });
+  await expectCode("UNSUPPORTED", () => model.forward(tokens, { cache: new KeyValueCache(model, { capacity: 13 }) }));
+});
+
+it("passes that fit nowhere are rejected", async () => {
+  const model = languageModel(gpt2);
+  const tokens = tensor([[1, 2]], { dtype: "i32" });
+  const cache = new KeyValueCache(model, { capacity: 4 });
+  await expectCode("BAD_SHAPE", () => model.forward(tensor([1], { dtype: "i32" })));
+  await expectCode("BAD_ARGUMENT", () => model.forward(tokens, { at: 1 }));
+  await expectCode("BAD_ARGUMENT", () => model.forward(tokens, { cache, at: 3 }));
+  await expectCode("BAD_SHAPE", () => model.forward(tokens, { cache, at: tensor([1], { dtype: "i32" }) }));
+  await expectCode("BAD_ARGUMENT", () => new KeyValueCache(model, { capacity: 0 }));
+});
+
+it("a model in float64 has the logits of float32", async () => {
+  const model = new LanguageModel(readConfig(llama), { device: "js", dtype: "f64" });
+  const single = await tiny("llama", "js");
+  model.loadStateDict(single.stateDict());
+  const tokens = tensor([[1, 2, 3]], { dtype: "i32" });
+  const expected = await single.forward(tokens).data();
+  expect(await model.forward(tokens).data()).toAgreeWith(expected, { absolute: 1e-4, relative: 0 });
+});
+
+it("the two halves of a pass are the whole", async () => {
+  const model = languageModel(llama);
+  const tokens = tensor([[1, 2]], { dtype: "i32" });
+  const cache = new KeyValueCache(model, { batch: 1, capacity: 4 });
+  const hidden = model.hidden(tokens, { cache, at: 0 });
+  expect(await model.logits(hidden).data()).toEqual(await model.forward(tokens).data());
+});
+
+it("recomputed blocks give the same gradients", async () => {
+  const gradients = [false, true].map((recompute) => {
+    const model = languageModel(gemma, { dtype: "f32" });
+    for (const [i, parameter] of model.parameters().entries())
+      parameter.detach().set(parameter.mul(0).add(0.01 * (i + 1)));
+    model.recompute = recompute;
+    model
+      .forward(tensor([[1, 2, 3, 4, 5, 6, 7, 8, 9]], { dtype: "i32" }))
+      .square()
+      .sum()
+      .backward();
+    return model.parameters().map(({ grad }) => [...(grad as ReturnType<typeof tensor>).dataSync()]);
+  });
+  expect(gradients[1]).toEqual(gradients[0]);
+});

@@ -1,0 +1,64 @@
+/** Layers of decoders: made empty, since weights are loaded or drawn when the model is whole. */
+import { type Device, type DType, gelu, keep, relu, type Shape, silu, type Tensor, zeros } from "@opt/core";
+import { Embedding, Linear, Module, RMSNorm } from "@opt/nn";
+import type { ModelConfig } from "../config/config";
+
+/** Where weights are, and what they consist of. */
+export interface WeightOptions {
+  readonly device?: Device | string;
+  readonly dtype?: DType;
+}
+
+/** A parameter of zeros. */
+function weightOf(shape: Shape, options: WeightOptions): Tensor {
+  return keep(zeros(shape, { ...options, requiresGrad: true }));
+}
+
+function withWeight<L extends Linear | Embedding>(layer: L, shape: Shape, options: WeightOptions): L {
+  layer.weight.dispose();
+  layer.weight = weightOf(shape, options);
+  return layer;
+}
+
+/** A linear layer that draws nothing. */
+export function linearOf(inFeatures: number, outFeatures: number, bias: boolean, options: WeightOptions): Linear {
+  const layer = withWeight(new Linear(1, 1, { bias: false, ...options }), [outFeatures, inFeatures], options);
+  if (bias) layer.bias = weightOf([outFeatures], options);
+  return layer;
+}
+
+/** A table that draws nothing. */
+export function tableOf(count: number, width: number, options: WeightOptions): Embedding {
+  return withWeight(new Embedding(1, 1, options), [count, width], options);
+}
+
+/** Gemma's norm: x / sqrt(mean(x^2) + eps) times 1 + weight. */
+export class UnitOffsetNorm extends Module {
+  weight: Tensor;
+  readonly #norm: RMSNorm;
+
+  constructor(width: number, eps: number, options: WeightOptions) {
+    super();
+    this.weight = weightOf([width], options);
+    this.#norm = new RMSNorm(width, { eps, elementwiseAffine: false });
+  }
+
+  forward(x: Tensor): Tensor {
+    return this.#norm.forward(x).mul(this.weight.add(1));
+  }
+
+  override describe(): string {
+    return `${this.weight.shape[0]}, eps=${this.#norm.eps}`;
+  }
+}
+
+const tanhGelu = (x: Tensor) => gelu(x, { approximate: "tanh" });
+
+/** Activations by the names of config.json. */
+export const ACTIVATION: Readonly<Record<ModelConfig["activation"], (x: Tensor) => Tensor>> = {
+  gelu: (x) => gelu(x),
+  gelu_new: tanhGelu,
+  gelu_pytorch_tanh: tanhGelu,
+  relu,
+  silu,
+};

@@ -1,0 +1,95 @@
+import "@opt/kernels-cpu";
+import { readFileSync } from "node:fs";
+import { memoryFileSystem } from "@opt/checkpoint";
+import { Generator, init } from "@opt/core";
+import { expectCode } from "@opt/testkit";
+import { expect, it } from "vitest";
+import { fromPretrained, generate, languageModel, type Message, savePretrained, type Tokenizer } from "../index";
+import { Pieces } from "./pieces";
+
+await init("js");
+const folder = new URL("../../testing/tokenizer/", import.meta.url);
+const answers = JSON.parse(readFileSync(new URL("answers.json", folder), "utf8")) as {
+  texts: readonly { text: string; tokens: number[] }[];
+  messages: Message[];
+  chat: string;
+};
+const FILES = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"];
+
+/** A model whose folder has a tokenizer. */
+async function opened(left: readonly string[] = []) {
+  const fileSystem = memoryFileSystem();
+  const json = { model_type: "gpt2", vocab_size: 300, n_positions: 64, n_embd: 8, n_layer: 1, n_head: 2 };
+  await savePretrained(languageModel(json, { generator: new Generator(4) }), "saved", { fileSystem });
+  for (const name of FILES.filter((name) => !left.includes(name))) {
+    const bytes = readFileSync(new URL(name, folder));
+    const file = await fileSystem.open(`saved/${name}`, "create", bytes.length);
+    await file.write(bytes, 0);
+    await file.finish();
+    await file.close();
+  }
+  return { fileSystem, ...(await fromPretrained("saved", { fileSystem })) };
+}
+
+async function piecesOf(given: AsyncIterable<string>): Promise<string[]> {
+  const pieces: string[] = [];
+  for await (const piece of given) pieces.push(piece);
+  return pieces;
+}
+
+it("a folder's tokenizer has the tokens of the Rust library, and its template the text of Jinja", async () => {
+  const { tokenizer } = await opened();
+  for (const { text, tokens } of answers.texts) {
+    expect(tokenizer!.encode(text)).toEqual(tokens);
+    expect(tokenizer!.encode(text, { special: false })).toEqual(tokens.slice(1));
+    expect(tokenizer!.decode(tokens)).toBe(text.replace("<|end|>", ""));
+  }
+  expect(tokenizer!.ends).toEqual([1]);
+  expect(await tokenizer!.chat!(answers.messages)).toBe(answers.chat);
+});
+
+it("an option leaves the tokenizer out; without a template there is no chat", async () => {
+  const { fileSystem, model } = await opened(["chat_template.jinja"]);
+  expect((await fromPretrained("saved", { fileSystem, tokenizer: false })).tokenizer).toBe(null);
+  const { tokenizer } = await fromPretrained("saved", { fileSystem });
+  const ask = (tokenizer: Tokenizer) => generate(model, tokenizer, answers.messages).next();
+  await expectCode("UNSUPPORTED", () => ask(tokenizer!));
+  const { encode, decode } = tokenizer!;
+  await expectCode("BAD_ARGUMENT", () => ask({ encode, decode }));
+  for (const stop of [[""], "x", [1]])
+    await expectCode("BAD_ARGUMENT", () => generate(model, tokenizer!, "a", { stop: stop as string[] }).next());
+});
+
+it("a text and a conversation go on, with the same pieces for the same seed", async () => {
+  const { model, tokenizer } = await opened();
+  const shape = { temperature: 1, topK: 200, topP: 0.99, repetitionPenalty: 1.01 };
+  const options = { maxTokens: 20, seed: 2, ends: [], ...shape };
+  const pieces = await piecesOf(generate(model, tokenizer!, "Once upon", options));
+  expect(pieces.length).toBeGreaterThan(3);
+  expect(await piecesOf(generate(model, tokenizer!, "Once upon", { ...options, compile: false }))).toEqual(pieces);
+  expect(await piecesOf(generate(model, tokenizer!, "Once upon", { ...options, seed: 3 }))).not.toEqual(pieces);
+  expect((await piecesOf(generate(model, tokenizer!, answers.messages, options))).length).toBeGreaterThan(1);
+  const stop = [pieces.join("").slice(4, 6)];
+  expect((await piecesOf(generate(model, tokenizer!, "Once upon", { ...options, stop }))).join("")).toBe(
+    pieces.join("").slice(0, pieces.join("").indexOf(stop[0]!)),
+  );
+});
+
+it("pieces have whole characters, and hold back what may be a stop word", async () => {
+  const { tokenizer } = await opened();
+  const pieces = (text: string, stop: string[] = []) => {
+    const prompt = tokenizer!.encode("a");
+    const made = new Pieces(tokenizer!, prompt, stop);
+    const given: string[] = [];
+    for (const token of tokenizer!.encode(text, { special: false })) if (!made.isStopped) given.push(made.next(token));
+    if (!made.isStopped) given.push(made.next(null));
+    return given.filter((piece) => piece !== "");
+  };
+  for (const { text } of answers.texts.filter(({ text }) => !text.includes("<"))) {
+    expect(pieces(text).join("")).toBe(text);
+    expect(pieces(text).some((piece) => piece.includes("\ufffd"))).toBe(false);
+  }
+  expect(pieces("\u2603\u{1f600}")).toEqual(["\u2603", "\u{1f600}"]);
+  expect(pieces("ab##c# d###e", ["###"])).toEqual(["a", "b", "##c", "# ", "d"]);
+  expect(pieces("ab##", ["###"]).join("")).toBe("ab##");
+});

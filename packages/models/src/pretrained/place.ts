@@ -1,0 +1,69 @@
+/** A folder of a model: on this machine, behind an address, or in a store. */
+
+import type { FileSystem, OpenFolderOptions } from "@opt/checkpoint";
+import { OptError } from "@opt/core";
+
+export class Place {
+  private constructor(
+    private readonly path: string,
+    readonly fileSystem: FileSystem,
+  ) {}
+
+  static async open(path: string, options: OpenFolderOptions): Promise<Place> {
+    const { openFolder } = await import("@opt/checkpoint");
+    const found = await openFolder(path, options);
+    return new Place(found.path, found.fileSystem);
+  }
+
+  under(name: string): string {
+    return `${this.path.replace(/\/$/, "")}/${name}`;
+  }
+
+  async has(name: string): Promise<boolean> {
+    try {
+      return (await this.fileSystem.kind(this.under(name))) === "file";
+    } catch (error) {
+      // Web servers list no folders: their stores throw for what is not there.
+      if (error instanceof OptError && error.code === "MISSING") return false;
+      throw error;
+    }
+  }
+
+  /** @throws OptError MISSING, IO */
+  async text(name: string): Promise<string> {
+    const path = this.under(name);
+    const isThere = await this.has(name);
+    if (!isThere) throw new OptError("MISSING", path, "the folder must have this file.", "Look at the path.");
+    const file = await this.fileSystem.open(path, "read");
+    try {
+      const bytes = new Uint8Array(await file.size());
+      await file.read(bytes, 0);
+      return new TextDecoder().decode(bytes);
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** @throws OptError MISSING, IO, CORRUPT for what is not JSON */
+  async json<T>(name: string): Promise<T> {
+    const text = await this.text(name);
+    try {
+      return JSON.parse(text) as T;
+    } catch (error) {
+      const problem = `the file must be JSON: ${(error as Error).message}.`;
+      throw new OptError("CORRUPT", this.under(name), problem, "Fetch it again.");
+    }
+  }
+
+  async write(name: string, text: string): Promise<void> {
+    await this.fileSystem.makeFolder(this.path);
+    const bytes = new TextEncoder().encode(text);
+    const file = await this.fileSystem.open(this.under(name), "create", bytes.length);
+    try {
+      await file.write(bytes, 0);
+      await file.finish();
+    } finally {
+      await file.close();
+    }
+  }
+}

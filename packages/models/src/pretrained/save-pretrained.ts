@@ -1,0 +1,59 @@
+/** Writing models that transformers opens. */
+import type { FileSystem } from "@opt/checkpoint";
+import { checkOptions, noGrad, type Tensor } from "@opt/core";
+import type { ModelConfig } from "../config/config";
+import type { LanguageModel } from "../decoder/language-model";
+import { isTransposed } from "./names";
+import { Place } from "./place";
+
+export interface SavePretrainedOptions {
+  /** Replace a model that is there. Default false. */
+  readonly overwrite?: boolean;
+  readonly fileSystem?: FileSystem;
+}
+
+const ARCHITECTURES: Readonly<Record<ModelConfig["family"], string>> = {
+  gpt2: "GPT2LMHeadModel",
+  llama: "LlamaForCausalLM",
+  qwen2: "Qwen2ForCausalLM",
+  qwen3: "Qwen3ForCausalLM",
+  gemma3_text: "Gemma3ForCausalLM",
+};
+const DTYPES: Readonly<Record<string, string>> = { f32: "float32", f64: "float64", f16: "float16", bf16: "bfloat16" };
+
+/**
+ * Writes config.json and model.safetensors into a folder, for `fromPretrained` here and in transformers. The config has the fields that it
+ * was read with.
+ *
+ * @throws OptError DUPLICATE where a model is, without `overwrite: true`; IO
+ * @example
+ * const config = { model_type: "gpt2", vocab_size: 50, n_positions: 16, n_embd: 8, n_layer: 1, n_head: 2 };
+ * await savePretrained(languageModel(config), "saved");
+ */
+export async function savePretrained(
+  model: LanguageModel,
+  folder: string,
+  options: SavePretrainedOptions = {},
+): Promise<void> {
+  checkOptions("savePretrained", options, { overwrite: "boolean", fileSystem: "any" });
+  const { saveWeights } = await import("@opt/checkpoint");
+  const place = await Place.open(folder, { fileSystem: options.fileSystem });
+  const { config } = model;
+  const turned: Tensor[] = [];
+  const stored = ([name, tensor]: [string, Tensor]) => {
+    if (!isTransposed(config, name)) return [name, tensor.detach()];
+    const other = noGrad(() => tensor.transpose(0, 1));
+    turned.push(other);
+    return [name, other];
+  };
+  try {
+    const { json } = config;
+    const written = { ...json, architectures: [ARCHITECTURES[config.family]], dtype: DTYPES[model.dtype] };
+    await place.fileSystem.makeFolder(folder);
+    const tensors = Object.fromEntries(model.namedTensors().map(stored));
+    await saveWeights(place.under("model.safetensors"), tensors, { ...options, fileSystem: place.fileSystem });
+    await place.write("config.json", `${JSON.stringify(written, null, 2)}\n`);
+  } finally {
+    for (const tensor of turned) tensor.dispose();
+  }
+}
