@@ -54,7 +54,7 @@ export default defineConfig({
     projects: [
       sharing("unit", "packages/{core,nn,data,optimizers/*}/{src,testing}/**/*.test.ts"),
       // These register devices, which those must not see.
-      sharing("devices", "packages/{checkpoint,jax-js,tfjs,train}/{src,testing}/**/*.test.ts", JS_FIRST),
+      sharing("devices", "packages/{checkpoint,jax-js,models,tfjs,train}/{src,testing}/**/*.test.ts", JS_FIRST),
       ...["kernels-cpu", "kernels-wasm", "kernels-webgpu", "kernels-cuda", "parallel", "testkit"].map((name) =>
         sharing(name),
       ),
