@@ -9,3 +9,6 @@ export {
 } from "./adapters/peft-files";
 export { type Quantization, type QuantizeOptions, quantize } from "./adapters/quantize";
 export { causalLoss } from "./data/causal-loss";
+export { type ChatDatasetOptions, type ChatMessage, type ChatTokenizer, chatDataset } from "./data/chat-dataset";
+export { type TextDatasetOptions, textDataset } from "./data/text-dataset";
+export type { TextTokenizer, TokenDataset } from "./data/token-rows";

@@ -1,8 +1,7 @@
 /** Weights in 8 and 4 bits: what is stored, gradients of adapters over them, and memory. */
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
-import { AdamW } from "@opt/adam-amsgrad";
-import { type Device, Generator, init, recompute, type Tensor, tensor, tidy } from "@opt/core";
+import { type Device, Generator, init, type Tensor, tensor, tidy } from "@opt/core";
 import { Linear, Sequential } from "@opt/nn";
 import { EXACT_DEVICES, eachDevice, expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
@@ -58,9 +57,8 @@ await eachDevice((device) => {
     expect(device.memory().bytes - bytes).toBe(blocks * (format === "nf4" ? 32 + 4 : 64 + 4) + table);
     const js = await init("js");
     const expected = await quantize(new Sequential(make(js)), format, { targets: ["0"] });
-    const x = Array.from({ length: 130 }, (_, i) => Math.sin(i));
-    const [y, z] = [layer, expected].map((each, i) => each.forward(tensor([x, x], { device: i === 0 ? device : js })));
-    expect([...(await y!.data())]).toEqual([...(await z!.data())]);
+    const [own, theirs] = [layer, expected].map((each) => (each.at(0) as Linear).weight.dataSync());
+    expect([...own!]).toEqual([...theirs!]);
   });
 }, EXACT_DEVICES);
 
