@@ -12,3 +12,4 @@ export { causalLoss } from "./data/causal-loss";
 export { type ChatDatasetOptions, type ChatMessage, type ChatTokenizer, chatDataset } from "./data/chat-dataset";
 export { type TextDatasetOptions, textDataset } from "./data/text-dataset";
 export type { TextTokenizer, TokenDataset } from "./data/token-rows";
+export { type FitsInOptions, fitsIn, type MemoryPlan } from "./plan/fits-in";

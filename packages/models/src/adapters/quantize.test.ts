@@ -107,6 +107,9 @@ describe("quantize", () => {
     await quantize(model, "q8");
     const names = Object.keys(model.stateDict()).filter((name) => name.endsWith("weight_codes"));
     expect([names.length, names.includes("head.weight_codes")]).toEqual([12, false]);
+    const { tensors } = device.memory();
+    await quantize(model, "q8"); // what is stored stays
+    expect(device.memory().tensors).toBe(tensors);
     expect(String(model)).toContain("inFeatures=16, outFeatures=32, bias=false, q8");
   });
 

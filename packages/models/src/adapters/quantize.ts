@@ -150,7 +150,8 @@ export async function quantize<M extends Module>(
 function quantizable(model: Module): Map<string, Linear> {
   const holders = new Map<Tensor, number>();
   for (const [, each] of model.namedTensors()) holders.set(each, (holders.get(each) ?? 0) + 1);
-  const isOwn = ([name, layer]: [string, Linear]) => leafOf(name) !== "lm_head" && holders.get(layer.weight) === 1;
+  const isOwn = ([name, layer]: [string, Linear]) =>
+    leafOf(name) !== "lm_head" && !isQuantized(layer) && holders.get(layer.weight) === 1;
   return new Map([...linearLayers(model)].filter(isOwn));
 }
 

@@ -1,0 +1,3 @@
+import { roomsTest } from "@opt/testkit/rooms";
+
+roomsTest(new URL(".", import.meta.url), [["adapters", "data"], "plan"]);
