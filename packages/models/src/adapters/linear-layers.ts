@@ -5,8 +5,8 @@ import { Linear, type Module } from "@opt/nn";
 /** A name's end at dots, as `q_proj` or `attn.q_proj`, or a pattern of whole names. */
 export type Target = string | RegExp;
 
-/** By which the layers of an adapter are known: they are no targets. */
-const OWN = /^lora_/;
+/** What belongs to an adapter, by its name in the model. */
+export const isOfAdapter = (name: string) => /(^|\.)lora_/.test(name);
 
 /** Each layer once, under its first name. */
 export function linearLayers(model: Module): Map<string, Linear> {
@@ -14,7 +14,7 @@ export function linearLayers(model: Module): Map<string, Linear> {
   const seen = new Set<Module>();
   const visit = (module: Module, prefix: string) => {
     for (const [key, child] of module.namedChildren()) {
-      if (seen.has(child) || OWN.test(key)) continue;
+      if (seen.has(child) || isOfAdapter(key)) continue;
       seen.add(child);
       if (child instanceof Linear) found.set(prefix + key, child);
       visit(child, `${prefix}${key}.`);

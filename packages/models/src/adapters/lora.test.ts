@@ -180,6 +180,14 @@ describe("lora", () => {
     );
   });
 
+  it("a second adapter leaves the first one to be trained", async () => {
+    await init("js");
+    const model = lora(lora(net(), { rank: 1, targets: ["0"] }), { rank: 2, targets: ["1"] });
+    expect(model.namedParameters({ trainable: true }).map(([name]) => name)).toEqual(
+      ["0", "1"].flatMap((layer) => ["A", "B"].map((matrix) => `${layer}.lora_${matrix}.weight`)),
+    );
+  });
+
   it("drops inputs of A in training alone", async () => {
     const device = await init("js");
     manualSeed(1);

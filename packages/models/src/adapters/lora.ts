@@ -1,7 +1,7 @@
 /** Adapters of low rank: small matrices beside frozen linear layers. Their properties have PEFT's names, and so has the state. */
 import { check, checkOptions, type Generator, keep, noGrad, norm, type Tensor, tidy } from "@opt/core";
 import { Dropout, Linear, linear, type Module, zeros } from "@opt/nn";
-import { linearLayers, type Target, targeted } from "./linear-layers";
+import { isOfAdapter, linearLayers, type Target, targeted } from "./linear-layers";
 import { isQuantized } from "./quantize";
 
 export interface LoraOptions {
@@ -73,7 +73,7 @@ export function lora<M extends Module>(model: M, options: LoraOptions): M {
     const isPlain = adapters.get(layer)?.remove === undefined;
     check(isPlain, "BAD_STATE", "lora", () => `${name} has an adapter already.`, "Merge it first.");
   }
-  model.freeze();
+  for (const [name, each] of model.namedParameters()) if (!isOfAdapter(name)) each.requiresGrad = false;
   for (const layer of layers.values()) add(layer, { rank, alpha, dropout, dora }, generator);
   return model;
 }

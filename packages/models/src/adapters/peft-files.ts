@@ -53,7 +53,7 @@ const isOff = (value: unknown) =>
 /**
  * Saves the adapters of a model as PEFT does: `PeftModel.from_pretrained(base, folder)` opens them. The base's weights are not in it.
  *
- * @throws OptError BAD_STATE for a model without adapters; REFUSED, IO
+ * @throws OptError BAD_STATE for a model without adapters; UNSUPPORTED for adapters of several ranks; DUPLICATE, IO
  * @example
  * const model = lora(new Sequential(new Linear(4, 4), new Linear(4, 2)), { rank: 2, targets: ["0"] });
  * await saveAdapter(model, "adapter", { fileSystem: memoryFileSystem() });
@@ -66,7 +66,9 @@ export async function saveAdapter(model: Module, folder: string, options: SaveAd
   const [first] = layers.values();
   check(first !== undefined, "BAD_STATE", where, () => "the model has no adapters.", "Call lora first.");
   const { rank, alpha, dropout, dora } = settingsOf(first);
-  const isOne = [...layers.values()].every((layer) => show(settingsOf(layer)) === show(settingsOf(first)));
+  const isOne = [...layers.values()].every(
+    (layer) => JSON.stringify(settingsOf(layer)) === JSON.stringify(settingsOf(first)),
+  );
   check(isOne, "UNSUPPORTED", where, () => "all layers must have one rank and alpha.", "Call lora once.");
   const targets = targetsOf([...linearLayers(model).keys()].map(rename), [...layers.keys()].map(rename));
   const config = {

@@ -2,6 +2,7 @@
 import { check, checkOptions, type Device, defaultGenerator, noGrad, type Tensor, tensor, tidy } from "@opt/core";
 import { byteSize } from "@opt/core/backend";
 import type { Module } from "@opt/nn";
+import { isOfAdapter } from "../adapters/linear-layers";
 import { causalLoss } from "../data/causal-loss";
 
 /** A language model: tokens i32 [batch, length] in, logits out. */
@@ -67,8 +68,7 @@ export function fitsIn(model: Model, options: FitsInOptions): MemoryPlan {
     check(isCount, "BAD_ARGUMENT", where, () => `${name} must be an integer >= 1, got ${extent}.`, "For example 4.");
   }
   const tensors = [...new Map([...model.namedTensors(), ...model.namedBuffers()].map(([name, each]) => [each, name]))];
-  const isAdapter = (name: string) => /(^|\.)lora_/.test(name);
-  const sum = (own: boolean) => total(tensors.flatMap(([each, name]) => (isAdapter(name) === own ? [each] : [])));
+  const sum = (own: boolean) => total(tensors.flatMap(([each, name]) => (isOfAdapter(name) === own ? [each] : [])));
   const trained = optimizer ? model.parameters({ trainable: true }) : [];
   const generator = defaultGenerator.stateDict();
   const { device } = tensors[0]![0];
