@@ -116,6 +116,8 @@ export async function loadAdapter<M extends Module>(
   checkOptions(where, options, { rename: "function", fileSystem: "any" });
   const { rename = (name: string) => name, fileSystem = localFileSystem } = options;
   const path = `${folder}/adapter_config.json`;
+  const isThere = (await fileSystem.kind(path)) === "file";
+  check(isThere, "MISSING", where, () => `there is no ${path}.`, "Give the folder that PEFT or saveAdapter wrote.");
   const settings = settingsFrom(path, JSON.parse(await readText(fileSystem, path)));
   const { tensors } = await loadCheckpoint(`${folder}/adapter_model.safetensors`, { fileSystem });
   const state: Record<string, Tensor> = {};
