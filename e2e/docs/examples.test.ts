@@ -21,6 +21,7 @@ const PACKAGES = [
   ...optimizerPackages().map(({ name }) => name),
   "@opt/checkpoint",
   "@opt/checkpoint/s3",
+  "@opt/models",
   "@opt/parallel",
   "@opt/collectives-mpi",
   "@opt/tfjs",

@@ -4,11 +4,11 @@ import { AdamW } from "@opt/adam-amsgrad";
 import { type CheckpointContents, type loadCheckpoint, optimizerContents, optimizerState } from "@opt/checkpoint";
 import { check, type Device, Generator, type Tensor } from "@opt/core";
 import { DataLoader, type DataLoaderState, Windows } from "@opt/data";
+import { lora, merge } from "@opt/models";
 import { crossEntropy, type StateDict } from "@opt/nn";
 import { type Callback, evaluate, fit } from "@opt/train";
 import { Gpt } from "@opt-e2e/tiny-gpt";
-import { fromGpt2, sizesOf, toGpt2 } from "./gpt2-names";
-import { addLora, fromPeft, mergeLora, toPeft } from "./lora";
+import { fromGpt2, fromPeft, sizesOf, toGpt2, toPeft } from "./gpt2-names";
 
 export interface FineTuningOptions {
   /** Tokens of the text to learn; the last tenth is for evaluation. */
@@ -68,7 +68,7 @@ export class FineTuning {
       "Give more text, or a smaller length or batch.",
     );
     const generator = new Generator(seed);
-    addLora(model, { rank, alpha, generator });
+    lora(model, { rank, alpha, targets: ["qkv"], generator });
     this.optimizer = new AdamW(model.namedParameters(), { lr, weightDecay: 0 });
     this.#unseen = tokens.subarray(held);
     this.#length = length;
@@ -120,7 +120,7 @@ export class FineTuning {
   /** Ends the run: the model's own weights have what the adapters learned, under GPT-2's names. */
   merge(): StateDict {
     this.optimizer.dispose();
-    mergeLora(this.model);
+    merge(this.model);
     return toGpt2(this.model.stateDict());
   }
 }

@@ -74,6 +74,32 @@ export function toGpt2(state: Readonly<StateDict>): StateDict {
   return theirs;
 }
 
+const PEFT = "base_model.model.transformer.";
+const ADAPTER = /^(.+)\.(lora_[AB]\.weight)$/;
+
+/** A name of an adapter's matrix, by that of its layer. */
+function renamedAdapter(name: string, from: 0 | 1): string | undefined {
+  const [, layer, part] = ADAPTER.exec(name) ?? [];
+  return layer && renamed(`${layer}.weight`, from)?.replace(/weight$/, part!);
+}
+
+/** The adapters' tensors as PEFT names them: [rank, in] and [out, rank]. */
+export function toPeft(state: Readonly<StateDict>): StateDict {
+  const names = Object.entries(state).map(([name, tensor]) => [renamedAdapter(name, 1), tensor] as const);
+  return Object.fromEntries(names.flatMap(([name, tensor]) => (name ? [[PEFT + name, tensor]] : [])));
+}
+
+/** Their tensors under our names; others are left out. */
+export function fromPeft(state: Readonly<StateDict>): StateDict {
+  const own = Object.entries(state).filter(([name]) => name.startsWith(PEFT));
+  return Object.fromEntries(
+    own.flatMap(([name, tensor]) => {
+      const ours = renamedAdapter(name.slice(PEFT.length), 0);
+      return ours ? [[ours, tensor]] : [];
+    }),
+  );
+}
+
 /** The sizes of a model under our names. Heads cannot be told from tensors: `config.json` says them. */
 export function sizesOf(state: Readonly<StateDict>): Gpt2Sizes {
   const [tokens, width] = state["tok.weight"]!.shape as [number, number];

@@ -9,14 +9,15 @@ import { fileURLToPath } from "node:url";
 import { AdamW } from "@opt/adam-amsgrad";
 import { loadCheckpoint } from "@opt/checkpoint";
 import { Generator, init, listDevices, tensor, tidy } from "@opt/core";
+import { lora } from "@opt/models";
 import { crossEntropy } from "@opt/nn";
 import { Random, torchPython, withoutTorch } from "@opt/testkit";
 import { afterAll, describe, expect, it } from "vitest";
 import { loadGpt2 } from "./fine-tuning";
-import { addLora, toPeft } from "./lora";
+import { toPeft } from "./gpt2-names";
 
 const sizes = { tokens: 24, width: 16, length: 10, blocks: 2, heads: 4 };
-const lora = { rank: 3, alpha: 6 };
+const adapter = { rank: 3, alpha: 6 };
 const LR = 1e-2;
 const random = new Random(3);
 const batches = Array.from({ length: 60 }, () =>
@@ -29,7 +30,7 @@ const file = join(folder, "pytorch_model.bin");
 const PROGRAM = fileURLToPath(new URL("torch_gpt2.py", import.meta.url));
 
 function askTorch(adapters: Record<string, unknown>): { logits: number[]; losses: number[] } {
-  const input = JSON.stringify({ sizes, batches, adapters, ...lora, lr: LR });
+  const input = JSON.stringify({ sizes, batches, adapters, ...adapter, lr: LR });
   return JSON.parse(execFileSync(torchPython as string, [PROGRAM, file], { input, encoding: "utf8" }));
 }
 
@@ -37,7 +38,7 @@ const devices = (await listDevices()).filter(({ name }) => ["js", "wasm", "cpu"]
 
 // The adapters' first matrices are ours: B would be zero, which would leave A without a gradient in the first step.
 const generator = new Generator(2);
-const shapes = { A: [lora.rank, sizes.width], B: [3 * sizes.width, lora.rank] };
+const shapes = { A: [adapter.rank, sizes.width], B: [3 * sizes.width, adapter.rank] };
 const first = Object.fromEntries(
   Array.from({ length: sizes.blocks }, (_, i) =>
     Object.entries(shapes).map(([matrix, [rows, columns]]) => [
@@ -54,7 +55,7 @@ describe.skipIf(torchPython === undefined)(`as PyTorch${withoutTorch}`, () => {
     if (!available) skip(reason);
     const device = await init(name);
     const model = loadGpt2((await loadCheckpoint(file)).tensors, sizes.heads, device);
-    addLora(model, lora);
+    lora(model, { ...adapter, targets: ["qkv"] });
     const own = toPeft(model.stateDict());
     expect(Object.keys(own).sort()).toEqual(Object.keys(first).sort());
     for (const [key, values] of Object.entries(first)) own[key]!.set(tensor(values, { device }));

@@ -1,14 +1,6 @@
 /** A small GPT: token and position embeddings, pre-norm blocks of causal attention and a GELU network, a head of its own or GPT-2's tied one. */
 import { arange, gelu, type Tensor } from "@opt/core";
-import {
-  Embedding,
-  type Layer,
-  LayerNorm,
-  type LayerOptions,
-  Linear,
-  Module,
-  scaledDotProductAttention,
-} from "@opt/nn";
+import { Embedding, LayerNorm, type LayerOptions, Linear, Module, scaledDotProductAttention } from "@opt/nn";
 
 export interface GptOptions extends LayerOptions {
   /** Size of the vocabulary. */
@@ -24,8 +16,7 @@ export interface GptOptions extends LayerOptions {
 
 export class Block extends Module {
   readonly ln1: LayerNorm;
-  /** Fine-tuning puts a layer around it. */
-  qkv: Layer;
+  readonly qkv: Linear;
   readonly proj: Linear;
   readonly ln2: LayerNorm;
   readonly fc: Linear;

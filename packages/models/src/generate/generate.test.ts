@@ -45,7 +45,7 @@ it("a folder's tokenizer has the tokens of the Rust library, and its template th
     expect(tokenizer!.decode(tokens)).toBe(text.replace("<|end|>", ""));
   }
   expect(tokenizer!.ends).toEqual([1]);
-  expect(await tokenizer!.chat!(answers.messages)).toBe(answers.chat);
+  expect(await tokenizer!.applyChatTemplate!(answers.messages, { addGenerationPrompt: true })).toBe(answers.chat);
 });
 
 it("an option leaves the tokenizer out; without a template there is no chat", async () => {

@@ -47,11 +47,13 @@ export async function* generate(
 
 async function chatTokens(tokenizer: Tokenizer, messages: readonly Message[]): Promise<readonly number[]> {
   checkValue(
-    tokenizer.chat !== undefined,
+    tokenizer.applyChatTemplate !== undefined,
     "generate",
     "the tokenizer",
     "one with a method chat for messages",
     tokenizer,
   );
-  return tokenizer.encode(await tokenizer.chat!(messages), { special: false });
+  return tokenizer.encode(await tokenizer.applyChatTemplate!(messages, { addGenerationPrompt: true }), {
+    special: false,
+  });
 }

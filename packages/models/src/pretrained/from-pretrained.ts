@@ -1,6 +1,7 @@
 /** Reading models that transformers wrote. */
 import type { OpenFolderOptions } from "@opt/checkpoint";
 import { checkOptions, type Device, type DType, noGrad, OptError, type Tensor, tidy } from "@opt/core";
+import { type Quantization, quantize } from "../adapters/quantize";
 import { type ModelConfig, readConfig } from "../config/config";
 import type { ConfigJson } from "../config/fields";
 import { LanguageModel } from "../decoder/language-model";
@@ -14,6 +15,8 @@ export interface FromPretrainedOptions extends OpenFolderOptions {
   readonly device?: Device | string;
   /** Of the weights, whatever the file has. Default f32. */
   readonly dtype?: DType;
+  /** Keeps the weights of linear layers in 8 or 4 bits, for adapters on top: see `quantize`. Default: as they are. */
+  readonly quantize?: Quantization;
   /** False leaves the tokenizer out, and needs no library for it. Default true, where the folder has a tokenizer.json. */
   readonly tokenizer?: boolean;
   /** Called with the bytes of tensors read so far, of how many. */
@@ -48,16 +51,23 @@ const PORTION = 64 * 2 ** 20;
  */
 export async function fromPretrained(path: string, options: FromPretrainedOptions = {}): Promise<Pretrained> {
   checkOptions("fromPretrained", options, {
-    ...{ device: ["string", "object"], dtype: "string", tokenizer: "boolean", progress: "function" },
+    ...{
+      device: ["string", "object"],
+      dtype: "string",
+      quantize: "string",
+      tokenizer: "boolean",
+      progress: "function",
+    },
     ...{ cache: ["boolean", "string"], token: "string", endpoint: "string", signal: "any", fileSystem: "any" },
   });
-  const { device, dtype = "f32", tokenizer: isWanted = true, progress, ...opening } = options;
+  const { device, dtype = "f32", quantize: quantization, tokenizer: isWanted = true, progress, ...opening } = options;
   const place = await Place.open(path, opening);
   const config = readConfig(await place.json<ConfigJson>("config.json"));
   const tokenizer = isWanted && (await place.has("tokenizer.json")) ? await openTokenizer(place) : null;
   const model = new LanguageModel(config, { dtype, ...(device !== undefined && { device }) });
   try {
     await fill(model, place, progress);
+    if (quantization !== undefined) await quantize(model, quantization);
   } catch (error) {
     for (const parameter of model.parameters()) parameter.dispose();
     throw error;

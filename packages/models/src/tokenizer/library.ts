@@ -39,13 +39,22 @@ export async function openTokenizer(place: Place): Promise<Tokenizer> {
     encode: (text, { special = true } = {}) => tokenizer.encode(text, { add_special_tokens: special }).ids,
     decode: (tokens) =>
       tokenizer.decode([...tokens], { skip_special_tokens: true, clean_up_tokenization_spaces: false }),
-    async chat(messages) {
+    async applyChatTemplate(messages, { addGenerationPrompt }) {
       if (template === undefined)
-        throw new OptError("UNSUPPORTED", "chat", "the tokenizer has no chat template.", "Write the prompt as a text.");
+        throw new OptError(
+          "UNSUPPORTED",
+          "tokenizer",
+          "the tokenizer has no chat template.",
+          "Write the prompt as a text.",
+        );
       const { Template } = await loaded("@huggingface/jinja", import("@huggingface/jinja"));
       const tokens = Object.entries(config).map(([name, value]) => [name, textOf(value)]);
       const named = Object.fromEntries(tokens.filter(([name]) => name!.endsWith("_token")));
-      return new Template(template).render({ ...named, messages: messages as Message[], add_generation_prompt: true });
+      return new Template(template).render({
+        ...named,
+        messages: messages as Message[],
+        add_generation_prompt: addGenerationPrompt,
+      });
     },
   };
 }

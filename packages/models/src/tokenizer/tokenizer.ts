@@ -8,8 +8,11 @@ export interface Tokenizer {
   decode(tokens: readonly number[]): string;
   /** Tokens after which nothing comes. */
   readonly ends?: readonly number[];
-  /** The text of a conversation, up to where the answer begins. */
-  chat?(messages: readonly Message[]): Promise<string> | string;
+  /** The text of a conversation; with `addGenerationPrompt` up to where the next answer begins. */
+  applyChatTemplate?(
+    messages: readonly Message[],
+    options: { readonly addGenerationPrompt: boolean },
+  ): Promise<string> | string;
 }
 
 /** A turn of a conversation. */

@@ -1,0 +1,74 @@
+/** The linear layers of a model by dotted name, and those that targets mean. */
+import { OptError, show } from "@opt/core";
+import { Linear, type Module } from "@opt/nn";
+
+/** A name's end at dots, as `q_proj` or `attn.q_proj`, or a pattern of whole names. */
+export type Target = string | RegExp;
+
+/** What belongs to an adapter, by its name in the model. */
+export const isOfAdapter = (name: string) => /(^|\.)lora_/.test(name);
+
+/** Each layer once, under its first name. */
+export function linearLayers(model: Module): Map<string, Linear> {
+  const found = new Map<string, Linear>();
+  const seen = new Set<Module>();
+  const visit = (module: Module, prefix: string) => {
+    for (const [key, child] of module.namedChildren()) {
+      if (seen.has(child) || isOfAdapter(key)) continue;
+      seen.add(child);
+      if (child instanceof Linear) found.set(prefix + key, child);
+      visit(child, `${prefix}${key}.`);
+    }
+  };
+  visit(model, "");
+  return found;
+}
+
+/** @throws OptError BAD_ARGUMENT for no target, and for one that matches no linear layer */
+export function targeted(where: string, model: Module, targets: readonly Target[]): Map<string, Linear> {
+  const all = linearLayers(model);
+  const names = [...all.keys()];
+  const isList = Array.isArray(targets) && targets.length > 0;
+  if (!isList) {
+    const problem = `targets must be a list of names or patterns, got ${show(targets)}.`;
+    throw new OptError("BAD_ARGUMENT", where, problem, nearest("", names));
+  }
+  const matches = targets.map((target) => {
+    const matched = names.filter((name) => isMeant(target, name));
+    if (matched.length === 0) {
+      const problem = `each target must match a linear layer, got ${show(String(target))}.`;
+      throw new OptError("BAD_ARGUMENT", where, problem, nearest(String(target), names));
+    }
+    return new Set(matched);
+  });
+  return new Map([...all].filter(([name]) => matches.some((matched) => matched.has(name))));
+}
+
+function isMeant(target: Target, name: string): boolean {
+  if (typeof target !== "string") return new RegExp(target.source, target.flags.replace(/[gy]/g, "")).test(name);
+  return name === target || name.endsWith(`.${target}`);
+}
+
+export const leafOf = (name: string) => name.slice(name.lastIndexOf(".") + 1);
+
+function nearest(target: string, names: readonly string[]): string {
+  const leaves = [...new Set(names.map(leafOf))];
+  if (leaves.length === 0) return "The model has no linear layer.";
+  const ranked = leaves.map((leaf) => [leaf, distance(leafOf(target), leaf)] as const).sort(([, a], [, b]) => a - b);
+  return `The nearest names are ${ranked
+    .slice(0, 5)
+    .map(([leaf]) => leaf)
+    .join(", ")}.`;
+}
+
+/** Levenshtein's: how many characters to put in, take out or replace. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (const [i, letter] of [...a].entries()) {
+    const next = [i + 1];
+    for (let j = 1; j <= b.length; j++)
+      next.push(Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (letter === b[j - 1] ? 0 : 1)));
+    row = next;
+  }
+  return row[b.length]!;
+}

@@ -1,0 +1,182 @@
+/** Adapters in PEFT's files: `adapter_config.json` and `adapter_model.safetensors`. */
+import { type FileSystem, loadCheckpoint, localFileSystem, saveWeights } from "@opt/checkpoint";
+import { check, checkOptions, OptError, show, type Tensor } from "@opt/core";
+import type { Module } from "@opt/nn";
+import { leafOf, linearLayers } from "./linear-layers";
+import { type AdapterSettings, adaptedLayers, lora, settingsOf } from "./lora";
+
+interface FilesOptions {
+  /** Where paths lead; by default this machine's disk, in a page its own files. */
+  readonly fileSystem?: FileSystem;
+}
+
+export interface SaveAdapterOptions extends FilesOptions {
+  /** Replaces an adapter in the folder. Default false. */
+  readonly overwrite?: boolean;
+  /** The base's name or path, for who opens the adapter. */
+  readonly base?: string;
+  /** PEFT's name of a layer from the one that it has here; by default they are equal. */
+  readonly rename?: (name: string) => string;
+}
+
+export interface LoadAdapterOptions extends FilesOptions {
+  /** A layer's name here from the one in the file. */
+  readonly rename?: (name: string) => string;
+}
+
+const PREFIX = "base_model.model.";
+const PART = /^(?:(.+)\.)(lora_A\.weight|lora_B\.weight|lora_magnitude_vector)$/;
+
+/** PEFT's config of what `lora` does. */
+interface Config {
+  readonly r: number;
+  readonly lora_alpha: number;
+  readonly lora_dropout: number;
+  readonly use_dora: boolean;
+}
+
+/** Fields that change no number of an adapter whose tensors are there. Of others only what means "off" is taken. */
+const HARMLESS = new Set(
+  (
+    "r lora_alpha lora_dropout use_dora peft_type peft_version task_type auto_mapping base_model_name_or_path revision " +
+    "inference_mode fan_in_fan_out target_modules exclude_modules layers_to_transform layers_pattern init_lora_weights " +
+    "loftq_config eva_config corda_config lora_ga_config megatron_config megatron_core qalora_group_size runtime_config " +
+    "ensure_weight_tying"
+  ).split(" "),
+);
+const isOff = (value: unknown) =>
+  value === null ||
+  value === false ||
+  value === "none" ||
+  (typeof value === "object" && Object.keys(value).length === 0);
+
+/**
+ * Saves the adapters of a model as PEFT does: `PeftModel.from_pretrained(base, folder)` opens them. The base's weights are not in it.
+ *
+ * @throws OptError BAD_STATE for a model without adapters; UNSUPPORTED for adapters of several ranks; DUPLICATE, IO
+ * @example
+ * const model = lora(new Sequential(new Linear(4, 4), new Linear(4, 2)), { rank: 2, targets: ["0"] });
+ * await saveAdapter(model, "adapter", { fileSystem: memoryFileSystem() });
+ */
+export async function saveAdapter(model: Module, folder: string, options: SaveAdapterOptions = {}): Promise<void> {
+  const where = "saveAdapter";
+  checkOptions(where, options, { overwrite: "boolean", base: "string", rename: "function", fileSystem: "any" });
+  const { overwrite = false, base = null, rename = (name: string) => name, fileSystem = localFileSystem } = options;
+  const layers = adaptedLayers(model);
+  const [first] = layers.values();
+  check(first !== undefined, "BAD_STATE", where, () => "the model has no adapters.", "Call lora first.");
+  const { rank, alpha, dropout, dora } = settingsOf(first);
+  const isOne = [...layers.values()].every(
+    (layer) => JSON.stringify(settingsOf(layer)) === JSON.stringify(settingsOf(first)),
+  );
+  check(isOne, "UNSUPPORTED", where, () => "all layers must have one rank and alpha.", "Call lora once.");
+  const targets = targetsOf([...linearLayers(model).keys()].map(rename), [...layers.keys()].map(rename));
+  const config = {
+    ...{ peft_type: "LORA", task_type: "CAUSAL_LM", base_model_name_or_path: base, inference_mode: true, bias: "none" },
+    ...{ r: rank, lora_alpha: alpha, lora_dropout: dropout, use_dora: dora, target_modules: targets },
+    // GPT-2's Conv1D has weights [in, out]; those of adapters are as elsewhere.
+    fan_in_fan_out: targets.every((target) => /^c_(attn|proj|fc)$/.test(leafOf(target))),
+  };
+  const tensors: Record<string, Tensor> = {};
+  for (const [name, tensor] of Object.entries(model.stateDict())) {
+    const [, layer, part] = PART.exec(name) ?? [];
+    if (layer !== undefined && layers.has(layer)) tensors[`${PREFIX}${rename(layer)}.${part}`] = tensor;
+    else tensor.dispose();
+  }
+  await fileSystem.makeFolder(folder);
+  await saveWeights(`${folder}/adapter_model.safetensors`, tensors, { overwrite, fileSystem });
+  await writeText(fileSystem, `${folder}/adapter_config.json`, `${JSON.stringify(config, null, 2)}\n`);
+  for (const tensor of Object.values(tensors)) tensor.dispose();
+}
+
+/** Their last parts where these mean no other layer, for people; else whole names. */
+function targetsOf(all: readonly string[], names: readonly string[]): string[] {
+  const leaves = new Set(names.map(leafOf));
+  const meant = all.filter((name) => leaves.has(leafOf(name)));
+  return meant.length === names.length ? [...leaves] : [...names];
+}
+
+/**
+ * Opens an adapter that PEFT or `saveAdapter` has saved: freezes the model, and adds the adapters as `lora` does. They are trained on.
+ *
+ * @returns the model
+ * @throws OptError BAD_STATE for another kind of adapter, or one of another base; MISSING, CORRUPT, IO
+ * @example
+ * const fileSystem = memoryFileSystem();
+ * const net = () => new Sequential(new Linear(4, 4), new Linear(4, 2));
+ * await saveAdapter(lora(net(), { rank: 2, targets: ["0"] }), "adapter", { fileSystem });
+ * const model = await loadAdapter(net(), "adapter", { fileSystem });
+ */
+export async function loadAdapter<M extends Module>(
+  model: M,
+  folder: string,
+  options: LoadAdapterOptions = {},
+): Promise<M> {
+  const where = "loadAdapter";
+  checkOptions(where, options, { rename: "function", fileSystem: "any" });
+  const { rename = (name: string) => name, fileSystem = localFileSystem } = options;
+  const path = `${folder}/adapter_config.json`;
+  const isThere = (await fileSystem.kind(path)) === "file";
+  check(isThere, "MISSING", where, () => `there is no ${path}.`, "Give the folder that PEFT or saveAdapter wrote.");
+  const settings = settingsFrom(path, JSON.parse(await readText(fileSystem, path)));
+  const { tensors } = await loadCheckpoint(`${folder}/adapter_model.safetensors`, { fileSystem });
+  const state: Record<string, Tensor> = {};
+  const layers = new Set<string>();
+  for (const [name, tensor] of Object.entries(tensors)) {
+    const [, layer, part] = PART.exec(name.startsWith(PREFIX) ? name.slice(PREFIX.length) : "") ?? [];
+    const cure = "Only adapters of linear layers can be loaded.";
+    check(layer !== undefined, "BAD_STATE", where, () => `${name} is no part of an adapter of a linear layer.`, cure);
+    layers.add(rename(layer));
+    state[`${rename(layer)}.${part}`] = tensor;
+  }
+  const known = linearLayers(model);
+  const strange = [...layers].find((name) => !known.has(name));
+  const problem = () => `the adapter is of a layer ${strange}, which the model lacks.`;
+  check(strange === undefined, "BAD_STATE", where, problem, "Load the base that it was trained on, or rename.");
+  lora(model, { ...settings, targets: [...layers] });
+  const own = model.namedTensors().filter(([name]) => /\.lora_(A|B|magnitude)/.test(name));
+  const wrong = own.find(([name, { shape }]) => String(state[name]?.shape) !== String(shape));
+  const found = () => `${wrong![0]} must be [${wrong![1].shape}], got ${show(state[wrong![0]]?.shape)}.`;
+  check(wrong === undefined, "BAD_STATE", where, found, "Load the base that it was trained on.");
+  for (const [name, tensor] of own) tensor.set(state[name]!);
+  for (const tensor of Object.values(tensors)) tensor.dispose();
+  return model;
+}
+
+/** @throws OptError BAD_STATE, which names a field that would change numbers */
+function settingsFrom(where: string, config: Config & Record<string, unknown>): AdapterSettings {
+  const isLora = config.peft_type === "LORA";
+  check(isLora, "BAD_STATE", where, () => `peft_type must be LORA, got ${show(config.peft_type)}.`);
+  const other = Object.entries(config).find(([name, value]) => !HARMLESS.has(name) && !isOff(value));
+  if (other !== undefined)
+    throw new OptError(
+      "BAD_STATE",
+      where,
+      `${other[0]} is not known here, got ${show(other[1])}.`,
+      "Train without it.",
+    );
+  const { r, lora_alpha, lora_dropout = 0, use_dora = false } = config;
+  return { rank: r, alpha: lora_alpha, dropout: lora_dropout, dora: use_dora };
+}
+
+async function writeText(fileSystem: FileSystem, path: string, text: string): Promise<void> {
+  const bytes = new TextEncoder().encode(text);
+  const file = await fileSystem.open(path, "create", bytes.length);
+  try {
+    await file.write(bytes, 0);
+    await file.finish();
+  } finally {
+    await file.close();
+  }
+}
+
+async function readText(fileSystem: FileSystem, path: string): Promise<string> {
+  const file = await fileSystem.open(path, "read");
+  try {
+    const bytes = new Uint8Array(await file.size());
+    await file.read(bytes, 0);
+    return new TextDecoder().decode(bytes);
+  } finally {
+    await file.close();
+  }
+}

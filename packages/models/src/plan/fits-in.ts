@@ -1,0 +1,163 @@
+/** How much memory a training step or a generation will take, before it begins. */
+import { check, checkOptions, type Device, defaultGenerator, noGrad, type Tensor, tensor, tidy } from "@opt/core";
+import { byteSize } from "@opt/core/backend";
+import type { Module } from "@opt/nn";
+import { isOfAdapter } from "../adapters/linear-layers";
+import { causalLoss } from "../data/causal-loss";
+
+/** A language model: tokens i32 [batch, length] in, logits out. */
+interface Model extends Module {
+  forward(tokens: Tensor): Tensor;
+  /** Sizes of what a generation keeps, where the model has a cache. */
+  readonly config?: unknown;
+}
+
+/** What is asked of an optimizer. */
+interface Planned {
+  step(): unknown;
+  zeroGrad(): void;
+  stateDict(): object;
+  loadStateDict(state: never): void;
+}
+
+export interface FitsInOptions {
+  /** Sequences of a step. */
+  readonly batch: number;
+  /** Tokens of a sequence. */
+  readonly length: number;
+  /** That has made no step yet. Without one the plan is of generation. */
+  readonly optimizer?: Planned;
+}
+
+/** Bytes on the model's device. */
+export interface MemoryPlan {
+  /** The most at once: all parts. */
+  readonly bytes: number;
+  readonly parts: {
+    /** Of the model, buffers too. */
+    readonly weights: number;
+    readonly adapter: number;
+    readonly gradients: number;
+    /** Of the optimizer. */
+    readonly state: number;
+    /** Results that wait for backward, and what a step computes meanwhile. */
+    readonly activations: number;
+    /** Keys and values of a generation. */
+    readonly cache: number;
+  };
+}
+
+/**
+ * Plans the memory of eager training steps with `causalLoss`, or of generation. It makes steps of a quarter of the length with one and two
+ * sequences and half of the length with one, and computes what longer ones take; weights, optimizer and the default generator are then as
+ * they were. Call it before training. Compiled steps need more in the calls that are traced and checked.
+ *
+ * @throws OptError BAD_ARGUMENT
+ * @example
+ * const model = new Sequential(new Embedding(32, 8), new Linear(8, 32));
+ * lora(model, { rank: 2, targets: ["1"] });
+ * const { bytes, parts } = fitsIn(model, { batch: 4, length: 64, optimizer: new AdamW(model.namedParameters()) });
+ * if (bytes > 2 ** 30) throw new Error(`needs ${bytes} bytes, ${parts.activations} of them for activations`);
+ */
+export function fitsIn(model: Model, options: FitsInOptions): MemoryPlan {
+  const where = "fitsIn";
+  checkOptions(where, options, { batch: "number", length: "number", optimizer: "object" });
+  const { batch, length, optimizer } = options;
+  for (const [name, extent] of Object.entries({ batch, length })) {
+    const isCount = Number.isInteger(extent) && extent >= 1;
+    check(isCount, "BAD_ARGUMENT", where, () => `${name} must be an integer >= 1, got ${extent}.`, "For example 4.");
+  }
+  const tensors = [...new Map([...model.namedTensors(), ...model.namedBuffers()].map(([name, each]) => [each, name]))];
+  const sum = (own: boolean) => total(tensors.flatMap(([each, name]) => (isOfAdapter(name) === own ? [each] : [])));
+  const trained = optimizer ? model.parameters({ trainable: true }) : [];
+  const generator = defaultGenerator.stateDict();
+  const { device } = tensors[0]![0];
+  const peak = (rows: number, places: number) => {
+    const most = peakOf(device, () => pass(model, device, rows, places, !optimizer));
+    for (const each of trained) each.grad = null;
+    return most;
+  };
+  try {
+    const gradients = total(trained);
+    const quarter = Math.floor(length / 4);
+    const all = quarter < 2 ? peak(batch, length) : extrapolated(peak, quarter, batch, length);
+    const state = optimizer ? stateOf(device, optimizer, trained, () => pass(model, device, 1, 2, false)) : 0;
+    const parts = {
+      ...{ weights: sum(false), adapter: sum(true), gradients, state },
+      activations: Math.max(0, Math.round(all) - gradients),
+      cache: optimizer ? 0 : cacheOf(model.config, batch, length),
+    };
+    return { bytes: Object.values(parts).reduce((a, b) => a + b), parts };
+  } finally {
+    defaultGenerator.loadStateDict(generator);
+  }
+}
+
+const total = (tensors: readonly Tensor[]) => tensors.reduce((sum, { size, dtype }) => sum + size * byteSize(dtype), 0);
+
+/** Forward, and backward, which leaves no gradient. */
+function pass(model: Model, device: Device, rows: number, places: number, isForward: boolean): void {
+  const ids = () => tensor(new Int32Array(rows * places), { shape: [rows, places], device });
+  tidy(() => {
+    if (isForward) noGrad(() => void model.forward(ids()));
+    else {
+      const { sum, count } = causalLoss(model.forward(ids()), ids());
+      sum.div(count).backward();
+    }
+  });
+}
+
+/** What a step takes is c0 + rows (c1 places + c2 places^2): three steps say the three. */
+function extrapolated(
+  peak: (rows: number, places: number) => number,
+  q: number,
+  batch: number,
+  length: number,
+): number {
+  const [one, longer, two] = [peak(1, q), peak(1, 2 * q), peak(2, q)];
+  const square = (longer - two) / 2;
+  const line = two - one - square;
+  const times = length / q;
+  return one - line - square + batch * (line * times + square * times * times);
+}
+
+/** The most bytes that a body takes at once, beside what lives already. */
+function peakOf(device: Device, body: () => void): number {
+  const { pool } = device;
+  const allocate = pool.allocate;
+  const before = pool.bytes;
+  let most = before;
+  pool.allocate = (bytes) => {
+    const memory = allocate.call(pool, bytes);
+    most = Math.max(most, pool.bytes);
+    return memory;
+  };
+  try {
+    body();
+  } finally {
+    pool.allocate = allocate;
+  }
+  return most - before;
+}
+
+/** What the optimizer holds after a step, which is taken back. */
+function stateOf(device: Device, optimizer: Planned, trained: readonly Tensor[], backward: () => void): number {
+  const weights = tidy(() => trained.map((each) => each.detach().clone()));
+  const before = optimizer.stateDict();
+  const { bytes } = device.memory();
+  backward();
+  optimizer.step();
+  optimizer.zeroGrad();
+  for (const each of trained) each.grad = null;
+  const state = device.memory().bytes - bytes;
+  for (const [i, each] of trained.entries()) each.set(weights[i]!);
+  for (const each of weights) each.dispose();
+  optimizer.loadStateDict(before as never);
+  return state;
+}
+
+/** Of `KeyValueCache`: keys and values of each layer. */
+function cacheOf(config: unknown, batch: number, length: number): number {
+  const { layers = 0, kvHeads = 0, headDim = 0 } = (config ?? {}) as Record<string, number>;
+  return 2 * 4 * layers * batch * kvHeads * headDim * length;
+}
