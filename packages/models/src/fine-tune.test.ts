@@ -71,11 +71,11 @@ it.each<[Quantization | undefined, boolean]>([
     const [tokens, labels] = samples.batch([0, 1, 2]);
     losses.push((i % 2 === 0 ? step : compiled)(tokens, labels).dataSync()[0]!);
   }
-  expect(losses.at(-1)!).toBeLessThan(losses[0]! - 0.3);
+  expect(losses.at(-1)!).toBeLessThan(losses[0]! - 0.2);
   expect(logits(model)).not.toEqual(plain);
 
   await saveAdapter(model, "adapter", { fileSystem });
-  const other = lora(await read(), options);
+  const other = await read();
   await loadAdapter(other, "adapter", { fileSystem });
   expect(logits(other)).toEqual(logits(model));
   expect(await answer(other)).toEqual(await answer(model));

@@ -23,7 +23,7 @@ export type { WeightOptions } from "./decoder/parts";
 export type { ChoiceOptions } from "./generate/choose";
 export { type GenerateOptions, generate } from "./generate/generate";
 export { type GenerateTokensOptions, generateTokens } from "./generate/generate-tokens";
-export { type FitsInOptions, fitsIn, type MemoryPlan } from "./plan/fits-in";
+export { type FitsInOptions, fitsIn, type MemoryPlan, type PlannedModel, type PlannedOptimizer } from "./plan/fits-in";
 export { type FromPretrainedOptions, fromPretrained, type Pretrained } from "./pretrained/from-pretrained";
 export { type SavePretrainedOptions, savePretrained } from "./pretrained/save-pretrained";
 export type { Message, Tokenizer } from "./tokenizer/tokenizer";

@@ -6,14 +6,14 @@ import { isOfAdapter } from "../adapters/linear-layers";
 import { causalLoss } from "../data/causal-loss";
 
 /** A language model: tokens i32 [batch, length] in, logits out. */
-interface Model extends Module {
+export interface PlannedModel extends Module {
   forward(tokens: Tensor): Tensor;
   /** Sizes of what a generation keeps, where the model has a cache. */
   readonly config?: unknown;
 }
 
 /** What is asked of an optimizer. */
-interface Planned {
+export interface PlannedOptimizer {
   step(): unknown;
   zeroGrad(): void;
   stateDict(): object;
@@ -26,7 +26,7 @@ export interface FitsInOptions {
   /** Tokens of a sequence. */
   readonly length: number;
   /** That has made no step yet. Without one the plan is of generation. */
-  readonly optimizer?: Planned;
+  readonly optimizer?: PlannedOptimizer;
 }
 
 /** Bytes on the model's device. */
@@ -59,7 +59,7 @@ export interface MemoryPlan {
  * const { bytes, parts } = fitsIn(model, { batch: 4, length: 64, optimizer: new AdamW(model.namedParameters()) });
  * if (bytes > 2 ** 30) throw new Error(`needs ${bytes} bytes, ${parts.activations} of them for activations`);
  */
-export function fitsIn(model: Model, options: FitsInOptions): MemoryPlan {
+export function fitsIn(model: PlannedModel, options: FitsInOptions): MemoryPlan {
   const where = "fitsIn";
   checkOptions(where, options, { batch: "number", length: "number", optimizer: "object" });
   const { batch, length, optimizer } = options;
@@ -96,7 +96,7 @@ export function fitsIn(model: Model, options: FitsInOptions): MemoryPlan {
 const total = (tensors: readonly Tensor[]) => tensors.reduce((sum, { size, dtype }) => sum + size * byteSize(dtype), 0);
 
 /** Forward, and backward, which leaves no gradient. */
-function pass(model: Model, device: Device, rows: number, places: number, isForward: boolean): void {
+function pass(model: PlannedModel, device: Device, rows: number, places: number, isForward: boolean): void {
   const ids = () => tensor(new Int32Array(rows * places), { shape: [rows, places], device });
   tidy(() => {
     if (isForward) noGrad(() => void model.forward(ids()));
@@ -141,7 +141,12 @@ function peakOf(device: Device, body: () => void): number {
 }
 
 /** What the optimizer holds after a step, which is taken back. */
-function stateOf(device: Device, optimizer: Planned, trained: readonly Tensor[], backward: () => void): number {
+function stateOf(
+  device: Device,
+  optimizer: PlannedOptimizer,
+  trained: readonly Tensor[],
+  backward: () => void,
+): number {
   const weights = tidy(() => trained.map((each) => each.detach().clone()));
   const before = optimizer.stateDict();
   const { bytes } = device.memory();
