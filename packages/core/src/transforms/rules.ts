@@ -165,7 +165,9 @@ const rules = (): ReadonlyMap<Op, Rule> =>
       return isShared ? anywhere(samples) : samples.oneByOne();
     }),
     ...[cholesky, inverse, det, qr, eigh, eigvalsh, svd, svdvals, lu, pinv, matrixExp].map((op) => rule(op, anywhere)),
-    ...[conv2d, convolve, convTranspose2d, avgPool2d, adaptiveAvgPool2d, maxPool2d, unfold].map((op) => rule(op, images)),
+    ...[conv2d, convolve, convTranspose2d, avgPool2d, adaptiveAvgPool2d, maxPool2d, unfold].map((op) =>
+      rule(op, images),
+    ),
     rule(softmaxOf, along(1, -1)),
     rule(cumsum, along(1, 0)),
     rule(cumprod, along(1, 0)),

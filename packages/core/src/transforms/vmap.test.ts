@@ -1,5 +1,5 @@
 /** `vmap` of each op is the loop over samples, word by word. */
-import type { CallInput } from "@opt/testkit";
+import { type CallInput, seededArray } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { opSweep } from "../../testing/sweep";
 import { FUNCTIONS } from "../../testing/valid-arguments";
@@ -89,4 +89,37 @@ it("takes each function of tensors", () => {
     }
   });
   expect(refused.map(([name]) => name)).toEqual([]);
+});
+
+it.each([1, 2])("takes gradients of convolutions, stride %i", (stride) => {
+  const drawn = (seed: number, ...shape: number[]) =>
+    tensor(
+      seededArray(
+        "f32",
+        shape.reduce((a, b) => a * b),
+        { seed },
+      ),
+      { shape },
+    );
+  const [xs, ws] = [drawn(1, 4, 2, 8, 6, 6), drawn(2, 4, 3, 8, 3, 3)];
+  const of = (x: Tensor, w: Tensor) => {
+    const y = core.conv2d(x, w, null, { padding: 1, stride });
+    return core.grad(y.mul(y).sum(), [x, w]);
+  };
+  const leaf = (x: Tensor) => core.parameter(x.dataSync(), { shape: x.shape });
+  const whole = vmap(of)(leaf(xs), leaf(ws)) as unknown as Tensor[];
+  for (let i = 0; i < 4; i++) {
+    for (const [k, one] of of(leaf(xs.select(0, i)), leaf(ws.select(0, i))).entries())
+      expect([...whole[k]!.select(0, i).dataSync()]).toEqual([...one.dataSync()]);
+  }
+  const image = leaf(drawn(3, 1, 8, 4, 4));
+  const jacobian = core.jacobian(
+    (x: Tensor) => core.conv2d(x, ws.select(0, 0), null, { padding: 1, stride }).reshape([-1]),
+    image,
+  );
+  const row = core.grad(
+    core.conv2d(image, ws.select(0, 0), null, { padding: 1, stride }).reshape([-1]).slice(5, 6).sum(),
+    [image],
+  )[0];
+  expect([...jacobian.select(0, 5).dataSync()]).toEqual([...row.dataSync()]);
 });

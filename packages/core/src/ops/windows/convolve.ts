@@ -10,9 +10,10 @@ import { permute, reshape } from "../shape/shape";
 import { windows } from "./windows";
 
 /** Of each image [batch, channels, height, width]: weight [outChannels, channels, ...kernel] times its windows, [batch, outChannels, outHeight, outWidth]. */
-export function convolve(x: Tensor, weight: Tensor, window: Window2d): Tensor {
-  const samples = overSamples(convolve, x, weight, window);
+export function convolve(x: Tensor, weight: Tensor, given: Window2d): Tensor {
+  const samples = overSamples(convolve, x, weight, given);
   if (samples) return samples;
+  const window = { ...given, batch: x.shape[0]! }; // samples of `vmap` are images, too
   const output = noGrad(() => tidy(() => products(x, weight, window)));
   const saved: Tensor[] = [];
   if (weight.requiresGrad) saved.push(x);
