@@ -82,8 +82,8 @@ function updateStage<Options extends BaseOptions>(
   const isDivided = placements.some((placement) => placement !== null);
   const batches = batchesOf(params, isDivided);
   const normsOf = (outcome: Rule) => {
-    const launcher = new OutcomeLauncher(main, outcome, tensors, scalars);
-    if (!isDivided && launcher.hasSums) return elementwise("sqrt", [launcher.sums()]);
+    const launcher = new OutcomeLauncher(main, outcome, tensors, scalars, isDivided);
+    if (launcher.hasSums) return elementwise("sqrt", [launcher.sums()]);
     const found = batches.map((batch) => {
       const outcomes = batch.map((i) => launcher.outcome(i));
       const norms = normsOfWholes(
@@ -161,7 +161,7 @@ function normsOfWholes(
 
 /** Launches a rule that writes one more buffer. It changes nothing that lasts. */
 class OutcomeLauncher<Options extends BaseOptions> {
-  /** True if the device gives the sums of squares of outcomes, which it stores nowhere. */
+  /** True if the device gives the sums of squares of outcomes, which it stores nowhere. Ranks need outcomes. */
   readonly hasSums: boolean;
   readonly #kernel: Kernel<"rule">;
   readonly #scalarSource: ScalarSource;
@@ -171,13 +171,14 @@ class OutcomeLauncher<Options extends BaseOptions> {
     private readonly rule: Rule,
     private readonly tensors: readonly (readonly Slice[])[],
     private readonly own: OwnScalars,
+    isDivided: boolean,
   ) {
     const { device, kernel } = main;
     const { dtype, stored } = kernel.spec;
     const plainly = (format: StoredFormats[number]) => (isRandom(format) ? withoutDraws(format) : format);
     const formats = stored && { stored: [...stored.slice(0, this.#inputs).map(plainly), "f32"] as StoredFormats };
     const rewrites = main.rewrites.filter(({ rewrite }) => rewrite !== "guard");
-    this.hasSums = device.backend.sumsRule?.(rule) ?? false;
+    this.hasSums = !isDivided && (device.backend.sumsRule?.(rule) ?? false);
     const spec = { kind: "rule", rule: rewrittenBy(rule, rewrites), dtype, ...formats } as const;
     this.#kernel = device.kernel(this.hasSums ? { ...spec, sums: true } : spec);
     this.#scalarSource = new StageLaunch(rule, main, main.extraScalars.slice(0, rewrites.length)); // a guard is the last
