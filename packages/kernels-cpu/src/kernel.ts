@@ -23,7 +23,9 @@ export function compile(spec: Spec, addon: Addon, ruleNumbers: Numbers, rowNumbe
     const kernel = { ...plain, ...(spec.stored?.some(isPacked) && { codebooks: codebookAddresses(addon) }) };
     // Rewrites are steps of their own before the kernel of the rule that they were made for.
     const built = builtRule(spec.rule, ruleNumbers);
-    if (built !== undefined) return { ...kernel, ...built };
+    // Around a plain rule outcomes are summed, and not stored.
+    const isStored = built?.modified !== undefined && built.modified.modification.outcome !== null && !spec.sums;
+    if (built !== undefined && !isStored) return { ...kernel, ...built };
     noticeUnbuilt(spec.rule);
     const program = withMirror(spec.rule.program, spec.stored);
     const targets = program.outputs.map(({ slot }) => slot);
