@@ -58,7 +58,9 @@ describe.skipIf(missingDevice)(`cpu modified rules${missingDevice ?? ""}`, () =>
   const rules = builtRules.filter(fits);
   it.each(rules)("of $name have the interpreter's words", (rule) => {
     const modified = UPDATES.flatMap((update) => attempt(() => modifiedRule(rule, update)) ?? []);
-    for (const [k, each] of modified.entries()) {
+    const outcomes = (["way", "end"] as const).map((outcome) => attempt(() => outcomeRule(rule, UPDATES[2], outcome)));
+    const all = [...modified, ...outcomes, movesRule(rule, false)].filter((each) => each !== undefined);
+    for (const [k, each] of all.entries()) {
       const dtype = k % 2 === 0 ? "f32" : "f64";
       const { scalars, tensors, expected } = interpreted(each, dtype, BLOCKS, true);
       const kernel = backend.kernel({ kind: "rule", rule: each, dtype });
