@@ -174,7 +174,7 @@ def open_work(request):
     first = enumerate(request["parameters"])
     params = jax.device_put({each: first_weights(index, each, tuple(shape)) for index, (each, shape) in first})
     batches = [[jnp.asarray(each) for each in make_batch(name, index)] for index in range(BATCHES)]
-    optimizer = optax.sgd(0.1) if name == "dlrm" else optax.adamw(1e-3, weight_decay=0.01)
+    optimizer = optax.sgd(0.1) if name == "dlrm" else optax.adamw(1e-4 if name == "resnet" else 1e-3, weight_decay=0.01)
     state = optimizer.init(params)
     losses = []
     peak = Peak(before)

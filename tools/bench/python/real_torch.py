@@ -234,7 +234,7 @@ def open_work(request):
     if name == "dlrm":
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     else:
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4 if name == "resnet" else 1e-3, fused=True)
     loss_of = torch.compile(model) if is_compiled else model
     losses = []
     peak = Peak(before)

@@ -61,6 +61,6 @@ export function resnet(): RealTask {
     ],
     loss: (images, labels) => crossEntropy(model.forward(images!), labels!),
     optimizer: "AdamW",
-    lr: 1e-3,
+    lr: 1e-4, // with 1e-3 PyTorch's own eager and compiled third losses differ by 3e-3
   };
 }
