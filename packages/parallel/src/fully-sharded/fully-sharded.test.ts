@@ -181,6 +181,22 @@ it("keepGathered sends weights once, and frees them where no backward follows", 
   }
 });
 
+it("evaluates by the weights of now, those too that are used outside of their module", async () => {
+  const body = `class Reused extends Module {
+      inner = new Linear(4, 4, { bias: false, generator: new core.Generator(1) });
+      forward(x) { return this.inner.forward(x).add(this.inner.weight.sum()); }
+    }
+    const parallel = new FullyShardedDataParallel(new Reused(), communicator);
+    const evaluated = () => core.noGrad(() => parallel.forward(core.ones([1, 4])).dataSync());
+    const before = evaluated();
+    const [part] = parallel.parameters();
+    core.noGrad(() => part.set(part.mul(2)));
+    tell([[...before], [...evaluated()]]);`;
+  const { told, error } = await runJob(2, body, { imports: IMPORTS });
+  expect(error).toBe("");
+  for (const [before, after] of told as [number[], number[]][]) expect(after).toEqual(before.map((x) => 2 * x));
+});
+
 it("reduceDType adds 16-bit gradients in 32 bits", async () => {
   for (const found of (await tried("wide")) as never as [number, number, string][])
     expect(found).toEqual([129, 129, "BAD_ARGUMENT"]);

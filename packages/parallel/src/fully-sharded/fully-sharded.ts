@@ -180,7 +180,9 @@ export class FullyShardedDataParallel<Model extends Module> {
     const wasOpen = this.#isOpen;
     this.#isOpen = true;
     const output = this.module.forward(...(inputs as never[])) as ReturnType<Model["forward"]>;
-    if (!isTaping()) this.#isOpen = wasOpen; // no backward follows
+    if (isTaping()) return output;
+    this.#isOpen = wasOpen; // no backward follows
+    for (const unit of this.#units) unit.evict(); // also what was used outside of its module
     return output;
   }
 
