@@ -34,6 +34,7 @@ export { keep, type Scoped, tidy } from "./device/scope";
 export { bernoulli, type DrawOptions, type MultinomialOptions, multinomial, randint, randperm } from "./draws";
 export { checkValue } from "./errors/check-value";
 export { check, type ErrorCode, OptError } from "./errors/errors";
+export { nearest } from "./errors/nearest";
 export { checkOptions, type OptionKind } from "./errors/options";
 export { show } from "./errors/show";
 export * from "./functions";

@@ -1,10 +1,10 @@
 import { roomsTest } from "@opt/testkit/rooms";
 
 roomsTest(new URL(".", import.meta.url), [
-  ["check.ts", "config", "adapters"],
+  ["check.ts", "config"],
   "attention",
   "decoder",
-  ...["pretrained/place.ts", "tokenizer", "pretrained"],
+  ...["pretrained/place.ts", "tokenizer", "adapters", "pretrained"],
   "generate",
   ...["data", "plan"],
 ]);

@@ -1,5 +1,5 @@
 /** The linear layers of a model by dotted name, and those that targets mean. */
-import { OptError, show } from "@opt/core";
+import { nearest, OptError, show } from "@opt/core";
 import { Linear, type Module } from "@opt/nn";
 
 /** A name's end at dots, as `q_proj` or `attn.q_proj`, or a pattern of whole names. */
@@ -31,13 +31,13 @@ export function targeted(where: string, model: Module, targets: readonly Target[
   const isList = Array.isArray(targets) && targets.length > 0;
   if (!isList) {
     const problem = `targets must be a list of names or patterns, got ${show(targets)}.`;
-    throw new OptError("BAD_ARGUMENT", where, problem, nearest("", names));
+    throw new OptError("BAD_ARGUMENT", where, problem, advice("", names));
   }
   const matches = targets.map((target) => {
     const matched = names.filter((name) => isMeant(target, name));
     if (matched.length === 0) {
       const problem = `each target must match a linear layer, got ${show(String(target))}.`;
-      throw new OptError("BAD_ARGUMENT", where, problem, nearest(String(target), names));
+      throw new OptError("BAD_ARGUMENT", where, problem, advice(String(target), names));
     }
     return new Set(matched);
   });
@@ -51,24 +51,8 @@ function isMeant(target: Target, name: string): boolean {
 
 export const leafOf = (name: string) => name.slice(name.lastIndexOf(".") + 1);
 
-function nearest(target: string, names: readonly string[]): string {
-  const leaves = [...new Set(names.map(leafOf))];
-  if (leaves.length === 0) return "The model has no linear layer.";
-  const ranked = leaves.map((leaf) => [leaf, distance(leafOf(target), leaf)] as const).sort(([, a], [, b]) => a - b);
-  return `The nearest names are ${ranked
-    .slice(0, 5)
-    .map(([leaf]) => leaf)
-    .join(", ")}.`;
-}
-
-/** Levenshtein's: how many characters to put in, take out or replace. */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (const [i, letter] of [...a].entries()) {
-    const next = [i + 1];
-    for (let j = 1; j <= b.length; j++)
-      next.push(Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (letter === b[j - 1] ? 0 : 1)));
-    row = next;
-  }
-  return row[b.length]!;
+function advice(target: string, names: readonly string[]): string {
+  const leaves = new Set(names.map(leafOf));
+  if (leaves.size === 0) return "The model has no linear layer.";
+  return `The nearest names are ${nearest(leafOf(target), leaves, 5).join(", ")}.`;
 }

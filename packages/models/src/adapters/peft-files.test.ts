@@ -75,3 +75,15 @@ it("rejects models without adapters or with several kinds, and files of somethin
   }
   await expectCode("MISSING", () => loadAdapter(net(), "nowhere", { fileSystem }));
 });
+
+it("an adapter that does not fit changes nothing, and one of layer 0 leaves 1.0 alone", async () => {
+  const fileSystem = memoryFileSystem();
+  await saveAdapter(lora(net(), { rank: 1, targets: ["0"] }), "adapter", { fileSystem });
+  const wider = new Sequential(new Linear(4, 8), new Linear(8, 4));
+  const before = valuesOf(wider);
+  await expectCode("BAD_STATE", () => loadAdapter(wider, "adapter", { fileSystem }));
+  expect(valuesOf(wider)).toEqual(before);
+  expect(wider.parameters({ trainable: true }).length).toBe(4);
+  const nested = await loadAdapter(new Sequential(new Linear(4, 4), net()), "adapter", { fileSystem });
+  expect(nested.parameters({ trainable: true }).length).toBe(2);
+});

@@ -1,16 +1,12 @@
 /** Adapters in PEFT's files: `adapter_config.json` and `adapter_model.safetensors`. */
-import { type FileSystem, loadCheckpoint, localFileSystem, saveWeights } from "@opt/checkpoint";
-import { check, checkOptions, OptError, show, type Tensor } from "@opt/core";
+import type { OpenFolderOptions } from "@opt/checkpoint";
+import { check, checkOptions, OptError, type Shape, show, type Tensor, tidy } from "@opt/core";
 import type { Module } from "@opt/nn";
+import { Place } from "../pretrained/place";
 import { leafOf, linearLayers } from "./linear-layers";
 import { type AdapterSettings, adaptedLayers, lora, settingsOf } from "./lora";
 
-interface FilesOptions {
-  /** Where paths lead; by default this machine's disk, in a page its own files. */
-  readonly fileSystem?: FileSystem;
-}
-
-export interface SaveAdapterOptions extends FilesOptions {
+export interface SaveAdapterOptions extends Pick<OpenFolderOptions, "fileSystem"> {
   /** Replaces an adapter in the folder. Default false. */
   readonly overwrite?: boolean;
   /** The base's name or path, for who opens the adapter. */
@@ -19,13 +15,15 @@ export interface SaveAdapterOptions extends FilesOptions {
   readonly rename?: (name: string) => string;
 }
 
-export interface LoadAdapterOptions extends FilesOptions {
+export interface LoadAdapterOptions extends OpenFolderOptions {
   /** A layer's name here from the one in the file. */
   readonly rename?: (name: string) => string;
 }
 
 const PREFIX = "base_model.model.";
 const PART = /^(?:(.+)\.)(lora_A\.weight|lora_B\.weight|lora_magnitude_vector)$/;
+
+const [CONFIG, WEIGHTS] = ["adapter_config.json", "adapter_model.safetensors"];
 
 /** PEFT's config of what `lora` does. */
 interface Config {
@@ -61,7 +59,7 @@ const isOff = (value: unknown) =>
 export async function saveAdapter(model: Module, folder: string, options: SaveAdapterOptions = {}): Promise<void> {
   const where = "saveAdapter";
   checkOptions(where, options, { overwrite: "boolean", base: "string", rename: "function", fileSystem: "any" });
-  const { overwrite = false, base = null, rename = (name: string) => name, fileSystem = localFileSystem } = options;
+  const { overwrite = false, base = null, rename = (name: string) => name } = options;
   const layers = adaptedLayers(model);
   const [first] = layers.values();
   check(first !== undefined, "BAD_STATE", where, () => "the model has no adapters.", "Call lora first.");
@@ -83,9 +81,11 @@ export async function saveAdapter(model: Module, folder: string, options: SaveAd
     if (layer !== undefined && layers.has(layer)) tensors[`${PREFIX}${rename(layer)}.${part}`] = tensor;
     else tensor.dispose();
   }
-  await fileSystem.makeFolder(folder);
-  await saveWeights(`${folder}/adapter_model.safetensors`, tensors, { overwrite, fileSystem });
-  await writeText(fileSystem, `${folder}/adapter_config.json`, `${JSON.stringify(config, null, 2)}\n`);
+  const { saveWeights } = await import("@opt/checkpoint");
+  const place = await Place.open(folder, { fileSystem: options.fileSystem });
+  await place.fileSystem.makeFolder(folder);
+  await saveWeights(place.under(WEIGHTS), tensors, { overwrite, fileSystem: place.fileSystem });
+  await place.write(CONFIG, `${JSON.stringify(config, null, 2)}\n`);
   for (const tensor of Object.values(tensors)) tensor.dispose();
 }
 
@@ -113,13 +113,15 @@ export async function loadAdapter<M extends Module>(
   options: LoadAdapterOptions = {},
 ): Promise<M> {
   const where = "loadAdapter";
-  checkOptions(where, options, { rename: "function", fileSystem: "any" });
-  const { rename = (name: string) => name, fileSystem = localFileSystem } = options;
-  const path = `${folder}/adapter_config.json`;
-  const isThere = (await fileSystem.kind(path)) === "file";
-  check(isThere, "MISSING", where, () => `there is no ${path}.`, "Give the folder that PEFT or saveAdapter wrote.");
-  const settings = settingsFrom(path, JSON.parse(await readText(fileSystem, path)));
-  const { tensors } = await loadCheckpoint(`${folder}/adapter_model.safetensors`, { fileSystem });
+  checkOptions(where, options, {
+    ...{ cache: ["boolean", "string"], token: "string", endpoint: "string", signal: "any", fileSystem: "any" },
+    rename: "function",
+  });
+  const { rename = (name: string) => name, ...opening } = options;
+  const { loadCheckpoint } = await import("@opt/checkpoint");
+  const place = await Place.open(folder, opening);
+  const settings = settingsFrom(place.under(CONFIG), await place.json<Config & Record<string, unknown>>(CONFIG));
+  const { tensors } = await loadCheckpoint(place.under(WEIGHTS), { fileSystem: place.fileSystem });
   const state: Record<string, Tensor> = {};
   const layers = new Set<string>();
   for (const [name, tensor] of Object.entries(tensors)) {
@@ -133,14 +135,34 @@ export async function loadAdapter<M extends Module>(
   const strange = [...layers].find((name) => !known.has(name));
   const problem = () => `the adapter is of a layer ${strange}, which the model lacks.`;
   check(strange === undefined, "BAD_STATE", where, problem, "Load the base that it was trained on, or rename.");
-  lora(model, { ...settings, targets: [...layers] });
-  const own = model.namedTensors().filter(([name]) => /\.lora_(A|B|magnitude)/.test(name));
-  const wrong = own.find(([name, { shape }]) => String(state[name]?.shape) !== String(shape));
-  const found = () => `${wrong![0]} must be [${wrong![1].shape}], got ${show(state[wrong![0]]?.shape)}.`;
+  const shapes = [...layers].flatMap((name) =>
+    shapesOf(
+      name,
+      tidy(() => known.get(name)!.weight.shape),
+      settings,
+    ),
+  );
+  const wrong = shapes.find(([name, shape]) => String(state[name]?.shape) !== String(shape));
+  const found = () => `${wrong![0]} must be [${wrong![1]}], got ${show(state[wrong![0]]?.shape)}.`;
   check(wrong === undefined, "BAD_STATE", where, found, "Load the base that it was trained on.");
-  for (const [name, tensor] of own) tensor.set(state[name]!);
+  lora(model, { ...settings, targets: [...layers].map(whole) });
+  const own = new Map(model.namedTensors());
+  for (const [name] of shapes) own.get(name)!.set(state[name]!);
   for (const tensor of Object.values(tensors)) tensor.dispose();
   return model;
+}
+
+/** This layer alone. */
+const whole = (name: string) => new RegExp(`^${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`);
+
+/** Names and shapes of an adapter's tensors, beside a weight [out, in]. */
+function shapesOf(layer: string, [out, into]: Shape, { rank, dora }: AdapterSettings): [string, Shape][] {
+  const parts: [string, Shape][] = [
+    ["lora_A.weight", [rank, into!]],
+    ["lora_B.weight", [out!, rank]],
+  ];
+  if (dora) parts.push(["lora_magnitude_vector", [out!]]);
+  return parts.map(([part, shape]) => [`${layer}.${part}`, shape]);
 }
 
 /** @throws OptError BAD_STATE, which names a field that would change numbers */
@@ -157,26 +179,4 @@ function settingsFrom(where: string, config: Config & Record<string, unknown>): 
     );
   const { r, lora_alpha, lora_dropout = 0, use_dora = false } = config;
   return { rank: r, alpha: lora_alpha, dropout: lora_dropout, dora: use_dora };
-}
-
-async function writeText(fileSystem: FileSystem, path: string, text: string): Promise<void> {
-  const bytes = new TextEncoder().encode(text);
-  const file = await fileSystem.open(path, "create", bytes.length);
-  try {
-    await file.write(bytes, 0);
-    await file.finish();
-  } finally {
-    await file.close();
-  }
-}
-
-async function readText(fileSystem: FileSystem, path: string): Promise<string> {
-  const file = await fileSystem.open(path, "read");
-  try {
-    const bytes = new Uint8Array(await file.size());
-    await file.read(bytes, 0);
-    return new TextDecoder().decode(bytes);
-  } finally {
-    await file.close();
-  }
 }
