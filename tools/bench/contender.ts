@@ -3,7 +3,7 @@
 export interface Costs {
   /** Milliseconds of the first step, which compiles and allocates. */
   readonly firstStep: number;
-  /** From the process' start to the end of its first step, in milliseconds. */
+  /** From the process' start to the end of its first step, without the waits for others, in milliseconds. */
   readonly coldStart: number;
   /** The most that a step held beside what the process had before its model. */
   readonly peakBytes: number;

@@ -39,11 +39,12 @@ export async function openProcess(command: string, args: readonly string[], work
     await close();
     return (error as Error).message;
   }
+  const opened = performance.now() - start;
   return {
     async run(steps) {
       const { milliseconds, peakBytes } = await ask({ command: "run", steps });
       if (peakBytes !== undefined) {
-        const { firstStep, coldStart } = costs ?? { firstStep: milliseconds, coldStart: performance.now() - start };
+        const { firstStep, coldStart } = costs ?? { firstStep: milliseconds, coldStart: opened + milliseconds };
         costs = { firstStep, coldStart, peakBytes };
       }
       return milliseconds;

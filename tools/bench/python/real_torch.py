@@ -4,6 +4,7 @@ import math
 import torch
 from real_data import BATCHES, Peak, first_weights, make_batch, resident_bytes
 from session import THREADS, Unavailable, serve
+from torch_gpt import Gpt
 
 torch.set_num_threads(THREADS)
 nn, F = torch.nn, torch.nn.functional
@@ -46,39 +47,12 @@ class ResNet(nn.Module):
         return F.cross_entropy(self.fc(x.mean((2, 3))), labels)
 
 
-class GptBlock(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.ln1 = nn.LayerNorm(width)
-        self.qkv = nn.Linear(width, 3 * width)
-        self.proj = nn.Linear(width, width)
-        self.ln2 = nn.LayerNorm(width)
-        self.fc = nn.Linear(width, 4 * width)
-        self.out = nn.Linear(4 * width, width)
-
-    def forward(self, x):
-        batch, length, width = x.shape
-        q, k, v = self.qkv(self.ln1(x)).view(batch, length, 3, 6, width // 6).permute(2, 0, 3, 1, 4)
-        seen = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.proj(seen.transpose(1, 2).reshape(batch, length, width))
-        return x + self.out(F.gelu(self.fc(self.ln2(x))))
-
-
-class Gpt(nn.Module):
+class GptModel(Gpt):
     def __init__(self):
-        super().__init__()
-        self.tok = nn.Embedding(65, 384)
-        self.pos = nn.Embedding(256, 384)
-        self.blocks = nn.ModuleList(GptBlock(384) for _ in range(6))
-        self.ln = nn.LayerNorm(384)
-        self.head = nn.Linear(384, 65, bias=False)
-        self.positions = torch.arange(256)
+        super().__init__(65, 384, 256, 6, 6)
 
     def forward(self, tokens, following):
-        x = self.tok(tokens) + self.pos(self.positions)
-        for block in self.blocks:
-            x = block(x)
-        return F.cross_entropy(self.head(self.ln(x)).flatten(0, 1), following.flatten())
+        return F.cross_entropy(super().forward(tokens), following.flatten())
 
 
 class LanguageModel(nn.Module):
@@ -220,7 +194,7 @@ class Solution(nn.Module):
         return residual.square().mean() + start.square().mean()
 
 
-MODELS = {"resnet": ResNet, "gpt": Gpt, "lstm": LanguageModel, "unet": UNet, "dlrm": Recommender, "pinn": Solution}
+MODELS = {"resnet": ResNet, "gpt": GptModel, "lstm": LanguageModel, "unet": UNet, "dlrm": Recommender, "pinn": Solution}
 
 
 def open_work(request):

@@ -150,15 +150,17 @@ function stateOf(
   const weights = tidy(() => trained.map((each) => each.detach().clone()));
   const before = optimizer.stateDict();
   const { bytes } = device.memory();
-  backward();
-  optimizer.step();
-  optimizer.zeroGrad();
-  for (const each of trained) each.grad = null;
-  const state = device.memory().bytes - bytes;
-  for (const [i, each] of trained.entries()) each.set(weights[i]!);
-  for (const each of weights) each.dispose();
-  optimizer.loadStateDict(before as never);
-  return state;
+  try {
+    backward();
+    optimizer.step();
+    optimizer.zeroGrad();
+    for (const each of trained) each.grad = null;
+    return device.memory().bytes - bytes;
+  } finally {
+    for (const [i, each] of trained.entries()) each.set(weights[i]!);
+    for (const each of weights) each.dispose();
+    optimizer.loadStateDict(before as never);
+  }
 }
 
 /** Of `KeyValueCache`: keys and values of each layer. */

@@ -245,7 +245,8 @@ Status multiplyAll(const Product<T>& product, int64_t threads, Epilogue<T>* epil
   const bool shareItems = batch < threads || isOne;
   const int64_t items = isOne ? batch : 1;
   const Blocks<T> blocks(m, n, k, items, shareItems ? threads : 1, epilogue != nullptr);
-  const bool byPieces = product.transposeB && product.window.count > 0 && blocks.depths >= PARTS * threads && blocks.depths * m * n <= PIECES && blocks.rowBlocks == 1;
+  const bool areMany = blocks.depths >= PARTS * threads && blocks.depths * m * n <= PIECES && blocks.rowBlocks == 1;
+  const bool byPieces = product.window.count > 0 && product.transposeB && areMany;
   const int64_t lefts = shareItems && !byPieces ? 1 : threads;
   const int64_t ofPieces = byPieces ? blocks.depths * m * n : 0;
   const int64_t bytes = static_cast<int64_t>(sizeof(T)) * (lefts * blocks.leftSize + threads * blocks.rightSize + ofPieces);
@@ -253,19 +254,20 @@ Status multiplyAll(const Product<T>& product, int64_t threads, Epilogue<T>* epil
   if (panels == nullptr) return Status::OUT_OF_MEMORY;
   T* const rights = panels + lefts * blocks.leftSize;
   T* const pieces = rights + threads * blocks.rightSize;
-  const auto multiplyItem = [&](int64_t i, T* left, T* right, int own) {
-    const auto finish = [&](int64_t item, Range rows, Range columns, int thread) {
-      if (epilogue) epilogue->apply({i + item, rows.begin, columns.begin, rows.size(), columns.size()}, own + thread);
+  // Of items from `first` on, in the threads from `own` on.
+  const auto finishFrom = [&](int64_t first, int own) {
+    return [=](int64_t item, Range rows, Range columns, int thread) {
+      if (epilogue) epilogue->apply({first + item, rows.begin, columns.begin, rows.size(), columns.size()}, own + thread);
     };
+  };
+  const auto multiplyItem = [&](int64_t i, T* left, T* right, int own) {
     const Matrices<T> matrices{product.right(i), product.strideB};
-    multiply(product.left(i), matrices, product.output + i * m * n, blocks, left, right, finish);
+    multiply(product.left(i), matrices, product.output + i * m * n, blocks, left, right, finishFrom(i, own));
   };
   if (product.window.count > 0) {
     Command command(product.window.data);
     const Window window{WindowFields(command)};
-    const auto finish = [&](int64_t item, Range rows, Range columns, int thread) {
-      if (epilogue) epilogue->apply({item, rows.begin, columns.begin, rows.size(), columns.size()}, thread);
-    };
+    const auto finish = finishFrom(0, 0);
     const auto multiplyBy = [&](const auto& left, const auto& right) {
       if (!byPieces) return multiply(left, right, product.output, blocks, panels, rights, finish);
       multiplyByPieces(left, right, product.output, blocks, panels, rights, pieces);
