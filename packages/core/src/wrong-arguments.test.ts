@@ -13,7 +13,7 @@ const expectStored = storedCodes(new URL("../testing/goldens/error-codes.json", 
 
 /** Helpers of packages and what the optimizers' and devices' own tests try. */
 const ELSEWHERE = new Set(
-  "check maskedSelect nonzero unique bincount equal allclose profile detectAnomaly needing runsOnce afterEachRun algorithmOf ruleHashes checkOptions checkTensor checkGenerator checkValue fusedLerp checkBetas checkBoolean checkNotNegative checkNotSummary show defineRule everyVariant ruleByVariant modifiedRules l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend hostIo registerHostIo".split(
+  "check maskedSelect nonzero unique bincount equal allclose profile detectAnomaly needing runsOnce afterEachRun algorithmOf ruleHashes checkOptions checkTensor checkGenerator checkValue fusedLerp checkBetas checkBoolean checkNotNegative checkNotSummary nearest show defineRule everyVariant ruleByVariant modifiedRules l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend hostIo registerHostIo".split(
     " ",
   ),
 );

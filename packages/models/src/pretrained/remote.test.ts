@@ -1,5 +1,5 @@
 /** Models of a web server and of a hub, with the options of reading. */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -8,24 +8,24 @@ import { tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { TOKENS, tiny } from "../../testing/tiny";
-import { fromPretrained, type LanguageModel, savePretrained } from "../index";
+import { fromPretrained, type LanguageModel, loadAdapter, lora, saveAdapter, savePretrained } from "../index";
 
-const FILES = ["config.json", "model.safetensors"];
 const COMMIT = "1".repeat(40);
 const folder = mkdtempSync(join(tmpdir(), "opt-models-"));
 let requests: string[] = [];
 
-/** Files by ranges, and the answers of a hub of one model. */
+/** Files by ranges, and the answers of a hub: the repository owner/adapter holds an adapter, each other one the model. */
 const server = createServer((request, response) => {
   const { pathname } = new URL(request.url!, "http://localhost");
   requests.push(`${request.headers.authorization ?? ""} ${pathname}`.trim());
   const say = (value: unknown) => response.setHeader("content-type", "application/json").end(JSON.stringify(value));
-  const bytes = (name: string) => readFileSync(join(folder, "model", name));
+  const files = join(folder, pathname.includes("/adapter/") ? "adapter" : "model");
+  const bytes = (name: string) => readFileSync(join(files, name));
   if (pathname.includes("/revision/")) return say({ sha: COMMIT });
   if (pathname.includes("/tree/"))
-    return say(FILES.map((path) => ({ type: "file", path, size: bytes(path).length, oid: path })));
+    return say(readdirSync(files).map((path) => ({ type: "file", path, size: bytes(path).length, oid: path })));
   const name = pathname.split("/").at(-1)!;
-  if (!FILES.includes(name) || pathname.includes("/nowhere/")) return response.writeHead(404).end();
+  if (!readdirSync(files).includes(name) || pathname.includes("/nowhere/")) return response.writeHead(404).end();
   const file = bytes(name);
   const [from = 0, to = file.length - 1] =
     /bytes=(\d+)-(\d+)/
@@ -77,6 +77,20 @@ it("a hub's repository is read with a token, from one commit, and from the cache
   requests = [];
   await fromPretrained("hf://owner/name", options);
   expect(requests.filter((request) => request.includes("/resolve/"))).toEqual([]);
+});
+
+it("a hub's adapter is read with the same options", async () => {
+  const adapted = lora(await tiny("llama", "js"), { rank: 2, targets: ["q_proj"] });
+  await saveAdapter(adapted, join(folder, "adapter"));
+  requests = [];
+  const read = await loadAdapter(await tiny("llama", "js"), "hf://owner/adapter", {
+    endpoint: url,
+    token: "secret",
+    cache: join(folder, "cache"),
+    signal: new AbortController().signal,
+  });
+  expect(await logitsOf(read)).toEqual(await logitsOf(adapted));
+  expect(requests.every((request) => request.startsWith("Bearer secret "))).toBe(true);
 });
 
 it("a signal ends the reading", async () => {
