@@ -1,141 +1,141 @@
-/** A fine-tuning run, in Node and in a page: a model of GPT-2's layout, adapters of low rank, a text, and an adapter file to go on from. */
-
+/** A fine-tuning run, in Node and in a page: a base, adapters of low rank, a text, and a folder of checkpoints to go on from. */
 import { AdamW } from "@opt/adam-amsgrad";
-import { type CheckpointContents, type loadCheckpoint, optimizerContents, optimizerState } from "@opt/checkpoint";
-import { check, type Device, Generator, type Tensor } from "@opt/core";
-import { DataLoader, type DataLoaderState, Windows } from "@opt/data";
-import { lora, merge } from "@opt/models";
-import { crossEntropy, type StateDict } from "@opt/nn";
-import { type Callback, evaluate, fit } from "@opt/train";
-import { Gpt } from "@opt-e2e/tiny-gpt";
-import { fromGpt2, fromPeft, sizesOf, toGpt2, toPeft } from "./gpt2-names";
+import { type FileSystem, memoryFileSystem } from "@opt/checkpoint";
+import { check, Generator, type Tensor } from "@opt/core";
+import { DataLoader } from "@opt/data";
+import {
+  causalLoss,
+  fitsIn,
+  fromPretrained,
+  generate,
+  type LanguageModel,
+  lora,
+  type MemoryPlan,
+  type Quantization,
+  saveAdapter,
+  type Tokenizer,
+  textDataset,
+} from "@opt/models";
+import { type Callback, checkpoints, evaluate, fit, type History } from "@opt/train";
+import { CHARACTERS, characters } from "./characters";
 
 export interface FineTuningOptions {
-  /** Tokens of the text to learn; the last tenth is for evaluation. */
-  readonly tokens: Int32Array;
-  /** Tokens of a sample; default: as many as the base has places. */
-  readonly length?: number;
+  /** Folder of the base, and where it is. */
+  readonly base: string;
+  readonly baseFiles?: FileSystem;
+  readonly text: string;
+  /** Of the run's checkpoints; it goes on from the newest one. */
+  readonly folder: string;
+  readonly files?: FileSystem;
+  readonly epochs?: number;
   readonly rank?: number;
   readonly alpha?: number;
-  readonly batch?: number;
   readonly lr?: number;
-  readonly seed?: number;
+  readonly batch?: number;
+  /** Tokens of a sample. Default: the base's positions, at most 256. */
+  readonly length?: number;
+  readonly quantize?: Quantization;
+  /** Bytes that a step may take. */
+  readonly memory?: number;
 }
 
+type Batches = DataLoader<[Tensor, Tensor], [Tensor, Tensor]>;
+
+const DEFAULTS = { epochs: 16, rank: 16, alpha: 32, lr: 1e-2, batch: 8 };
+/** Of the text; what is left is for evaluation. */
 const SHARE = 0.9;
-
-/** A `Gpt` with the weights of a GPT-2 file. @throws OptError BAD_STATE */
-export function loadGpt2(state: Readonly<StateDict>, heads: number, device: Device): Gpt {
-  const ours = fromGpt2(state);
-  try {
-    const model = new Gpt({ ...sizesOf(ours), heads, gpt2: true, device });
-    model.loadStateDict(ours);
-    return model;
-  } finally {
-    for (const tensor of Object.values(ours)) tensor.dispose();
-  }
-}
-
-/** The mean loss of a model on stretches that follow each other. */
-export async function lossOn(model: Gpt, tokens: Int32Array, length: number, batch: number): Promise<number> {
-  const data = new DataLoader(new Windows(tokens, { length, stride: length }), { batchSize: batch });
-  return (await evaluate(model, { data, loss: crossEntropy })).loss!;
-}
+const SAVE_EVERY = 10;
 
 export class FineTuning {
-  readonly optimizer: AdamW;
-  /** Steps that were made. */
-  step = 0;
-  /** Where the batches stand after the last step. */
-  #batches: DataLoaderState | undefined;
-  private readonly loader: DataLoader<[Tensor, Tensor], [Tensor, Tensor]>;
-  readonly #unseen: Int32Array;
-  readonly #length: number;
-  readonly #batch: number;
+  /** Of a step, before the first one. */
+  readonly plan: MemoryPlan;
+  readonly #optimizer: AdamW;
+  #pausing: { readonly over: Promise<void>; readonly end: () => void } | undefined;
 
-  /** @throws OptError BAD_ARGUMENT for a text that is too short; BAD_STATE if the model has adapters */
-  constructor(
-    readonly model: Gpt,
-    { tokens, length = model.length, rank = 4, alpha = 8, batch = 8, lr = 3e-3, seed = 1 }: FineTuningOptions,
+  private constructor(
+    readonly model: LanguageModel,
+    readonly tokenizer: Tokenizer,
+    private readonly seen: Batches,
+    private readonly unseen: Batches,
+    private readonly options: FineTuningOptions & typeof DEFAULTS,
+    length: number,
   ) {
-    const held = Math.floor(tokens.length * SHARE);
-    const isLong = held >= length + batch && tokens.length - held > length;
-    check(
-      isLong,
-      "BAD_ARGUMENT",
-      "FineTuning",
-      () => `a batch of ${batch} and evaluation need more text, got ${tokens.length} tokens of samples of ${length}.`,
-      "Give more text, or a smaller length or batch.",
-    );
-    const generator = new Generator(seed);
-    lora(model, { rank, alpha, targets: ["qkv"], generator });
-    this.optimizer = new AdamW(model.namedParameters(), { lr, weightDecay: 0 });
-    this.#unseen = tokens.subarray(held);
-    this.#length = length;
-    this.#batch = batch;
-    const seen = new Windows(tokens.subarray(0, held), { length });
-    this.loader = new DataLoader(seen, { batchSize: batch, shuffle: true, dropLast: true, generator });
+    const { lr, batch, memory = Number.POSITIVE_INFINITY } = options;
+    this.#optimizer = new AdamW(model.namedParameters({ trainable: true }), { lr, weightDecay: 0 });
+    this.plan = fitsIn(model, { batch, length, optimizer: this.#optimizer });
+    const { bytes, parts } = this.plan;
+    const problem = () =>
+      `a step must fit in ${memory} bytes, got ${bytes}, ${parts.weights} for weights and ${parts.activations} for activations.`;
+    check(bytes <= memory, "OUT_OF_MEMORY", "FineTuning", problem, "Use a smaller batch or length, or quantize.");
   }
 
-  /** Trains until `until` steps were made, or the signal ends it; gives the loss of each. */
-  async train(until: number, callbacks: readonly Callback[] = [], signal?: AbortSignal): Promise<readonly number[]> {
-    const { model, optimizer, loader, step: before } = this;
-    const count: Callback = {
-      onStepEnd: ({ step }, control) => {
-        this.step = before + step;
-        this.#batches = loader.stateDict();
-        control.stop = this.step === until;
-      },
-    };
-    if (this.#batches) loader.loadStateDict(this.#batches);
-    const { losses } = await fit(model, {
-      ...{ data: loader, loss: crossEntropy, optimizer, signal },
-      epochs: Math.ceil((until - before) / loader.length) + 1, // the first one may have begun
-      callbacks: [count, ...callbacks],
+  /** @throws OptError BAD_ARGUMENT for a text that is too short; OUT_OF_MEMORY; what `fromPretrained` throws */
+  static async open(given: FineTuningOptions): Promise<FineTuning> {
+    const options = { ...DEFAULTS, ...given };
+    const { base, baseFiles, quantize, text, rank, alpha, batch } = options;
+    const places = { ...(baseFiles && { fileSystem: baseFiles }), ...(quantize && { quantize }) };
+    const { model, tokenizer: own, config } = await fromPretrained(base, places);
+    const isKnown = own !== null || config.vocabulary === CHARACTERS;
+    check(isKnown, "MISSING", base, () => "the folder must have a tokenizer.json.", "Copy it from the model's page.");
+    const tokenizer = own ?? characters;
+    const { positions, family } = config;
+    const { length = Math.min(positions, 256) } = options;
+    const cut = Math.floor(text.length * SHARE);
+    const samples = (part: string) => textDataset(tokenizer, [part], { length });
+    const generator = new Generator(1);
+    lora(model, { rank, alpha, targets: family === "gpt2" ? ["c_attn"] : ["q_proj", "v_proj"], generator });
+    const seen = new DataLoader(samples(text.slice(0, cut)), { batchSize: batch, shuffle: true, generator });
+    const unseen = new DataLoader(samples(text.slice(cut)), { batchSize: batch });
+    return new FineTuning(model, tokenizer, seen, unseen, options, length);
+  }
+
+  get isPaused(): boolean {
+    return this.#pausing !== undefined;
+  }
+
+  /** Holds the run after the present step, or lets it go on. */
+  pause(isPaused: boolean): void {
+    this.#pausing?.end();
+    let end = () => {};
+    this.#pausing = isPaused
+      ? { over: new Promise((resolve) => (end = () => resolve())), end: () => end() }
+      : undefined;
+  }
+
+  /** Trains to the end of the last epoch, from the newest checkpoint on. */
+  train(callbacks: readonly Callback[] = [], signal?: AbortSignal): Promise<History> {
+    const { folder, files, epochs } = this.options;
+    const saving = checkpoints(folder, { every: SAVE_EVERY, ...(files && { fileSystem: files }) });
+    const holding: Callback = { onStepEnd: () => this.#pausing?.over };
+    return fit(this.model, {
+      ...{ data: this.seen, loss: causalLoss, optimizer: this.#optimizer, epochs, resume: true },
+      callbacks: [...callbacks, saving, holding],
+      ...(signal && { signal }),
     });
-    return losses;
   }
 
-  evaluate(): Promise<number> {
-    return lossOn(this.model, this.#unseen, this.#length, this.#batch);
+  /** The loss on what was not trained. */
+  async evaluate(): Promise<number> {
+    return (await evaluate(this.model, { data: this.unseen, loss: causalLoss })).loss!;
   }
 
-  /** The adapters as PEFT's file has them, and what is needed to go on. */
-  adapter(): CheckpointContents {
-    const { tensors, values } = optimizerContents(this.optimizer.stateDict());
-    return {
-      step: this.step,
-      tensors: { ...toPeft(this.model.stateDict()), ...tensors },
-      values: { ...values, loader: this.#batches ?? this.loader.stateDict() },
-    };
+  /** So many letters after a prompt, in turns of half of the base's positions. */
+  async write(prompt = "\n", letters = 200): Promise<string> {
+    const half = Math.floor(this.model.config.positions / 2);
+    let [text, before] = [prompt, 0];
+    while (text.length < prompt.length + letters && text.length > before) {
+      before = text.length;
+      const options = { maxTokens: Math.min(half, letters), temperature: 0.5, seed: before };
+      for await (const piece of generate(this.model, this.tokenizer, text.slice(-half), options)) text += piece;
+    }
+    return text;
   }
 
-  resume(saved: Awaited<ReturnType<typeof loadCheckpoint>>): void {
-    this.model.loadStateDict(fromPeft(saved.tensors), { strict: false });
-    this.optimizer.loadStateDict(optimizerState(saved));
-    this.#batches = (saved.values as unknown as { loader: DataLoaderState }).loader;
-    this.step = saved.step!;
+  /** PEFT's files. */
+  async adapter(): Promise<Readonly<Record<string, Blob>>> {
+    const files = memoryFileSystem();
+    await saveAdapter(this.model, "adapter", { fileSystem: files });
+    const names = ["adapter_config.json", "adapter_model.safetensors"];
+    return Object.fromEntries(names.map((name) => [name, files.blob(`adapter/${name}`)]));
   }
-
-  /** Ends the run: the model's own weights have what the adapters learned, under GPT-2's names. */
-  merge(): StateDict {
-    this.optimizer.dispose();
-    merge(this.model);
-    return toGpt2(this.model.stateDict());
-  }
-}
-
-/** What PEFT wants to know of an adapter, beside its tensors. */
-export function adapterConfig(base: string, rank: number, alpha: number) {
-  return {
-    peft_type: "LORA",
-    task_type: "CAUSAL_LM",
-    base_model_name_or_path: base,
-    r: rank,
-    lora_alpha: alpha,
-    lora_dropout: 0,
-    target_modules: ["c_attn"],
-    fan_in_fan_out: true,
-    bias: "none",
-  };
 }

@@ -1,3 +1,2 @@
 /** What the site's demo uses. */
-export { decode, encode } from "./base";
-export { FineTuning, loadGpt2 } from "./fine-tuning";
+export { FineTuning, type FineTuningOptions } from "./fine-tuning";

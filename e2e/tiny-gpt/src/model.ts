@@ -1,4 +1,4 @@
-/** A small GPT: token and position embeddings, pre-norm blocks of causal attention and a GELU network, a head of its own or GPT-2's tied one. */
+/** A small GPT: token and position embeddings, pre-norm blocks of causal attention and a GELU network, and a head of its own. */
 import { arange, gelu, type Tensor } from "@opt/core";
 import { Embedding, LayerNorm, type LayerOptions, Linear, Module, scaledDotProductAttention } from "@opt/nn";
 
@@ -10,8 +10,6 @@ export interface GptOptions extends LayerOptions {
   readonly length: number;
   readonly blocks: number;
   readonly heads: number;
-  /** As GPT-2: GELU by tanh, and a head whose weight is that of the token embedding. Default false. */
-  readonly gpt2?: boolean;
 }
 
 export class Block extends Module {
@@ -25,7 +23,6 @@ export class Block extends Module {
   constructor(
     width: number,
     private readonly heads: number,
-    private readonly approximate: "none" | "tanh",
     options: LayerOptions,
   ) {
     super();
@@ -40,8 +37,7 @@ export class Block extends Module {
 
   forward(x: Tensor): Tensor {
     const attended = x.add(this.proj.forward(this.#attention(this.ln1.forward(x))));
-    const { approximate } = this;
-    return attended.add(this.out.forward(gelu(this.fc.forward(this.ln2.forward(attended)), { approximate })));
+    return attended.add(this.out.forward(gelu(this.fc.forward(this.ln2.forward(attended)))));
   }
 
   #attention(x: Tensor): Tensor {
@@ -71,16 +67,15 @@ export class Gpt extends Module {
   readonly length: number;
   readonly #positions: Tensor;
 
-  constructor({ tokens, width, length, blocks, heads, gpt2 = false, ...options }: GptOptions) {
+  constructor({ tokens, width, length, blocks, heads, ...options }: GptOptions) {
     super();
     this.length = length;
     this.tok = new Embedding(tokens, width, options);
     this.pos = new Embedding(length, width, options);
-    this.blocks = Array.from({ length: blocks }, () => new Block(width, heads, gpt2 ? "tanh" : "none", options));
+    this.blocks = Array.from({ length: blocks }, () => new Block(width, heads, options));
     const { device, dtype } = options;
     this.ln = new LayerNorm(width, { device, dtype });
     this.head = new Linear(width, tokens, { ...options, bias: false });
-    if (gpt2) this.head.weight = this.tok.weight;
     this.#positions = arange(length, { device });
   }
 
