@@ -1,11 +1,11 @@
 /** What is served has the bits of what was trained: logits of a sequence have the same words however they are computed. */
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
-import { compile, type Device, noGrad, type Tensor, tensor, tidy } from "@opt/core";
+import { compile, type Device, Generator, noGrad, randn, type Tensor, tensor, tidy } from "@opt/core";
 import { EXACT_DEVICES, eachDevice, Random } from "@opt/testkit";
 import { expect, it } from "vitest";
 import { goldens, tiny } from "../testing/tiny";
-import { KeyValueCache, type LanguageModel, languageModel, type Slots } from "./index";
+import { KeyValueCache, type LanguageModel, languageModel, lora, merge, type Slots } from "./index";
 
 const VOCABULARY = 61;
 
@@ -114,6 +114,35 @@ await eachDevice((device) => {
       expect(differing(serving.whole(rows, true), alone), `${label}, compiled`).toBe(0);
       expect(differing(serving.cached(rows, piece, false), alone), `${label}, cached`).toBe(0);
       expect(differing(serving.cached(rows, piece, true), alone), `${label}, cached and compiled`).toBe(0);
+    }
+  });
+
+  it.each([
+    ["adapted", false, false],
+    ["adapted by DoRA", true, false],
+    ["merged", false, true],
+  ])("%s: batches of 1 to 16", async (_, dora, isMerged) => {
+    const generator = new Generator(3);
+    const targets = ["q_proj", "v_proj", "down_proj"];
+    const model = lora(await tiny("llama3", device), { rank: 2, targets, dora, generator });
+    for (const [name, weight] of model.namedParameters({ trainable: true }))
+      if (name.includes("lora_B")) weight.detach().set(randn(weight.shape, { generator, device })); // begins as 0
+    if (isMerged) merge(model);
+    const serving = new Serving(model, device);
+    const random = new Random(7);
+    const all = Array.from({ length: 16 }, () =>
+      Array.from({ length: 1 + random.below(30) }, () => random.below(VOCABULARY)),
+    );
+    const alone = all.map((row) => serving.whole([row])[0]!);
+    for (let batch = 1; batch <= 16; batch++) {
+      const [rows, expected] = [all.slice(-batch), alone.slice(-batch)];
+      const piece = 1 + ((19 * (batch - 1)) % 64);
+      const label = `batch ${batch}, pieces of ${piece}`;
+      expect(differing(serving.whole(rows), expected), label).toBe(0);
+      expect(differing(serving.cached(rows, piece, false), expected), `${label}, cached`).toBe(0);
+      if (batch % 8 !== 1) continue;
+      expect(differing(serving.whole(rows, true), expected), `${label}, compiled`).toBe(0);
+      expect(differing(serving.cached(rows, piece, true), expected), `${label}, cached and compiled`).toBe(0);
     }
   });
 

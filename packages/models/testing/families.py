@@ -56,6 +56,11 @@ FAMILIES = {
         **rope("dynamic", factor=3.0),
     },
     "qwen2": {"model_type": "qwen2", **SMALL},
+    "qwen2-yarn": {
+        "model_type": "qwen2",
+        **SMALL,
+        **rope("yarn", factor=4.0, original_max_position_embeddings=32, beta_fast=8.0),
+    },
     "qwen2-sliding": {
         "model_type": "qwen2",
         **SMALL,

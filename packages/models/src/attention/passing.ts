@@ -71,9 +71,10 @@ export class Pass {
   /** The rotation of a kind of layers. */
   rotation(rope: Rope): Rotation {
     const kind = this.config.ropes.indexOf(rope);
+    const scaled = (x: Tensor) => (rope.attention === 1 ? x : x.mul(rope.attention));
     return [
-      this.#once(`cos ${kind}`, () => cos(this.#angles(rope))),
-      this.#once(`sin ${kind}`, () => sin(this.#angles(rope))),
+      this.#once(`cos ${kind}`, () => scaled(cos(this.#angles(rope)))),
+      this.#once(`sin ${kind}`, () => scaled(sin(this.#angles(rope)))),
     ];
   }
 

@@ -15,7 +15,7 @@ it.each<[string, ConfigJson, string]>([
   ["another model", { model_type: "bert" }, "model_type"],
   ["a field that nobody reads", { ...llama, key_scale: 2 }, "key_scale"],
   ["another activation", { ...llama, hidden_act: "swish2" }, "hidden_act"],
-  ["another scaling", { ...llama, rope_parameters: { rope_type: "yarn", factor: 2 } }, "rope_type"],
+  ["another scaling", { ...llama, rope_parameters: { rope_type: "longrope", factor: 2 } }, "rope_type"],
   ["a field of a scaling", { ...llama, rope_parameters: { rope_type: "linear", factor: 2, beta: 1 } }, "beta"],
   ["heads turned in part", { ...llama, rope_parameters: { partial_rotary_factor: 0.5 } }, "partial_rotary_factor"],
   ["divided products", { ...llama, pretraining_tp: 2 }, "pretraining_tp"],
@@ -44,6 +44,21 @@ it("older files say the same in other fields", () => {
     Array.from({ length: 12 }, (_, i) => i % 6 === 5),
   );
   expect(inverseFrequencies(parts.ropes[0]!, 8, 1)[1]).toBeCloseTo(100 ** -0.25);
+});
+
+it("yarn has the factor of its scores by its file's fields", () => {
+  const ropeOf = (more: object) =>
+    readConfig({ ...llama, rope_parameters: { rope_type: "yarn", factor: 4, ...more } }).ropes[0]!;
+  expect(ropeOf({}).attention).toBeCloseTo(0.1 * Math.log(4) + 1, 12);
+  expect(ropeOf({ factor: 1 }).attention).toBe(1);
+  expect(ropeOf({ attention_factor: 1.5 }).attention).toBe(1.5);
+  expect(ropeOf({ mscale: 2, mscale_all_dim: 1 }).attention).toBeCloseTo(
+    (0.2 * Math.log(4) + 1) / (0.1 * Math.log(4) + 1),
+    12,
+  );
+  const parts = { original_max_position_embeddings: 32, beta_fast: 8 };
+  const [whole, exact] = [true, false].map((truncate) => inverseFrequencies(ropeOf({ ...parts, truncate }), 64, 1));
+  expect(whole).not.toEqual(exact);
 });
 
 it("dynamic scaling has no cache beyond its context", async () => {
