@@ -17,14 +17,17 @@ function pagesOf(folder: string, first = ""): { text: string; link: string }[] {
 }
 
 const HOW_TO =
-  "freeze-a-layer clip-gradients plot-the-loss model-summary early-stopping save-the-best-model predict mixed-precision draw-from-a-distribution use-webgpu vite-and-next train-in-a-worker compile-a-step load-a-pt-file reshard-a-pytorch-run resume-on-three-machines write-your-own-layer find-a-nan choose-a-test";
+  "freeze-a-layer clip-gradients plot-the-loss model-summary early-stopping save-the-best-model predict mixed-precision draw-from-a-distribution use-webgpu vite-and-next train-in-a-worker compile-a-step load-a-pt-file use-a-hugging-face-model reshard-a-pytorch-run resume-on-three-machines write-your-own-layer find-a-nan choose-a-test";
 const TUTORIALS = "first-model save-and-resume from-pytorch several-processes your-own-optimizer your-own-device";
 const decisions = pagesOf("decisions");
 const guides = [
   { text: "Tutorials", items: pagesOf("tutorials", TUTORIALS) },
   {
     text: "Guides",
-    items: pagesOf("guides", "devices memory compile precision checkpoints stores runtimes migration"),
+    items: pagesOf(
+      "guides",
+      "fine-tune-a-language-model devices memory compile precision checkpoints stores runtimes migration",
+    ),
   },
 ];
 

@@ -17,8 +17,9 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "opt-blocks-"));
 const BUILD = `${ROOT}e2e/docs/build/`;
 const names = publishedPackages().map(({ name }) => name);
-/** What adapters are for. */
+/** Others' packages: what adapters are for, and what is loaded when it is used. */
 const hosts = [
+  ...["@huggingface/tokenizers", "@huggingface/jinja"],
   "@jax-js/jax",
   ...["tfjs-core", "tfjs-layers", "tfjs-backend-cpu", "tfjs-backend-wasm"].map((name) => `@tensorflow/${name}`),
 ];

@@ -25,6 +25,8 @@ const QUESTIONS = [
   ["WebGPU", "how-to/use-webgpu"],
   ["Next.js", "how-to/vite-and-next"],
   ["load pytorch .pt", "how-to/load-a-pt-file"],
+  ["hugging face", "how-to/use-a-hugging-face-model"],
+  ["fine-tune", "guides/fine-tune-a-language-model"],
   ["resume on three machines", "how-to/resume-on-three-machines"],
   ["my own layer", "how-to/write-your-own-layer"],
   ["worker", "how-to/train-in-a-worker"],
