@@ -9,6 +9,7 @@ import type { Benchmark } from "./contender";
 import { machine } from "./machine";
 import { matrixSteps } from "./matrix-steps";
 import { measure } from "./measure";
+import { languageModels } from "./models/models";
 import { layers } from "./nn/layers";
 import { modelTraining } from "./nn/training";
 import { optimizerSteps, smallSteps } from "./optimizer-steps";
@@ -17,8 +18,8 @@ import { markdown, type Report } from "./report";
 import { rowSteps } from "./row-sparse";
 
 const HELP = `npm run bench -- [options]
-  --only <words>      benchmarks that have all these words: optimizers, small (what a step costs by itself), rows, matrices (Muon, SOAP and others), matmul, linalg, fft, layers, training or real,
-                      a model (mnist, cnn, gpt; of real: resnet, gpt, lstm, unet, dlrm, pinn), an optimizer, a size, e.g. --only cnn, --only matmul,512, --only optimizers,AdamW,65536
+  --only <words>      benchmarks that have all these words: optimizers, small (what a step costs by itself), rows, matrices (Muon, SOAP and others), matmul, linalg, fft, layers, training, real or models,
+                      a model (mnist, cnn, gpt; of real: resnet, gpt, lstm, unet, dlrm, pinn; of models: train, decode), an optimizer, a size, e.g. --only cnn, --only matmul,512, --only optimizers,AdamW,65536
   --rounds <n>        interleaved rounds (default 15)
   --out <file>        JSON goes to <file>.json, the tables to <file>.md (default runs/bench/report)
   --help
@@ -47,6 +48,7 @@ const benchmarks: Benchmark[] = [
   ...layers(devices),
   ...modelTraining(devices),
   ...realTraining(devices),
+  ...languageModels(devices),
 ];
 const wanted = options.only?.split(",") ?? [];
 const chosen = benchmarks.filter(({ words }) => wanted.every((word) => words.includes(word)));
