@@ -69,6 +69,28 @@ inline Vector<double> splat(const double* number) {
 #endif
 }
 
+#if defined(__AVX512F__)
+/** Those of neighbours whose bit is set; others are 0, and nobody reads them. */
+inline Vector<float> loadWhere(const float* from, uint64_t bits) {
+  return (Vector<float>)_mm512_maskz_loadu_ps(static_cast<__mmask16>(bits), from);
+}
+
+inline Vector<double> loadWhere(const double* from, uint64_t bits) {
+  return (Vector<double>)_mm512_maskz_loadu_pd(static_cast<__mmask8>(bits), from);
+}
+#elif defined(__AVX2__)
+/** Those of neighbours whose bit is set; others are 0, and nobody reads them. */
+inline Vector<float> loadWhere(const float* from, uint64_t bits) {
+  const __m256i lanes = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128), all = _mm256_set1_epi32(static_cast<int>(bits));
+  return (Vector<float>)_mm256_maskload_ps(from, _mm256_cmpeq_epi32(_mm256_and_si256(all, lanes), lanes));
+}
+
+inline Vector<double> loadWhere(const double* from, uint64_t bits) {
+  const __m256i lanes = _mm256_setr_epi64x(1, 2, 4, 8), all = _mm256_set1_epi64x(static_cast<long long>(bits));
+  return (Vector<double>)_mm256_maskload_pd(from, _mm256_cmpeq_epi64(_mm256_and_si256(all, lanes), lanes));
+}
+#endif
+
 #if defined(__x86_64__) && !defined(__AVX2__)
 /** Each lane by itself. */
 template <typename V>

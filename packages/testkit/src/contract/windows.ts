@@ -46,6 +46,13 @@ const WINDOWS: readonly { readonly name: string; readonly window: Window2d }[] =
   { name: "dilated", window: windowOf([2, 1, 9, 11], [3, 3], [1, 2], [2, 1], [2, 3]) },
   { name: "of uneven everything", window: windowOf([1, 2, 6, 13], [4, 5], [3, 2], [2, 1], [1, 2]) },
   { name: "as large as the image", window: windowOf([2, 2, 5, 4], [5, 4]) },
+  { name: "as many as pixels", window: windowOf([2, 2, 6, 40], [3, 5], [1, 1], [1, 2]) },
+  { name: "as many as pixels in a row, dilated", window: windowOf([2, 3, 9, 18], [3, 3], [1, 1], [0, 2], [2, 2]) },
+  // A vector of windows each, of 4, 8 or 16 lanes.
+  ...[[2, 2] as const, [2, 4] as const, [4, 4] as const].map(([height, width]) => ({
+    name: `in images of ${height} x ${width}`,
+    window: windowOf([5, 3, height, width], [3, 3], [1, 1], [1, 1]),
+  })),
   { name: "over many pixels", window: windowOf([1, 1, 260, 259], [2, 3], [1, 1], [1, 1]) },
   { name: "over many planes", window: windowOf([9, 7351, 2, 2], [2, 1]) },
   { name: "of an empty batch", window: windowOf([0, 3, 4, 4], [2, 2]) },

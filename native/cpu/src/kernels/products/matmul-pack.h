@@ -90,9 +90,9 @@ inline void copyFew(const T* from, int64_t count, T* to) {
   }
 }
 
-/** Rows `begin` to `begin + count` of the operand, for `steps` steps from `k` on; zeros from `count` to `width`. */
+/** Rows `begin` to `begin + count` of the operand, for `steps` steps from `k` on, each `width` after the one before; zeros from `count` to `end`. */
 template <typename T>
-inline void packSteps(const Operand<T>& operand, int64_t begin, int64_t count, int64_t k, int64_t steps, T* panel, int64_t width) {
+inline void packSteps(const Operand<T>& operand, int64_t begin, int64_t count, int64_t k, int64_t steps, T* panel, int64_t width, int64_t end) {
   const T* from = operand.at(begin, k);
   if (operand.consecutive) {
     const int64_t rest = transposeRows<LANES<T> < 4 ? 4 : LANES<T>>(from, operand.stride, 0, count, steps, panel, width);
@@ -102,10 +102,14 @@ inline void packSteps(const Operand<T>& operand, int64_t begin, int64_t count, i
   } else {
     for (int64_t s = 0; s < steps; s++) copyFew<LANES<T>>(from + s * operand.stride, count, panel + s * width);
   }
-  if (count == width) return;
-  for (int64_t s = 0; s < steps; s++) {
-    for (int64_t i = count; i < width; i++) panel[s * width + i] = 0;
+  for (int64_t s = 0; s < steps && count < end; s++) {
+    for (int64_t i = count; i < end; i++) panel[s * width + i] = 0;
   }
+}
+
+template <typename T>
+inline void packSteps(const Operand<T>& operand, int64_t begin, int64_t count, int64_t k, int64_t steps, T* panel, int64_t width) {
+  packSteps(operand, begin, count, k, steps, panel, width, width);
 }
 
 }  // namespace opt::OPT_ISA

@@ -19,12 +19,15 @@ constexpr int TILE_ROWS = 8, TILE_VECTORS = 3;
 constexpr int TILE_ROWS = 6, TILE_VECTORS = 2;
 #endif
 
-/** Products of packed panels, stored or added to the first `columns` columns of rows that lie `stride` apart. */
+/**
+ * Products of packed panels, stored or added to the first `columns` columns of rows that lie `stride` apart. Where all columns are stored,
+ * the vectors of a row lie `apart`.
+ */
 template <typename T>
-using Tile = void (*)(int64_t depth, const T* left, const T* right, T* output, int64_t stride, int64_t columns, bool add);
+using Tile = void (*)(int64_t depth, const T* left, const T* right, T* output, int64_t stride, int64_t apart, int64_t columns, bool add);
 
 template <typename T, int ROWS, int VECTORS>
-void tile(int64_t depth, const T* left, const T* right, T* output, int64_t stride, int64_t columns, bool add) {
+void tile(int64_t depth, const T* left, const T* right, T* output, int64_t stride, int64_t apart, int64_t columns, bool add) {
   using V = Vector<T>;
   constexpr int COLUMNS = VECTORS * LANES<T>;
   V sums[ROWS][VECTORS] = {};
@@ -46,7 +49,7 @@ void tile(int64_t depth, const T* left, const T* right, T* output, int64_t strid
     for (int r = 0; r < ROWS; r++) {
 #pragma GCC unroll 4
       for (int v = 0; v < VECTORS; v++) {
-        T* to = output + r * stride + v * LANES<T>;
+        T* to = output + r * stride + v * apart;
         storeVector(to, add ? V(loadVector<V>(to) + sums[r][v]) : sums[r][v]);
       }
     }

@@ -42,11 +42,13 @@ struct Blocks {
     const int64_t rowBytes = depth * static_cast<int64_t>(sizeof(T));
     rowBlocks = ceilDivide(m, larger<int64_t>(TILE_ROWS, LEFT_BYTES / rowBytes));
     columnPanels = ceilDivide(n, PANEL);
+    together = n == LANES<T> ? smaller<int64_t>(TILE_VECTORS, items) : 1;
     const int64_t most = larger<int64_t>(1, RIGHT_BYTES / (rowBytes * PANEL));
     const int64_t wanted = threads == 1 ? 1 : threads * PARTS;
     const bool ofRows = columnPanels <= most && m >= threads * EPILOGUE_ROWS;
     const int64_t least = !hasEpilogue ? 1 : ofRows ? columnPanels : ceilDivide(smaller(n, EPILOGUE_COLUMNS), PANEL);
-    panels = items * columnPanels;
+    this->items = items;
+    panels = ceilDivide(items, together) * columnPanels;
     group = smaller(most, larger(least, panels / wanted));
     groups = ceilDivide(panels, group);
     // Where there are too few columns for all threads, rows are shared out too: each part packs its own right panels.
@@ -60,13 +62,20 @@ struct Blocks {
     int64_t item, column, columns, width;
   };
 
-  /** Which columns of which item a panel has, and its width in whole vectors. */
+  /** Which columns of which item a panel has, and its width in whole vectors. It has those of the next items, too, where each is a vector. */
   Place place(int64_t panel) const {
+    if (together > 1) {
+      const int64_t item = panel * together, columns = smaller(together, items - item) * LANES<T>;
+      return {item, 0, columns, columns};
+    }
     const int64_t column = panel % columnPanels * PANEL, columns = smaller(PANEL, n - column);
     return {panel / columnPanels, column, columns, ceilDivide(columns, LANES<T>) * LANES<T>};
   }
 
-  int64_t m, n, k, threads;
+  /** From a vector of a panel's row to the next one, in the output. */
+  int64_t apart() const { return together > 1 ? m * n : LANES<T>; }
+
+  int64_t m, n, k, threads, items, together;
   int64_t depths, depth, rowBlocks, columnPanels, panels, group, groups, rowShares, leftSize, rightSize;
 };
 
@@ -86,8 +95,11 @@ void packPanels(const Matrices<T>& matrices, const Blocks<T>& blocks, int64_t fi
   for (int64_t k = 0; k < depth; k += PACKED_STEPS) {
     for (int64_t panel = first; panel < last; panel++) {
       const auto [item, column, columns, width] = blocks.place(panel);
+      const int64_t each = blocks.together > 1 ? LANES<T> : width, steps = smaller(PACKED_STEPS, depth - k);
       T* packed = right + (panel - first) * PANEL * depth + k * width;
-      packSteps(matrices.of(item), column, columns, begin + k, smaller(PACKED_STEPS, depth - k), packed, width);
+      for (int64_t i = 0; i < width; i += each) {
+        packSteps(matrices.of(item + i / each), column, smaller(columns, each), begin + k, steps, packed + i, width, each);
+      }
     }
   }
 }
@@ -97,7 +109,11 @@ void packPanels(const WindowColumns<T>& windows, const Blocks<T>& blocks, int64_
   constexpr int64_t PANEL = Blocks<T>::PANEL;
   for (int64_t panel = first; panel < last; panel++) {
     const auto [item, column, columns, width] = blocks.place(panel);
-    packPanel<T, PANEL>(windows, item, column, columns, begin, depth, right + (panel - first) * PANEL * depth, width);
+    const int64_t each = blocks.together > 1 ? LANES<T> : width;
+    T* packed = right + (panel - first) * PANEL * depth;
+    for (int64_t i = 0; i < width; i += each) {
+      packPanel<T, PANEL>(windows, item + i / each, column, smaller(columns, each), begin, depth, packed + i, width, each);
+    }
   }
 }
 
@@ -139,17 +155,17 @@ void multiply(const Left& a, const Right& b, T* output, const Blocks<T>& blocks,
             const auto [item, column, columns, width] = blocks.place(panel);
             const Tile<T> tile = tileOf<T>(to - from, width / LANES<T>);
             T* corner = output + (item * blocks.m + rows.begin + from) * n + column;
-            tile(depth, leftPanels + from * depth, right + (panel - first) * PANEL * depth, corner, n, columns, depthBlock > 0);
+            tile(depth, leftPanels + from * depth, right + (panel - first) * PANEL * depth, corner, n, blocks.apart(), columns, depthBlock > 0);
           }
           if (p == share.begin) finished = from;
           const bool isStretch = (to - finished) * (last - first) * PANEL >= STRETCH || p + 1 == share.end;
           if (depthBlock + 1 < blocks.depths || !isStretch) continue;
-          for (int64_t panel = first; panel < last;) {
-            const int64_t item = panel / blocks.columnPanels, firstOf = item * blocks.columnPanels;
-            const int64_t end = smaller(last, firstOf + blocks.columnPanels);
-            const Range columns{(panel - firstOf) * PANEL, smaller((end - firstOf) * PANEL, n)};
-            finish(item, Range{rows.begin + finished, rows.begin + to}, columns, thread);
-            panel = end;
+          const Range done{rows.begin + finished, rows.begin + to};
+          for (int64_t item = first / blocks.columnPanels * blocks.together; item < blocks.items; item++) {
+            const int64_t own = item / blocks.together * blocks.columnPanels;
+            if (own >= last) break;
+            const int64_t begin = larger(first, own) - own, end = smaller(last, own + blocks.columnPanels) - own;
+            finish(item, done, Range{begin * PANEL, smaller(end * PANEL, n)}, thread);
           }
           finished = to;
         }
@@ -183,7 +199,7 @@ void multiplyByPieces(const Left& a, const Right& b, T* output, const Blocks<T>&
         for (int64_t panel = first; panel < last; panel++) {
           const auto [item, column, columns, width] = blocks.place(panel);
           const Tile<T> tile = tileOf<T>(to - from, width / LANES<T>);
-          tile(depth, rows, right + (panel - first) * PANEL * depth, pieces + part * size + from * n + column, n, columns, false);
+          tile(depth, rows, right + (panel - first) * PANEL * depth, pieces + part * size + from * n + column, n, LANES<T>, columns, false);
         }
       }
     }

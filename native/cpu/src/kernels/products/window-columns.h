@@ -73,6 +73,62 @@ struct Tap {
   int64_t channel, y, x;
 };
 
+#if defined(__AVX2__)
+/** At most MOST windows side by side in an image, of which each place's numbers lie side by side, too, but where they are outside of the image. */
+template <int MOST>
+class Neighbours {
+ public:
+  /** Whether all windows of an image are such, with few enough places. */
+  static bool fit(const Window& window) {
+    const bool isDense = window.strideX == 1 && window.strideY == 1 && window.outWidth == window.width;
+    return isDense && window.kernelX <= TAPS && window.kernelY <= TAPS;
+  }
+
+  Neighbours(const Window& window, const Run& run) : run_(run) {
+    for (int64_t done = 0, y = run.y, x = run.x; done < run.count; y++, x = 0) {
+      const int64_t count = smaller(window.outWidth - x, run.count - done);
+      for (int64_t tap = 0; tap < window.kernelY; tap++) {
+        const int64_t row = y + tap * window.dilationY - window.paddingY;
+        if (row >= 0 && row < window.height) set(rows_[tap], done, done + count);
+      }
+      for (int64_t tap = 0; tap < window.kernelX; tap++) {
+        const int64_t beside = tap * window.dilationX - window.paddingX;
+        set(columns_[tap], done + larger<int64_t>(0, -beside - x), done + smaller(count, window.width - beside - x));
+      }
+      done += count;
+    }
+  }
+
+  /** A place's numbers in whole vectors: zeros behind the last. */
+  template <typename T>
+  void copy(const Tap& tap, const T* image, T* to) const {
+    const Window& window = tap.window;
+    const int64_t besideY = tap.y * window.dilationY - window.paddingY, besideX = tap.x * window.dilationX - window.paddingX;
+    const T* from = image + tap.channel * window.plane() + run_.first + besideY * window.width + besideX;
+    for (int64_t i = 0; i < run_.count; i += LANES<T>) {
+      const uint64_t inside = (rows_[tap.y][i / BITS] & columns_[tap.x][i / BITS]) >> (i % BITS);
+      storeVector(to + i, loadWhere(from + i, inside));
+    }
+  }
+
+ private:
+  static constexpr int64_t TAPS = 8, BITS = 64;
+  using Bits = std::array<uint64_t, (MOST + BITS - 1) / BITS>;
+
+  static void set(Bits& bits, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end;) {
+      const int64_t next = smaller(end, (i / BITS + 1) * BITS), count = next - i;
+      bits[i / BITS] |= (count == BITS ? ~uint64_t{0} : (uint64_t{1} << count) - 1) << (i % BITS);
+      i = next;
+    }
+  }
+
+  const Run& run_;
+  /** Whether the row and the column of a place are inside, for each window. */
+  Bits rows_[TAPS] = {}, columns_[TAPS] = {};
+};
+#endif
+
 template <typename T>
 struct WindowColumns {
   const T* images;
@@ -100,34 +156,45 @@ inline void packSteps(const ImageRows<T>& left, int64_t begin, int64_t count, in
   }
 }
 
-/** Steps `begin` to `begin + depth` of `count` columns of image `item`, as a panel of `width`. */
+/** Places of a run's windows from `tap` on: calls `next(i)` for where place number `i` of `count` goes, in whole vectors. */
+template <int MOST, typename T, typename Next>
+inline void copyPlaces(const Window& window, const T* image, const Run& run, Tap tap, int64_t count, const Next& next) {
+#if defined(__AVX2__)
+  if (Neighbours<MOST>::fit(window)) {
+    const Neighbours<MOST> neighbours(window, run);
+    for (int64_t i = 0; i < count; i++, tap.next()) neighbours.copy(tap, image, next(i));
+    return;
+  }
+#endif
+  for (int64_t i = 0; i < count; i++, tap.next()) tap.copy(image, run, next(i));
+}
+
+/** Steps `begin` to `begin + depth` of `count` columns of image `item`, each `width` after the one before; zeros from `count` to `end`. */
 template <typename T, int64_t MOST>
 inline void packPanel(const WindowColumns<T>& right, int64_t item, int64_t column, int64_t count, int64_t begin, int64_t depth, T* panel,
-                      int64_t width) {
+                      int64_t width, int64_t end) {
   const Window& window = right.window;
   if (right.transposed) {
-    constexpr int64_t STEPS = 8 * PACKED_STEPS;
-    T rows[MOST * STEPS];
+    // Whole vectors may end behind the last step.
+    constexpr int64_t STEPS = 8 * PACKED_STEPS, APART = STEPS + LANES<T>;
+    T rows[MOST * APART];
     for (int64_t k = 0; k < depth; k += STEPS) {
       const int64_t steps = smaller(STEPS, depth - k);
       for (int64_t done = 0; done < steps;) {
         const int64_t first = (begin + k + done) % window.outPlane();
         const T* image = right.images + (begin + k + done) / window.outPlane() * right.imageSize();
         const Run run(window, first, smaller(window.outPlane() - first, steps - done));
-        Tap tap(window, column);
-        for (int64_t i = 0; i < count; i++, tap.next()) tap.copy(image, run, rows + i * STEPS + done);
+        copyPlaces<STEPS>(window, image, run, Tap(window, column), count, [&](int64_t i) { return rows + i * APART + done; });
         done += run.count;
       }
-      packSteps(Operand<T>{rows, STEPS, true}, 0, count, 0, steps, panel + k * width, width);
+      packSteps(Operand<T>{rows, APART, true}, 0, count, 0, steps, panel + k * width, width, end);
     }
     return;
   }
   const T* image = right.images + item * right.imageSize();
-  const Run run(window, column, count);
-  Tap tap(window, begin);
-  for (int64_t k = 0; k < depth; k++, tap.next(), panel += width) {
-    tap.copy(image, run, panel);
-    for (int64_t i = count; i < width; i++) panel[i] = 0;
+  copyPlaces<MOST>(window, image, Run(window, column, count), Tap(window, begin), depth, [&](int64_t k) { return panel + k * width; });
+  for (int64_t k = 0; k < depth && count < end; k++) {
+    for (int64_t i = count; i < end; i++) panel[k * width + i] = 0;
   }
 }
 

@@ -69,7 +69,9 @@ export class GroupNorm extends Module {
       const unit = onesOf([length], { dtype: wide.dtype === "f64" ? "f64" : "f32", device: x.device });
       const normal = layerNorm(wide.reshape([batch! * this.#groups, length]), unit, null, this.eps);
       const planes = normal.reshape([batch!, channels!, places]);
-      const result = weight && bias ? fma(planes, weight.unsqueeze(1), bias.unsqueeze(1)) : planes;
+      // Of each sample first: a gradient is then a sum along planes and one of samples, and nothing is permuted.
+      const [scale, shift] = [weight, bias].map((each) => each?.unsqueeze(1).expand([batch!, channels!, 1]));
+      const result = scale && shift ? fma(planes, scale, shift) : planes;
       return result.reshape(x.shape).to(isHalf ? x.dtype : result.dtype);
     });
   }
