@@ -255,6 +255,7 @@ class CompiledFunction {
 
   /** Runs the function once more. @throws OptError CHANGED if it does something else */
   #check(args: readonly unknown[], { tensors, texts }: Arguments, entry: Entry): unknown {
+    entry.trace.giveWay();
     const tracing = new Tracing(tensors, entry.trace.tracing);
     const ran = this.#run(args, tracing);
     const { difference, isMoved } = tracing;
