@@ -8,11 +8,11 @@ import { loadedLater } from "../device/loaded-later";
 import type { ScalarSource } from "../device/scalar-source";
 import type { Overwritable } from "../device/tracer";
 import { watching } from "../device/watcher";
+import { checkValue } from "../errors/check-value";
 import { Storage } from "../tensor/storage";
 import { Tensor } from "../tensor/tensor";
 import { type Explanation, explain } from "./explain";
-import { plan } from "./passes/memory-plan";
-import type { OptimizedTrace } from "./passes/passes";
+import { type OptimizedTrace, plan } from "./passes/memory-plan";
 import type { FinalGradient, Step, View } from "./steps";
 import { type Input, type Tracing, viewOf } from "./tracing";
 import { mapTensors, mapTree } from "./tree";
@@ -113,12 +113,17 @@ export class Trace {
   #runs = 0;
   #isDisposed = false;
 
-  /** @param own the tensors that the function made; others among its results come back as they are */
+  /**
+   * @param own the tensors that the function made; others among its results come back as they are
+   * @param budget of the bytes of temporaries
+   * @throws OptError BAD_ARGUMENT if they cannot fit
+   */
   constructor(
     readonly tracing: Tracing,
     result: unknown,
     own: ReadonlySet<unknown>,
     usePasses: boolean,
+    budget?: number,
   ) {
     const { made, freed, inputs, written, storages } = tracing;
     this.#device = tracing.device;
@@ -150,12 +155,21 @@ export class Trace {
     const temporaries = new Set([...made.keys()].filter((memory) => freed.has(memory) && !outputs.has(memory)));
     const steps = withoutConstants(tracing.steps, temporaries);
     const passes = usePasses && !tracing.hasAliases && this.#device !== null ? PASSES.code : undefined;
-    this.#optimized = passes?.optimized(steps, temporaries, this.#device!) ?? {
+    this.#optimized = passes?.optimized(steps, temporaries, this.#device!, budget) ?? {
       steps,
       ...plan(steps, temporaries, false),
     };
+    const { arenaBytes, offsets } = this.#optimized;
+    checkValue(
+      budget === undefined || arenaBytes <= budget,
+      "compile",
+      "memory",
+      `at least ${arenaBytes} bytes for this function`,
+      budget,
+      "Allow more, use smaller batches, or wrap blocks of the model in recompute().",
+    );
     const isOpen = new Set(this.#open);
-    const isHeld = (memory: Memory) => !isOpen.has(memory) && !temporaries.has(memory);
+    const isHeld = (memory: Memory) => !isOpen.has(memory) && !temporaries.has(memory) && !offsets.has(memory);
     const used = this.#optimized.steps.flatMap(memoriesUsedBy);
     const { memory } = this;
     const device = this.#device;
