@@ -66,6 +66,14 @@ describe.skipIf(missingDevice)(`cpu memory${missingDevice ?? ""}`, () => {
     );
   });
 
+  it("that is kept adds nothing to what lived at once, when sizes change", () => {
+    const allocator = new Allocator(loadAddon());
+    const first = [40, 40].map((mebi) => allocator.allocate(mebi * 2 ** 20));
+    for (const one of first) allocator.free(one);
+    allocator.free(allocator.allocate(60 * 2 ** 20));
+    expect(first.map(({ view }) => view.buffer.byteLength > 0)).toEqual([false, false]);
+  });
+
   it("goes back to the system when the device closes", () => {
     const allocator = new Allocator(loadAddon());
     const memory = allocator.allocate(1000);

@@ -11,8 +11,12 @@ const PAGE = 4096;
 const HUGE_FROM = 4 * 2 ** 20;
 /** A block that begins inside a huge page gets small ones there, and shares its mapping with the next, which then wait for each other. */
 const HUGE_PAGE = 2 * 2 ** 20;
+/** Buffers from this many bytes on have a mapping of their own. */
+const MAPPED_FROM = 2 ** 20;
 /** Freed blocks kept for the next allocation of their size, so that a training step takes no new pages. */
 const MAX_KEPT_BYTES = 512 * 2 ** 20;
+/** So many are always kept. More are kept only while they and the live blocks together are no more than once lived. */
+const LEAST_KEPT_BYTES = 16 * 2 ** 20;
 
 /** Bytes at an address: the device's own or the caller's array. */
 export class CpuMemory implements Memory {
@@ -103,7 +107,10 @@ function alignmentOf(blockBytes: number): number {
   return blockBytes > LARGEST_IN_SLAB ? PAGE : ALIGNMENT;
 }
 
-/** V8 maps a buffer that may change its length: it is new and untouched, where the C library may give memory that it has had before. */
+/**
+ * V8 maps a buffer that may change its length: it is new and untouched, where the C library may give memory that it has had before. Freed,
+ * its pages go back to the system, where the C library would keep them.
+ */
 const Resizable = ArrayBuffer as new (length: number, options: { maxByteLength: number }) => ArrayBuffer;
 
 /** New memory, zeros, that begins with a huge page. It is the caller's, and the garbage collector's in the end. */
@@ -136,6 +143,9 @@ const nextStart = () => staggeredStart(madeBlocks++);
 export class Allocator {
   readonly #kept = new Map<number, Block[]>();
   #keptBytes = 0;
+  /** Of blocks that are not in slabs: what lives, and the most that ever did. */
+  #liveBytes = 0;
+  #mostBytes = 0;
   readonly #slabs: Slabs;
 
   constructor(private readonly addon: Addon) {
@@ -152,7 +162,9 @@ export class Allocator {
       const { slab, place } = this.#slabs.allocate(blockBytes);
       return new CpuMemory(bytes, slab.address + place, slab.view, slab.byteOffset + place, blockBytes, slab);
     }
+    this.#mostBytes = Math.max(this.#mostBytes, this.#liveBytes + blockBytes);
     const block = this.#takeKept(blockBytes) ?? this.#newBlock(bytes, blockBytes);
+    this.#liveBytes += blockBytes;
     const { view, address, byteOffset } = placed(block, alignmentOf(blockBytes));
     return new CpuMemory(bytes, address, view, byteOffset, blockBytes, undefined, block.start);
   }
@@ -172,13 +184,14 @@ export class Allocator {
       this.#slabs.free(memory.slab, memory.byteOffset - memory.slab.byteOffset);
       return;
     }
+    this.#liveBytes -= memory.blockBytes;
     const { start } = memory;
     const block = { view: memory.view as Uint8Array, address: memory.address - memory.byteOffset, start };
     if (memory.blockBytes > MAX_KEPT_BYTES) {
       this.addon.release(block.view);
       return;
     }
-    if (this.#keptBytes + memory.blockBytes > MAX_KEPT_BYTES) this.#makeRoom(MAX_KEPT_BYTES - memory.blockBytes);
+    this.#makeRoom(MAX_KEPT_BYTES - memory.blockBytes);
     const list = this.#kept.get(memory.blockBytes);
     if (list === undefined) this.#kept.set(memory.blockBytes, [block]);
     else list.push(block);
@@ -193,6 +206,7 @@ export class Allocator {
 
   /** Gives back no more than it must, and first of the sizes that are kept for longest. */
   #makeRoom(most: number): void {
+    if (this.#keptBytes <= most) return;
     for (const [blockBytes, list] of this.#kept) {
       for (; list.length > 0; this.#keptBytes -= blockBytes) {
         if (this.#keptBytes <= most) return;
@@ -209,6 +223,8 @@ export class Allocator {
   }
 
   #newBlock(bytes: number, blockBytes: number): Block {
+    if (blockBytes > LARGEST_IN_SLAB)
+      this.#makeRoom(Math.max(LEAST_KEPT_BYTES, this.#mostBytes - this.#liveBytes - blockBytes));
     const alignment = alignmentOf(blockBytes);
     const start = nextStart();
     const bufferBytes = blockBytes + alignment + start;
@@ -233,7 +249,7 @@ export class Allocator {
 
   #tryBuffer(bytes: number): ArrayBuffer | undefined {
     try {
-      return new ArrayBuffer(bytes);
+      return bytes < MAPPED_FROM ? new ArrayBuffer(bytes) : new Resizable(bytes, { maxByteLength: bytes });
     } catch {
       return undefined;
     }

@@ -3,7 +3,10 @@ import { fillFrom } from "../stores/response";
 import type { HttpAnswer, HttpRequest } from "./platform";
 
 export async function fetchRequest(url: URL, { body, into, ...asked }: HttpRequest): Promise<HttpAnswer> {
-  const response = await fetch(url, { ...asked, ...(body && { body: body as Uint8Array<ArrayBuffer> }) });
+  // Memory of the cpu device may be in buffers that fetch does not take.
+  const isResizable = (body?.buffer as { resizable?: boolean } | undefined)?.resizable;
+  const sent = (isResizable ? body!.slice() : body) as Uint8Array<ArrayBuffer> | undefined;
+  const response = await fetch(url, { ...asked, ...(sent && { body: sent }) });
   return {
     status: response.status,
     header: (name) => response.headers.get(name) ?? undefined,

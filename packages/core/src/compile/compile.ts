@@ -20,6 +20,11 @@ import { type Arguments, checkResult, flattenArguments, mapTensors } from "./tre
 export interface CompileOptions {
   /** Which calls run eagerly, their launches compared with the trace: 2, 4, 8, ... of each trace ("spaced"), all, or none. Default "spaced". */
   readonly check?: "always" | "spaced" | "never";
+  /**
+   * The most bytes of temporaries that a replay holds at once: a number, or a text such as "500MB" or "1.5GiB". Where a trace needs more,
+   * it computes cheap results (elementwise ops, norms, casts) again for backward in place of keeping them. Default: no limit.
+   */
+  readonly memory?: number | string;
   /** @internal Default true. */
   readonly passes?: boolean;
 }
@@ -68,7 +73,7 @@ const dropped = new FinalizationRegistry<Set<TraceMemory>>((memories) => {
  * and carry no gradient. Learning rates, step counts, random numbers, loss scales and hooks are followed. What else JavaScript decides in
  * the first call is fixed: branches, loop counts, numbers, host data, and which tensors it finds outside. Some calls check that.
  *
- * @throws OptError BAD_ARGUMENT for other arguments or results, and asynchronous functions; UNSUPPORTED for reading a tensor,
+ * @throws OptError BAD_ARGUMENT for other arguments or results, asynchronous functions, and too little `memory`; UNSUPPORTED for reading a tensor,
  * `keep()` and another compiled function inside; CHANGED if a call does something else than the first
  * @example
  * const model = parameter([1, 2]);
@@ -86,11 +91,14 @@ export function compile<Args extends unknown[], Result>(
   options: CompileOptions = {},
 ): Compiled<Args, Result> {
   checkValue(typeof f === "function", "compile", "the first argument", "a function", f, METHOD_CURE);
-  checkOptions("compile", options, { check: "string", passes: "boolean" });
+  checkOptions("compile", options, { check: "string", memory: ["number", "string"], passes: "boolean" });
   const { check: when = "spaced", passes = true } = options;
   const isKnown = when === "always" || when === "spaced" || when === "never";
   checkValue(isKnown, "compile", "check", '"always", "spaced" or "never"', when);
-  const compiled = new CompiledFunction(f as (...args: unknown[]) => unknown, when, passes);
+  const budget = bytesOf(options.memory);
+  const isBudget = budget === undefined || budget > 0;
+  checkValue(isBudget, "compile", "memory", 'a number of bytes, or a text such as "500MB"', options.memory);
+  const compiled = new CompiledFunction(f as (...args: unknown[]) => unknown, when, passes, budget);
   const call = (...args: Args) => compiled.call(args) as Result;
   const dispose = () => compiled.dispose();
   const explain = () => compiled.explain();
@@ -101,6 +109,15 @@ export function compile<Args extends unknown[], Result>(
   Object.defineProperty(result, inspectSymbol, { value: () => compiled.summary() });
   dropped.register(result, compiled.memories);
   return result;
+}
+
+const UNITS = ["", "K", "M", "G", "T"];
+
+/** Of "500MB", or a number; NaN for other texts. KB is 1000 bytes, KiB 1024. */
+function bytesOf(memory: number | string | undefined): number | undefined {
+  if (typeof memory !== "string") return memory;
+  const [, number, unit, i] = /^([\d.]+) ?([KMGT]?)(i?)B$/.exec(memory) ?? [];
+  return Math.floor(Number(number) * (i ? 1024 : 1000) ** UNITS.indexOf(unit ?? ""));
 }
 
 /** What changed, where nobody knows more. */
@@ -163,6 +180,7 @@ class CompiledFunction {
     private readonly f: (...args: unknown[]) => unknown,
     private readonly when: "always" | "spaced" | "never",
     private readonly passes: boolean,
+    private readonly budget: number | undefined,
   ) {}
 
   call(args: readonly unknown[]): unknown {
@@ -255,6 +273,7 @@ class CompiledFunction {
 
   /** Runs the function once more. @throws OptError CHANGED if it does something else */
   #check(args: readonly unknown[], { tensors, texts }: Arguments, entry: Entry): unknown {
+    entry.trace.giveWay();
     const tracing = new Tracing(tensors, entry.trace.tracing);
     const ran = this.#run(args, tracing);
     const { difference, isMoved } = tracing;
@@ -284,11 +303,11 @@ class CompiledFunction {
     throw new OptError("CHANGED", "compile", problem, cure);
   }
 
-  /** @throws OptError OUT_OF_MEMORY, UNSUPPORTED; then nothing is held */
+  /** @throws OptError BAD_ARGUMENT for too small a budget, UNSUPPORTED; then nothing is held */
   #add(ran: Ran, texts: Entry["texts"], key: string, isSecond: boolean): void {
     let trace: Trace;
     try {
-      trace = new Trace(ran.tracing, ran.result, ran.own, this.passes);
+      trace = new Trace(ran.tracing, ran.result, ran.own, this.passes, this.budget);
     } catch (error) {
       discard(ran);
       throw error;

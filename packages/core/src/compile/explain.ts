@@ -4,7 +4,7 @@ import type { Spec } from "../backend/spec";
 import type { Program } from "../rule/program";
 import type { RowProgram } from "../rule/rows/row-program";
 import type { Rule } from "../rule/rule";
-import type { OptimizedTrace } from "./passes/passes";
+import type { OptimizedTrace } from "./passes/memory-plan";
 
 export interface Explanation {
   /** How many launches a run has. */

@@ -8,11 +8,11 @@ import { loadedLater } from "../device/loaded-later";
 import type { ScalarSource } from "../device/scalar-source";
 import type { Overwritable } from "../device/tracer";
 import { watching } from "../device/watcher";
+import { checkValue } from "../errors/check-value";
 import { Storage } from "../tensor/storage";
 import { Tensor } from "../tensor/tensor";
 import { type Explanation, explain } from "./explain";
-import { plan } from "./passes/memory-plan";
-import type { OptimizedTrace } from "./passes/passes";
+import { type OptimizedTrace, plan } from "./passes/memory-plan";
 import type { FinalGradient, Step, View } from "./steps";
 import { type Input, type Tracing, viewOf } from "./tracing";
 import { mapTensors, mapTree } from "./tree";
@@ -64,11 +64,21 @@ export class TraceMemory {
   readonly pinned = new Set<Memory>();
   readonly storages: Storage[] = [];
   readonly prepared: PreparedLaunches[] = [];
+  /** Of temporaries. */
+  arena: Storage | null = null;
+
+  /** Gives back what only runs need. */
+  giveWay(): void {
+    const launches = this.prepared.splice(0);
+    if (this.device?.pool.isClosed === false) for (const one of launches) one.dispose();
+    this.arena?.release();
+    this.arena = null;
+  }
 
   release(): void {
     const { pool } = this.device ?? {};
     if (pool === undefined) return;
-    if (!pool.isClosed) for (const launches of this.prepared.splice(0)) launches.dispose();
+    this.giveWay();
     for (const memory of this.pinned) pool.unpin(memory);
     this.pinned.clear();
     for (const storage of this.storages.splice(0)) storage.release();
@@ -95,7 +105,9 @@ export class Trace {
   /** Memory of results and gradients, new in each run. */
   readonly #outputs: readonly Memory[];
   readonly #open: readonly Memory[];
-  readonly #parts: readonly Part[];
+  /** Null until a run needs them. */
+  #parts: readonly Part[] | null = null;
+  readonly #writtenStorages: ReadonlyMap<Memory, Overwritable>;
   /** What the function found and keeps, and its temporaries. */
   readonly memory = new TraceMemory();
   #runs = 0;
@@ -103,13 +115,15 @@ export class Trace {
 
   /**
    * @param own the tensors that the function made; others among its results come back as they are
-   * @throws OptError OUT_OF_MEMORY; then nothing is held
+   * @param budget of the bytes of temporaries
+   * @throws OptError BAD_ARGUMENT if they cannot fit
    */
   constructor(
     readonly tracing: Tracing,
     result: unknown,
     own: ReadonlySet<unknown>,
     usePasses: boolean,
+    budget?: number,
   ) {
     const { made, freed, inputs, written, storages } = tracing;
     this.#device = tracing.device;
@@ -140,46 +154,69 @@ export class Trace {
     this.#open = [...inputs.keys(), ...outputs];
     const temporaries = new Set([...made.keys()].filter((memory) => freed.has(memory) && !outputs.has(memory)));
     const steps = withoutConstants(tracing.steps, temporaries);
-    const backend = this.#device?.backend;
     const passes = usePasses && !tracing.hasAliases && this.#device !== null ? PASSES.code : undefined;
-    this.#optimized = passes?.optimized(steps, temporaries, this.#device!) ?? {
+    this.#optimized = passes?.optimized(steps, temporaries, this.#device!, budget) ?? {
       steps,
       ...plan(steps, temporaries, false),
     };
+    const { arenaBytes, offsets } = this.#optimized;
+    checkValue(
+      budget === undefined || arenaBytes <= budget,
+      "compile",
+      "memory",
+      `at least ${arenaBytes} bytes for this function`,
+      budget,
+      "Allow more, use smaller batches, or wrap blocks of the model in recompute().",
+    );
     const isOpen = new Set(this.#open);
-    const isHeld = (memory: Memory) => !isOpen.has(memory) && !temporaries.has(memory);
+    const isHeld = (memory: Memory) => !isOpen.has(memory) && !temporaries.has(memory) && !offsets.has(memory);
     const used = this.#optimized.steps.flatMap(memoriesUsedBy);
-    const { device, memory } = { device: this.#device, memory: this.memory };
+    const { memory } = this;
+    const device = this.#device;
     memory.device = device;
     for (const one of used.filter(isHeld)) {
       if (!memory.pinned.has(one)) device!.pool.pin(one);
       memory.pinned.add(one);
     }
     for (const [one, storage] of storages) if (isHeld(one)) memory.storages.push(storage.retain());
-    tracing.release(temporaries);
+    this.#writtenStorages = new Map([...written].map((storage) => [storage.memory, storage]));
+    tracing.release();
+    for (const storage of memory.storages) this.#places.set(storage.memory, { storage, byteOffset: 0 });
+  }
+
+  /** Makes the block of temporaries and prepares launches. @throws OptError OUT_OF_MEMORY; then neither is held */
+  #prepare(): readonly Part[] {
+    const { memory } = this;
+    const device = this.#device!;
+    const { arenaBytes, offsets, steps } = this.#optimized;
     try {
-      const { arenaBytes, offsets } = this.#optimized;
-      const arena = offsets.size > 0 ? Storage.allocate(device!, arenaBytes) : null;
-      if (arena) memory.storages.push(arena);
-      tracing.release(); // not earlier: the arena must be other memory than what is open
+      const arena = offsets.size > 0 ? Storage.allocate(device, arenaBytes) : null;
+      memory.arena = arena;
+      if (arena) this.#places.set(arena.memory, { storage: arena, byteOffset: 0 });
       const inArena = <S extends Slice>(slice: S): S => {
         const at = offsets.get(slice.memory);
         return at === undefined ? slice : { ...slice, memory: arena!.memory, byteOffset: at + slice.byteOffset };
       };
-      const placed = this.#optimized.steps.map((step) => withPlaces(step, inArena));
-      const storageOf = new Map([...written].map((storage) => [storage.memory, storage]));
-      this.#parts = partsOf(placed, segmentStarts(this.#optimized.steps), (launches, writes) => {
-        const list = prepared(backend!, device!, launches, this.#open);
+      const placed = steps.map((step) => withPlaces(step, inArena));
+      const inputs = new Set(this.#inputs.map(({ memory }) => memory));
+      return partsOf(placed, segmentStarts(steps), (launches, writes) => {
+        const list = prepared(device.backend, device, launches, this.#open);
         memory.prepared.push(list);
-        const found = [...writes].filter((one) => storageOf.has(one));
-        const overwritten = found.filter((one) => !inputs.has(one)).map((one) => storageOf.get(one)!);
+        const found = [...writes].filter((one) => this.#writtenStorages.has(one));
+        const overwritten = found.filter((one) => !inputs.has(one)).map((one) => this.#writtenStorages.get(one)!);
         return { prepared: list, overwritten, overwrittenInputs: found.filter((one) => inputs.has(one)) };
       });
-      for (const storage of memory.storages) this.#places.set(storage.memory, { storage, byteOffset: 0 });
     } catch (error) {
-      memory.release();
+      this.giveWay();
       throw error;
     }
+  }
+
+  /** Gives back what only runs need. The next run makes it again. */
+  giveWay(): void {
+    if (this.memory.arena) this.#places.delete(this.memory.arena.memory);
+    this.memory.giveWay();
+    this.#parts = null;
   }
 
   explain(): Explanation {
@@ -269,6 +306,7 @@ export class Trace {
         places.set(memory, { storage, byteOffset: 0 });
       }
       const outputs = made.map(({ memory }): Place => ({ memory, byteOffset: 0 }));
+      this.#parts ??= this.#prepare();
       const open = outputs.length === 0 ? this.#openInputs : [...this.#openInputs, ...outputs];
       for (const part of this.#parts) {
         if (part.kind === "launches") {

@@ -1,6 +1,6 @@
 /** Makes a trace: notes what a function does while it runs, and compares it with an earlier trace. */
 
-import { isSlice } from "../backend/launches";
+import { isSlice, memoriesOf } from "../backend/launches";
 import type { Memory, Slice } from "../backend/memory";
 import { type Launch, specKey } from "../backend/spec";
 import type { Device } from "../device/device";
@@ -27,6 +27,11 @@ export class Tracing implements Tracer {
   /** Memory that was allocated, by its number. */
   readonly made = new Map<Memory, number>();
   readonly freed = new Set<Memory>();
+  /** Freed memory that the trace still needs: constants, and what was there before and is used. */
+  readonly #kept = new Set<Memory>();
+  readonly #constants = new Set<Memory>();
+  /** What launches use. */
+  readonly #used = new Set<Memory>();
   /** Of tensors that share memory there are several. */
   readonly inputs = new Map<Memory, Input[]>();
   /** Storage of tensors that host code looks at. */
@@ -91,10 +96,16 @@ export class Tracing implements Tracer {
   }
 
   frees(device: object, memory: Memory): boolean {
-    if (this.made.has(memory)) this.#bytes -= memory.bytes;
+    const isMade = this.made.has(memory);
+    if (isMade) this.#bytes -= memory.bytes;
     if (device !== this.device) return false;
     this.freed.add(memory);
-    return true;
+    // What the function makes counts by its object: another may have its bytes from now on.
+    const isKept = isMade
+      ? this.#constants.has(memory)
+      : this.#used.has(memory) || this.inputs.has(memory) || this.storages.has(memory);
+    if (isKept) this.#kept.add(memory);
+    return isKept;
   }
 
   wrote(device: object, slice: Slice, bytes: Uint8Array, again: (() => Uint8Array) | undefined): void {
@@ -104,6 +115,7 @@ export class Tracing implements Tracer {
       return;
     }
     const copy = bytes.slice(); // it may be the user's
+    this.#constants.add(slice.memory);
     this.#add({ kind: "write", slice, bytes: () => copy, isConstant: true });
   }
 
@@ -230,9 +242,10 @@ export class Tracing implements Tracer {
     return this.made.has(memory) || this.inputs.has(memory);
   }
 
-  /** Gives back memory that was freed meanwhile. */
-  release(which: ReadonlySet<Memory> = this.freed): void {
-    for (const memory of which) if (this.freed.delete(memory)) this.device!.pool.free(memory);
+  /** Gives back freed memory that was kept. */
+  release(): void {
+    for (const memory of this.#kept) this.device!.pool.free(memory);
+    this.#kept.clear();
   }
 
   /** The function has ended. */
@@ -269,6 +282,7 @@ export class Tracing implements Tracer {
 
   #add(step: Step): void {
     this.steps.push(step);
+    if (step.kind === "launch") for (const memory of memoriesOf(step.launch)) this.#used.add(memory);
     if (this.expected === undefined || this.#difference !== undefined) return;
     const index = this.steps.length - 1;
     const other = this.expected.steps[index];

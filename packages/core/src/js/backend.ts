@@ -58,6 +58,7 @@ const RUN: { readonly [K in Exclude<Kind, CarriedKind>]: (launch: Launch<K>) => 
 const TOO_MANY_BYTES = 2 ** 40;
 const REUSED_BYTES = 1024;
 const REUSED_BLOCKS = 64;
+const NO_BYTES = new ArrayBuffer(0);
 
 class JsBackend implements Backend {
   readonly name = "js";
@@ -71,11 +72,11 @@ class JsBackend implements Backend {
   readonly epilogues = true;
 
   /** Small blocks that were freed, by size: making an ArrayBuffer costs more than most small ops. */
-  readonly #freed = new Map<number, Memory[]>();
+  readonly #freed = new Map<number, ArrayBuffer[]>();
 
   allocate(bytes: number): Memory {
     const reused = this.#freed.get(bytes)?.pop();
-    if (reused !== undefined) return reused;
+    if (reused !== undefined) return new JsMemory(reused, bytes);
     try {
       // V8 would collect garbage four times before it failed.
       if (bytes >= TOO_MANY_BYTES) throw new RangeError("no typed array is as long");
@@ -92,10 +93,12 @@ class JsBackend implements Backend {
   }
 
   free(memory: Memory): void {
-    if (memory.bytes > REUSED_BYTES) return; // the garbage collector's work
-    const list = this.#freed.get(memory.bytes);
-    if (list === undefined) this.#freed.set(memory.bytes, [memory]);
-    else if (list.length < REUSED_BLOCKS) list.push(memory);
+    const { buffer, bytes } = memory as JsMemory;
+    (memory as JsMemory).buffer = NO_BYTES; // a trace may hold the object
+    if (bytes > REUSED_BYTES) return; // the garbage collector's work
+    const list = this.#freed.get(bytes);
+    if (list === undefined) this.#freed.set(bytes, [buffer]);
+    else if (list.length < REUSED_BLOCKS) list.push(buffer);
   }
 
   write(memory: Memory, byteOffset: number, bytes: Uint8Array): void {

@@ -1,4 +1,4 @@
-/** Memory of the js device: an ArrayBuffer. */
+/** Memory of the js device: an ArrayBuffer, which is empty once it is freed. */
 import type { Memory, Slice } from "../backend/memory";
 import type { PackedDType } from "../rule/codebook";
 import type { RandomDType } from "../rule/stored";
@@ -6,7 +6,7 @@ import { type DType, type TypedArray, viewElements } from "../values/dtype";
 
 export class JsMemory implements Memory {
   constructor(
-    readonly buffer: ArrayBuffer,
+    public buffer: ArrayBuffer,
     readonly bytes: number,
   ) {}
 }

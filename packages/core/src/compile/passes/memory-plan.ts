@@ -8,6 +8,14 @@ import type { Step } from "../steps";
 /** What WebGPU asks of the offset of a binding; also whole cache lines. */
 const ALIGNMENT = 256;
 
+/** What is left of a trace after its passes. */
+export interface OptimizedTrace {
+  readonly steps: readonly Step[];
+  /** Where temporaries are in one block of memory. */
+  readonly offsets: ReadonlyMap<Memory, number>;
+  readonly arenaBytes: number;
+}
+
 interface Interval {
   readonly memory: Memory;
   readonly bytes: number;
@@ -44,7 +52,7 @@ export function plan(
 }
 
 /** From the first step that touches a temporary to the last. Host data is written before all launches since the last host code. */
-function lifetimes(steps: readonly Step[], temporaries: ReadonlySet<Memory>): Map<Memory, Interval> {
+export function lifetimes(steps: readonly Step[], temporaries: ReadonlySet<Memory>): Map<Memory, Interval> {
   const intervals = new Map<Memory, Interval>();
   let segment = 0;
   steps.forEach((step, index) => {

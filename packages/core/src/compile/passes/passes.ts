@@ -5,22 +5,24 @@ import type { Step } from "../steps";
 import { carriedPasses } from "./carried-passes";
 import { removeCopies } from "./copies";
 import { withoutDead } from "./dead";
+import { fitMemory } from "./fit-memory";
 import { fuseEpilogues } from "./fuse-epilogues";
 import { fuseMaps, type MapKernels } from "./fuse-maps";
 import { fuseSums } from "./fuse-sums";
-import { plan } from "./memory-plan";
+import type { OptimizedTrace } from "./memory-plan";
 import { splitPadded } from "./split-padded";
 import { Uses } from "./uses";
 
-export interface OptimizedTrace {
-  readonly steps: readonly Step[];
-  /** Where temporaries are in one block of memory. */
-  readonly offsets: ReadonlyMap<Memory, number>;
-  readonly arenaBytes: number;
-}
-
-/** @param temporaries memory that nobody sees before or after */
-export function optimized(given: readonly Step[], temporaries: ReadonlySet<Memory>, device: Device): OptimizedTrace {
+/**
+ * @param temporaries memory that nobody sees before or after
+ * @param budget of the bytes of temporaries: what is cheap is computed again in place of being kept
+ */
+export function optimized(
+  given: readonly Step[],
+  temporaries: ReadonlySet<Memory>,
+  device: Device,
+  budget = Number.POSITIVE_INFINITY,
+): OptimizedTrace {
   const kernels: MapKernels = (program, dtype) => device.kernel({ kind: "map", program, dtype });
   let uses = new Uses(withoutDead(given, temporaries), temporaries);
   removeCopies(uses);
@@ -31,6 +33,5 @@ export function optimized(given: readonly Step[], temporaries: ReadonlySet<Memor
     fuseEpilogues(uses, (spec) => device.kernel(spec));
     fuseSums(uses, (spec) => device.kernel(spec));
   }
-  const { steps } = uses;
-  return { steps, ...plan(steps, temporaries, true) };
+  return fitMemory(uses.steps, temporaries, budget, kernels);
 }
