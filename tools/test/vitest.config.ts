@@ -33,7 +33,7 @@ const sharing = (name: string, include = `packages/${name}/{src,testing}/**/*.te
 const JS_FIRST = ["tools/test/vitest.js-first.ts"];
 
 /** Those of several packages. */
-const PROGRAMS = "custom-optimizer|fine-tune|goldens|mnist|tiny-gpt";
+const PROGRAMS = "custom-optimizer|fine-tune|goldens|hybrid-parallel|leaderboard|mnist|tiny-gpt";
 
 export default defineConfig({
   root: new URL("../..", import.meta.url).pathname,
