@@ -37,9 +37,9 @@ class Reader {
     for (const file of program.getSourceFiles().filter(({ fileName }) => isTest(fileName))) {
       forEachThatWorks(file, (node) => {
         if (ts.isArrayLiteralExpression(node)) rows.push(node);
-        if (ts.isNewExpression(node)) this.#calls.push(node);
-        if (!ts.isCallExpression(node)) return;
-        this.#calls.push(node);
+        if (!ts.isCallExpression(node) && !ts.isNewExpression(node)) return;
+        if (node.arguments?.length) this.#calls.push(node);
+        if (ts.isNewExpression(node)) return;
         const name = nameOf(node.expression);
         if (name !== undefined) this.#callsByName.set(name, [...(this.#callsByName.get(name) ?? []), node]);
       });
@@ -75,6 +75,8 @@ class Reader {
   /** The public functions that an expression may be. */
   #calleesOf(given: ts.Expression, depth = 0): ts.Declaration[] {
     const expression = bare(given);
+    // What it is a member of would be typed: most calls of tests are of matchers.
+    if (ts.isPropertyAccessExpression(expression) && !this.#byName.has(expression.name.text)) return [];
     const declaration = this.#declarationOf(expression);
     const known = this.#declarationsOf(expression).filter((each) => this.#callees.has(each));
     if (known.length > 0) return known;
@@ -90,7 +92,6 @@ class Reader {
   }
 
   #mayHold(expression: ts.Expression, declaration: ts.Declaration | undefined): boolean {
-    if (ts.isPropertyAccessExpression(expression)) return this.#byName.has(expression.name.text);
     if (!ts.isIdentifier(expression)) return true;
     return (
       declaration !== undefined &&

@@ -228,7 +228,7 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
     for (const [words, expected] of sample(QUESTIONS, 2)) {
       await page.locator("#localsearch-input").fill(words);
       const first = page.locator(".results a").first();
-      await expect.poll(() => first.getAttribute("href"), { message: words, timeout: 20_000 }).toContain(expected);
+      await expect.poll(() => first.getAttribute("href"), { message: words, timeout: 120_000 }).toContain(expected);
     }
     await page.close();
   });

@@ -36,6 +36,9 @@ function square(x: Tensor): Tensor {
   return x.slice(0, n, -1).slice(0, n, -2);
 }
 
+/** Its axis has the same length for all shapes. */
+const LONG = "fft of long axes";
+
 const OPS: Record<string, (x: Tensor) => readonly Tensor[]> = {
   qr: (x) => Object.values(qr(x)),
   svd: (x) => Object.values(svd(x)),
@@ -44,7 +47,7 @@ const OPS: Record<string, (x: Tensor) => readonly Tensor[]> = {
   eigh: (x) => Object.values(eigh(square(x))),
   matrixExp: (x) => [matrixExp(square(x).mul(0.25))],
   fft: (x) => [fft(x), fft(x, { n: 17 })],
-  "fft of long axes": (x) => {
+  [LONG]: (x) => {
     const y = fft(x.slice(0, 1, -1), { axis: -2, n: 8192 });
     return [y, ifft(y, { axis: -2 })];
   },
@@ -64,8 +67,16 @@ function wordsOf(
 }
 
 const js = await init("js");
-await eachDevice((device) => {
-  it.each(Object.keys(OPS))("%s", (name) => {
-    for (const shape of shapes) expect(wordsOf(OPS[name]!, shape, device)).toEqual(wordsOf(OPS[name]!, shape, js));
-  });
-}, EXACT_DEVICES);
+const known = new Map<string, Uint8Array[]>();
+await eachDevice(
+  (device) => {
+    it.each(Object.keys(OPS))("%s", (name) => {
+      for (const shape of name === LONG ? [[3, 5, 5]] : shapes) {
+        const expected = known.get(`${name} ${shape}`) ?? wordsOf(OPS[name]!, shape, js);
+        known.set(`${name} ${shape}`, expected);
+        expect(wordsOf(OPS[name]!, shape, device)).toEqual(expected);
+      }
+    });
+  },
+  EXACT_DEVICES.filter((name) => name !== "js"),
+);

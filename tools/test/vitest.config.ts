@@ -33,7 +33,7 @@ const sharing = (name: string, include = `packages/${name}/{src,testing}/**/*.te
 const JS_FIRST = ["tools/test/vitest.js-first.ts"];
 
 /** Those of several packages. */
-const PROGRAMS = "custom-optimizer|fine-tune|goldens|mnist|tiny-gpt";
+const PROGRAMS = "custom-optimizer|fine-tune|goldens|hybrid-parallel|leaderboard|mnist|tiny-gpt";
 
 export default defineConfig({
   root: new URL("../..", import.meta.url).pathname,
@@ -54,7 +54,7 @@ export default defineConfig({
     projects: [
       sharing("unit", "packages/{core,nn,data,optimizers/*}/{src,testing}/**/*.test.ts"),
       // These register devices, which those must not see.
-      sharing("devices", "packages/{checkpoint,jax-js,models,tfjs,train}/{src,testing}/**/*.test.ts", JS_FIRST),
+      sharing("devices", "packages/{checkpoint,jax-js,models,optim,tfjs,train}/{src,testing}/**/*.test.ts", JS_FIRST),
       ...["kernels-cpu", "kernels-wasm", "kernels-webgpu", "kernels-cuda", "parallel", "testkit"].map((name) =>
         sharing(name),
       ),
@@ -65,7 +65,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "system",
-          include: [ALONE, "packages/{collectives-mpi,optim}/src/**/*.test.ts", `e2e/!(${PROGRAMS})/**/*.test.ts`],
+          include: [ALONE, "packages/collectives-mpi/src/**/*.test.ts", `e2e/!(${PROGRAMS})/**/*.test.ts`],
           exclude,
         },
       },

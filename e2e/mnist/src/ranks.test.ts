@@ -23,7 +23,7 @@ describe.each(sample(RUNS))("%d ranks, %s on %s", (ranks, optimizer, name) => {
     if (!available) skip(reason);
     const options = { optimizer, steps: 20, batchSize: 8, seed: 1 };
     const args = [launcher, "--no-prefix", "-n", String(ranks), program, ...argumentsOf(name, options)];
-    const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 120_000 });
+    const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 240_000 });
     expect(stderr).toBe("");
     const results: RanksResult[] = JSON.parse(stdout);
     await init(name);

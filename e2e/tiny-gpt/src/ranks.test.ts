@@ -19,7 +19,7 @@ describe.each(sample(RUNS))("%d ranks, %s on %s", (ranks, optimizer, device) => 
   it("20 steps, bit for bit", async () => {
     const options = { optimizer, steps: 20, width: 16, length: 16, batch: 2, seed: 1 };
     const args = [launcher, "--no-prefix", "-n", String(ranks), program, ...argumentsOf(device, options)];
-    const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 120_000 });
+    const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 240_000 });
     expect(stderr).toBe("");
     const results: RanksResult[] = JSON.parse(stdout);
     await init(device);

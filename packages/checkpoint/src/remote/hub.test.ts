@@ -17,6 +17,7 @@ import {
   reshardCheckpoint,
   verifyCheckpoint,
 } from "../operations";
+import { hubFiles } from "./hub";
 
 const held = webServer();
 const folder = scratchFolder();
@@ -89,6 +90,13 @@ it("takes hub and token from the environment, and the options before them", asyn
 it("asks again while the hub fails for a moment", async () => {
   held.web.failures = 3;
   expect(await bytesOf("hf://owner/name")).toEqual(randomBytes(16, 1));
+});
+
+it("lists a folder anew where the hub has failed before", async () => {
+  const { store } = await hubFiles("hf://owner/name", { endpoint: held.web.url });
+  held.web.failures = 4; // asked again three times
+  await expectCode("IO", store.list!(""));
+  expect(await store.list!("")).not.toEqual([]);
 });
 
 it("names what is wrong with an address", async () => {

@@ -8,6 +8,7 @@ import { webServer } from "../../testing/web-server";
 import { inspectCheckpoint, loadCheckpoint, openSource, saveWeights } from "../operations";
 import { saveCheckpoint } from "../save/save";
 import { memoryFileSystem } from "../stores/memory";
+import { openRemote } from "./open";
 
 const held = webServer();
 const folder = scratchFolder();
@@ -44,8 +45,15 @@ it("finds files beside the one that is named, and takes the query along", async 
   serve("/a/shard.safetensors");
   const index = { weight_map: { a: "shard.safetensors", b: "shard.safetensors" } };
   const url = serve("/a/model.safetensors.index.json", Buffer.from(JSON.stringify(index)));
+  const answer = held.web.answer.bind(held.web);
+  const asked: string[] = [];
+  held.web.answer = (request, response) => {
+    asked.push(request.url!);
+    answer(request, response);
+  };
   const { tensors } = await loadCheckpoint(`${url}?signature=1`, { as: "plain" });
   expect(tensors.b!.data).toEqual(B);
+  expect(asked.filter((each) => !each.endsWith("?signature=1"))).toEqual([]);
   const spaced = serve("/a%20b/model.safetensors");
   expect((await inspectCheckpoint(spaced)).tensors.length).toBe(2);
 });
@@ -133,8 +141,17 @@ it("ends with the signal's reason", async () => {
   await expect(late).rejects.toMatchObject({ name: "AbortError" });
 });
 
+it("ends with the signal's reason where all is in the cache", async () => {
+  const controller = new AbortController();
+  const { path, fileSystem } = await openRemote(serve(), { cache: folder.path, signal: controller.signal });
+  const file = await fileSystem.open(path, "read");
+  await file.read(new Uint8Array(8), 0);
+  controller.abort(new Error("enough"));
+  await expect(file.read(new Uint8Array(8), 0)).rejects.toThrow("enough");
+});
+
 it("rejects what it must not ask for, and says what is not there", async () => {
-  for (const url of ["http://example.org/a.safetensors", "https://", `${held.web.url}/%zz`])
+  for (const url of ["http://example.org/a.safetensors", "http://127.example.org/a", "https://", `${held.web.url}/%zz`])
     await expectCode("BAD_ARGUMENT", loadCheckpoint(url));
   await expectCode("MISSING", loadCheckpoint(`${held.web.url}/nothing.safetensors`));
 });

@@ -178,6 +178,35 @@ export function zarrValues({
   return files;
 }
 
+/** The same `w` in one shard of [6, 6] of zarr 3. Its inner chunks of [3, 2] that are beyond the array are not stored. */
+export function shardedZarr(): Files {
+  const codecs = [{ name: "bytes", configuration: { endian: "little" } }];
+  const inner = [0, 1].map((c) => floats(...[0, 1, 2].flatMap((r) => [W[4 * r + 2 * c]!, W[4 * r + 2 * c + 1]!])));
+  const index = Buffer.alloc(6 * 16, 0xff);
+  inner.forEach(({ length }, i) => {
+    index.writeBigUInt64LE(BigInt(i * length), 16 * i);
+    index.writeBigUInt64LE(BigInt(length), 16 * i + 8);
+  });
+  const checksum = Buffer.alloc(4);
+  checksum.writeUInt32LE(crc32c(index));
+  return {
+    "w/zarr.json": json({
+      zarr_format: 3,
+      shape: [3, 4],
+      data_type: "float32",
+      chunk_grid: { name: "regular", configuration: { chunk_shape: [6, 6] } },
+      chunk_key_encoding: { name: "default" },
+      codecs: [
+        {
+          name: "sharding_indexed",
+          configuration: { chunk_shape: [3, 2], codecs, index_codecs: [...codecs, { name: "crc32c" }] },
+        },
+      ],
+    }),
+    "w/c/0/0": Buffer.concat([...inner, index, checksum]),
+  };
+}
+
 export const W = [0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23];
 
 /** `_METADATA` of a tree with `w`. */

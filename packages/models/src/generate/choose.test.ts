@@ -28,3 +28,7 @@ it("temperature 0 takes the first of the largest, after the penalty", () => {
   expect(choose(Float32Array.of(1, 3, 3), [], {}, generator)).toBe(1);
   expect(choose(Float32Array.of(1, 3, 2.5), [1], { repetitionPenalty: 2 }, generator)).toBe(2);
 });
+
+it("topK beyond all tokens leaves out none", () => {
+  expect(weightsOf(LOGITS, { topK: 100 })).toEqual(weightsOf(LOGITS, { topK: LOGITS.length }));
+});

@@ -158,6 +158,16 @@ const tried = jobOf(
       }
       const averaged = average.averaged(() => parallel.namedParameters()[0][1].dataSync()[0]);
       tell([...sums, averaged]);`,
+    disposed: `const model = new Linear(4, 8, { generator: new core.Generator(1) });
+      const before = model.weight.tolist();
+      const parallel = new FullyShardedDataParallel(model, communicator);
+      parallel.dispose();
+      const optimizer = new SGD(model.namedParameters(), { lr: 0.5 });
+      model.forward(core.ones([1, 4])).sum().backward();
+      optimizer.step();
+      optimizer.zeroGrad();
+      optimizer.step(); // leaves out what has no gradient
+      tell([before, model.weight.add(0.5).tolist()]);`,
     accumulating: accumulation("new FullyShardedDataParallel(net, communicator)"),
   },
   { imports: IMPORTS },
@@ -200,6 +210,11 @@ it("evaluates by the weights of now, those too that are used outside of their mo
 it("reduceDType adds 16-bit gradients in 32 bits", async () => {
   for (const found of (await tried("wide")) as never as [number, number, string][])
     expect(found).toEqual([129, 129, "BAD_ARGUMENT"]);
+});
+
+it("dispose leaves a whole model, whose parameters an optimizer may step, with gradients or without", async () => {
+  for (const [before, after] of (await tried("disposed")) as never as [number[][], number[][]][])
+    for (const [i, row] of after.flat().entries()) expect(row).toBeCloseTo(before.flat()[i]!, 6);
 });
 
 it("add gradients, by a second backward and sync, and in an async noSync to its end", async () =>

@@ -55,6 +55,7 @@ describe("earlyStopping", () => {
     ["wants minDelta", [3, 2.9, 2.8, 2.7], { patience: 2, minDelta: 0.5 }, 3, 2],
     ["takes NaN for no better", [Number.NaN, 3, Number.NaN, Number.NaN], { patience: 2 }, 4, 4],
     ["may look for higher numbers", [1, 2, 1, 1], { patience: 2, mode: "max" }, 4, 4],
+    ["wants minDelta of higher numbers", [1, 1.1, 1.2, 1.3], { patience: 2, mode: "max", minDelta: 0.5 }, 3, 2],
     ["may leave the last weights", [1, 2, 3], { patience: 2, restoreBest: false }, 3, 6],
   ])("%s", async (_, losses, options, epochs, weight) => {
     const result = await run(losses, [earlyStopping({ monitor: "loss", ...options })]);
@@ -122,6 +123,13 @@ it("csv writes all epochs", async () => {
   const { history } = await run([2, 1], [csv("runs/a.csv", { fileSystem })]);
   const [a, b] = history.epochs.map(({ seconds }) => seconds);
   expect(await (await fileSystem.blob("runs/a.csv")).text()).toBe(`epoch,loss,lr,seconds\n1,2,1,${a}\n2,1,1,${b}\n`);
+});
+
+it("csv has a column for each name that any epoch has", async () => {
+  const fileSystem = memoryFileSystem();
+  const history = { epochs: [{ loss: 2 }, { loss: 1, val_loss: 3 }] };
+  await csv("a.csv", { fileSystem }).onEpochEnd!({ history } as never, {} as never);
+  expect(await (await fileSystem.blob("a.csv")).text()).toBe("epoch,loss,val_loss\n1,2,\n2,1,3\n");
 });
 
 it("logger gets steps and epochs", async () => {

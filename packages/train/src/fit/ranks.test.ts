@@ -50,7 +50,7 @@ it("two ranks have the words of the loop by hand, and end together", async () =>
     fileURLToPath(new URL("../../testing/ranks-run.ts", import.meta.url)),
   );
   const run = [launcher, "--no-prefix", "-n", String(RANKS), program, folder, "cpu"];
-  const { stdout, stderr } = spawnSync(process.execPath, run, { encoding: "utf8", timeout: 120_000 });
+  const { stdout, stderr } = spawnSync(process.execPath, run, { encoding: "utf8", timeout: 240_000 });
   expect(stderr).toMatch(/^\[earlyStopping\] stopped after epoch \d: loss was best in epoch \d, .*\n$/);
   const all = JSON.parse(stdout) as Results[];
   expect(all).toHaveLength(RANKS);

@@ -163,7 +163,7 @@ it.each(triesAll ? ["js", "cpu"] : ["cpu"])(
     const path = fileURLToPath(new URL("../../testing/accumulated-run.ts", import.meta.url));
     const [launcher, program] = await bundled(optRun, path);
     const command = [launcher, "--no-prefix", "-n", String(RANKS), program, device];
-    const { stdout, stderr } = spawnSync(process.execPath, command, { encoding: "utf8", timeout: 120_000 });
+    const { stdout, stderr } = spawnSync(process.execPath, command, { encoding: "utf8", timeout: 240_000 });
     expect(stderr).toBe("");
     const all = JSON.parse(stdout) as Record<string, { steps: number; output: number[] }>[];
     expect(all).toHaveLength(RANKS);

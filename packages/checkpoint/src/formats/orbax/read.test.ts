@@ -4,6 +4,7 @@ import { expectCode } from "../../../testing/expect-code";
 import {
   json,
   ocdbtFolder,
+  shardedZarr,
   treeMetadata,
   W,
   writtenByOrbax,
@@ -49,6 +50,11 @@ describe("Orbax", () => {
     const source = await openFiles(files, "");
     expect(await readFloats(source, "w")).toEqual(W);
     await source.close();
+  });
+
+  it("reads a shard of which some inner chunks are beyond the array", async () => {
+    const source = await openFiles({ ...metadata, ...shardedZarr() }, "");
+    expect(await readFloats(source, "w")).toEqual(W);
   });
 
   it("opens of a folder of steps the last or the one asked for; items have their names before those inside", async () => {

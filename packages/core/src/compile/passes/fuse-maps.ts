@@ -78,10 +78,9 @@ function fuse(producer: Launch<"map">, consumer: Launch<"map">, kernels: MapKern
     consumer.inputs.map((input, i) => (reads[i] ? inner : symbolOf(input, joint.consumer[i]!))),
     scalar(0),
   );
-  // In place an input is read where the output is written, element by element.
+  // In place an input is read where the output is written: maps read dense tensors, so a slice of the output's length is not broadcast.
   const overwritten = operands.filter(({ slice }) => slice.memory === consumer.output.memory);
-  if (overwritten.some(({ slice, strides }) => !isSameSlice(slice, consumer.output) || !isDense(joint.shape, strides)))
-    return undefined;
+  if (overwritten.some(({ slice }) => !isSameSlice(slice, consumer.output))) return undefined;
   const names = [...scalars, ...producer.scalars].map((_, i) => `s${i}`);
   const made = trace(
     operands.map((_, i) => `b${i}`),
