@@ -151,13 +151,18 @@ Napi::Value mapFile(const Napi::CallbackInfo& info) {
 }
 #endif
 
-/** release(view): frees its buffer's memory now instead of at the next garbage collection. */
+/** release(view): frees its buffer's memory now instead of at the next garbage collection. The C library may keep it, but no pages. */
 Napi::Value release(const Napi::CallbackInfo& info) {
   napi_value view = info[0], buffer;
   napi_typedarray_type type;
   size_t length, offset;
   void* data;
   if (napi_get_typedarray_info(info.Env(), view, &type, &length, &data, &buffer, &offset) == napi_ok) {
+#if defined(__linux__)
+    napi_get_arraybuffer_info(info.Env(), buffer, &data, &length);
+    const auto start = reinterpret_cast<uintptr_t>(data);
+    advise(start, start + length, MADV_DONTNEED);
+#endif
     napi_detach_arraybuffer(info.Env(), buffer);
   }
   return info.Env().Undefined();

@@ -11,8 +11,6 @@ const PAGE = 4096;
 const HUGE_FROM = 4 * 2 ** 20;
 /** A block that begins inside a huge page gets small ones there, and shares its mapping with the next, which then wait for each other. */
 const HUGE_PAGE = 2 * 2 ** 20;
-/** Buffers from this many bytes on have a mapping of their own. */
-const MAPPED_FROM = 2 ** 20;
 /** Freed blocks kept for the next allocation of their size, so that a training step takes no new pages. */
 const MAX_KEPT_BYTES = 512 * 2 ** 20;
 /** So many are always kept. More are kept only while they and the live blocks together are no more than once lived. */
@@ -107,10 +105,7 @@ function alignmentOf(blockBytes: number): number {
   return blockBytes > LARGEST_IN_SLAB ? PAGE : ALIGNMENT;
 }
 
-/**
- * V8 maps a buffer that may change its length: it is new and untouched, where the C library may give memory that it has had before. Freed,
- * its pages go back to the system, where the C library would keep them.
- */
+/** V8 maps a buffer that may change its length: it is new and untouched, where the C library may give memory that it has had before. */
 const Resizable = ArrayBuffer as new (length: number, options: { maxByteLength: number }) => ArrayBuffer;
 
 /** New memory, zeros, that begins with a huge page. It is the caller's, and the garbage collector's in the end. */
@@ -249,7 +244,7 @@ export class Allocator {
 
   #tryBuffer(bytes: number): ArrayBuffer | undefined {
     try {
-      return bytes < MAPPED_FROM ? new ArrayBuffer(bytes) : new Resizable(bytes, { maxByteLength: bytes });
+      return new ArrayBuffer(bytes);
     } catch {
       return undefined;
     }
