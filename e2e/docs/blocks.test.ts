@@ -141,7 +141,7 @@ describe("blocks of the documentation", () => {
   it.for(blocks)("$place ($language)", async ({ place, language, text }, { skip }) => {
     const [kind, file] = language.split(" ");
     if (/^(?:js|js run|ts|text output)$/.test(language)) return; // runs in examples.test.ts
-    if (place === "README.md, block 1") return; // runs in e2e/install
+    if (/^README.md, block 1$|^docs\/how-to\/no-bundler/.test(place)) return; // runs in e2e/install
     if (place.startsWith("docs/tutorials/from-pytorch.md") && file !== undefined) return; // runs in from-pytorch.test.ts
     if (place.startsWith("docs/guides/side-by-side.md") && file !== undefined) return; // trained by e2e/programs
     if (kind === "python") {
