@@ -12,13 +12,18 @@ const docs = new URL("../", import.meta.url);
 const sidebarOf = (folder: string, text: string) => [{ text, link: `/${folder}/` }, ...groupsOf(folder)];
 const guides = sidebarOf("guides", "All guides");
 
-/** A block marked `run` gets a button. */
-function runnable({ renderer }: MarkdownRenderer) {
+/** A block marked `run` gets a button. A program of PyTorch and the same one in TypeScript become a pair. */
+function blocks({ renderer }: MarkdownRenderer) {
   const { fence } = renderer.rules;
   renderer.rules.fence = (tokens, index, ...rest) => {
     const html = fence!(tokens, index, ...rest);
     const { info, content } = tokens[index]!;
-    return /^js run\b/.test(info) ? `<Sample code="${encode(content)}">${html}</Sample>` : html;
+    if (/^js run\b/.test(info)) return `<Sample code="${encode(content)}">${html}</Sample>`;
+    const isPair = (at: number) => {
+      const [, name] = /^python (.*)\.py$/.exec(tokens[at]?.info ?? "") ?? [];
+      return name !== undefined && tokens[at + 1]?.info === `ts ${name}.ts`;
+    };
+    return `${isPair(index) ? '<div class="pair">' : ""}${html}${isPair(index - 1) ? "</div>" : ""}`;
   };
 }
 
@@ -34,7 +39,7 @@ export default defineConfig({
     ["link", { rel: "icon", href: "data:," }],
   ],
   markdown: {
-    config: runnable,
+    config: blocks,
     image: { lazyLoading: true },
     theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
   },

@@ -129,7 +129,10 @@ function firstSentence(text: string): string {
 const cell = (text: string) =>
   text.replaceAll("|", "\\|").replace(/`[^`]*`|</g, (part) => (part === "<" ? "\\<" : part));
 
-/** The section of a README: a table per entry. Types that say nothing of themselves, of options and results, share a row. */
+/** An entry with more values than a README can say a line of. */
+const LONG = 100;
+
+/** The section of a README: a table per entry, or where that is long the names of its values. Types that say nothing of themselves, of options and results, share a row. */
 export function exportSection(package_: PublishedPackage, exported: ReadonlyMap<string, readonly Exported[]>): string {
   const tables = package_.entries.flatMap(({ name }) => {
     const all = exported.get(name)!;
@@ -138,6 +141,9 @@ export function exportSection(package_: PublishedPackage, exported: ReadonlyMap<
       .map((each) => `| \`${each.name}\` | ${cell(each.sentence)} |`);
     const silent = all.filter(({ sentence }) => sentence === "").map((each) => `\`${each.name}\``);
     if (silent.length > 0) rows.push(`| types of options, arguments and results | ${silent.join(", ")} |`);
+    const values = all.filter(({ kind }) => kind === "value").map((each) => `\`${each.name}\``);
+    const brief = [`${values.join(", ")}, and types of options, arguments and results. The API of the site has a line of each (\`npm run docs\` in a clone).`];
+    if (values.length > LONG) return package_.entries.length === 1 ? brief : [`### \`${name}\``, "", ...brief, ""];
     const head = rows.length === 0 ? ["Nothing: its import makes the device known."] : ["| | |", "|---|---|", ...rows];
     return package_.entries.length === 1 ? head : [`### \`${name}\``, "", ...head, ""];
   });
