@@ -43,7 +43,8 @@ export function load(app) {
 
 const WELCOME = "Every package, with its README and all that it exports. Start with `@opt/core` and `@opt/nn`.";
 
-const NOT_YET = "The packages are not on npm yet: [install them from a clone](/how-to/install.md). After the first release:";
+const NOT_YET =
+  "The packages are not on npm yet: [install them from a clone](/how-to/install.md). After the first release:";
 
 /** @param {string} name */
 const bare = (name) => name.replace("@opt/", "");

@@ -14,6 +14,7 @@ export const INDEX = {
 
 export const RANKING = {
   prefix: (term: string) => term.length > 2,
+  fuzzy: (term: string) => (term.length > 3 ? 0.2 : false),
   boost: { title: 12, titles: 2, text: 1 },
   // Pages before symbols, and what to do before what to know.
   boostDocument: (id: string) => (/\/api\//.test(id) ? 0.2 : /\/how-to\//.test(id) ? 2 : 1),

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import ts from "typescript";
+import { INTERNAL } from "../../docs/topics.mjs";
 import { publicPackages } from "../../tools/workspace/packages.mjs";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -135,14 +136,16 @@ const LONG = 100;
 /** The section of a README: a table per entry, or where that is long the names of its values. Types that say nothing of themselves, of options and results, share a row. */
 export function exportSection(package_: PublishedPackage, exported: ReadonlyMap<string, readonly Exported[]>): string {
   const tables = package_.entries.flatMap(({ name }) => {
-    const all = exported.get(name)!;
+    const all = exported.get(name)!.filter((each) => !INTERNAL.has(each.name));
     const rows = all
       .filter(({ sentence }) => sentence !== "")
       .map((each) => `| \`${each.name}\` | ${cell(each.sentence)} |`);
     const silent = all.filter(({ sentence }) => sentence === "").map((each) => `\`${each.name}\``);
     if (silent.length > 0) rows.push(`| types of options, arguments and results | ${silent.join(", ")} |`);
     const values = all.filter(({ kind }) => kind === "value").map((each) => `\`${each.name}\``);
-    const brief = [`${values.join(", ")}, and types of options, arguments and results. The API of the site has a line of each (\`npm run docs\` in a clone).`];
+    const brief = [
+      `${values.join(", ")}, and types of options, arguments and results. The API of the site has a line of each (\`npm run docs\` in a clone).`,
+    ];
     if (values.length > LONG) return package_.entries.length === 1 ? brief : [`### \`${name}\``, "", ...brief, ""];
     const head = rows.length === 0 ? ["Nothing: its import makes the device known."] : ["| | |", "|---|---|", ...rows];
     return package_.entries.length === 1 ? head : [`### \`${name}\``, "", ...head, ""];
