@@ -181,6 +181,17 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
     },
   );
 
+  const tabled = writtenPages().filter((page) => /^\|.*\|$/m.test(readFileSync(join(root, page), "utf8")));
+  it.each(sample(tabled))("%s cuts no table at 1440 pixels", async (file) => {
+    const page = await open(file.replace(/^docs\/(.*?)(index)?\.md$/, "$1"), 1440);
+    await page.locator(".vp-doc table").first().waitFor();
+    const cut = await page.locator(".vp-doc table").evaluateAll((tables) =>
+      tables.filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.textContent?.slice(0, 60)),
+    );
+    expect(cut).toEqual([]);
+    await page.close();
+  });
+
   async function expectAccessible(page: Page): Promise<void> {
     for (const [colorScheme, width] of [
       ["light", 390],
