@@ -143,10 +143,10 @@ export function exportSection(package_: PublishedPackage, exported: ReadonlyMap<
     const silent = all.filter(({ sentence }) => sentence === "").map((each) => `\`${each.name}\``);
     if (silent.length > 0) rows.push(`| types of options, arguments and results | ${silent.join(", ")} |`);
     const values = all.filter(({ kind }) => kind === "value").map((each) => `\`${each.name}\``);
-    const brief = [
-      `${values.join(", ")}, and types of options, arguments and results. The API of the site has a line of each (\`npm run docs\` in a clone).`,
-    ];
-    if (values.length > LONG) return package_.entries.length === 1 ? brief : [`### \`${name}\``, "", ...brief, ""];
+    if (values.length > LONG) {
+      const all = `a line of each, and types | the API of the site: \`npm run docs\` in a clone`;
+      rows.splice(0, rows.length, `| classes and functions | ${values.join(", ")} |`, `| ${all} |`);
+    }
     const head = rows.length === 0 ? ["Nothing: its import makes the device known."] : ["| | |", "|---|---|", ...rows];
     return package_.entries.length === 1 ? head : [`### \`${name}\``, "", ...head, ""];
   });
