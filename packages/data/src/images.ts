@@ -41,7 +41,7 @@ export function fromImages(
     () => `channels must be 1 or 3, got ${show(options.channels)}.`,
     "1 is the brightness.",
   );
-  const areImages = Array.isArray(images) && images.length > 0 && images.every(isPicture);
+  const areImages = Array.isArray(images) && images.length > 0 && Array.from(images).every(isPicture);
   check(
     areImages,
     "BAD_ARGUMENT",
@@ -69,5 +69,5 @@ export function fromImages(
   return { data, shape: [images.length, mix.length, height, width] };
 }
 
-const isPicture = (image: Picture | null) =>
-  image !== null && ArrayBuffer.isView(image.data) && image.data.length === 4 * image.width * image.height;
+const isPicture = (image: Picture | null | undefined) =>
+  ArrayBuffer.isView(image?.data) && image.data.length === 4 * image.width * image.height;
