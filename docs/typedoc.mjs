@@ -33,7 +33,7 @@ export function load(app) {
       .replace(/^#+ (?:Overrides|Inherited from)\n\n.*\n+/gm, "")
       // VitePress numbers anchors of one name in their order on the page, TypeDoc does not: the first is meant.
       .replace(/(\]\([^)#]*#[a-z0-9]+)-\d+\)/g, "$1)");
-    if (page.model.isProject()) page.contents = page.contents.replace(/^# API$/m, `$&\n\n${WELCOME}`);
+    if (page.model.isProject()) page.contents = `# API\n\n${WELCOME}\n\n${packagesOf(page.model)}\n`;
     const [, name, topic] = /^(@opt\/\w+) (.*)$/.exec(page.model.name) ?? [];
     if (topic) page.contents = page.contents.replace(/^# .*/m, `# ${topic}\n\nFrom [${name}](/api/${bare(name)}.md).`);
     const topics = TOPICS[page.model.name];
@@ -43,8 +43,21 @@ export function load(app) {
 
 const WELCOME = "Every package, with its README and all that it exports. Start with `@opt/core` and `@opt/nn`.";
 
+const NOT_YET =
+  "The packages are not on npm yet: [install them from a clone](/how-to/install.md). After the first release:";
+
 /** @param {string} name */
 const bare = (name) => name.replace("@opt/", "");
+
+/** Every package and entry with the first sentence of its page. @param {import("typedoc").ProjectReflection} project */
+function packagesOf(project) {
+  const modules = (project.children ?? []).filter(({ name }) => !name.includes(" "));
+  const lines = modules.map(({ name, readme = [] }) => {
+    const [, about = ""] = /^# .*\n\n(?:`@opt\S*`: )?(.*?)(?:[.:](?=\s+[A-Z`]|$)|$)/m.exec(readme.map(({ text }) => text).join("")) ?? [];
+    return `- [\`${name}\`](/api/${pathOf(name)}.md): ${about}`;
+  });
+  return lines.join("\n");
+}
 
 /** What each topic of a package has, with links. @param {import("typedoc").ProjectReflection} project @param {string} name */
 function contentsOf(project, name) {
@@ -113,7 +126,8 @@ function readmeOf(folder) {
   const text = readFileSync(file, "utf8").replace(/^## What it exports\n[\s\S]*?(?=^## |$(?![\s\S]))/m, "");
   // Files that are beside the README are no pages.
   const plain = text.replace(/\[([^\]]+)\]\((?!https?:|#)[^)]+\)/g, "$1");
-  return [{ kind: "text", text: withPages(plain, ({ title, page, anchor }) => `[${title}](/${page}.md${anchor})`) }];
+  const noted = plain.replace(/^```sh\nnpm i /m, `${NOT_YET}\n\n$&`);
+  return [{ kind: "text", text: withPages(noted, ({ title, page, anchor }) => `[${title}](/${page}.md${anchor})`) }];
 }
 
 /** The first comment of an entry that is no package. @param {DeclarationReflection} module @param {string} file */

@@ -1,43 +1,29 @@
 /** The site: pages as they are, the API from TypeDoc, search in the page. */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig, type MarkdownRenderer } from "vitepress";
+import { groupsOf, type Item, titleOf } from "./landing";
+import { INDEX, isUnsearched, RANKING } from "./search";
 import { encode } from "./theme/address";
 
 const docs = new URL("../", import.meta.url);
-const titleOf = (page: string) => /^# (.*)/m.exec(readFileSync(new URL(`${page}.md`, docs), "utf8"))?.[1] ?? page;
-const link = (page: string) => ({ text: titleOf(page).replaceAll("`", ""), link: `/${page}` });
-/** The pages of a folder: those named first, then the others. */
-function pagesOf(folder: string, first = ""): { text: string; link: string }[] {
-  const names = readdirSync(new URL(folder, docs))
-    .sort()
-    .filter((file) => file.endsWith(".md") && file !== "index.md");
-  const all = new Set([...first.split(" "), ...names.map((file) => file.slice(0, -3))].filter((name) => name !== ""));
-  return [...all].map((name) => link(`${folder}/${name}`));
-}
 
-const HOW_TO =
-  "freeze-a-layer clip-gradients plot-the-loss model-summary early-stopping save-the-best-model predict mixed-precision draw-from-a-distribution use-webgpu vite-and-next train-in-a-worker compile-a-step load-a-pt-file use-a-hugging-face-model reshard-a-pytorch-run resume-on-three-machines write-your-own-layer find-a-nan choose-a-test";
-const TUTORIALS = "first-model save-and-resume from-pytorch several-processes your-own-optimizer your-own-device";
-const decisions = pagesOf("decisions");
-const guides = [
-  { text: "Tutorials", items: pagesOf("tutorials", TUTORIALS) },
-  {
-    text: "Guides",
-    items: pagesOf(
-      "guides",
-      "fine-tune-a-language-model devices memory compile precision checkpoints stores runtimes migration",
-    ),
-  },
-];
+/** The sidebar of a folder: its landing page and the groups of pages there. */
+const sidebarOf = (folder: string, text: string) => [{ text, link: `/${folder}/` }, ...groupsOf(folder)];
+const guides = sidebarOf("guides", "All guides");
 
-/** A block marked `run` gets a button. */
-function runnable({ renderer }: MarkdownRenderer) {
+/** A block marked `run` gets a button. A program of PyTorch and the same one in TypeScript become a pair. */
+function blocks({ renderer }: MarkdownRenderer) {
   const { fence } = renderer.rules;
   renderer.rules.fence = (tokens, index, ...rest) => {
     const html = fence!(tokens, index, ...rest);
     const { info, content } = tokens[index]!;
-    return /^js run\b/.test(info) ? `<Sample code="${encode(content)}">${html}</Sample>` : html;
+    if (/^js run\b/.test(info)) return `<Sample code="${encode(content)}">${html}</Sample>`;
+    const isPair = (at: number) => {
+      const [, name] = /^python (.*)\.py$/.exec(tokens[at]?.info ?? "") ?? [];
+      return name !== undefined && tokens[at + 1]?.info === `ts ${name}.ts`;
+    };
+    return `${isPair(index) ? '<div class="pair">' : ""}${html}${isPair(index - 1) ? "</div>" : ""}`;
   };
 }
 
@@ -53,7 +39,7 @@ export default defineConfig({
     ["link", { rel: "icon", href: "data:," }],
   ],
   markdown: {
-    config: runnable,
+    config: blocks,
     image: { lazyLoading: true },
     theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
   },
@@ -72,22 +58,33 @@ export default defineConfig({
   },
   themeConfig: {
     nav: [
-      { text: "Learn", link: "/learn/01-tensors", activeMatch: "/learn/" },
-      { text: "How-to", link: "/how-to/freeze-a-layer", activeMatch: "/how-to/" },
-      { text: "Guides", link: "/guides/devices", activeMatch: "/(guides|tutorials)/" },
+      { text: "Learn", link: "/learn/", activeMatch: "/learn/" },
+      { text: "How-to", link: "/how-to/", activeMatch: "/how-to/" },
+      { text: "Guides", link: "/guides/", activeMatch: "/(guides|tutorials)/" },
       { text: "API", link: "/api/", activeMatch: "/api/" },
       { text: "Demos", link: "/demos/", activeMatch: "/demos/" },
       { text: "Playground", link: "/playground" },
-      { text: "Leaderboard", link: "/leaderboard" },
-      { text: "Benchmarks", link: "/benchmarks" },
+      {
+        text: "What it can do",
+        activeMatch: "/(leaderboard|benchmarks)",
+        items: [
+          { text: "Names of PyTorch", link: "/guides/features" },
+          { text: "What combines", link: "/guides/what-combines" },
+          { text: "What each device computes", link: "/guides/coverage" },
+          { text: "Models", link: "/api/models" },
+          { text: "Leaderboard of optimizers", link: "/leaderboard" },
+          { text: "Benchmarks", link: "/benchmarks" },
+        ],
+      },
     ],
     sidebar: {
-      "/learn/": [{ text: "Learn in 12 steps", items: pagesOf("learn") }],
-      "/how-to/": [{ text: "How to", items: pagesOf("how-to", HOW_TO) }],
+      "/learn/": sidebarOf("learn", "Learn in 12 steps"),
+      "/how-to/": sidebarOf("how-to", "All tasks"),
       "/guides/": guides,
       "/tutorials/": guides,
-      "/decisions/": [{ text: "Decisions", items: decisions }],
+      "/decisions/": [{ text: "Decisions", items: pagesOf("decisions") }],
       "/benchmarks": guides,
+      "/leaderboard": guides,
       "/api/": apiSidebar(),
     },
     outline: { level: [2, 3] },
@@ -96,43 +93,38 @@ export default defineConfig({
       options: {
         // Parameters and results of a function are text, no places of their own.
         _render: (source, env, md) => {
+          if (isUnsearched(env.relativePath)) return "";
           const { highlight } = md.options;
           md.options.highlight = null; // colours are no words
           const html = md.render(source, env);
           md.options.highlight = highlight;
           return env.relativePath.startsWith("api/") ? html.replace(/<h[4-6][\s\S]*?<\/h[4-6]>/g, "") : html;
         },
-        miniSearch: {
-          options: {
-            // Words that say nothing find nothing.
-            processTerm: (term: string) =>
-              /^(a|an|and|at|by|for|in|is|it|of|on|or|the|to|with|your)$/i.test(term) ? null : term.toLowerCase(),
-          },
-          searchOptions: {
-            prefix: (term: string) => term.length > 2,
-            boost: { title: 12, titles: 2, text: 1 },
-            // Pages before symbols, and what to do before what to know.
-            boostDocument: (id: string) => (/\/api\//.test(id) ? 0.2 : /\/how-to\//.test(id) ? 2 : 1),
-          },
-        },
+        miniSearch: { options: INDEX, searchOptions: RANKING },
       },
     },
     docFooter: { prev: "Before", next: "Next" },
   },
 });
 
+/** Every page of a folder. */
+function pagesOf(folder: string): Item[] {
+  return readdirSync(new URL(folder, docs), { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".md") && file !== "index.md")
+    .sort()
+    .map((file) => ({ text: titleOf(`${folder}/${file.slice(0, -3)}`), link: `/${folder}/${file.slice(0, -3)}` }));
+}
+
 /** Packages, and under core and nn their topics. */
 function apiSidebar() {
-  const pages = readdirSync(new URL("api", docs), { recursive: true, encoding: "utf8" })
-    .filter((file) => file.endsWith(".md") && file !== "index.md")
-    .map((file) => link(`api/${file.slice(0, -3)}`));
+  const pages = pagesOf("api");
   const group = (text: string, test: RegExp) => ({
     text,
     items: pages.filter((page) => test.test(page.link)).sort((a, b) => (a.link < b.link ? -1 : 1)),
   });
   const groups = [
     group("Tensors: @opt/core", /^\/api\/core(-|$|\/schedules|\/distributions)/),
-    group("Models: @opt/nn", /^\/api\/nn/),
+    group("Models: @opt/nn, @opt/models", /^\/api\/(nn|models)/),
     group("Training and data", /^\/api\/(train|data|checkpoint|parallel)/),
     group("Devices", /^\/api\/(kernels|collectives|core\/backend)/),
     group("Other libraries", /^\/api\/(tfjs|jax-js)/),

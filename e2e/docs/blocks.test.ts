@@ -142,7 +142,7 @@ describe("blocks of the documentation", () => {
   it.for(blocks)("$place ($language)", async ({ place, language, text }, { skip }) => {
     const [kind, file] = language.split(" ");
     if (/^(?:js|js run|ts|text output)$/.test(language)) return; // runs in examples.test.ts
-    if (place === "README.md, block 1") return; // runs in e2e/install
+    if (/^README.md, block 1$|^docs\/how-to\/(install|no-bundler)\.md/.test(place)) return; // runs in e2e/install
     if (place.startsWith("docs/tutorials/from-pytorch.md") && file !== undefined) return; // runs in from-pytorch.test.ts
     if (place.startsWith("docs/guides/side-by-side.md") && file !== undefined) return; // trained by e2e/programs
     if (kind === "python") {
@@ -158,6 +158,7 @@ describe("blocks of the documentation", () => {
     } else if (file === "vite.config.js") {
       const config = await import(`data:text/javascript,${encodeURIComponent(text)}`);
       expect(config.default.server.headers).toEqual(Object.fromEntries(HEADERS));
+      for (const name of config.default.optimizeDeps?.include ?? []) expect(names).toContain(name);
     } else {
       expect(kind, "a block that no test runs").toBe("sh");
       for (const line of text.trim().split("\n")) {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { saveCheckpoint } from "@opt/checkpoint";
 import { init, tensor } from "@opt/core";
+import h5wasm from "h5wasm";
 import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { show } from "../../docs/.vitepress/show";
 import { optimizerPackages } from "../../tools/workspace/packages.mjs";
@@ -71,7 +72,25 @@ beforeAll(async () => {
   ({ runs } = await import(/* @vite-ignore */ FILE));
   process.chdir(mkdtempSync(join(tmpdir(), "opt-docs-"))); // examples write and read runs/a here
   await saveCheckpoint("runs/a", { step: 1, tensors: { w: tensor([1, 2, 3]) } });
+  await writeKerasWeights("model.weights.h5");
 });
+
+/** What Keras 3 writes of Sequential([Dense(8), Dense(2)]) of four features. */
+async function writeKerasWeights(path: string): Promise<void> {
+  const { FS } = await h5wasm.ready;
+  const file = new h5wasm.File(path, "w");
+  const layers = file.create_group("layers");
+  for (const [name, inputs, outputs] of [
+    ["dense", 4, 8],
+    ["dense_1", 8, 2],
+  ] as const) {
+    const variables = layers.create_group(name).create_group("vars");
+    variables.create_dataset({ name: "0", data: new Float32Array(inputs * outputs), shape: [inputs, outputs] });
+    variables.create_dataset({ name: "1", data: new Float32Array(outputs) });
+  }
+  file.close();
+  writeFileSync(path, FS.readFile(path) as Uint8Array);
+}
 beforeEach(() => init("js"));
 vi.stubGlobal("plot", () => {}); // which pages draw
 

@@ -25,7 +25,7 @@ describe.each(packages)("$name", (each) => {
     for (const [, name] of imported) expect(lines).toContain(name);
   });
 
-  it("has a table of everything that it exports (OPT_WRITE_DOCS=1 writes it)", () => {
+  it("lists what it exports (OPT_WRITE_DOCS=1 writes it)", () => {
     expect(process.env.OPT_WRITE_DOCS ? written : readme).toBe(written);
   });
 

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import ts from "typescript";
+import { INTERNAL } from "../../docs/topics.mjs";
 import { publicPackages } from "../../tools/workspace/packages.mjs";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -129,15 +130,23 @@ function firstSentence(text: string): string {
 const cell = (text: string) =>
   text.replaceAll("|", "\\|").replace(/`[^`]*`|</g, (part) => (part === "<" ? "\\<" : part));
 
-/** The section of a README: a table per entry. Types that say nothing of themselves, of options and results, share a row. */
+/** An entry with more values than a README can say a line of. */
+const LONG = 100;
+
+/** The section of a README: a table per entry, or where that is long the names of its values. Types that say nothing of themselves, of options and results, share a row. */
 export function exportSection(package_: PublishedPackage, exported: ReadonlyMap<string, readonly Exported[]>): string {
   const tables = package_.entries.flatMap(({ name }) => {
-    const all = exported.get(name)!;
+    const all = exported.get(name)!.filter((each) => !INTERNAL.has(each.name));
     const rows = all
       .filter(({ sentence }) => sentence !== "")
       .map((each) => `| \`${each.name}\` | ${cell(each.sentence)} |`);
     const silent = all.filter(({ sentence }) => sentence === "").map((each) => `\`${each.name}\``);
     if (silent.length > 0) rows.push(`| types of options, arguments and results | ${silent.join(", ")} |`);
+    const values = all.filter(({ kind }) => kind === "value").map((each) => `\`${each.name}\``);
+    if (values.length > LONG) {
+      const all = `a line of each, and types | the API of the site: \`npm run docs\` in a clone`;
+      rows.splice(0, rows.length, `| classes and functions | ${values.join(", ")} |`, `| ${all} |`);
+    }
     const head = rows.length === 0 ? ["Nothing: its import makes the device known."] : ["| | |", "|---|---|", ...rows];
     return package_.entries.length === 1 ? head : [`### \`${name}\``, "", ...head, ""];
   });

@@ -1,10 +1,14 @@
 /** The site as its readers get it: built once, its links followed, its search asked, its samples run in real Chromium. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { executablePath, launchBrowser, openPage, violationsOf } from "@opt/testkit/browser";
 import { sample } from "@opt/testkit/sample";
+import MiniSearch from "minisearch";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { groupsOf } from "../../docs/.vitepress/landing";
+import { INDEX, RANKING } from "../../docs/.vitepress/search";
 import { INTERNAL } from "../../docs/topics.mjs";
 import { serve } from "../../tools/docs/serve.mjs";
 import { nx } from "../../tools/workspace/nx/run.mjs";
@@ -15,13 +19,41 @@ import { watchOpening, watchThread } from "./page-thread";
 
 /** What readers type, and the page that answers it. */
 const QUESTIONS = [
-  ["freeze a layer", "how-to/freeze-a-layer"],
+  // The twelve of newcomers.
+  ["freeze layers", "how-to/freeze-a-layer"],
+  ["mixed precision", "how-to/mixed-precision"],
+  ["resume inside an epoch", "how-to/resume-inside-an-epoch"],
+  ["memory leak", "guides/memory"],
+  ["two machines with MPI", "guides/mpi"],
+  ["warmup and cosine", "how-to/warmup-and-cosine"],
+  ["weight decay groups", "how-to/no-decay-on-biases"],
+  ["gradient accumulation", "how-to/accumulate-gradients"],
+  ["deterministic", "how-to/reproducible-runs"],
+  ["prediction only", "how-to/ship-a-model"],
+  ["keras model", "how-to/keras-weights"],
+  ["service worker", "how-to/service-worker"],
+  // More of their words.
+  ["reproducible", "how-to/reproducible-runs"],
+  ["random seed", "how-to/reproducible-runs"],
+  ["hugging face", "how-to/weights-from-a-url"],
+  ["load weights from url", "how-to/weights-from-a-url"],
+  ["learning rate schedule", "how-to/warmup-and-cosine"],
+  ["no decay on bias", "how-to/no-decay-on-biases"],
+  ["csv", "how-to/get-data-in"],
+  ["canvas image", "how-to/get-data-in"],
+  ["parquet", "how-to/get-data-in"],
+  ["load data", "how-to/get-data-in"],
+  ["import map", "how-to/no-bundler"],
+  ["install", "how-to/install"],
+  ["fine-tune a pt file", "how-to/fine-tune-a-pt-file"],
+  ["64 ranks to 56", "how-to/reshard-a-pytorch-run"],
+  ["deploy", "how-to/ship-a-model"],
+  ["offline", "how-to/service-worker"],
   ["clip gradients", "how-to/clip-gradients"],
   ["plot the loss", "how-to/plot-the-loss"],
   ["model summary", "how-to/model-summary"],
   ["early stopping", "how-to/early-stopping"],
   ["save best model", "how-to/save-the-best-model"],
-  ["mixed precision", "how-to/mixed-precision"],
   ["WebGPU", "how-to/use-webgpu"],
   ["Next.js", "how-to/vite-and-next"],
   ["load pytorch .pt", "how-to/load-a-pt-file"],
@@ -34,6 +66,7 @@ const QUESTIONS = [
   ["NaN", "how-to/find-a-nan"],
   ["predict", "how-to/predict"],
   ["error codes", "guides/errors"],
+  ["model is not a function", "guides/errors"],
 ] as const;
 
 const out = process.env.OPT_SITE ?? join(root, "runs/docs");
@@ -82,6 +115,31 @@ describe("the site", () => {
     }
     expect([...broken]).toEqual([]);
   });
+
+  it.each(["learn", "how-to", "guides", "tutorials"])("lists every page of %s in a sidebar", (folder) => {
+    const sidebars = ["learn", "how-to", "guides"].flatMap(groupsOf).flatMap(({ items }) => items);
+    const listed = sidebars.map(({ link }) => `docs${link}.md`);
+    const own = writtenPages().filter((page) => page.startsWith(`docs/${folder}/`) && !page.endsWith("/index.md"));
+    expect(own.filter((page) => !listed.includes(page))).toEqual([]);
+  });
+
+  describe("finds first", () => {
+    let index: MiniSearch;
+    beforeAll(async () => {
+      const chunks = join(out, "assets/chunks");
+      const file = readdirSync(chunks).find((name) => name.startsWith("@localSearchIndex"))!;
+      const { default: json } = await import(pathToFileURL(join(chunks, file)).href);
+      index = MiniSearch.loadJSON(json, { fields: ["title", "titles", "text"], searchOptions: RANKING, ...INDEX });
+    });
+
+    it.each(QUESTIONS)("for %j %s", (words, page) => {
+      expect(index.search(words)[0]?.id).toMatch(new RegExp(`^/${page}(\\.html)?(#|$)`));
+    });
+
+    it("no decision", () => {
+      expect(index.search("context decision consequence").filter(({ id }) => /decisions/.test(id))).toEqual([]);
+    });
+  });
 });
 
 const reason = executablePath === undefined ? " (skipped: no Chromium is installed)" : "";
@@ -124,6 +182,17 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
       await page.close();
     },
   );
+
+  const tabled = writtenPages().filter((page) => /^\|.*\|$/m.test(readFileSync(join(root, page), "utf8")));
+  it.each(sample(tabled))("%s cuts no table at 1440 pixels", async (file) => {
+    const page = await open(file.replace(/^docs\/(.*?)(index)?\.md$/, "$1"), 1440);
+    await page.locator(".vp-doc table").first().waitFor();
+    const cut = await page.locator(".vp-doc table").evaluateAll((tables) =>
+      tables.filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.textContent?.slice(0, 60)),
+    );
+    expect(cut).toEqual([]);
+    await page.close();
+  });
 
   async function expectAccessible(page: Page): Promise<void> {
     for (const [colorScheme, width] of [
@@ -225,7 +294,7 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
   it("search finds the page of a task first", async () => {
     const page = await open("guides/devices");
     await page.getByRole("button", { name: "Search" }).first().click();
-    for (const [words, expected] of sample(QUESTIONS, 2)) {
+    for (const [words, expected] of sample(QUESTIONS, 16)) {
       await page.locator("#localsearch-input").fill(words);
       const first = page.locator(".results a").first();
       await expect.poll(() => first.getAttribute("href"), { message: words, timeout: 120_000 }).toContain(expected);

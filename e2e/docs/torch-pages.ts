@@ -141,6 +141,8 @@ function table(head: string, other: string, groups: ReadonlyMap<string, readonly
 
 const HEADER = `---
 title: What exists
+aside: false
+pageClass: wide
 ---
 
 # What exists

@@ -4,13 +4,15 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { executablePath, launchBrowser, openPage } from "@opt/testkit/browser";
 import MarkdownIt from "markdown-it";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { serve } from "../../tools/docs/serve.mjs";
 import { nx } from "../../tools/workspace/nx/run.mjs";
 import { pack, publicPackages, tarballOf } from "../../tools/workspace/packages.mjs";
 import { platformPackages } from "../../tools/workspace/platforms.mjs";
 import { root, run } from "../../tools/workspace/run.mjs";
-import { readmeCommands, readmeExample } from "./readme";
+import { blockOf, readmeCommands, readmeExample } from "./readme";
 
 const README = new URL("../../README.md", import.meta.url);
 const folder = mkdtempSync(join(tmpdir(), "opt-install-"));
@@ -179,6 +181,42 @@ it("the README's first lines make a project in which the example runs", () => {
   const { stdout, stderr } = run(process.execPath, ["example.js"], { cwd: project, quiet: true });
   expect(stderr).toBe("");
   expect(stdout).toMatch(/^Float32Array\(4\)/);
+});
+
+const whole = blockOf(
+  readFileSync(new URL("../../docs/how-to/no-bundler.md", import.meta.url), "utf8"),
+  "html index.html",
+);
+
+it("the page without a bundler maps each name that its modules import", () => {
+  const [, map] = /<script type="importmap">(.*?)<\/script>/s.exec(whole)!;
+  const { imports }: { imports: Record<string, string> } = JSON.parse(map!);
+  const [, program] = /<script type="module">(.*?)<\/script>/s.exec(whole)!;
+  const seen = new Map([[join(folder, "index.html"), program!]]);
+  const unmapped: string[] = [];
+  for (const [file, text] of seen) {
+    const statements = text.matchAll(/^\s*(?:import|export)\b[^;"]*"([^"\n]+)"|\bimport\("([^"\n]+)"\)/gm);
+    for (const [, still, name = still] of statements) {
+      if (name!.startsWith("node:")) continue; // behind a question that a page answers with no
+      const path = name!.startsWith(".") ? join(dirname(file), name!) : join(folder, imports[name!] ?? "");
+      if (path === folder) unmapped.push(`${name} in ${relative(folder, file)}`);
+      else if (!seen.has(path)) seen.set(path, readFileSync(path, "utf8"));
+    }
+  }
+  expect(unmapped).toEqual([]);
+  expect(seen.size).toBeGreaterThan(Object.keys(imports).length);
+});
+
+it.skipIf(executablePath === undefined)("the page without a bundler learns XOR in Chromium", async () => {
+  writeFileSync(join(folder, "index.html"), whole);
+  const [browser, server] = await Promise.all([launchBrowser({ webgpu: false }), serve(folder)]);
+  try {
+    const page = await openPage(browser);
+    await page.goto(server.address);
+    await page.getByText("wasm: 0 1 1 0").waitFor();
+  } finally {
+    await Promise.all([browser.close(), server.close()]);
+  }
 });
 
 /** Packages whose types need no host beside: TensorFlow.js and jax-js bring theirs. */

@@ -21,6 +21,7 @@ beforeEach(() => {
     ".gitignore",
     "tools/workspace",
     "docs/guides",
+    "docs/how-to",
     "docs/tutorials",
   ];
   for (const path of [...whole, ...files]) cpSync(join(root, path), join(copy, path), { recursive: true });

@@ -57,6 +57,11 @@ const CALLS: Readonly<Record<string, readonly [call: (...args: Any[]) => unknown
     (...args) => (new data.DataLoader(samples()) as Any).loadStateDict(...args),
     () => [{ ...new data.DataLoader(samples()).stateDict(), seed: 7, served: 1 }],
   ],
+  fromCsv: [data.fromCsv as Any, () => ["a;b\n1;x\n", { separator: ";" }]],
+  fromImages: [
+    data.fromImages as Any,
+    () => [[{ data: new Uint8ClampedArray(4), width: 1, height: 1 }], { channels: 1 }],
+  ],
   parseIdx: [data.parseIdx as Any, () => [idx()]],
   randomSplit: [data.randomSplit as Any, () => [samples(), [3, 1], generator()]],
   "randomSplit's lengths": [(...lengths) => data.randomSplit(samples(), lengths), () => [0.5, 0.5]],

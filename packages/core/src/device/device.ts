@@ -41,7 +41,7 @@ export class Device {
 
   /**
    * True where training in float32 gives the same bits as on every other portable device: js, cpu with any processor and number of threads,
-   * and wasm in engines with a fused multiply-add (Node 22 and later, current browsers).
+   * and wasm in engines whose relaxed SIMD rounds once (Node 22 and later, Deno, Chromium; not Node 20 or Bun).
    *
    * @example
    * const device = await init();

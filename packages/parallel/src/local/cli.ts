@@ -15,13 +15,14 @@ const USAGE = `Usage: opt-run -n <ranks> [options] [options of node] <program> [
 Starts the program once for each rank; connect() of @opt/parallel tells them apart. With -n they
 are processes of this machine, with --hosts those of several: srun, mpirun or mpiexec starts them,
 and @opt/collectives-mpi connects them. When one fails, all end, and the exit code is its own (128
-+ its number for a signal). Each line that a rank writes begins with its number.
++ its number for a signal), 2 for wrong usage. Each line that a rank writes begins with its number.
 
   --restarts <times>    begin again after a failure: the program loads its newest checkpoint
   --min-ranks <ranks>   begin again on the hosts that are left, with so many ranks at least
   --grace <seconds>s    ranks that are asked to end have 30 s for it, or so many. A second SIGTERM
                         ends them at once
   --no-prefix           lines as the ranks write them
+  --version             print the version
   --prove-resume <step>,...
                         run the program whole, then broken after these steps and resumed, each part
                         in new processes. Exit 1 names what differs first, and its usual cause. The
@@ -151,8 +152,12 @@ function run(job: Job): Promise<number> | string {
 }
 
 const given = process.argv.slice(2);
-if (given[0] === "--help" || given[0] === "-h") process.stdout.write(USAGE);
-else {
+if (given.length === 0 || given[0] === "--help" || given[0] === "-h") process.stdout.write(USAGE);
+else if (given[0] === "--version") {
+  // By the package's own name: from source, as built and in a bundle the way to the file differs.
+  const { version } = createRequire(import.meta.url)("@opt/parallel/package.json");
+  process.stdout.write(`${version}\n`);
+} else {
   const job = parse(given);
   const syntaxError = typeof job === "string" ? undefined : syntaxErrorOf(job.args[0]!);
   const running = typeof job === "string" || syntaxError !== undefined ? undefined : run(job);
@@ -161,7 +166,7 @@ else {
     process.stderr.write(syntaxError);
     process.exitCode = 1;
   } else if (typeof problem === "string") {
-    process.stderr.write(`opt-run: ${problem}.\n\n${USAGE}`);
+    process.stderr.write(`opt-run: ${problem}. See opt-run --help.\n`);
     process.exitCode = 2;
   } else process.exitCode = await problem!;
 }

@@ -1,7 +1,7 @@
 /** What a job does when something goes wrong in one of its ranks: it ends soon, and says why. */
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
@@ -235,7 +235,14 @@ it.each<[string, string[], string]>([
   ["a program that is not there", ["-n", "2", "missing.js"], "there is no file missing.js"],
 ])("opt-run rejects %s", (_, args, problem) => {
   const { status, stderr } = runCli(...args);
-  expect([status, stderr]).toEqual([2, expect.stringMatching(`^opt-run: ${problem}\\.\n\nUsage: opt-run`)]);
+  expect([status, stderr]).toEqual([2, `opt-run: ${problem}. See opt-run --help.\n`]);
+});
+
+it("opt-run says how it is used, and its version", () => {
+  const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+  expect(runCli("--version")).toMatchObject({ status: 0, stdout: `${version}\n`, stderr: "" });
+  for (const args of [[], ["--help"]])
+    expect(runCli(...args)).toMatchObject({ status: 0, stdout: expect.stringMatching(/^Usage: opt-run/), stderr: "" });
 });
 
 it("without a launcher of MPI, --hosts says what to install", () => {
