@@ -53,7 +53,8 @@ const bare = (name) => name.replace("@opt/", "");
 function packagesOf(project) {
   const modules = (project.children ?? []).filter(({ name }) => !name.includes(" "));
   const lines = modules.map(({ name, readme = [] }) => {
-    const [, about = ""] = /^# .*\n\n(?:`@opt\S*`: )?(.*?)(?:[.:](?=\s+[A-Z`]|$)|$)/m.exec(readme.map(({ text }) => text).join("")) ?? [];
+    const [, about = ""] =
+      /^# .*\n\n(?:`@opt\S*`: )?(.*?)(?:[.:](?=\s+[A-Z`]|$)|$)/m.exec(readme.map(({ text }) => text).join("")) ?? [];
     return `- [\`${name}\`](/api/${pathOf(name)}.md): ${about}`;
   });
   return lines.join("\n");

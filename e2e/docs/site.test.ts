@@ -187,9 +187,11 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
   it.each(sample(tabled))("%s cuts no table at 1440 pixels", async (file) => {
     const page = await open(file.replace(/^docs\/(.*?)(index)?\.md$/, "$1"), 1440);
     await page.locator(".vp-doc table").first().waitFor();
-    const cut = await page.locator(".vp-doc table").evaluateAll((tables) =>
-      tables.filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.textContent?.slice(0, 60)),
-    );
+    const cut = await page
+      .locator(".vp-doc table")
+      .evaluateAll((tables) =>
+        tables.filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.textContent?.slice(0, 60)),
+      );
     expect(cut).toEqual([]);
     await page.close();
   });
