@@ -121,9 +121,9 @@ export class PickleStack {
 
   /** Keeps the top in the memo, under the next number where none is given. */
   put(number = this.#puts): false {
-    const value = this.top();
     this.#puts++;
     if (!this.#recalled.has(number)) return false;
+    const value = this.top();
     const place = this.#recalled.placeOf(number);
     this.#memo[place] = value;
     this.#holders[place] = canHold(value) ? 1 : 0;

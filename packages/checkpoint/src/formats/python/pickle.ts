@@ -179,23 +179,20 @@ class PickleMachine {
     const { cursor, stack } = this;
     do {
       const opcode = cursor.uint8();
-      // These are half of a pickle.
-      if (opcode === OP.MEMOIZE) {
-        stack.put();
-        continue;
-      }
-      if (opcode === OP.LONG_BINGET) {
-        stack.get(cursor.uint32());
-        continue;
-      }
-      const step = BY_CODE[opcode];
-      if (step === undefined) {
-        const code = opcode.toString(16).padStart(2, "0");
-        throw cursor.corrupt(`pickle opcode 0x${code} is not one that data needs`);
-      }
-      if (step(this)) return true;
+      // These are more than half of a pickle.
+      if (opcode === OP.MEMOIZE) stack.put();
+      else if (opcode === OP.LONG_BINGET) stack.get(cursor.uint32());
+      else if (opcode === OP.BINGET) stack.get(cursor.uint8());
+      else if (this.#step(opcode)) return true;
     } while (cursor.has(LONGEST_STEP));
     return false;
+  }
+
+  #step(opcode: number): boolean {
+    const step = BY_CODE[opcode];
+    if (step !== undefined) return step(this);
+    const code = opcode.toString(16).padStart(2, "0");
+    throw this.cursor.corrupt(`pickle opcode 0x${code} is not one that data needs`);
   }
 
   /** The state of a record that has just begun, or a dict. */
@@ -255,13 +252,13 @@ class PickleMachine {
   /** `keywords` as items of the object. */
   called(callable: unknown, args: unknown, keywords?: unknown): false {
     if (!(args instanceof PickleTuple)) throw this.cursor.corrupt("the pickle calls what is no name");
-    // How protocol 2 spells b"".
-    if (args.items.length === 0 && callable instanceof PickleGlobal && BYTES.includes(callable.name))
-      return this.stack.push(new Uint8Array(0));
     const { called, built } = (callable instanceof PickleGlobal && callable.kind) || NO_RECORD;
     if (built) return this.stack.begin(built);
     const record = called?.(args.items);
     if (record) return this.stack.push(record, OBJECT_COST);
+    // How protocol 2 spells b"".
+    if (args.items.length === 0 && callable instanceof PickleGlobal && BYTES.includes(callable.name))
+      return this.stack.push(new Uint8Array(0));
     const made = this.#made(callable, args.items);
     if (keywords instanceof Map) for (const [key, value] of keywords) made.entries.set(key, value);
     return this.stack.push(made, OBJECT_COST);

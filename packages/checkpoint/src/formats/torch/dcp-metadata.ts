@@ -129,7 +129,9 @@ class Places {
 type Numbers = readonly number[];
 
 function isSame(a: Numbers | undefined, b: Numbers | undefined): boolean {
-  return a === b || (a !== undefined && a.length === b?.length && a.every((item, d) => item === b[d]));
+  if (a === b || a === undefined || a.length !== b?.length) return a === b;
+  for (let d = 0; d < a.length; d++) if (a[d] !== b[d]) return false;
+  return true;
 }
 
 /** What is kept of the objects that a large run has millions of. What recurs is kept once while there are few. */
@@ -137,9 +139,13 @@ function recordsOf(where: string): Map<string, RecordKind> {
   const known = new Map<number, PickleNumbers>();
   const chunks = new Map<Numbers, DcpChunk>();
   const numbers = ([tuple]: readonly unknown[]): PickleNumbers | undefined => {
-    if (!(tuple instanceof PickleTuple && tuple.items.every(isCount))) return undefined;
-    const { items } = tuple;
-    const hash = items.reduce((sum, item) => (Math.imul(sum, 31) + item) | 0, items.length);
+    if (!(tuple instanceof PickleTuple)) return undefined;
+    let hash = tuple.items.length;
+    for (const item of tuple.items) {
+      if (!isCount(item)) return undefined;
+      hash = (Math.imul(hash, 31) + item) | 0;
+    }
+    const items = tuple.items as Numbers;
     const before = known.get(hash);
     if (before !== undefined && isSame(before.items, items)) return before;
     const made = new PickleNumbers(items);
