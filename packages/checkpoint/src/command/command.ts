@@ -42,7 +42,7 @@ export async function runCommand(args: readonly string[], output: Output): Promi
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     if (!(error instanceof OptError)) throw error;
     const message = oneLine(error.message).replace(
-      /overwrite: true|maxObjects|maxHeaderBytes/,
+      /overwrite: true|maxObjects|maxHeaderBytes|the option token/,
       (option) => FLAGS[option]!,
     );
     output.error(`${colored(output.hasColors?.error, "red", message)}\n`);
@@ -55,6 +55,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   "overwrite: true": "--overwrite",
   maxObjects: "--max-objects",
   maxHeaderBytes: "--max-header-bytes",
+  "the option token": "--token",
 };
 
 /** Options of commands, under the names of their functions' options. */
@@ -90,7 +91,11 @@ const flag = (flags: string, about: string, parse?: (text: string, before: never
     : new Option(flags, about);
 const needed = (flags: string, about: string) => flag(flags, about).makeOptionMandatory();
 
-const CACHE = flag("--cache [folder]", "keep what is read of addresses, in this folder or the user's own", parseCache);
+const REMOTE = [
+  flag("--cache [folder]", "keep what is read of addresses, in this folder or the user's own", parseCache),
+  flag("--cache-limit <size>", "most bytes of the cache, 10GiB without it", parseSize),
+  flag("--token <token>", "opens private addresses; others on this machine may see it: HF_TOKEN they do not"),
+];
 const BEST = [
   flag("--best <value>", "the step with the least number of this name among its values"),
   flag("--highest", "best is the greatest").conflicts("lowest"),
@@ -100,7 +105,7 @@ const BEST = [
 const OPENED = [
   flag("--step <n>", "a step of a run's folder; the latest without it", parseCount).conflicts("best"),
   ...BEST,
-  CACHE,
+  ...REMOTE,
   flag("--max-objects <n>", "most objects of a Python file that you trust", parseCount),
   flag("--max-header-bytes <size>", "most bytes of a header of a file that you trust, e.g. 1GiB", parseSize),
 ];
@@ -119,7 +124,7 @@ const WRITTEN = [
 ];
 
 const PLACES = `Paths: a file or folder of this machine, or s3://bucket/path.
-Also read: https://host/path, hf://owner/name[@revision][/path]. HF_TOKEN opens private repositories.
+Also read: https://host/path, hf://owner/name[@revision][/path]. HF_TOKEN or --token opens private repositories.
 `;
 
 /** How what is written is named. */

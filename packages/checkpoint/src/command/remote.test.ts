@@ -1,4 +1,4 @@
-// The command with addresses: hub and token come from the environment.
+// The command with addresses: the hub comes from the environment, the token from there or from --token.
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, it, vi } from "vitest";
@@ -46,7 +46,17 @@ it("keeps what it reads with --cache", async () => {
   const url = `${held.web.url}/model.safetensors`;
   for (const isCached of [false, true]) {
     held.web.sent = 0;
-    await run("merge", url, "--out", at("a.safetensors"), "--overwrite", "--cache", at("cache"));
+    await run(
+      "merge",
+      url,
+      "--out",
+      at("a.safetensors"),
+      "--overwrite",
+      "--cache",
+      at("cache"),
+      "--cache-limit",
+      "8MiB",
+    );
     expect(held.web.sent === 0).toBe(isCached);
   }
   vi.stubEnv("XDG_CACHE_HOME", at("home"));
@@ -61,6 +71,14 @@ it("says what is wrong: the token, or an address to write to", async () => {
   const { code, error } = await run("inspect", HUB);
   expect([code, error]).toEqual([1, expect.stringMatching(/got status 401.*set HF_TOKEN/)]);
   expect(error).not.toContain("wrong-secret");
+  const given = await run("inspect", HUB, "--token", "wrong-flag");
+  expect([given.code, given.error]).toEqual([
+    1,
+    expect.stringMatching(/got status 401.*give --token, or set HF_TOKEN/),
+  ]);
+  const wrong = await run("inspect", HUB, "--token=wrong-flag", "--step", "x");
+  expect([wrong.code, `${given.error}${wrong.error}`]).toEqual([2, expect.not.stringContaining("wrong-flag")]);
+  expect((await run("inspect", HUB, "--token", "right")).code).toBe(0);
   expect((await run("merge", at("a"), "--out", "https://example.org/a.safetensors")).code).toBe(2);
   expect((await run("--help")).out).toContain("hf://owner/name[@revision][/path]");
 });

@@ -4,6 +4,8 @@
 export interface RemoteOptions {
   /** Keep what was read on this machine: in a folder, or with `true` in the user's folder of caches. */
   readonly cache?: boolean | string;
+  /** Most bytes of the cache, about: what was opened least recently goes first. Default: 10 GiB. */
+  readonly cacheLimit?: number;
   /** Sent to the server as a bearer token. Without it `hf://` takes HF_TOKEN. */
   readonly token?: string;
   /** The hub of `hf://`. Without it HF_ENDPOINT, else https://huggingface.co. */
@@ -15,6 +17,7 @@ export interface RemoteOptions {
 /** For `checkOptions`. */
 export const REMOTE_OPTIONS = {
   cache: ["boolean", "string"],
+  cacheLimit: "number",
   token: "string",
   endpoint: "string",
   signal: "any",

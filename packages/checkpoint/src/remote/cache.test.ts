@@ -24,7 +24,7 @@ function serve(a = A): string {
   return `${held.web.url}/model.safetensors`;
 }
 
-const load = async (url: string, options: { cache?: string | boolean; names?: string[] } = {}) => {
+const load = async (url: string, options: { cache?: string | boolean; cacheLimit?: number; names?: string[] } = {}) => {
   held.web.sent = 0;
   const { tensors } = await loadCheckpoint(url, { cache: folder.path, as: "plain", ...options });
   return crc32(tensors.a?.data ?? new Uint8Array(0));
@@ -33,7 +33,7 @@ const load = async (url: string, options: { cache?: string | boolean; names?: st
 /** The files of blocks. */
 const blocks = () =>
   readdirSync(folder.path, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
+    .filter((entry) => entry.isFile() && entry.name !== "used")
     .map((entry) => join(entry.parentPath, entry.name))
     .sort();
 
@@ -130,4 +130,22 @@ it("keeps nothing of what has no version", async () => {
   const kept = cached(store, "here", { fileSystem: localFileSystem, path: folder.path });
   await kept.read("model.safetensors", new Uint8Array(100), 0, { ...stat, version: undefined });
   expect([held.web.sent, blocks()]).toEqual([100, []]);
+});
+
+it("removes what was opened least recently where the limit needs it, and reads what has no room", async () => {
+  const cacheLimit = 10 << 20;
+  const url = serve();
+  const [file] = held.web.files.values();
+  const addresses = ["a", "b", "c"].map((name) => `${held.web.url}/${name}.safetensors`);
+  for (const name of ["a", "b", "c"]) held.web.files.set(`/${name}.safetensors`, file!);
+  const [a, b, c] = addresses as [string, string, string];
+  const sentBy = async (address: string, limit = cacheLimit) => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(await load(address, { cacheLimit: limit })).toBe(crc32(A));
+    return held.web.sent > 0;
+  };
+  expect([await sentBy(a), await sentBy(b), await sentBy(a), await sentBy(c)]).toEqual([true, true, false, true]);
+  expect([await sentBy(a), blocks().length, await sentBy(b)]).toEqual([false, 8, true]);
+  expect([await sentBy(url, 1 << 20), await sentBy(url, 1 << 20), blocks().length]).toEqual([true, true, 1]);
+  await expectCode("BAD_ARGUMENT", load(url, { cacheLimit: -1 }));
 });

@@ -18,24 +18,62 @@ interface CachedFile {
   readonly folder: CacheFolder;
   /** Blocks that are whole on the disk, or will be. */
   readonly ready: Map<number, Promise<void>>;
+  /** Blocks for which there was no room. */
+  readonly left: Set<number>;
 }
+
+/** In a file's folder: changed when the file is opened. */
+const USED = "used";
+
+const LIMIT = 10 * 2 ** 30;
 
 /** Where blocks are kept. */
 export interface CacheFolder {
   readonly fileSystem: FileSystem;
   readonly path: string;
+  /** Most bytes in it, about. */
+  readonly limit?: number | undefined;
 }
 
 /** The files of `store`, which `name` tells from others, kept in a folder. What has no version is fetched each time. */
 export function cached(store: ObjectStore, name: string, kept: CacheFolder): Pick<ObjectStore, "read"> {
-  const { fileSystem, path: folder } = kept;
+  const { fileSystem, path: folder, limit = LIMIT } = kept;
   const files = new Map<string, Promise<CachedFile>>();
+  /** Names of folders that this process reads. */
+  const inUse = new Set<string>();
+  let room = 0;
 
   const open = async (key: string, { version, byteLength }: ObjectStat): Promise<CachedFile> => {
     const id = JSON.stringify([name, key, version, byteLength]);
-    const path = join(folder, await platform.sha256Of(new TextEncoder().encode(id)));
+    const own = await platform.sha256Of(new TextEncoder().encode(id));
+    const path = join(folder, own);
+    inUse.add(own);
     await fileSystem.makeFolder(path).catch((cause: Error) => unwritable(folder, cause));
-    return { folder: { fileSystem, path }, ready: new Map() };
+    await writeBytes(fileSystem, join(path, USED), new Uint8Array(0)).catch((cause: Error) =>
+      unwritable(folder, cause),
+    );
+    await makeRoom(own, byteLength);
+    return { folder: { fileSystem, path }, ready: new Map(), left: new Set() };
+  };
+
+  /** Removes what was opened least recently until a file of this length has room, as far as there is any. */
+  const makeRoom = async (own: string, byteLength: number) => {
+    const others = (await fileSystem.list(folder)).filter(({ kind }) => kind === "folder");
+    const sizes = others.map(async ({ name }) => {
+      const path = join(folder, name);
+      const used = await fileSystem.modified(join(path, USED)).catch(() => 0);
+      const blocks = (await fileSystem.list(path).catch(() => [])).filter((entry) => entry.name !== USED);
+      return { name, path, used, bytes: blocks.length * BLOCK };
+    });
+    const held = (await Promise.all(sizes)).sort((a, b) => a.used - b.used);
+    room = limit - held.reduce((sum, { bytes }) => sum + bytes, 0);
+    const wanted = Math.min(limit, byteLength + BLOCK) - (held.find(({ name }) => name === own)?.bytes ?? 0);
+    for (const { name, path, bytes } of held) {
+      if (room >= wanted) break;
+      if (inUse.has(name)) continue;
+      await fileSystem.remove(path).catch(() => undefined);
+      room += bytes;
+    }
   };
 
   const fetchRun = async (key: string, stat: ObjectStat, file: CachedFile, first: number, count: number) => {
@@ -51,6 +89,11 @@ export function cached(store: ObjectStore, name: string, kept: CacheFolder): Pic
   const fill = async (key: string, stat: ObjectStat, file: CachedFile, blocks: readonly number[]) => {
     const whole = await Promise.all(blocks.map((block) => isWhole(file.folder, block, stat)));
     const absent = blocks.filter((_, i) => !whole[i]);
+    if (absent.length * BLOCK > room) {
+      for (const block of absent) file.left.add(block);
+      return;
+    }
+    room -= absent.length * BLOCK;
     for (let i = 0, count = 1; i < absent.length; i += count) {
       count = 1;
       while (absent[i + count] === absent[i]! + count) count++;
@@ -78,6 +121,7 @@ export function cached(store: ObjectStore, name: string, kept: CacheFolder): Pic
       const copy = async (block: number) => {
         const [from, to] = [Math.max(position, block * BLOCK), Math.min(position + target.length, (block + 1) * BLOCK)];
         const part = target.subarray(from - position, to - position);
+        if (file.left.has(block)) return store.read(key, part, from, stat);
         const count = await readBlock(file.folder, block, part, from - block * BLOCK);
         if (count < part.length) throw fail("ESTALE", `${join(file.folder.path, `${block}`)} has been cut short`);
       };

@@ -1,4 +1,6 @@
 /** Opens the place of an address as a store of files, each of which keeps the version it had when it was first asked for. */
+import { check } from "@opt/core";
+import { isCount } from "../layout/counts";
 import { localFileSystem } from "../platform/local";
 import type { FileSystem } from "../stores/file-system";
 import { type ObjectStat, objectFileSystem } from "../stores/objects";
@@ -13,9 +15,11 @@ export async function openRemote(
   address: string,
   options: RemoteOptions,
 ): Promise<{ readonly path: string; readonly fileSystem: FileSystem }> {
-  const { cache = false, signal } = options;
+  const { cache = false, cacheLimit: limit, signal } = options;
+  const rule = () => `cacheLimit must be a count of bytes, got ${limit}.`;
+  check(limit === undefined || isCount(limit), "BAD_ARGUMENT", address, rule, "For example 10 * 2 ** 30.");
   const { name, key, store } = /^hf:/i.test(address) ? await hubFiles(address, options) : webFiles(address, options);
-  const kept = () => ({ fileSystem: localFileSystem, path: cache === true ? defaultFolder() : `${cache}` });
+  const kept = () => ({ fileSystem: localFileSystem, path: cache === true ? defaultFolder() : `${cache}`, limit });
   const { read } = cache ? cached(store, name, kept()) : store;
   const stats = new Map<string, Promise<ObjectStat | undefined>>();
   const below = (path: string) => path.slice(name.length + 1);

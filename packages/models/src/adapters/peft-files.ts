@@ -114,7 +114,14 @@ export async function loadAdapter<M extends Module>(
 ): Promise<M> {
   const where = "loadAdapter";
   checkOptions(where, options, {
-    ...{ cache: ["boolean", "string"], token: "string", endpoint: "string", signal: "any", fileSystem: "any" },
+    ...{
+      cache: ["boolean", "string"],
+      cacheLimit: "number",
+      token: "string",
+      endpoint: "string",
+      signal: "any",
+      fileSystem: "any",
+    },
     rename: "function",
   });
   const { rename = (name: string) => name, ...opening } = options;

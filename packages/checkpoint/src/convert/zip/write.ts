@@ -35,6 +35,20 @@ interface WrittenEntry {
   crc: number;
 }
 
+/** By member, where the last archive had it: many archives have the same members. */
+const LAST = new WeakMap<Member, Readonly<WrittenEntry> & { readonly header: Uint8Array }>();
+
+function headOf(member: Member, offset: number) {
+  const last = LAST.get(member);
+  if (last?.offset === offset) return last;
+  const { name, content } = member;
+  const [size, crc] = typeof content === "number" ? [content, 0] : [content.byteLength, crc32(content)];
+  const entry = { name: UTF8_TEXT.encode(name), size, offset, crc };
+  const head = { ...entry, header: localHeader(entry) };
+  LAST.set(member, head);
+  return head;
+}
+
 /** The parts of an archive whose first byte is the first part's. Streamed contents are expected in the order of the members. */
 export function zipParts(members: readonly Member[]): Part[] {
   const parts: Part[] = [];
@@ -44,18 +58,18 @@ export function zipParts(members: readonly Member[]): Part[] {
     parts.push(part);
     position += part.byteLength + part.content;
   };
-  for (const { name, content } of members) {
-    const size = typeof content === "number" ? content : content.byteLength;
-    const entry: WrittenEntry = { name: UTF8_TEXT.encode(name), size, offset: position, crc: 0 };
+  for (const member of members) {
+    const { content } = member;
+    const { header, ...entry } = headOf(member, position);
+    const { size } = entry;
     written.push(entry);
     if (typeof content === "number") {
       const done = (crc: number): void => {
         entry.crc = crc;
       };
-      add(known(localHeader(entry), size, done));
+      add(known(header, size, done));
     } else {
-      entry.crc = crc32(content);
-      add(known(localHeader(entry)));
+      add(known(header));
       add(known(content));
     }
     add({ byteLength: descriptorOf(size).byteLength, head: () => descriptor(entry), content: 0 });

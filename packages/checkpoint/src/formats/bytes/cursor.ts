@@ -13,6 +13,7 @@ export class ByteCursor {
   /** Where the buffer begins in the source, and how far in it the cursor is. */
   #begin: number;
   #at = 0;
+  #end = 0;
 
   constructor(
     readonly source: ByteSource,
@@ -32,7 +33,7 @@ export class ByteCursor {
 
   /** Whether `length` bytes can be taken without waiting. */
   has(length: number): boolean {
-    return this.#at + length <= this.#buffer.byteLength;
+    return this.#at + length <= this.#end;
   }
 
   /** Makes `length` bytes takeable. @throws OptError CORRUPT if the source ends before them */
@@ -44,6 +45,7 @@ export class ByteCursor {
     this.#begin = position;
     this.#at = 0;
     this.#buffer = bytes;
+    this.#end = bytes.length;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
@@ -77,7 +79,7 @@ export class ByteCursor {
   }
 
   uint8(): number {
-    return this.#view.getUint8(this.#advance(1));
+    return this.#buffer[this.#advance(1)]!;
   }
 
   uint16(): number {
@@ -110,7 +112,7 @@ export class ByteCursor {
 
   #advance(length: number): number {
     const start = this.#at;
-    if (start + length > this.#buffer.byteLength) throw this.corrupt(`${length} more bytes are needed`);
+    if (start + length > this.#end) throw this.corrupt(`${length} more bytes are needed`);
     this.#at = start + length;
     return start;
   }

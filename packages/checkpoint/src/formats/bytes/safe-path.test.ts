@@ -21,4 +21,6 @@ it("is below the folder, whatever a file names, or rejected", () => {
   );
 });
 
-it.each([[undefined], [null], [5], [["a"]], [{}]])("is no %j", expectRefused);
+const endless: unknown[] = [];
+endless.push(endless);
+it.each([[undefined], [null], [5], [2n ** 70n], [["a"]], [endless], [{}]])("is no %s", expectRefused);

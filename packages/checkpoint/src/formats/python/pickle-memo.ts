@@ -16,6 +16,10 @@ const WIDTHS = Uint8Array.from(ARGUMENTS, (argument) => {
   return typeof argument === "number" ? argument : Number(/^length of (\d)$/.exec(argument)?.[1] ?? 0);
 });
 const LENGTHS = Uint8Array.from(ARGUMENTS, (argument, code) => (typeof argument === "string" ? WIDTHS[code]! : 0));
+/** By opcode: its bytes, where they are all that follows and recall nothing; else 0. */
+const PLAIN = Uint8Array.from(ARGUMENTS, (argument, code) =>
+  typeof argument === "number" && code !== OP.BINGET && code !== OP.LONG_BINGET && code !== OP.STOP ? argument + 1 : 0,
+);
 const LINES = Uint8Array.from(ARGUMENTS, (argument) => (argument === "two lines" ? 2 : argument === "line" ? 1 : 0));
 
 /** A set of memo numbers, and the place of each among them. */
@@ -80,6 +84,11 @@ function passOpcodes(bytes: Uint8Array, recalled: RecalledNumbers): number {
   let at = 0;
   while (at < bytes.length) {
     const opcode = bytes[at]!;
+    const plain = PLAIN[opcode]!;
+    if (plain > 0) {
+      at += plain;
+      continue;
+    }
     const width = WIDTHS[opcode]!;
     if (opcode === OP.STOP || width === UNKNOWN) return 0;
     let end = at + width;

@@ -5,7 +5,43 @@ export class PickleGlobal {
   constructor(
     readonly name: string,
     readonly isForeign = false,
+    readonly kind?: RecordKind,
   ) {}
+}
+
+/** What is kept of the objects of a class of which files have millions. */
+export interface RecordKind {
+  /** By its arguments; undefined for the call itself. */
+  readonly called?: (args: readonly unknown[]) => object | undefined;
+  /** By its state. */
+  readonly built?: (state: PickleState) => object;
+}
+
+export type PickleState = Pick<ReadonlyMap<unknown, unknown>, "get">;
+
+/** Stands for an object until its state is there. */
+export class PickleRecord {
+  built: object | undefined;
+  /** The last three: how `PickleStack` stood before. */
+  constructor(
+    readonly build: (state: PickleState) => object,
+    readonly budget: number,
+    readonly kept: number,
+    readonly escapes: number,
+  ) {}
+}
+
+const NONE: readonly unknown[] = [];
+
+/** The state of a record: keys and values in turn, as few as an object has. */
+export class PickleFields {
+  pairs: readonly unknown[] = NONE;
+
+  get(key: unknown): unknown {
+    let i = this.pairs.length - 2;
+    while (i >= 0 && this.pairs[i] !== key) i -= 2;
+    return i < 0 ? undefined : this.pairs[i + 1];
+  }
 }
 
 /** What would have been a call: its callable and arguments, and what was built onto the result. Nothing ran. */

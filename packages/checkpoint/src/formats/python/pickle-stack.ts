@@ -1,42 +1,35 @@
 /** The stack and the memo of a pickle's machine, and what all that they hold takes in memory. */
 import type { ByteCursor } from "../bytes/cursor";
 import type { RecalledNumbers } from "./pickle-memo";
-import { PickleGlobal, PickleNumbers } from "./pickle-objects";
-
-const MARK = Symbol("mark");
+import { PickleGlobal, PickleNumbers, PickleRecord } from "./pickle-objects";
 
 // What values take in memory, about: an opcode of one byte may make an object of hundreds. Real pickles take 30 times their length.
-const OBJECT_COST = 160;
-const DICT_COST = 288;
+export const OBJECT_COST = 160;
+export const DICT_COST = 288;
 const MEMO_COST = 48;
-const VALUE_COST = 16;
+export const VALUE_COST = 16;
 const RECORD_COST = 32;
 const FREE_COST = 64 * 1024 * 1024;
 const COST_PER_BYTE = 32;
 const HIGHEST_COST = 1536 * 1024 * 1024;
 
-/** What was spent when an object was made whose parts are freed once it is a record. */
-interface Begun {
-  readonly depth: number;
-  readonly budget: number;
-  readonly kept: number;
-  readonly escapes: number;
-}
-
 export class PickleStack {
+  readonly values: unknown[] = [];
+  depth = 0;
+  /** Values below the last mark are out of reach. */
+  #floor = 0;
+  readonly #floors: number[] = [];
   readonly #cursor: ByteCursor;
-  readonly #values: unknown[] = [];
-  #depth = 0;
-  readonly #marks: number[] = [];
   readonly #recalled: RecalledNumbers;
   readonly #memo: unknown[];
+  /** By place in the memo: whether the object can hold others. */
+  readonly #holders: Uint8Array;
   #puts = 0;
   #budget: number;
   /** What records took of the budget: they stay. */
   #kept = 0;
   /** How often an object that can hold others went to the memo, or came from there: it may hold anything made since. */
   #escapes = 0;
-  readonly #begun: Begun[] = [];
 
   /** `memory`: about how many bytes the objects may take. The cursor is for messages. */
   constructor(cursor: ByteCursor, recalled: RecalledNumbers, memory?: number) {
@@ -45,19 +38,13 @@ export class PickleStack {
     this.#recalled = recalled;
     this.#spend(recalled.count * MEMO_COST);
     this.#memo = new Array(recalled.count).fill(undefined);
+    this.#holders = new Uint8Array(recalled.count);
   }
 
-  push(value: unknown): false {
-    const isObject = typeof value === "object" && value !== null;
-    this.#spend(isObject ? (value instanceof Map ? DICT_COST : OBJECT_COST) : VALUE_COST);
-    this.#values[this.#depth++] = value;
-    return false;
-  }
-
-  /** Pushes what is held elsewhere too. */
-  share(value: unknown): false {
-    this.#spend(VALUE_COST);
-    this.#values[this.#depth++] = value;
+  /** `cost`: what the value takes; that of what is held elsewhere too is `VALUE_COST`. */
+  push(value: unknown, cost = typeof value === "object" && value !== null ? OBJECT_COST : VALUE_COST): false {
+    this.#spend(cost);
+    this.values[this.depth++] = value;
     return false;
   }
 
@@ -67,36 +54,45 @@ export class PickleStack {
       throw this.#cursor.corrupt("the pickle holds too many objects for its length (see maxObjects)");
   }
 
-  /** Pushes an object that a record replaces later. */
-  begin(value: unknown): false {
-    const depth = this.#depth;
-    while (this.#begun.length > 0 && this.#begun.at(-1)!.depth >= depth) this.#begun.pop();
-    this.#begun.push({ depth, budget: this.#budget, kept: this.#kept, escapes: this.#escapes });
-    return this.push(value);
+  /** Pushes what stands for an object until its state is there. */
+  begin(build: PickleRecord["build"]): false {
+    return this.push(new PickleRecord(build, this.#budget, this.#kept, this.#escapes), OBJECT_COST);
   }
 
-  /** Replaces the top. All that was made since it was begun is free again, unless some of it may be held elsewhere. */
-  finish(record: unknown): false {
-    const depth = this.#depth - 1;
-    while (this.#begun.length > 0 && this.#begun.at(-1)!.depth > depth) this.#begun.pop();
-    const begun = this.#begun.pop();
-    if (begun?.depth === depth && begun.escapes === this.#escapes)
-      this.#budget = begun.budget - (this.#kept - begun.kept);
+  /** Replaces the record on top. All that was made since it was begun is free again, unless some of it may be held elsewhere. */
+  finish({ built, budget, kept, escapes }: PickleRecord): false {
+    if (escapes === this.#escapes) this.#budget = budget - (this.#kept - kept);
     this.#kept += RECORD_COST;
     this.#spend(RECORD_COST);
-    this.#values[depth] = record;
+    this.values[this.depth - 1] = built;
     return false;
   }
 
   mark(): false {
-    this.#marks.push(this.#depth);
-    return this.push(MARK);
+    this.#spend(VALUE_COST);
+    this.#floors.push(this.#floor);
+    this.#floor = this.depth;
+    return false;
+  }
+
+  /** Forgets the last mark: the values from this index on are above it. */
+  markedFrom(): number {
+    const below = this.#floors.pop();
+    if (below === undefined) throw this.#cursor.corrupt("the pickle closes what it never opened");
+    const from = this.#floor;
+    this.#floor = below;
+    return from;
+  }
+
+  /** The index of the last so many values. */
+  lastFrom(count: number): number {
+    const from = this.depth - count;
+    if (from < this.#floor) throw this.#cursor.corrupt("the pickle takes from an empty stack");
+    return from;
   }
 
   top(): unknown {
-    const value = this.#depth > 0 ? this.#values[this.#depth - 1] : undefined;
-    if (value === undefined || value === MARK) throw this.#cursor.corrupt("the pickle takes from an empty stack");
-    return value;
+    return this.values[this.lastFrom(1)];
   }
 
   duplicate(): false {
@@ -105,46 +101,45 @@ export class PickleStack {
   }
 
   pop(): unknown {
-    const value = this.top();
-    this.#depth--;
-    return value;
+    this.depth = this.lastFrom(1);
+    return this.values[this.depth];
   }
 
   /** Whatever is on top, a mark too; nothing of an empty stack. */
   drop(): false {
-    if (this.#depth > 0 && this.#values[--this.#depth] === MARK) this.#marks.pop();
+    if (this.depth > this.#floor) this.depth--;
+    else if (this.#floors.length > 0) this.markedFrom();
     return false;
   }
 
-  popMany(count: number): unknown[] {
-    const items = new Array<unknown>(count);
-    for (let i = count - 1; i >= 0; i--) items[i] = this.pop();
-    return items;
-  }
-
-  popToMark(): unknown[] {
-    const mark = this.#marks.pop();
-    if (mark === undefined) throw this.#cursor.corrupt("the pickle closes what it never opened");
-    const items = this.#values.slice(mark + 1, this.#depth);
-    this.#depth = mark;
+  /** The values from an index on, which leave the stack. */
+  popFrom(from: number): unknown[] {
+    const items = this.values.slice(from, this.depth);
+    this.depth = from;
     return items;
   }
 
   /** Keeps the top in the memo, under the next number where none is given. */
   put(number = this.#puts): false {
-    const value = this.top();
     this.#puts++;
     if (!this.#recalled.has(number)) return false;
-    if (canHold(value)) this.#escapes++;
-    this.#memo[this.#recalled.placeOf(number)] = value;
+    const value = this.top();
+    const place = this.#recalled.placeOf(number);
+    this.#memo[place] = value;
+    this.#holders[place] = canHold(value) ? 1 : 0;
+    this.#escapes += this.#holders[place]!;
     return false;
   }
 
   get(number: number): false {
-    const value = this.#recalled.has(number) ? this.#memo[this.#recalled.placeOf(number)] : undefined;
+    const place = this.#recalled.has(number) ? this.#recalled.placeOf(number) : 0;
+    let value = this.#memo[place];
+    if (this.#holders[place] === 1) {
+      this.#escapes++;
+      if (value instanceof PickleRecord) value = value.built;
+    }
     if (value === undefined) throw this.#cursor.corrupt(`the pickle recalls memo ${number}, which it never stored`);
-    if (canHold(value)) this.#escapes++;
-    return this.share(value);
+    return this.push(value, VALUE_COST);
   }
 }
 

@@ -3,7 +3,7 @@ import { expectCode } from "../../../testing/expect-code";
 import { Call, Name, pickleOf, Tuple } from "../../../testing/files/pickles";
 import { memorySource } from "../bytes/source";
 import { readPickleOf } from "./pickle";
-import { PickleCall, PickleRange, PickleTuple } from "./pickle-objects";
+import { PickleCall, PickleRange, type PickleState, PickleTuple } from "./pickle-objects";
 
 const LIMITS = { globals: new Set(["collections.OrderedDict"]) };
 const read = (bytes: Uint8Array): Promise<unknown> => readPickleOf(memorySource("test.pkl", bytes), LIMITS);
@@ -165,6 +165,19 @@ describe("readPickle", () => {
     ["a memo that is recalled onto nothing", program(0x4b, 1, 0x68, 0, 0x2e)],
   ])("rejects %s", async (_, bytes) => {
     await expectCode("CORRUPT", read(bytes));
+  });
+
+  it("makes records of a class's objects, also where one is recalled", async () => {
+    const limits = {
+      globals: new Set(["a.B"]),
+      records: new Map([["a.B", { built: (state: PickleState) => [state.get("x")] }]]),
+    };
+    const readIt = (...parts: (number | string)[]) =>
+      readPickleOf(memorySource("test.pkl", program(0x28, "ca\nB\n", 0x29, 0x81, 0x94, ...parts)), limits);
+    const built = [0x7d, 0x8c, 1, "x", 0x4b, 6, 0x73, 0x28, 0x8c, 1, "x", 0x4b, 7, 0x75, 0x62] as const;
+    expect(await readIt(...built, 0x68, 0, 0x6c, 0x2e)).toEqual([[7], [7]]);
+    await expectCode("CORRUPT", readIt(0x68, 0, ...built, 0x6c, 0x2e));
+    await expectCode("CORRUPT", readIt(0x4b, 1, 0x62, 0x6c, 0x2e));
   });
 
   it("counts what values take in memory", async () => {

@@ -5,18 +5,27 @@ import { ByteCursor } from "../bytes/cursor";
 import type { ByteSource } from "../bytes/source";
 import { isHostile } from "./foreign";
 import { type RecalledNumbers, recalledNumbers } from "./pickle-memo";
-import { PickleCall, PickleGlobal, PicklePersistent, PickleSet, PickleTuple } from "./pickle-objects";
+import {
+  PickleCall,
+  PickleFields,
+  PickleGlobal,
+  PicklePersistent,
+  PickleRecord,
+  PickleSet,
+  PickleTuple,
+  type RecordKind,
+} from "./pickle-objects";
 import { OP, type Opcode } from "./pickle-opcodes";
 import { escapedText, float, floatOf, integerOf, LONGEST_STEP, PicklePayloads } from "./pickle-payloads";
-import { PickleStack } from "./pickle-stack";
+import { DICT_COST, OBJECT_COST, PickleStack, VALUE_COST } from "./pickle-stack";
 
 export interface PickleLimits {
   /** Names (`module.name`) of data; objects of others are foreign. */
   readonly globals: Pick<ReadonlySet<string>, "has">;
   /** Called with each persistent id; without it they may not occur. */
   readonly persistent?: (id: PicklePersistent) => void;
-  /** By the names of classes: what is kept of their objects, once these have what it needs. Files have millions of them. */
-  readonly records?: ReadonlyMap<string, (object: PickleCall) => object | undefined>;
+  /** By the names of classes. */
+  readonly records?: ReadonlyMap<string, RecordKind>;
   /** Called with each item of a dict; true for one that the dict then need not hold. */
   readonly takes?: (key: unknown, value: unknown) => boolean;
   /** About how many bytes the objects may take in memory; without it 64 MiB and 32 times the file, up to 1.5 GiB. */
@@ -44,8 +53,10 @@ export function readPickleOf(
   { maxObjects }: ReadLimits = {},
 ): Promise<unknown> {
   const memory = maxObjects === undefined ? {} : { memory: maxObjects * BYTES_PER_OBJECT };
-  return readPickle(new ByteCursor(source), { ...limits, ...memory });
+  return readPickle(new ByteCursor(source, 0, READ_AHEAD), { ...limits, ...memory });
 }
+
+const READ_AHEAD = 1 << 20;
 
 /** What an object takes in memory, about. */
 const BYTES_PER_OBJECT = 500;
@@ -56,6 +67,7 @@ const LONGEST_CALLED = 200;
 type Step = (machine: PickleMachine) => boolean;
 
 const BYTES: readonly string[] = ["__builtin__.bytes", "builtins.bytes"];
+const NO_RECORD: RecordKind = {};
 const EMPTY_TUPLE = new PickleTuple([]);
 
 /** What each opcode does: true ends the pickle. */
@@ -72,7 +84,7 @@ const STEPS: Record<Opcode, Step> = {
   MARK: ({ stack }) => stack.mark(),
   POP: ({ stack }) => stack.drop(),
   POP_MARK: ({ stack }) => {
-    stack.popToMark();
+    stack.depth = stack.markedFrom();
     return false;
   },
   DUP: ({ stack }) => stack.duplicate(),
@@ -102,22 +114,30 @@ const STEPS: Record<Opcode, Step> = {
   BYTEARRAY8: ({ stack, payloads, cursor }) => stack.push(payloads.bytes(cursor.length64())),
   SHORT_BINSTRING: ({ stack, payloads, cursor }) => stack.push(payloads.byteString(cursor.uint8())),
   BINSTRING: ({ stack, payloads, cursor }) => stack.push(payloads.byteString(cursor.uint32())),
-  EMPTY_DICT: ({ stack }) => stack.push(new Map()),
-  EMPTY_LIST: ({ stack }) => stack.push([]),
-  EMPTY_TUPLE: ({ stack }) => stack.share(EMPTY_TUPLE),
+  EMPTY_DICT: (machine) => machine.dict(),
+  EMPTY_LIST: ({ stack }) => stack.push([], OBJECT_COST),
+  EMPTY_TUPLE: ({ stack }) => stack.push(EMPTY_TUPLE, VALUE_COST),
   EMPTY_SET: ({ stack }) => stack.push(new PickleSet()),
-  TUPLE1: ({ stack }) => stack.push(new PickleTuple(stack.popMany(1))),
-  TUPLE2: ({ stack }) => stack.push(new PickleTuple(stack.popMany(2))),
-  TUPLE3: ({ stack }) => stack.push(new PickleTuple(stack.popMany(3))),
-  TUPLE: ({ stack }) => stack.push(new PickleTuple(stack.popToMark())),
-  LIST: ({ stack }) => stack.push(stack.popToMark()),
-  DICT: (machine) => machine.setItems(machine.stack.popToMark(), new Map(), true),
-  FROZENSET: ({ stack }) => stack.push(new PickleSet(stack.popToMark())),
-  SETITEM: (machine) => machine.setItems(machine.stack.popMany(2), machine.stack.top()),
-  SETITEMS: (machine) => machine.setItems(machine.stack.popToMark(), machine.stack.top()),
-  APPEND: (machine) => machine.append(machine.stack.popMany(1), machine.stack.top()),
-  APPENDS: (machine) => machine.append(machine.stack.popToMark(), machine.stack.top()),
-  ADDITEMS: (machine) => machine.append(machine.stack.popToMark(), machine.stack.top()),
+  TUPLE1: ({ stack }) => stack.push(new PickleTuple([stack.pop()]), OBJECT_COST),
+  TUPLE2: ({ stack }) => {
+    const second = stack.pop();
+    return stack.push(new PickleTuple([stack.pop(), second]), OBJECT_COST);
+  },
+  TUPLE3: ({ stack }) => stack.push(new PickleTuple(stack.popFrom(stack.lastFrom(3)))),
+  TUPLE: ({ stack }) => stack.push(new PickleTuple(stack.popFrom(stack.markedFrom()))),
+  LIST: ({ stack }) => stack.push(stack.popFrom(stack.markedFrom())),
+  DICT: (machine) => {
+    const pairs = machine.stack.popFrom(machine.stack.markedFrom());
+    machine.stack.push(new Map(), DICT_COST);
+    for (const value of pairs) machine.stack.push(value, 0);
+    return machine.setItems(machine.stack.lastFrom(pairs.length));
+  },
+  FROZENSET: ({ stack }) => stack.push(new PickleSet(stack.popFrom(stack.markedFrom()))),
+  SETITEM: (machine) => machine.setItems(machine.stack.lastFrom(2)),
+  SETITEMS: (machine) => machine.setItems(machine.stack.markedFrom()),
+  APPEND: (machine) => machine.append(machine.stack.lastFrom(1)),
+  APPENDS: (machine) => machine.append(machine.stack.markedFrom()),
+  ADDITEMS: (machine) => machine.append(machine.stack.markedFrom()),
   PUT: ({ stack, payloads }) => stack.put(Number(payloads.line())),
   BINPUT: ({ stack, cursor }) => stack.put(cursor.uint8()),
   LONG_BINPUT: ({ stack, cursor }) => stack.put(cursor.uint32()),
@@ -126,11 +146,11 @@ const STEPS: Record<Opcode, Step> = {
   BINGET: ({ stack, cursor }) => stack.get(cursor.uint8()),
   LONG_BINGET: ({ stack, cursor }) => stack.get(cursor.uint32()),
   GLOBAL: (machine) => machine.global([machine.payloads.line(), machine.payloads.line()]),
-  STACK_GLOBAL: (machine) => machine.global(machine.stack.popMany(2)),
+  STACK_GLOBAL: (machine) => machine.global(machine.stack.popFrom(machine.stack.lastFrom(2))),
   REDUCE: (machine) => machine.call(),
   NEWOBJ: (machine) => machine.call(),
   NEWOBJ_EX: (machine) => {
-    const [callable, args, keywords] = machine.stack.popMany(3);
+    const [callable, args, keywords] = machine.stack.popFrom(machine.stack.lastFrom(3));
     return machine.called(callable, args, keywords);
   },
   BUILD: (machine) => machine.build(),
@@ -156,30 +176,57 @@ class PickleMachine {
 
   /** Runs what the cursor has read; true at the end. */
   run(): boolean {
+    const { cursor, stack } = this;
     do {
-      const opcode = this.cursor.uint8();
-      const step = BY_CODE[opcode];
-      if (step === undefined) {
-        const code = opcode.toString(16).padStart(2, "0");
-        throw this.cursor.corrupt(`pickle opcode 0x${code} is not one that data needs`);
-      }
-      if (step(this)) return true;
-    } while (this.cursor.has(LONGEST_STEP));
+      const opcode = cursor.uint8();
+      // These are more than half of a pickle.
+      if (opcode === OP.MEMOIZE) stack.put();
+      else if (opcode === OP.LONG_BINGET) stack.get(cursor.uint32());
+      else if (opcode === OP.BINGET) stack.get(cursor.uint8());
+      else if (this.#step(opcode)) return true;
+    } while (cursor.has(LONGEST_STEP));
     return false;
   }
 
-  setItems(pairs: unknown[], target: unknown, push = false): false {
-    const entries = target instanceof PickleCall ? target.entries : target;
-    if (!(entries instanceof Map) || pairs.length % 2 !== 0) throw this.cursor.corrupt("items are set on no dict");
-    for (let i = 0; i < pairs.length; i += 2)
-      if (!this.#limits.takes?.(pairs[i], pairs[i + 1])) entries.set(pairs[i], pairs[i + 1]);
-    return push ? this.stack.push(target) : false;
+  #step(opcode: number): boolean {
+    const step = BY_CODE[opcode];
+    if (step !== undefined) return step(this);
+    const code = opcode.toString(16).padStart(2, "0");
+    throw this.cursor.corrupt(`pickle opcode 0x${code} is not one that data needs`);
   }
 
-  append(values: unknown[], target: unknown): false {
+  /** The state of a record that has just begun, or a dict. */
+  dict(): false {
+    const { depth, values } = this.stack;
+    const isState = depth > 0 && values[depth - 1] instanceof PickleRecord;
+    return this.stack.push(isState ? new PickleFields() : new Map(), DICT_COST);
+  }
+
+  /** Sets the values from an index on, keys and values in turn, on what is below them. */
+  setItems(from: number): false {
+    const { values, depth } = this.stack;
+    this.stack.depth = from;
+    const target = this.stack.top();
+    if ((depth - from) % 2 !== 0) throw this.cursor.corrupt("items are set on no dict");
+    if (target instanceof PickleFields) {
+      const pairs = values.slice(from, depth);
+      target.pairs = target.pairs.length > 0 ? [...target.pairs, ...pairs] : pairs;
+      return false;
+    }
+    const entries = target instanceof PickleCall ? target.entries : target;
+    if (!(entries instanceof Map)) throw this.cursor.corrupt("items are set on no dict");
+    for (let i = from; i < depth; i += 2)
+      if (!this.#limits.takes?.(values[i], values[i + 1])) entries.set(values[i], values[i + 1]);
+    return false;
+  }
+
+  append(from: number): false {
+    const { values, depth } = this.stack;
+    this.stack.depth = from;
+    const target = this.stack.top();
     const items = target instanceof PickleCall || target instanceof PickleSet ? target.items : target;
     if (!Array.isArray(items)) throw this.cursor.corrupt("items are appended to no list");
-    for (const value of values) items.push(value);
+    for (let i = from; i < depth; i++) items.push(values[i]);
     return false;
   }
 
@@ -194,7 +241,7 @@ class PickleMachine {
       () => `the pickle wants ${name.slice(0, 200)}, which no tensor or plain value needs.`,
       "Nothing was run. If you trust the file, load it where it was written and save tensors and values only.",
     );
-    return this.stack.push(new PickleGlobal(name.slice(0, LONGEST_CALLED), !isKnown));
+    return this.stack.push(new PickleGlobal(name.slice(0, LONGEST_CALLED), !isKnown, this.#limits.records?.get(name)));
   }
 
   call(): false {
@@ -205,15 +252,16 @@ class PickleMachine {
   /** `keywords` as items of the object. */
   called(callable: unknown, args: unknown, keywords?: unknown): false {
     if (!(args instanceof PickleTuple)) throw this.cursor.corrupt("the pickle calls what is no name");
+    const { called, built } = (callable instanceof PickleGlobal && callable.kind) || NO_RECORD;
+    if (built) return this.stack.begin(built);
+    const record = called?.(args.items);
+    if (record) return this.stack.push(record, OBJECT_COST);
     // How protocol 2 spells b"".
     if (args.items.length === 0 && callable instanceof PickleGlobal && BYTES.includes(callable.name))
       return this.stack.push(new Uint8Array(0));
     const made = this.#made(callable, args.items);
     if (keywords instanceof Map) for (const [key, value] of keywords) made.entries.set(key, value);
-    const record = this.#limits.records?.get(made.callable);
-    if (record === undefined) return this.stack.push(made);
-    const built = record(made);
-    return built === undefined ? this.stack.begin(made) : this.stack.push(built);
+    return this.stack.push(made, OBJECT_COST);
   }
 
   #made(callable: unknown, args: readonly unknown[]): PickleCall {
@@ -230,10 +278,13 @@ class PickleMachine {
   build(): false {
     const state = this.stack.pop();
     const target = this.stack.top();
+    if (target instanceof PickleRecord && (state instanceof PickleFields || state instanceof Map)) {
+      target.built = target.build(state);
+      return this.stack.finish(target);
+    }
     if (!(target instanceof PickleCall)) throw this.cursor.corrupt("state is built onto what has none");
     target.state = state;
-    const record = this.#limits.records?.get(target.callable)?.(target);
-    return record !== undefined && this.stack.finish(record);
+    return false;
   }
 
   persistent(id: PicklePersistent): false {

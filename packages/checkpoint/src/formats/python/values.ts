@@ -43,9 +43,8 @@ export interface NameLimits extends ReadLimits {
   readonly prefix?: string;
 }
 
-/** A float takes 9 bytes, an integer of 32 bits 5; lists of them may be long. */
-const BYTES_PER_NUMBER = 4;
-const MOST_NUMBERS = 4_000_000;
+/** Lists of numbers may be long, and a value takes one byte at least. */
+const MOST_VALUES = 4_000_000;
 
 /**
  * Names the tensors and values in nested dicts, lists and tuples, `prefix` before each.
@@ -66,8 +65,7 @@ export async function nameTree<T>(
   /** The containers around: what holds itself is printed as Python does. */
   const open = new Set<unknown>();
   const { byteLength } = source;
-  const numbers = Math.min(byteLength / BYTES_PER_NUMBER, MOST_NUMBERS);
-  const most = maxObjects ?? Math.max(NODES_PER_TENSOR * mostTensors(byteLength), numbers);
+  const most = maxObjects ?? Math.max(NODES_PER_TENSOR * mostTensors(byteLength), MOST_VALUES);
   let budget = Math.min(byteLength + 1000, most);
   const skip = (name: string, what: string): PythonTree => {
     skipped.push({ name, what });
@@ -96,9 +94,12 @@ export async function nameTree<T>(
     values.set(name, plain === undefined ? printed(leaf) : plain);
     return leaf;
   };
+  const tooMany = () => {
+    const problem = most > byteLength ? "the objects nest or repeat without end" : `it holds more than ${most} objects`;
+    return corrupt(source.path, problem, "If you trust the file, raise maxObjects.");
+  };
   const visit = async (value: unknown, name: string, depth: number): Promise<PythonTree> => {
-    if (--budget < 0 || depth > DEEPEST || name.length > LONGEST_NAME)
-      throw corrupt(source.path, "the objects nest or repeat without end", `If you trust the file, raise maxObjects.`);
+    if (--budget < 0 || depth > DEEPEST || name.length > LONGEST_NAME) throw tooMany();
     const isForeign = value instanceof PickleCall && value.isForeign;
     if (isForeign) skip(name, value.callable);
     const parts = isForeign ? moduleEntries(value) : undefined;
@@ -122,6 +123,7 @@ export async function nameTree<T>(
     const isForeign = value instanceof PickleCall && value.isForeign;
     const inside = (text: string): string => (name === "" ? text : `${name}.${text}`);
     if (Array.isArray(value) || value instanceof PickleTuple) {
+      if ((Array.isArray(value) ? value : value.items).length > budget) throw tooMany();
       const items: PythonTree[] = [];
       for (const [i, child] of children) items.push(await visit(child, inside(String(i)), depth + 1));
       return Array.isArray(value) ? { list: items } : { tuple: items };

@@ -1,12 +1,11 @@
 /** `.metadata` of a PyTorch DCP folder: a pickle (protocol 4) of which chunk of which tensor lies where. */
 import type { StoredDType } from "../../format/dtype";
 import type { ReadLimits } from "../../format/source";
-import { sameBox } from "../../layout/box";
 import { isCount } from "../../layout/counts";
 import { corrupt, missing, unsupported } from "../bytes/errors";
 import type { ByteSource } from "../bytes/source";
-import { type PickleLimits, readPickleOf } from "../python/pickle";
-import { PickleCall, PickleNumbers, PickleTuple } from "../python/pickle-objects";
+import { readPickleOf } from "../python/pickle";
+import { PickleCall, PickleNumbers, type PickleState, PickleTuple, type RecordKind } from "../python/pickle-objects";
 import type { PythonTree } from "../python/tree";
 import { counts, TORCH_PICKLE, torchDType } from "./tensors";
 
@@ -117,9 +116,7 @@ class Places {
   }
 
   find(offset: readonly number[] | undefined, guess: number): DcpLocation | undefined {
-    const held = this.#offsets[guess];
-    const isThere = held === offset || (held && offset && sameBox({ offset, size: [] }, { offset: held, size: [] }));
-    if (!isThere || guess >= this.#offsets.length) {
+    if (guess >= this.#offsets.length || !isSame(this.#offsets[guess], offset)) {
       this.#byOffset ??= new Map(this.#offsets.map((each, i) => [String(each), i]));
       guess = this.#byOffset.get(String(offset)) ?? -1;
     }
@@ -129,38 +126,50 @@ class Places {
   }
 }
 
-type Records = NonNullable<PickleLimits["records"]>;
+type Numbers = readonly number[];
 
-/** What is kept of the objects that a large run has millions of. */
-function recordsOf(where: string): Records {
+function isSame(a: Numbers | undefined, b: Numbers | undefined): boolean {
+  if (a === b || a === undefined || a.length !== b?.length) return a === b;
+  for (let d = 0; d < a.length; d++) if (a[d] !== b[d]) return false;
+  return true;
+}
+
+/** What is kept of the objects that a large run has millions of. What recurs is kept once while there are few. */
+function recordsOf(where: string): Map<string, RecordKind> {
   const known = new Map<number, PickleNumbers>();
-  /** Shapes and offsets recur: while they are few each is kept once. */
-  const numbers = (size: PickleCall): PickleNumbers | undefined => {
-    const [tuple] = size.args;
-    const items: readonly unknown[] = tuple instanceof PickleTuple ? tuple.items : [null];
-    if (!items.every(isCount)) return undefined;
-    let hash = items.length;
-    for (const item of items) hash = (Math.imul(hash, 31) + item) | 0;
+  const chunks = new Map<Numbers, DcpChunk>();
+  const numbers = ([tuple]: readonly unknown[]): PickleNumbers | undefined => {
+    if (!(tuple instanceof PickleTuple)) return undefined;
+    let hash = tuple.items.length;
+    for (const item of tuple.items) {
+      if (!isCount(item)) return undefined;
+      hash = (Math.imul(hash, 31) + item) | 0;
+    }
+    const items = tuple.items as Numbers;
     const before = known.get(hash);
-    if (before?.items.length === items.length && items.every((item, d) => item === before.items[d])) return before;
+    if (before !== undefined && isSame(before.items, items)) return before;
     const made = new PickleNumbers(items);
     if (known.size < MOST_KNOWN) known.set(hash, made);
     return made;
   };
-  const record = (name: string, built: (state: Map<unknown, unknown>) => object) =>
-    [name, ({ state }: PickleCall) => (state instanceof Map ? built(state) : undefined)] as const;
-  return new Map<string, (object: PickleCall) => object | undefined>([
-    ["torch.Size", numbers],
-    record(
-      `${METADATA}ChunkStorageMetadata`,
-      (state) => new DcpChunk(counts(state.get("offsets"), where), counts(state.get("sizes"), where)),
-    ),
-    record(`${METADATA}MetadataIndex`, (state) => {
-      const [name, offset] = [state.get("fqn"), state.get("offset")];
-      if (typeof name !== "string") throw damaged(where, "an item has no name");
-      return new ChunkName(name, offset === null || offset === undefined ? undefined : counts(offset, where));
-    }),
-    record(STORAGE_INFO, (state) => locationOf(state, where)),
+  const chunk = (state: PickleState): DcpChunk => {
+    const [offset, size] = [counts(state.get("offsets"), where), counts(state.get("sizes"), where)];
+    const before = chunks.get(offset);
+    if (before?.size === size) return before;
+    const made = new DcpChunk(offset, size);
+    if (chunks.size < MOST_KNOWN) chunks.set(offset, made);
+    return made;
+  };
+  const index = (state: PickleState): ChunkName => {
+    const [name, offset] = [state.get("fqn"), state.get("offset")];
+    if (typeof name !== "string") throw damaged(where, "an item has no name");
+    return new ChunkName(name, offset === null || offset === undefined ? undefined : counts(offset, where));
+  };
+  return new Map<string, RecordKind>([
+    ["torch.Size", { called: numbers }],
+    [`${METADATA}ChunkStorageMetadata`, { built: chunk }],
+    [`${METADATA}MetadataIndex`, { built: index }],
+    [STORAGE_INFO, { built: (state) => locationOf(state, where) }],
   ]);
 }
 
@@ -190,7 +199,7 @@ function readTensor(value: unknown, where: string): DcpTensor {
   return { dtype, shape, chunks };
 }
 
-function locationOf(info: Map<unknown, unknown>, where: string): DcpLocation {
+function locationOf(info: PickleState, where: string): DcpLocation {
   const [begin, byteLength] = [info.get("offset"), info.get("length")];
   const transforms = info.get("transform_descriptors");
   if (transforms !== undefined && transforms !== null) {

@@ -58,7 +58,7 @@ export async function readDcp({ path, file: open, options }: Pick<ImportSource, 
       const boxes = () =>
         stored.chunks.map((chunk, i) => {
           const location = metadata.locate(name, chunk.offset, i);
-          return chunkBox(described, chunk, String(location.file), () => tensorAt(name, location));
+          return new ChunkBox(described, chunk, String(location.file), () => tensorAt(name, location));
         });
       tensors.push(new LazyTensor(described, boxes));
       continue;
@@ -91,27 +91,36 @@ function checkChunk({ name, shape }: Described, { offset, size }: DcpChunk, file
 }
 
 /** A chunk's box; its file is looked into when the box is first read. */
-function chunkBox(
-  { name, dtype }: Described,
-  { offset, size }: DcpChunk,
-  file: string,
-  open: () => Promise<ForeignTensor | undefined>,
-): SourceBox {
-  const load = async (): Promise<ForeignTensor> => {
-    const tensor = await open();
-    if (tensor === undefined || tensor.dtype !== dtype || `${tensor.shape}` !== `${size}`) {
-      const problem = `the chunk of ${JSON.stringify(name)} must be ${dtype} [${size}], got ${tensor?.dtype} [${tensor?.shape}]`;
-      throw corrupt(file, problem, "The file and its metadata do not belong together.");
+class ChunkBox implements SourceBox {
+  readonly offset: readonly number[];
+  readonly size: readonly number[];
+  readonly byteLength: number;
+  #chunk: Promise<ForeignTensor> | undefined;
+
+  constructor(
+    readonly described: Described,
+    chunk: DcpChunk,
+    readonly file: string,
+    readonly open: () => Promise<ForeignTensor | undefined>,
+  ) {
+    this.offset = chunk.offset;
+    this.size = chunk.size;
+    this.byteLength = elementsIn(chunk) * bytesPerElement(described.dtype);
+  }
+
+  async read(target: Uint8Array, start: number): Promise<void> {
+    this.#chunk ??= this.#load();
+    await (await this.#chunk).bytes.read(target, start);
+  }
+
+  async #load(): Promise<ForeignTensor> {
+    const { name, dtype } = this.described;
+    const tensor = await this.open();
+    if (tensor === undefined || tensor.dtype !== dtype || `${tensor.shape}` !== `${this.size}`) {
+      const problem = `the chunk of ${JSON.stringify(name)} must be ${dtype} [${this.size}], got ${tensor?.dtype} [${tensor?.shape}]`;
+      throw corrupt(this.file, problem, "The file and its metadata do not belong together.");
     }
     checkFilled(tensor, name);
     return tensor;
-  };
-  let chunk: Promise<ForeignTensor> | undefined;
-  return {
-    ...{ offset, size, file, byteLength: elementsIn({ offset, size }) * bytesPerElement(dtype) },
-    async read(target, start) {
-      chunk ??= load();
-      await (await chunk).bytes.read(target, start);
-    },
-  };
+  }
 }

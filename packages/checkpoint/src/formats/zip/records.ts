@@ -8,12 +8,16 @@ export function littleEndian(...fields: readonly (readonly [value: number, width
   const view = new DataView(bytes.buffer);
   let at = 0;
   for (const [value, width] of fields) {
-    if (width === 8) view.setBigUint64(at, BigInt(value), true);
-    else if (width === 4) view.setUint32(at, value, true);
-    else view.setUint16(at, value, true);
+    setNumber(view, at, value, width);
     at += width;
   }
   return bytes;
+}
+
+function setNumber(view: DataView, at: number, value: number, width: Width): void {
+  if (width === 8) view.setBigUint64(at, BigInt(value), true);
+  else if (width === 4) view.setUint32(at, value, true);
+  else view.setUint16(at, value, true);
 }
 
 /** A number of 64 bits; NaN above the exact integers. */
@@ -51,10 +55,15 @@ class ZipRecord<Name extends string> {
 
   /** What is not given is 0. */
   write(values: Partial<Readonly<Record<Name, number>>>): Uint8Array {
-    return littleEndian(
-      [this.#signature, 4],
-      ...this.#fields.map(([name, width]) => [values[name] ?? 0, width] as const),
-    );
+    const bytes = new Uint8Array(this.byteLength);
+    const view = new DataView(bytes.buffer);
+    view.setUint32(0, this.#signature, true);
+    let at = 4;
+    for (const [name, width] of this.#fields) {
+      setNumber(view, at, values[name] ?? 0, width);
+      at += width;
+    }
+    return bytes;
   }
 }
 
