@@ -30,8 +30,9 @@ export interface Repeatable {
   [PASSAGE]?: Passage | null;
 }
 
-/** A scalar of a launch in a list: where its number stands in the command, and on which memory it is until then. */
-export interface ScalarPlace {
+/** A scalar of a launch in a list: which of them it is, where its number stands in the command, and on which memory it is until then. */
+interface ScalarPlace {
+  readonly index: number;
   readonly at: number;
   readonly load?: { readonly slice: Slice; readonly dtype: ComputeDType };
 }
@@ -89,7 +90,9 @@ export class CommandWriter {
       const isOpen = this.onAddress?.(this.#length, memory, byteOffset);
       this.number(isOpen ? 0 : cpuMemory(memory).address + byteOffset);
     }
-    return scalars.map(({ at }) => at);
+    const places: number[] = [];
+    for (const { index, at } of scalars) places[index] = at;
+    return places;
   }
 
   /** Overwrites what stands there. */
@@ -107,15 +110,16 @@ export class CommandWriter {
     this.#numbers[this.#length++] = value;
   }
 
-  /** The number that a scalar is now; in lists, what it is when the list is run. */
-  scalar(scalar: Scalar, dtype: ComputeDType): void {
+  /** The number that one of a launch's scalars is now; in lists, what it is when the list is run. They are written in any order. */
+  scalar(scalars: readonly Scalar[], index: number, dtype: ComputeDType): void {
+    const scalar = scalars[index]!;
     if (typeof scalar === "number") {
-      this.#scalars?.push({ at: this.#length });
+      this.#scalars?.push({ index, at: this.#length });
       this.number(scalar);
       return;
     }
     if (this.#scalars !== null) {
-      this.#scalars.push({ at: this.#length, load: { slice: scalar, dtype } });
+      this.#scalars.push({ index, at: this.#length, load: { slice: scalar, dtype } });
       this.number(0);
       return;
     }

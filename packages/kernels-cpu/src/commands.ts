@@ -49,7 +49,7 @@ const RULE = new Fields<On<"rule">>("Rule")
     const { rule, dtype } = kernel.spec;
     rule.rewritten?.rewrites.forEach((rewrite, k) => {
       to.number(REWRITE_NUMBER[rewrite]);
-      to.scalar(scalars[rule.rewritten!.rule.scalars.length + k]!, dtype);
+      to.scalar(scalars, rule.rewritten!.rule.scalars.length + k, dtype);
     });
   })
   .list("modification", (to, { kernel, scalars }) => {
@@ -59,7 +59,7 @@ const RULE = new Fields<On<"rule">>("Rule")
     to.list([DECAY_NUMBER[decay ?? "none"], Number(cautious), Number(hyperball), OUTCOME_NUMBER[outcome ?? "none"]]);
     let at = modified.rule.scalars.length;
     for (const isUsed of [decay !== null, cautious, hyperball, hyperball, hyperball]) {
-      if (isUsed) to.scalar(scalars[at++]!, kernel.spec.dtype);
+      if (isUsed) to.scalar(scalars, at++, kernel.spec.dtype);
       else to.number(0);
     }
   })
@@ -254,13 +254,13 @@ function writeScalars(to: CommandWriter, { kernel, kind, scalars }: ProgramLaunc
   const count = spec.kind === "map" ? spec.program.scalars.length : spec.rule.scalars.length;
   checkCount("scalars", scalars.length, spec.kind === "rule" && isRandom(spec.stored?.[0]) ? count + 2 : count);
   const own = kind === "rule" ? ownScalars(kernel) : count;
-  for (let i = 0; i < own; i++) to.scalar(scalars[i]!, spec.dtype as "f32" | "f64");
+  for (let i = 0; i < own; i++) to.scalar(scalars, i, spec.dtype as "f32" | "f64");
 }
 
 /** The keys of stochastic rounding, where it is used. */
 function writeKeys(to: CommandWriter, { kernel, kind, scalars }: ProgramLaunch): void {
   if (kind === "map") return;
-  for (let i = kernel.spec.rule.scalars.length; i < scalars.length; i++) to.scalar(scalars[i]!, kernel.spec.dtype);
+  for (let i = kernel.spec.rule.scalars.length; i < scalars.length; i++) to.scalar(scalars, i, kernel.spec.dtype);
 }
 
 /** The codebooks of packed buffers. */

@@ -6,6 +6,7 @@ import {
   movesRule,
   outcomeRule,
   type Rule,
+  rewritten,
   type TypedArray,
 } from "@opt/core/backend";
 import { seededBuffers, seededScalars } from "@opt/testkit";
@@ -105,6 +106,28 @@ describe.skipIf(missingDevice)(`cpu modified rules${missingDevice ?? ""}`, () =>
         });
       });
     }
+  });
+
+  it.each(rules)("of $name, rewritten too, take the scalars of each run of a list", (rule) => {
+    const modified = attempt(() => modifiedRule(rule, UPDATES[2]));
+    if (modified === undefined) return;
+    const each = rewritten(modified, ["scale", "clamp"]);
+    const kernel = backend.kernel({ kind: "rule", rule: each, dtype: "f32" });
+    const { tensors } = interpreted(each, "f32", BLOCKS, false);
+    const expected = tensors.map((buffers) => buffers.map((array) => array.slice()));
+    const launchOf = (seed: number) =>
+      ({
+        ...{ kind: "rule" as const, kernel, tensors: tensors.map((list) => list.map(slice)) },
+        scalars: seededScalars(each, seed),
+      }) as const;
+    const list = backend.prepare!([launchOf(1)], []);
+    for (const seed of [2, 3]) {
+      const { scalars } = launchOf(seed);
+      list.run(new Map([[0, scalars]]), []);
+      for (const buffers of expected) interpretRule(each.program, "f32", buffers, scalars);
+    }
+    for (const [t, buffers] of tensors.entries()) expect(buffers, each.name).toEqual(expected[t]);
+    list.dispose();
   });
 
   it("take a kernel each where the parameter is added to alone", () => {
