@@ -174,6 +174,20 @@ it.each([
   expect(runs[1]).toEqual(runs[2]);
 });
 
+it.each([
+  ["Lookahead", WRAPPERS.Lookahead],
+  ["scheduleFree", WRAPPERS.scheduleFree],
+] as const)("%s has no state where every step was skipped, after loading as well", (_, wrap) => {
+  const { w } = problem("f32");
+  const optimizer = wrap(w);
+  optimizer.loadStateDict(optimizer.stateDict());
+  const scaler = new GradScaler({ initScale: 1024 });
+  scaler.scale(w.mul(tensor([Number.POSITIVE_INFINITY, 2, 3, 4])).sum()).backward();
+  scaler.step(optimizer);
+  scaler.update();
+  expect(optimizer.stateDict().state).toEqual({});
+});
+
 it("SAM gives the parameters back if the second closure throws", () => {
   const { w, closure } = problem();
   const optimizer = new SAM(new Descent([w], { lr: 0.1 }));
