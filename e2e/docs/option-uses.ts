@@ -41,7 +41,10 @@ class Reader {
         if (node.arguments?.length) this.#calls.push(node);
         if (ts.isNewExpression(node)) return;
         const name = nameOf(node.expression);
-        if (name !== undefined) this.#callsByName.set(name, [...(this.#callsByName.get(name) ?? []), node]);
+        if (name === undefined) return;
+        const known = this.#callsByName.get(name);
+        if (known) known.push(node);
+        else this.#callsByName.set(name, [node]);
       });
     }
     for (const row of rows) this.#readRow(row);
@@ -51,19 +54,27 @@ class Reader {
   /** A row of a table that names what is called: `["StepLR", { stepSize: 2 }]`. */
   #readRow({ elements: [name, options] }: ts.ArrayLiteralExpression): void {
     const callee = name && ts.isStringLiteral(name) ? this.#byName.get(name.text) : undefined;
-    if (callee !== undefined && options !== undefined) this.#add(callee, this.#given(options));
+    if (callee === undefined || options === undefined) return;
+    const all = [...this.#callees.get(callee)!.parameters.values()];
+    if (!all.every((each) => this.#knows(callee, each))) this.#add(callee, this.#given(options));
   }
 
   #readCall(call: Call): void {
     for (const callee of this.#calleesOf(call.expression)) {
       for (const [place, options] of this.#callees.get(callee)!.parameters) {
         const argument = call.arguments?.[place];
-        if (argument === undefined) continue;
+        if (argument === undefined || this.#knows(callee, options)) continue;
         // A parameter of its own is given by any argument.
         const isOwn = options.size === 1 && !ts.isObjectLiteralExpression(bare(argument));
         this.#add(callee, isOwn ? options : this.#given(argument));
       }
     }
+  }
+
+  /** No further call has to be typed. */
+  #knows(callee: ts.Declaration, options: ReadonlySet<string>): boolean {
+    const known = this.uses.get(callee);
+    return known !== undefined && [...options].every((option) => known.has(option));
   }
 
   #add(callee: ts.Declaration, names: Iterable<string>): void {

@@ -34,6 +34,11 @@ const JS_FIRST = ["tools/test/vitest.js-first.ts"];
 
 /** Those of several packages. */
 const PROGRAMS = "custom-optimizer|fine-tune|goldens|hybrid-parallel|leaderboard|mnist|tiny-gpt";
+/** Of these folders, those that read or compute: the others change globals, register WebGPU or start much. */
+const READING = {
+  docs: "@(exports|from-pytorch|options|side-by-side|torch-pages)",
+  programs: "@(host-algorithms|native-reads|ports|replaced-parameters|what-combines)",
+};
 
 export default defineConfig({
   root: new URL("../..", import.meta.url).pathname,
@@ -60,13 +65,17 @@ export default defineConfig({
       ),
       sharing("tools", "tools/**/*.test.ts"),
       // These name the devices they use, whatever else is registered.
-      sharing("programs", `e2e/@(${PROGRAMS})/**/*.test.ts`, JS_FIRST),
+      sharing(
+        "programs",
+        `e2e/{@(${PROGRAMS})/**/*,docs/${READING.docs},programs/**/${READING.programs}}.test.ts`,
+        JS_FIRST,
+      ),
       {
         extends: true,
         test: {
           name: "system",
           include: [ALONE, "packages/collectives-mpi/src/**/*.test.ts", `e2e/!(${PROGRAMS})/**/*.test.ts`],
-          exclude,
+          exclude: [...exclude, `e2e/docs/${READING.docs}.test.ts`, `e2e/programs/**/${READING.programs}.test.ts`],
         },
       },
       { extends: true, test: { name: "full", include: [FULL], exclude: exclude.filter((each) => each !== FULL) } },
