@@ -76,17 +76,15 @@ export async function saveAdapter(model: Module, folder: string, options: SaveAd
     fan_in_fan_out: targets.every((target) => /^c_(attn|proj|fc)$/.test(leafOf(target))),
   };
   const tensors: Record<string, Tensor> = {};
-  for (const [name, tensor] of Object.entries(model.stateDict())) {
+  for (const [name, tensor] of model.namedTensors()) {
     const [, layer, part] = PART.exec(name) ?? [];
     if (layer !== undefined && layers.has(layer)) tensors[`${PREFIX}${rename(layer)}.${part}`] = tensor;
-    else tensor.dispose();
   }
   const { saveWeights } = await import("@opt/checkpoint");
   const place = await Place.open(folder, { fileSystem: options.fileSystem });
   await place.fileSystem.makeFolder(folder);
   await saveWeights(place.under(WEIGHTS), tensors, { overwrite, fileSystem: place.fileSystem });
   await place.write(CONFIG, `${JSON.stringify(config, null, 2)}\n`);
-  for (const tensor of Object.values(tensors)) tensor.dispose();
 }
 
 /** Their last parts where these mean no other layer, for people; else whole names. */
