@@ -1,6 +1,6 @@
 /** Adapters in PEFT's files: `adapter_config.json` and `adapter_model.safetensors`. */
 import type { OpenFolderOptions } from "@opt/checkpoint";
-import { check, checkOptions, OptError, type Shape, show, type Tensor, tidy } from "@opt/core";
+import { check, checkOptions, type Shape, show, type Tensor, tidy } from "@opt/core";
 import type { Module } from "@opt/nn";
 import { Place } from "../pretrained/place";
 import { leafOf, linearLayers } from "./linear-layers";
@@ -43,10 +43,7 @@ const HARMLESS = new Set(
   ).split(" "),
 );
 const isOff = (value: unknown) =>
-  value === null ||
-  value === false ||
-  value === "none" ||
-  (typeof value === "object" && Object.keys(value).length === 0);
+  [null, false, "none"].some((off) => off === value) || (typeof value === "object" && Object.keys(value!).length === 0);
 
 /**
  * Saves the adapters of a model as PEFT does: `PeftModel.from_pretrained(base, folder)` opens them. The base's weights are not in it.
@@ -133,13 +130,8 @@ export async function loadAdapter<M extends Module>(
   const strange = [...layers].find((name) => !known.has(name));
   const problem = () => `the adapter is of a layer ${strange}, which the model lacks.`;
   check(strange === undefined, "BAD_STATE", where, problem, "Load the base that it was trained on, or rename.");
-  const shapes = [...layers].flatMap((name) =>
-    shapesOf(
-      name,
-      tidy(() => known.get(name)!.weight.shape),
-      settings,
-    ),
-  );
+  const weightShape = (name: string) => tidy(() => known.get(name)!.weight.shape);
+  const shapes = [...layers].flatMap((name) => shapesOf(name, weightShape(name), settings));
   const wrong = shapes.find(([name, shape]) => String(state[name]?.shape) !== String(shape));
   const found = () => `${wrong![0]} must be [${wrong![1]}], got ${show(state[wrong![0]]?.shape)}.`;
   check(wrong === undefined, "BAD_STATE", where, found, "Load the base that it was trained on.");
@@ -168,13 +160,8 @@ function settingsFrom(where: string, config: Config & Record<string, unknown>): 
   const isLora = config.peft_type === "LORA";
   check(isLora, "BAD_STATE", where, () => `peft_type must be LORA, got ${show(config.peft_type)}.`);
   const other = Object.entries(config).find(([name, value]) => !HARMLESS.has(name) && !isOff(value));
-  if (other !== undefined)
-    throw new OptError(
-      "BAD_STATE",
-      where,
-      `${other[0]} is not known here, got ${show(other[1])}.`,
-      "Train without it.",
-    );
+  const problem = () => `${other![0]} is not known here, got ${show(other![1])}.`;
+  check(other === undefined, "BAD_STATE", where, problem, "Train without it.");
   const { r, lora_alpha, lora_dropout = 0, use_dora = false } = config;
   return { rank: r, alpha: lora_alpha, dropout: lora_dropout, dora: use_dora };
 }
