@@ -25,6 +25,19 @@ const bytesOf = async (run: FineTuning) => {
 const devices = (await listDevices()).filter(({ name }) => ["js", "wasm", "cpu"].includes(name));
 
 describe.each(devices)("fine-tuning on $name", ({ name, available, reason }) => {
+  // First: what other tests drop may be collected meanwhile.
+  it("leaves no tensor behind from step to step", async ({ skip }) => {
+    if (!available) skip(reason);
+    const device = await init(name);
+    const run = await open();
+    const tensors: number[] = [];
+    await run.train([{ onStepEnd: () => void tensors.push(device.memory().tensors) }]);
+    expect(tensors.slice(4)).toEqual(Array(20).fill(tensors[3]));
+    const after = device.memory();
+    await run.adapter();
+    expect(device.memory()).toEqual(after);
+  });
+
   it("learns, writes meanwhile, pauses, and goes on from a checkpoint within an epoch with the same bits", async ({
     skip,
   }) => {

@@ -105,7 +105,7 @@ export class FineTuning {
   /** Trains to the end of the last epoch, from the newest checkpoint on. */
   train(callbacks: readonly Callback[] = [], signal?: AbortSignal): Promise<History> {
     const { folder, files, epochs } = this.options;
-    const saving = checkpoints(folder, { every: SAVE_EVERY, ...(files && { fileSystem: files }) });
+    const saving = checkpoints(folder, { every: SAVE_EVERY, trainable: true, ...(files && { fileSystem: files }) });
     const holding: Callback = { onStepEnd: () => this.#pausing?.over };
     return fit(this.model, {
       ...{ data: this.seen, loss: causalLoss, optimizer: this.#optimizer, epochs, resume: true },

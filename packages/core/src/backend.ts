@@ -75,6 +75,7 @@ export {
   type UpdateOutcome,
 } from "./optimizer/modifications/update";
 export { renewState } from "./optimizer/renewal";
+export { copiesIn } from "./optimizer/state/state-dict";
 export { axesOf, largestOf } from "./placement/across";
 export { ownersOf } from "./placement/owners";
 export { inWholes, partsOfWholes, wholesOf } from "./placement/wholes";

@@ -2,12 +2,7 @@
 
 export type { Target } from "./adapters/linear-layers";
 export { type LoraOptions, lora, merge, unmerge } from "./adapters/lora";
-export {
-  type LoadAdapterOptions,
-  loadAdapter,
-  type SaveAdapterOptions,
-  saveAdapter,
-} from "./adapters/peft-files";
+export { type LoadAdapterOptions, loadAdapter, type SaveAdapterOptions, saveAdapter } from "./adapters/peft-files";
 export { type Quantization, type QuantizeOptions, quantize } from "./adapters/quantize";
 export { type CacheOptions, KeyValueCache, type Slots } from "./attention/cache";
 export type { PassOptions } from "./attention/passing";

@@ -1,6 +1,6 @@
 /** The tiny models of families.py: weights by a formula of their names. */
 import { readFileSync } from "node:fs";
-import { type Device, init, type Tensor, tensor } from "@opt/core";
+import { type Device, init, type Tensor, tensor, tidy } from "@opt/core";
 import { type ConfigJson, type LanguageModel, languageModel } from "../src/index";
 import { isTransposed } from "../src/pretrained/names";
 
@@ -44,7 +44,7 @@ export async function tiny(name: string, device: Device | string): Promise<Langu
     const values = weightsOf(key, weight);
     const [rows, columns] = weight.shape as [number, number];
     const asStored = () => tensor(values, { shape: [columns, rows], device }).transpose(0, 1);
-    weight.detach().set(isTransposed(model.config, key) ? asStored() : values);
+    tidy(() => void weight.detach().set(isTransposed(model.config, key) ? asStored() : values));
   }
   return model;
 }

@@ -10,6 +10,7 @@ export { type FitRun, fit } from "./fit";
 export { type EvaluateOptions, evaluate, predict } from "./fit/evaluate";
 export type {
   Callback,
+  ContentsOptions,
   EpochRecord,
   EventHandler,
   FitControl,

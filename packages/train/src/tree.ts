@@ -20,7 +20,7 @@ export const copyTree = <Tree>(tree: Tree) =>
   mapTree(tree, (leaf) => (leaf instanceof Tensor ? copyOf(leaf) : leaf)) as Tree;
 
 function copyOf(x: Tensor): Tensor {
-  const copy = keep(tidy(() => x.clone()));
+  const copy = keep(tidy(() => x.detach().clone()));
   copy.placement = x.placement; // a part of another tensor stays one
   return copy;
 }

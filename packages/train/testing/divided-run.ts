@@ -32,6 +32,8 @@ export interface DividedRun {
   readonly isScaled?: boolean;
   /** Early stopping keeps the first epoch of a schedule-free optimizer. */
   readonly isKept?: boolean;
+  /** Its first layer is frozen, and no part of its checkpoints. */
+  readonly isFrozen?: boolean;
   /** It stops after this step. */
   readonly last?: number;
   /** It goes on from the checkpoints of the run of this name. */
@@ -63,7 +65,10 @@ const SIZES = [
   [4, 4, 2, 3, 4],
 ];
 
-async function train({ kind, isScaled = false, isKept = false, last }: DividedRun, folder: string): Promise<Told> {
+async function train(
+  { kind, isScaled = false, isKept = false, isFrozen = false, last }: DividedRun,
+  folder: string,
+): Promise<Told> {
   const isCut = kind === "tensor" || kind === "both";
   const model = isCut ? Math.min(world.size, 2) : 1;
   const grid = mesh(world, { data: world.size / model, model });
@@ -77,6 +82,7 @@ async function train({ kind, isScaled = false, isKept = false, last }: DividedRu
     new Dropout(0),
     new Linear(8, 3, drawn(3)),
   );
+  if (isFrozen) net.parameters()[0]!.requiresGrad = false;
   const parallel = kind === "fully" || kind === "both" ? new FullyShardedDataParallel(net, samples) : undefined;
   const weights = parallel ?? net;
   const optimizer =
@@ -123,7 +129,7 @@ async function train({ kind, isScaled = false, isKept = false, last }: DividedRu
     resume: true,
     signal: interruption.signal,
     callbacks: [
-      checkpoints(folder, { every: 1 }),
+      checkpoints(folder, { every: 1, trainable: isFrozen }),
       ...(isKept ? [earlyStopping({ monitor: "loss", mode: "max", patience: 9 })] : []),
       {
         onStepEnd({ step, skippedSteps: count }) {

@@ -84,6 +84,8 @@ export class Tensor {
   declare isFreedByCompile?: boolean;
   /** @internal A leaf that required a gradient once: freezing it does not make it a buffer. */
   declare isParameter?: boolean;
+  /** @internal See `copiesIn`. */
+  declare isCopy?: boolean;
   /** @internal See `markReplaced`. */
   declare replaced?: number;
   /** @internal What took its place last. */

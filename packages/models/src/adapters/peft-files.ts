@@ -1,6 +1,6 @@
 /** Adapters in PEFT's files: `adapter_config.json` and `adapter_model.safetensors`. */
 import type { OpenFolderOptions } from "@opt/checkpoint";
-import { check, checkOptions, OptError, type Shape, show, type Tensor, tidy } from "@opt/core";
+import { check, checkOptions, type Shape, show, type Tensor, tidy } from "@opt/core";
 import type { Module } from "@opt/nn";
 import { Place } from "../pretrained/place";
 import { leafOf, linearLayers } from "./linear-layers";
@@ -43,10 +43,7 @@ const HARMLESS = new Set(
   ).split(" "),
 );
 const isOff = (value: unknown) =>
-  value === null ||
-  value === false ||
-  value === "none" ||
-  (typeof value === "object" && Object.keys(value).length === 0);
+  [null, false, "none"].some((off) => off === value) || (typeof value === "object" && Object.keys(value!).length === 0);
 
 /**
  * Saves the adapters of a model as PEFT does: `PeftModel.from_pretrained(base, folder)` opens them. The base's weights are not in it.
@@ -76,17 +73,15 @@ export async function saveAdapter(model: Module, folder: string, options: SaveAd
     fan_in_fan_out: targets.every((target) => /^c_(attn|proj|fc)$/.test(leafOf(target))),
   };
   const tensors: Record<string, Tensor> = {};
-  for (const [name, tensor] of Object.entries(model.stateDict())) {
+  for (const [name, tensor] of model.namedTensors()) {
     const [, layer, part] = PART.exec(name) ?? [];
     if (layer !== undefined && layers.has(layer)) tensors[`${PREFIX}${rename(layer)}.${part}`] = tensor;
-    else tensor.dispose();
   }
   const { saveWeights } = await import("@opt/checkpoint");
   const place = await Place.open(folder, { fileSystem: options.fileSystem });
   await place.fileSystem.makeFolder(folder);
   await saveWeights(place.under(WEIGHTS), tensors, { overwrite, fileSystem: place.fileSystem });
   await place.write(CONFIG, `${JSON.stringify(config, null, 2)}\n`);
-  for (const tensor of Object.values(tensors)) tensor.dispose();
 }
 
 /** Their last parts where these mean no other layer, for people; else whole names. */
@@ -142,13 +137,8 @@ export async function loadAdapter<M extends Module>(
   const strange = [...layers].find((name) => !known.has(name));
   const problem = () => `the adapter is of a layer ${strange}, which the model lacks.`;
   check(strange === undefined, "BAD_STATE", where, problem, "Load the base that it was trained on, or rename.");
-  const shapes = [...layers].flatMap((name) =>
-    shapesOf(
-      name,
-      tidy(() => known.get(name)!.weight.shape),
-      settings,
-    ),
-  );
+  const weightShape = (name: string) => tidy(() => known.get(name)!.weight.shape);
+  const shapes = [...layers].flatMap((name) => shapesOf(name, weightShape(name), settings));
   const wrong = shapes.find(([name, shape]) => String(state[name]?.shape) !== String(shape));
   const found = () => `${wrong![0]} must be [${wrong![1]}], got ${show(state[wrong![0]]?.shape)}.`;
   check(wrong === undefined, "BAD_STATE", where, found, "Load the base that it was trained on.");
@@ -177,13 +167,8 @@ function settingsFrom(where: string, config: Config & Record<string, unknown>): 
   const isLora = config.peft_type === "LORA";
   check(isLora, "BAD_STATE", where, () => `peft_type must be LORA, got ${show(config.peft_type)}.`);
   const other = Object.entries(config).find(([name, value]) => !HARMLESS.has(name) && !isOff(value));
-  if (other !== undefined)
-    throw new OptError(
-      "BAD_STATE",
-      where,
-      `${other[0]} is not known here, got ${show(other[1])}.`,
-      "Train without it.",
-    );
+  const problem = () => `${other![0]} is not known here, got ${show(other![1])}.`;
+  check(other === undefined, "BAD_STATE", where, problem, "Train without it.");
   const { r, lora_alpha, lora_dropout = 0, use_dora = false } = config;
   return { rank: r, alpha: lora_alpha, dropout: lora_dropout, dora: use_dora };
 }

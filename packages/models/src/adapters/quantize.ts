@@ -117,13 +117,8 @@ export async function quantize<M extends Module>(
     const cure = "Quantize first, then add adapters and hooks.";
     check(isPlain, "BAD_STATE", where, () => `${name} must be a plain Linear without hooks or adapters.`, cure);
     const { dtype } = layer.weight;
-    check(
-      dtype === "f32",
-      "BAD_DTYPE",
-      where,
-      () => `${name}'s weight must be f32, got ${dtype}.`,
-      'Use model.to("f32").',
-    );
+    const problem = () => `${name}'s weight must be f32, got ${dtype}.`;
+    check(dtype === "f32", "BAD_DTYPE", where, problem, 'Use model.to("f32").');
   }
   model.freeze();
   let table: Tensor | undefined;

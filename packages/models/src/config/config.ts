@@ -1,5 +1,6 @@
 /** What a decoder consists of, from its config.json. */
-import { OptError, show } from "@opt/core";
+import { show } from "@opt/core";
+import { unsupported } from "../check";
 import { type ConfigJson, Fields } from "./fields";
 import { type Rope, readRope } from "./rope";
 
@@ -107,17 +108,11 @@ function layerKinds(fields: Fields, layers: number, pattern = 0): readonly strin
   const kinds = listed ?? Array.from({ length: layers }, (_, i) => LAYERS[slides(i) ? 1 : 0]);
   const unknown = kinds.find((kind) => !LAYERS.some((known) => known === kind));
   if (unknown === undefined && kinds.length === layers) return kinds;
-  const problem = `layer_types must be ${layers} of ${LAYERS.join(", ")}, got ${show(kinds)}.`;
-  throw new OptError("UNSUPPORTED", "config.json", problem, "Choose a model of another kind.");
+  return unsupported("config.json", `layer_types must be ${layers} of ${LAYERS.join(", ")}, got ${show(kinds)}.`);
 }
 
-function qwen2(fields: Fields): Parts {
-  return { ...llama(fields), biases: { qkv: true, output: false, mlp: false } };
-}
-
-function qwen3(fields: Fields): Parts {
-  return { ...llama(fields), headNorms: true };
-}
+const qwen2 = (fields: Fields): Parts => ({ ...llama(fields), biases: { qkv: true, output: false, mlp: false } });
+const qwen3 = (fields: Fields): Parts => ({ ...llama(fields), headNorms: true });
 
 function gemma3(fields: Fields): Parts {
   fields.fixed("attn_logit_softcapping", null);

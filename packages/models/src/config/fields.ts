@@ -1,5 +1,6 @@
 /** The fields of a config.json. Each one that nobody reads must be known to change no number. */
 import { OptError, show } from "@opt/core";
+import { unsupported } from "../check";
 
 /** A config.json, as transformers writes it. */
 export type ConfigJson = Readonly<Record<string, unknown>>;
@@ -32,12 +33,8 @@ export class Fields {
   number(name: string, otherwise?: number): number {
     const value = this.any(name) ?? otherwise;
     if (typeof value === "number" && Number.isFinite(value)) return value;
-    throw new OptError(
-      "BAD_ARGUMENT",
-      this.where,
-      `${name} must be a number, got ${show(value)}.`,
-      "See the model's page.",
-    );
+    const problem = `${name} must be a number, got ${show(value)}.`;
+    throw new OptError("BAD_ARGUMENT", this.where, problem, "See the model's page.");
   }
 
   boolean(name: string, otherwise: boolean): boolean {
@@ -48,25 +45,22 @@ export class Fields {
   oneOf<T extends string>(name: string, known: readonly T[], otherwise?: T): T {
     const value = (this.any(name) ?? otherwise) as T;
     if (known.includes(value)) return value;
-    const problem = `${name} must be one of ${known.join(", ")}, got ${show(value)}.`;
-    throw new OptError("UNSUPPORTED", this.where, problem, "Choose a model of another kind.");
+    return unsupported(this.where, `${name} must be one of ${known.join(", ")}, got ${show(value)}.`);
   }
 
   /** A field that must have one value, if it has any. @throws OptError UNSUPPORTED */
   fixed(name: string, only: unknown): void {
     const value = this.any(name);
-    if (value === undefined || value === only) return;
-    const problem = `${name} must be ${show(only)}, got ${show(value)}.`;
-    throw new OptError("UNSUPPORTED", this.where, problem, "Choose a model of another kind.");
+    if (value !== undefined && value !== only)
+      unsupported(this.where, `${name} must be ${show(only)}, got ${show(value)}.`);
   }
 
   /** @throws OptError UNSUPPORTED where a field is left that may change numbers */
   finish(): void {
-    const left = Object.entries(this.json).find(
-      ([name, value]) => value !== null && !this.#read.has(name) && !IDLE.has(name),
-    );
-    if (left === undefined) return;
-    const problem = `nothing here reads the field ${left[0]}, got ${show(left[1])}.`;
-    throw new OptError("UNSUPPORTED", this.where, problem, "Remove the field if it changes no number.");
+    for (const [name, value] of Object.entries(this.json)) {
+      const problem = `nothing here reads the field ${name}, got ${show(value)}.`;
+      const isKnown = value === null || this.#read.has(name) || IDLE.has(name);
+      if (!isKnown) unsupported(this.where, problem, "Remove the field if it changes no number.");
+    }
   }
 }

@@ -38,21 +38,11 @@ export function chatDataset(
   const { length } = options;
   checkLength(where, length);
   const hasTemplate = typeof tokenizer.applyChatTemplate === "function";
-  check(
-    hasTemplate,
-    "BAD_ARGUMENT",
-    where,
-    () => "the tokenizer must have a chat template.",
-    "Give applyChatTemplate.",
-  );
+  const rule = () => "the tokenizer must have a chat template.";
+  check(hasTemplate, "BAD_ARGUMENT", where, rule, "Give applyChatTemplate.");
   const count = Array.isArray(conversations) ? conversations.length : 0;
-  check(
-    count > 0,
-    "BAD_ARGUMENT",
-    where,
-    () => `needs conversations, got ${show(conversations)}.`,
-    "[[{ role, content }]]",
-  );
+  const problem = () => `needs conversations, got ${show(conversations)}.`;
+  check(count > 0, "BAD_ARGUMENT", where, problem, "[[{ role, content }]]");
   const row = async (index: number): Promise<Row> => {
     checkIndex(where, index, count);
     return rowOf(tokenizer, conversations[index]!, `${where} ${index}`);

@@ -27,13 +27,8 @@ export function checkChoice(where: string, options: ChoiceOptions): void {
   checkValue(isSize(temperature), where, "temperature", "a number >= 0", temperature);
   checkValue(Number.isInteger(topK) && topK >= 0, where, "topK", "an integer >= 0", topK);
   checkValue(topP > 0 && topP <= 1, where, "topP", "in (0, 1]", topP);
-  checkValue(
-    isSize(repetitionPenalty) && repetitionPenalty > 0,
-    where,
-    "repetitionPenalty",
-    "a number > 0",
-    repetitionPenalty,
-  );
+  const isPenalty = isSize(repetitionPenalty) && repetitionPenalty > 0;
+  checkValue(isPenalty, where, "repetitionPenalty", "a number > 0", repetitionPenalty);
 }
 
 /** The index of the largest logit where the temperature is 0, else a draw. `seen`: the row's tokens so far. */

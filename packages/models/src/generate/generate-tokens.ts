@@ -58,10 +58,8 @@ function compiledStep(model: LanguageModel): Step {
 
 /** So many places that few lengths are compiled. */
 function rounded(places: number): number {
-  return Math.max(
-    2 ** Math.ceil(Math.log2(places)) <= 512 ? 2 ** Math.ceil(Math.log2(places)) : 0,
-    alignedKeys(places),
-  );
+  const power = 2 ** Math.ceil(Math.log2(places));
+  return power <= 512 ? power : alignedKeys(places);
 }
 
 /**
@@ -109,11 +107,8 @@ export async function* generateTokens(
   };
 
   try {
-    const rows = prompts.map((prompt, i) => ({
-      tokens: [...prompt],
-      isDone: false,
-      generator: new Generator(seed + i),
-    }));
+    const begun = (i: number) => ({ isDone: false, generator: new Generator(seed + i) });
+    const rows = prompts.map((prompt, i) => ({ tokens: [...prompt], ...begun(i) }));
     let fresh = prompts;
     for (let made = 0; made < maxTokens && rows.some(({ isDone }) => !isDone); made++) {
       const width = made === 0 ? Math.min(rounded(longest), positions) : 1;

@@ -46,14 +46,8 @@ export async function* generate(
 }
 
 async function chatTokens(tokenizer: Tokenizer, messages: readonly Message[]): Promise<readonly number[]> {
-  checkValue(
-    tokenizer.applyChatTemplate !== undefined,
-    "generate",
-    "the tokenizer",
-    "one with a method chat for messages",
-    tokenizer,
-  );
-  return tokenizer.encode(await tokenizer.applyChatTemplate!(messages, { addGenerationPrompt: true }), {
-    special: false,
-  });
+  const hasTemplate = tokenizer.applyChatTemplate !== undefined;
+  checkValue(hasTemplate, "generate", "the tokenizer", "one with applyChatTemplate for messages", tokenizer);
+  const text = await tokenizer.applyChatTemplate!(messages, { addGenerationPrompt: true });
+  return tokenizer.encode(text, { special: false });
 }

@@ -27,7 +27,9 @@ const within = (expected: Float32Array) => ({
 it.each(names)("%s: what is written is read with the same words", async (name) => {
   const fileSystem = memoryFileSystem();
   const model = await tiny(name, "js");
+  const before = model.device.memory();
   await savePretrained(model, "saved", { fileSystem });
+  expect(model.device.memory()).toEqual(before);
   const seen: [number, number][] = [];
   const progress = (...bytes: [number, number]) => void seen.push(bytes);
   const read = await fromPretrained("saved", { fileSystem, device: "js", progress });

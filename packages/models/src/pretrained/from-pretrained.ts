@@ -1,7 +1,8 @@
 /** Reading models that transformers wrote. */
 import type { OpenFolderOptions } from "@opt/checkpoint";
-import { checkOptions, type Device, type DType, noGrad, OptError, type Tensor, tidy } from "@opt/core";
+import { check, checkOptions, type Device, type DType, noGrad, type Tensor, tidy } from "@opt/core";
 import { type Quantization, quantize } from "../adapters/quantize";
+import { unsupported } from "../check";
 import { type ModelConfig, readConfig } from "../config/config";
 import type { ConfigJson } from "../config/fields";
 import { LanguageModel } from "../decoder/language-model";
@@ -30,12 +31,7 @@ export interface Pretrained {
   readonly config: ModelConfig;
 }
 
-const FILES = [
-  "model.safetensors.index.json",
-  "model.safetensors",
-  "pytorch_model.bin.index.json",
-  "pytorch_model.bin",
-];
+const FILES = ["model.safetensors", "pytorch_model.bin"].flatMap((name) => [`${name}.index.json`, name]);
 /** Tensors of so many bytes are in memory twice at a time. */
 const PORTION = 64 * 2 ** 20;
 
@@ -51,14 +47,15 @@ const PORTION = 64 * 2 ** 20;
  */
 export async function fromPretrained(path: string, options: FromPretrainedOptions = {}): Promise<Pretrained> {
   checkOptions("fromPretrained", options, {
+    ...{ device: ["string", "object"], dtype: "string", quantize: "string", tokenizer: "boolean" },
     ...{
-      device: ["string", "object"],
-      dtype: "string",
-      quantize: "string",
-      tokenizer: "boolean",
       progress: "function",
+      cache: ["boolean", "string"],
+      token: "string",
+      endpoint: "string",
+      signal: "any",
+      fileSystem: "any",
     },
-    ...{ cache: ["boolean", "string"], token: "string", endpoint: "string", signal: "any", fileSystem: "any" },
   });
   const { device, dtype = "f32", quantize: quantization, tokenizer: isWanted = true, progress, ...opening } = options;
   const place = await Place.open(path, opening);
@@ -80,14 +77,8 @@ async function fill(model: LanguageModel, place: Place, progress?: FromPretraine
   const { fileSystem } = place;
   let file: string | undefined;
   for (const name of FILES) if (file === undefined && (await place.has(name))) file = place.under(name);
-  if (file === undefined)
-    throw new OptError(
-      "MISSING",
-      place.under(""),
-      `the folder must have one of ${FILES.join(", ")}.`,
-      "Look at the path.",
-    );
-
+  const problem = () => `the folder must have one of ${FILES.join(", ")}.`;
+  check(file !== undefined, "MISSING", place.under(""), problem, "Look at the path.");
   const source = await openSource(file, { fileSystem });
   const sizes = new Map([...source.tensors].map(([name, { shape }]) => [name, 4 * shape.reduce((a, b) => a * b, 1)]));
   await source.close();
@@ -97,13 +88,11 @@ async function fill(model: LanguageModel, place: Place, progress?: FromPretraine
   for (const names of portions(own, sizes)) {
     const { tensors } = await loadCheckpoint(file, { names: names.map((name) => own.get(name)!), fileSystem });
     tidy(() => {
-      const given = (name: string): Tensor => {
+      const given = names.map((name): [string, Tensor] => {
         const tensor = tensors[own.get(name)!]!;
-        return isTransposed(model.config, name) ? tensor.transpose(0, 1) : tensor;
-      };
-      noGrad(() =>
-        model.loadStateDict(Object.fromEntries(names.map((name) => [name, given(name)])), { strict: false }),
-      );
+        return [name, isTransposed(model.config, name) ? tensor.transpose(0, 1) : tensor];
+      });
+      noGrad(() => model.loadStateDict(Object.fromEntries(given), { strict: false }));
     });
     for (const tensor of Object.values(tensors)) tensor.dispose();
     done += names.reduce((sum, name) => sum + sizes.get(own.get(name)!)!, 0);
@@ -117,12 +106,11 @@ function placesOf(file: string, model: LanguageModel, stored: ReadonlyMap<string
     model.namedTensors().map(([name]) => [name, stored.has(name) ? name : name.replace(PREFIX, "")] as const),
   );
   const lacking = [...own].find(([, name]) => !stored.has(name))?.[0];
-  if (lacking !== undefined)
-    throw new OptError("MISSING", file, `it must have the tensor ${lacking}.`, "Look at its config.json.");
+  const cure = "Look at its config.json.";
+  check(lacking === undefined, "MISSING", file, () => `it must have the tensor ${lacking}.`, cure);
   const used = new Set(own.values());
   const other = [...stored.keys()].find((name) => !used.has(name) && !isIdle(model.config, name));
-  if (other !== undefined)
-    throw new OptError("UNSUPPORTED", file, `the model has no place for the tensor ${other}.`, "Choose another model.");
+  if (other !== undefined) unsupported(file, `the model has no place for the tensor ${other}.`);
   return own;
 }
 

@@ -1,7 +1,7 @@
 /** A folder of a model: on this machine, behind an address, or in a store. */
 
 import type { FileSystem, OpenFolderOptions } from "@opt/checkpoint";
-import { OptError } from "@opt/core";
+import { check, OptError } from "@opt/core";
 
 export class Place {
   private constructor(
@@ -32,8 +32,7 @@ export class Place {
   /** @throws OptError MISSING, IO */
   async text(name: string): Promise<string> {
     const path = this.under(name);
-    const isThere = await this.has(name);
-    if (!isThere) throw new OptError("MISSING", path, "the folder must have this file.", "Look at the path.");
+    check(await this.has(name), "MISSING", path, () => "the folder must have this file.", "Look at the path.");
     const file = await this.fileSystem.open(path, "read");
     try {
       const bytes = new Uint8Array(await file.size());

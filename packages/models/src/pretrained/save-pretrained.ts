@@ -41,7 +41,7 @@ export async function savePretrained(
   const { config } = model;
   const turned: Tensor[] = [];
   const stored = ([name, tensor]: [string, Tensor]) => {
-    if (!isTransposed(config, name)) return [name, tensor.detach()];
+    if (!isTransposed(config, name)) return [name, tensor];
     const other = noGrad(() => tensor.transpose(0, 1));
     turned.push(other);
     return [name, other];

@@ -1,5 +1,6 @@
 /** Tokenizers and chat templates by Hugging Face's libraries, which are loaded when they are used. */
 import { OptError } from "@opt/core";
+import { unsupported } from "../check";
 import type { Place } from "../pretrained/place";
 import type { Message, Tokenizer } from "./tokenizer";
 
@@ -7,6 +8,8 @@ interface TokenizerConfig {
   readonly chat_template?: string | readonly { readonly name: string; readonly template: string }[];
   readonly [name: string]: unknown;
 }
+
+const PLAIN = { skip_special_tokens: true, clean_up_tokenization_spaces: false };
 
 /** The library, or how to install it. @throws OptError UNSUPPORTED */
 async function loaded<T>(name: string, library: Promise<T>): Promise<T> {
@@ -25,9 +28,8 @@ export async function openTokenizer(place: Place): Promise<Tokenizer> {
   const json = await place.json<object>("tokenizer.json");
   const config = (await optional<TokenizerConfig>("tokenizer_config.json")) ?? {};
   const generation = await optional<{ eos_token_id?: number | number[] | null }>("generation_config.json");
-  const template = (await place.has("chat_template.jinja"))
-    ? await place.text("chat_template.jinja")
-    : templateOf(config);
+  const file = "chat_template.jinja";
+  const template = (await place.has(file)) ? await place.text(file) : templateOf(config);
   const library = await loaded("@huggingface/tokenizers", import("@huggingface/tokenizers"));
   const tokenizer = new library.Tokenizer(json, config);
 
@@ -37,24 +39,15 @@ export async function openTokenizer(place: Place): Promise<Tokenizer> {
   return {
     ends: [...ends],
     encode: (text, { special = true } = {}) => tokenizer.encode(text, { add_special_tokens: special }).ids,
-    decode: (tokens) =>
-      tokenizer.decode([...tokens], { skip_special_tokens: true, clean_up_tokenization_spaces: false }),
+    decode: (tokens) => tokenizer.decode([...tokens], PLAIN),
     async applyChatTemplate(messages, { addGenerationPrompt }) {
       if (template === undefined)
-        throw new OptError(
-          "UNSUPPORTED",
-          "tokenizer",
-          "the tokenizer has no chat template.",
-          "Write the prompt as a text.",
-        );
+        unsupported("tokenizer", "the tokenizer has no chat template.", "Write the prompt as a text.");
       const { Template } = await loaded("@huggingface/jinja", import("@huggingface/jinja"));
       const tokens = Object.entries(config).map(([name, value]) => [name, textOf(value)]);
       const named = Object.fromEntries(tokens.filter(([name]) => name!.endsWith("_token")));
-      return new Template(template).render({
-        ...named,
-        messages: messages as Message[],
-        add_generation_prompt: addGenerationPrompt,
-      });
+      const turns = { messages: messages as Message[], add_generation_prompt: addGenerationPrompt };
+      return new Template(template).render({ ...named, ...turns });
     },
   };
 }

@@ -272,9 +272,19 @@ export class FullyShardedDataParallel<Model extends Module> {
     return Object.fromEntries(this.namedTensors().map(([name, x]) => [name, x.detach()]));
   }
 
-  /** Takes what `stateDict` gives, also among others: what `loadCheckpoint(path, { layout, rank })` read. @throws OptError BAD_STATE for what is missing or has another shape. Nothing has changed then */
-  loadStateDict(state: Readonly<Record<string, Tensor | undefined>>): void {
-    const own = Object.entries(this.stateDict());
+  /**
+   * Takes what `stateDict` gives, also among others: what `loadCheckpoint(path, { layout, rank })` read. @throws OptError BAD_STATE for what
+   * is missing or has another shape. Nothing has changed then
+   *
+   * @param options `strict: false` leaves what the state lacks as it is
+   */
+  loadStateDict(
+    state: Readonly<Record<string, Tensor | undefined>>,
+    options: { readonly strict?: boolean } = {},
+  ): void {
+    checkOptions(WHERE, options, { strict: "boolean" });
+    const { strict = true } = options;
+    const own = this.namedTensors().filter(([name]) => strict || state[name] !== undefined);
     for (const [name, { shape }] of own) {
       const given = state[name];
       check(

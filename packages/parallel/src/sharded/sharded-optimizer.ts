@@ -25,7 +25,7 @@ import {
   versionOf,
   type Wrappable,
 } from "@opt/core";
-import { byteSize, isStaged, wholesOf } from "@opt/core/backend";
+import { byteSize, copiesIn, isStaged, wholesOf } from "@opt/core/backend";
 import { Communicator } from "../communicator/communicator";
 import { digest } from "../communicator/digest";
 import { others } from "../communicator/group";
@@ -444,6 +444,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
         };
       }
     }
+    for (const copy of copiesIn(own)) copy.dispose();
     return { tensors, values: { [key]: { groups, counters } } };
   }
 
@@ -460,8 +461,10 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     this.#whole.loadStateDict(saved);
     const cut: Tensor[] = [];
     try {
-      const { groups, state } = this.#whole.stateDict();
-      this.#own.loadStateDict({ groups, state: this.#cut(state, cut) });
+      const whole = this.#whole.stateDict();
+      const parts = this.#cut(whole.state, cut);
+      cut.push(...copiesIn(whole));
+      this.#own.loadStateDict({ groups: whole.groups, state: parts });
     } finally {
       for (const tensor of cut) tensor.dispose();
       this.#whole.dispose();

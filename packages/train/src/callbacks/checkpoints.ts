@@ -12,6 +12,11 @@ export interface CheckpointsOptions {
   readonly every?: number;
   /** How many of the newest steps stay, and how many of the best. Default: the newest one. */
   readonly keep?: { readonly last?: number; readonly best?: number };
+  /**
+   * Leaves out what does not train and has the numbers that it had when the run began: of an adapter's run, the base. `resume` then needs
+   * a model with the same base, and throws BAD_STATE for another one. Weights that ranks divide are saved. Default false.
+   */
+  readonly trainable?: boolean;
   /** By which number of an epoch `best` chooses. Default "val_loss". */
   readonly monitor?: string;
   /** Default: this machine's disk; in a page, its own files. */
@@ -33,8 +38,10 @@ const WHERE = "checkpoints";
  */
 export function checkpoints(folder: string, options: CheckpointsOptions = {}): Callback {
   checkPlace(WHERE, "folder", folder);
-  checkOptions(WHERE, options, { every: "number", keep: "object", monitor: "string", fileSystem: "object" });
-  const { every, keep = {}, monitor = "val_loss", fileSystem } = options;
+  checkOptions(WHERE, options, {
+    ...{ every: "number", keep: "object", trainable: "boolean", monitor: "string", fileSystem: "object" },
+  });
+  const { every, keep = {}, trainable = false, monitor = "val_loss", fileSystem } = options;
   checkOptions(`${WHERE} keep`, keep, { last: "number", best: "number" });
   const { last = 1, best } = keep;
   checkCounts(WHERE, { every, last, best });
@@ -45,7 +52,7 @@ export function checkpoints(folder: string, options: CheckpointsOptions = {}): C
   const save = async (state: FitState, control: FitControl, isEpoch: boolean) => {
     const { saveCheckpoint } = await import("@opt/checkpoint");
     const { placing } = state;
-    const contents = await state.contents();
+    const contents = await state.contents({ trainable });
     const isFirst = (placing?.communicator.rank ?? 0) === 0;
     const value = isEpoch ? state.history.epochs.at(-1)?.[monitor] : undefined;
     const monitored = { [monitor]: Number.isFinite(value) ? value : null };
@@ -62,7 +69,7 @@ export function checkpoints(folder: string, options: CheckpointsOptions = {}): C
     await control.saved(path);
   };
   return {
-    saves: { folder, fileSystem },
+    saves: { folder, fileSystem, trainable },
     async onTrainBegin({ step }) {
       const { inspectCheckpoint } = await import("@opt/checkpoint");
       const found = await ifThere(inspectCheckpoint(folder, elsewhere(fileSystem)));

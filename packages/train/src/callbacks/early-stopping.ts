@@ -40,7 +40,7 @@ interface Progress {
 }
 
 const bestOf = ({ weights, ema, optimizer }: FitState): BestWeights => ({
-  weights: weights.stateDict(),
+  weights: Object.fromEntries(weights.namedTensors()),
   averages: ema?.stateDict() ?? null,
   optimizer: "eval" in optimizer && !isSharded(optimizer) ? (optimizer.stateDict() as OptimizerState) : null,
 });

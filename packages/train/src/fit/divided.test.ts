@@ -29,6 +29,10 @@ const RUNS: readonly (readonly [ranks: number, runs: readonly DividedRun[]])[] =
       { name: "rest late", kind: "fully", from: "late" },
       { name: "kept", kind: "fully", isKept: true },
       { name: "keeps", kind: "fully", isKept: true, last: 6 },
+      { name: "frozen", kind: "fully", isFrozen: true },
+      { name: "begun over frozen", kind: "fully", isFrozen: true, last: 4 },
+      { name: "rest fully over frozen", kind: "fully", isFrozen: true, from: "begun over frozen" },
+      { name: "rest whole over frozen", kind: "data", isFrozen: true, from: "begun over frozen" },
     ],
   ],
   [
@@ -71,7 +75,11 @@ async function runAll(device: string): Promise<Record<string, Told[]>> {
       device,
       JSON.stringify(runs),
     ];
-    const { stdout, stderr } = spawnSync(process.execPath, command, { encoding: "utf8", timeout: 240_000 });
+    const { stdout, stderr } = spawnSync(process.execPath, command, {
+      encoding: "utf8",
+      timeout: 240_000,
+      maxBuffer: 2 ** 24,
+    });
     expect(stderr.replace(/^\[earlyStopping\] loss was best in epoch 1.*\n/gm, "")).toBe("");
     return JSON.parse(stdout) as Record<string, Told[]>;
   });
@@ -133,6 +141,14 @@ describe.each(triesAll ? ["js", "cpu", "wasm"] : ["cpu"])("on %s", (device) => {
     const { weights } = told.kept![0]!;
     for (const name of ["kept by one", "kept by four"])
       for (const each of told[name]!) expect([each.failed, each.weights]).toEqual([undefined, weights]);
+  });
+
+  it("a run over a frozen layer goes on without its weights in the checkpoint", () => {
+    const { tensors, weights } = told.frozen![0]!;
+    expect([Object.hasOwn(tensors, "0.weight"), Object.hasOwn(tensors, "0.bias")]).toEqual([false, true]);
+    for (const name of ["rest fully over frozen", "rest whole over frozen"])
+      for (const each of told[name]!)
+        expect([each.failed, each.weights, each.tensors]).toEqual([undefined, weights, tensors]);
   });
 
   it("a rank that has no batch left to go on with is named", () => {

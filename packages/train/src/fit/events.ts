@@ -81,8 +81,19 @@ export interface FitState {
   readonly checkpoint: string | undefined;
   /** What ended the run, at `trainEnd`; undefined where nothing failed. */
   readonly error: unknown;
-  /** Everything that `resume` needs, for `saveCheckpoint`. All ranks call it; the first one has the record of the run. @throws OptError BAD_STATE within a step, or after one that failed */
-  contents(): Promise<CheckpointContents>;
+  /**
+   * Everything that `resume` needs, for `saveCheckpoint`: await that in the hook, its tensors are the live ones. All ranks call it; the
+   * first one has the record of the run. @throws OptError BAD_STATE within a step, or after one that failed
+   */
+  contents(options?: ContentsOptions): Promise<CheckpointContents>;
+}
+
+export interface ContentsOptions {
+  /**
+   * Leaves out what does not train and has the numbers that it had when the run began, as the base of an adapter. `resume` then needs the
+   * same base, and checks it. Default false.
+   */
+  readonly trainable?: boolean;
 }
 
 /** What a callback may ask of a run. */
@@ -113,7 +124,12 @@ export interface Callback {
   /** Under which a checkpoint keeps its state. Default: the name of its class. */
   readonly name?: string;
   /** Where it saves checkpoints: it comes after the other callbacks, and `resume: true` looks there. */
-  readonly saves?: { readonly folder: string; readonly fileSystem?: FileSystem | undefined };
+  readonly saves?: {
+    readonly folder: string;
+    readonly fileSystem?: FileSystem | undefined;
+    /** It leaves out what `contents({ trainable: true })` does. */
+    readonly trainable?: boolean;
+  };
   /** Only the first of several ranks calls it: for what writes. */
   readonly firstRankOnly?: boolean;
   onTrainBegin?: EventHandler;

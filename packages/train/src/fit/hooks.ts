@@ -16,7 +16,7 @@ export class Hooks {
 
   constructor(
     private readonly callbacks: Callback[],
-    private readonly state: FitState,
+    private readonly state: FitState & { freeCopies(): void },
     private readonly control: FitControl,
   ) {}
 
@@ -24,7 +24,11 @@ export class Hooks {
   call(hook: HookName, from = 0): Promise<void> | undefined {
     for (let i = from; i < this.callbacks.length; i++) {
       const later = this.callbacks[i]![hook]?.(this.state, this.control) as PromiseLike<unknown> | undefined;
-      if (typeof later?.then === "function") return Promise.resolve(later).then(() => this.call(hook, i + 1));
+      if (typeof later?.then !== "function") continue;
+      return Promise.resolve(later).then(() => {
+        this.state.freeCopies();
+        return this.call(hook, i + 1);
+      });
     }
     return undefined;
   }
@@ -38,6 +42,7 @@ export class Hooks {
       } catch (error) {
         errors.push(error);
       }
+    this.state.freeCopies();
     return errors;
   }
 

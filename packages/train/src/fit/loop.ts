@@ -129,6 +129,7 @@ export class Loop<Batch> implements FitControl {
 
   async #resume(): Promise<number> {
     try {
+      if (this.state.callbacks.some(({ saves }) => saves?.trainable)) await this.state.base.begin();
       return await resumeRun(this.state);
     } catch (error) {
       if (!this.#agreement) throw error;

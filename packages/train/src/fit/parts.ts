@@ -49,7 +49,7 @@ export interface Weights {
   /** Parameters and buffers. */
   namedTensors(): [string, Tensor][];
   stateDict(): Record<string, Tensor>;
-  loadStateDict(state: Readonly<Record<string, Tensor>>): void;
+  loadStateDict(state: Readonly<Record<string, Tensor>>, options?: { readonly strict?: boolean }): void;
 }
 
 /** A model whose gradients are averaged over the ranks. */

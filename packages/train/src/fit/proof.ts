@@ -48,13 +48,13 @@ export class Proof {
   async #record(state: FitState): Promise<void> {
     const { tensors, values = {} } = await state.contents();
     const { optimizer, fit } = values as { optimizer: object; fit?: object };
-    const weights = state.weights.stateDict();
+    const weights = new Set(state.weights.namedTensors().map(([name]) => name));
     const parts: Record<"model" | "state" | "averages" | "run", Record<string, SavedTensor>> = {
       ...{ model: {}, state: {}, averages: {}, run: {} },
     };
     for (const [name, tensor] of Object.entries(tensors as Record<string, SavedTensor>)) {
       const [own] = /^fit\.(ema\b)?/.exec(name) ?? [];
-      const part = name in weights ? "model" : own === undefined ? "state" : own === "fit.ema" ? "averages" : "run";
+      const part = weights.has(name) ? "model" : own === undefined ? "state" : own === "fit.ema" ? "averages" : "run";
       parts[part][name] = tensor;
     }
     const samples = this.#samples.length > 0 && { samples: this.#samples };

@@ -1,7 +1,9 @@
 /** Checkpoints of a run: its state as one tree, and how a run goes on from it. */
 import type { CheckpointContents, FileSystem, Loaded, PartialTensor, SavedTensor } from "@opt/checkpoint";
 import { check, defaultGenerator, Generator, OptError, type OptimizerState, show, Tensor } from "@opt/core";
+import { copiesIn } from "@opt/core/backend";
 import { mapTree } from "../tree";
+import type { Base, Sums } from "./base";
 import type { Callback, EpochRecord, History } from "./events";
 import { isDivided, type PlacedModel } from "./model";
 import { type FitOptions, WHERE } from "./options";
@@ -31,6 +33,7 @@ export interface Resumable<Batch> extends Position {
   readonly options: FitOptions<Batch>;
   readonly callbacks: readonly Callback[];
   readonly totals: Totals;
+  readonly base: Base;
   readonly history: History;
   /** Where the data stood when the run was stopped. */
   readonly loader?: object | null | undefined;
@@ -51,6 +54,8 @@ interface SavedRun {
   readonly epochs: readonly EpochRecord[];
   readonly losses: Tensor | null;
   readonly ranks: readonly RankState[];
+  /** Checksums of what was left out. */
+  readonly base?: Sums;
   readonly ema: Readonly<Record<string, unknown>> | null;
   readonly scaler: object | null;
   readonly schedule: object | null;
@@ -76,12 +81,17 @@ export const loaderStateOf = (data: unknown): object | null => statefulOf(data)?
 /** What a checkpoint has of an optimizer: all of its state, or this rank's. */
 async function contentsOfOptimizer(optimizer: FitOptimizer) {
   const sharded = optimizer as { contents?(): Promise<{ tensors: Record<string, SavedTensor>; values: object }> };
-  if (sharded.contents) return sharded.contents();
+  if (sharded.contents) return { ...(await sharded.contents()), copies: [] };
   const { optimizerContents } = await import("@opt/checkpoint");
-  return optimizerContents((await optimizer.stateDict()) as OptimizerState);
+  const state = (await optimizer.stateDict()) as OptimizerState;
+  return { ...optimizerContents(state), copies: copiesIn(state) };
 }
 
-export async function contentsOf<Batch>(run: Resumable<Batch>): Promise<CheckpointContents> {
+/** @param base what is left out */
+export async function contentsOf<Batch>(
+  run: Resumable<Batch>,
+  base: Sums,
+): Promise<{ contents: CheckpointContents; copies: readonly Tensor[] }> {
   const { options, callbacks, totals, history } = run;
   const { weights, communicator } = run.placed;
   const { optimizer, ema, scaler, schedule, data, generators = [] } = options;
@@ -101,14 +111,16 @@ export async function contentsOf<Batch>(run: Resumable<Batch>): Promise<Checkpoi
     epochs: history.epochs,
     losses: history.losses.length > 0 ? Float32Array.from(history.losses) : null,
     ranks: (communicator ? await communicator.gather(mine) : [mine]) ?? [],
+    base,
     ema: ema?.stateDict() ?? null,
     scaler: scaler?.stateDict() ?? null,
     schedule: schedule?.stateDict() ?? null,
     callbacks: Object.fromEntries(Object.entries(named(callbacks)).map(([name, each]) => [name, each.stateDict!()])),
   };
-  const tensors: Record<string, SavedTensor> = { ...weights.stateDict(), ...optimizing.tensors };
-  const isFirst = (run.placed.placing?.communicator.rank ?? 0) === 0;
   const byName = new Map(weights.namedTensors());
+  const own = Object.fromEntries([...byName].filter(([name]) => !(name in base)));
+  const tensors: Record<string, SavedTensor> = { ...own, ...optimizing.tensors };
+  const isFirst = (run.placed.placing?.communicator.rank ?? 0) === 0;
   // As JSON: tensors leave null in their places. By their role they are not the model's, as a converted checkpoint tells them apart.
   const tree = mapTree(
     saved,
@@ -123,7 +135,8 @@ export async function contentsOf<Batch>(run: Resumable<Batch>): Promise<Checkpoi
     },
     ROOT,
   );
-  return { step, tensors, values: { ...optimizing.values, ...(isFirst && { fit: tree as never }) } };
+  const contents = { step, tensors, values: { ...optimizing.values, ...(isFirst && { fit: tree as never }) } };
+  return { contents, copies: optimizing.copies };
 }
 
 /**
@@ -176,9 +189,17 @@ async function loadRun<Batch>(run: Resumable<Batch>, loaded: Loaded<Tensor>): Pr
     "Load its weights with model.loadStateDict, and leave out resume.",
   );
   const { optimizerState } = await import("@opt/checkpoint");
-  weights.loadStateDict(Object.fromEntries(weights.namedTensors().map(([name]) => [name, tensors[name]!])));
+  const { base = {} } = saved;
+  await run.base.check(base);
+  const names = [...byName.keys()].filter((name) => !(name in base));
+  const lacking = names.find((name) => tensors[name] === undefined);
+  check(lacking === undefined, "BAD_STATE", WHERE, () => `the checkpoint must have ${lacking}.`);
+  const strict = names.length === byName.size;
+  weights.loadStateDict(Object.fromEntries(names.map((name) => [name, tensors[name]!])), { strict });
   const state = optimizerState(loaded);
-  const present = (await contentsOfOptimizer(optimizer)).values as { optimizer: Pick<OptimizerState, "groups"> };
+  const { copies, values: made } = await contentsOfOptimizer(optimizer);
+  for (const copy of copies) copy.dispose();
+  const present = made as { optimizer: Pick<OptimizerState, "groups"> };
   const known = { ...optimizer.groups[0], ...present.optimizer.groups[0] }; // wrappers list counters, too
   const foreign = Object.keys(state.groups[0] ?? {}).find((option) => !(option in known));
   check(

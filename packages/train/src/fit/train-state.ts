@@ -1,7 +1,8 @@
 /** What a run of `fit` holds: what it was given, where it stands, and its numbers so far. */
 import type { CheckpointContents } from "@opt/checkpoint";
-import { check } from "@opt/core";
-import type { Callback, FitState, History } from "./events";
+import { check, checkOptions, type Tensor } from "@opt/core";
+import { Base } from "./base";
+import type { Callback, ContentsOptions, FitState, History } from "./events";
 import type { PlacedModel } from "./model";
 import { type FitOptions, WHERE } from "./options";
 import { contentsOf, type Resumable } from "./resume";
@@ -23,6 +24,8 @@ export class TrainState<Batch> implements FitState, Resumable<Batch> {
   checkpoint: string | undefined;
   readonly history: History = { epochs: [], losses: [] };
   readonly totals: Totals;
+  readonly base: Base;
+  readonly #copies: Tensor[] = [];
   /** The loop asks for one more batch after a stop, to see whether the epoch is over. */
   loader: object | null | undefined;
   /** Numbers of this epoch's validation, under their names in history. */
@@ -35,6 +38,7 @@ export class TrainState<Batch> implements FitState, Resumable<Batch> {
     readonly callbacks: readonly Callback[],
   ) {
     this.totals = new Totals(options.metrics ?? []);
+    this.base = new Base(placed);
   }
 
   get model() {
@@ -91,10 +95,19 @@ export class TrainState<Batch> implements FitState, Resumable<Batch> {
     return { ...this.totals.means(), ...this.validated };
   }
 
-  async contents(): Promise<CheckpointContents> {
+  async contents(options: ContentsOptions = {}): Promise<CheckpointContents> {
+    checkOptions(WHERE, options, { trainable: "boolean" });
     const problem = () => `a checkpoint must be of the end of a step, got a call within step ${this.step + 1}.`;
     check(!this.isInStep, "BAD_STATE", WHERE, problem, "Call contents() in onStepEnd or onEpochEnd.");
-    return contentsOf(this);
+    const { trainable = false } = options;
+    const { contents, copies } = await contentsOf(this, trainable ? await this.base.unchanged() : {});
+    this.#copies.push(...copies);
+    return contents;
+  }
+
+  /** What contents had in memory of their own. */
+  freeCopies(): void {
+    for (const copy of this.#copies.splice(0)) copy.dispose();
   }
 
   /** The numbers of the epoch before are gone, also those of its validation. */

@@ -69,6 +69,12 @@ export function savedState<Options extends BaseOptions>(
   return { state, made };
 }
 
+/** What a state has in memory of its own, for who is done with it. */
+export function copiesIn({ state }: OptimizerState): Tensor[] {
+  const all = Object.values(state).flatMap((entry) => Object.values(entry));
+  return all.filter((value) => value instanceof Tensor && value.isCopy === true) as Tensor[];
+}
+
 /**
  * A rule without averages counts no steps: master weights alone show that there were some, until averages are made. Those that
  * were made for a step that failed have the initial counters still.
@@ -92,7 +98,9 @@ function parameterStateDict<Options extends BaseOptions>(
     Object.defineProperty(dict, name, { enumerable: true, get: () => state.counter.counters[name] });
   }
   const tensors = [...state.tensors].map(([key, tensor]) => {
-    const shown = tensor.packed?.unpacked() ?? tensor;
+    const copy = tensor.packed?.unpacked();
+    if (copy) copy.isCopy = true;
+    const shown = copy ?? tensor;
     if (param.placement && sameShape(ofStages[key] ?? whole, whole)) shown.placement = param.placement;
     return [key, shown];
   });
