@@ -53,6 +53,7 @@ export default defineConfig({
       },
     ],
     resolve: {
+      conditions: ["@opt/source"], // the charts of @opt/train
       alias: [{ find: /^.*\/VPHome\.vue$/, replacement: fileURLToPath(new URL("theme/Home.vue", import.meta.url)) }],
     },
   },

@@ -111,23 +111,17 @@ async function start(): Promise<void> {
 
   function draw(): void {
     const { runs, run } = training;
-    drawChart(element<SVGSVGElement>("loss-chart"), runs, {
-      points: ({ losses }: Run) =>
-        smoothed(losses).flatMap((value, i) => (Number.isFinite(value) ? [{ step: i + 1, value }] : [])),
-      scale: Math.log,
-      ticks: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100],
-      format: String,
-      least: 0.2,
-      most: 2.5,
-    });
-    drawChart(element<SVGSVGElement>("accuracy-chart"), runs, {
-      points: ({ measured }: Run) => measured.map(({ step, accuracy }) => ({ step, value: accuracy })),
-      scale: (share) => -Math.log(1.005 - share), // what is missing: 90, 99 and 99.9 % are as far apart as they should be
-      ticks: [0.1, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99],
-      format: (share) => `${Math.round(100 * share)} %`,
-      least: 0.8,
-      most: 0.985,
-    });
+    const isEmpty = runs.every(({ losses }) => losses.length === 0);
+    const loss = { label: "loss", log: true, ...(isEmpty && { range: [0.1, 3] as const }) };
+    drawChart(element("loss-chart"), runs, "Training loss", loss, ({ losses }) => ({
+      steps: losses.map((_, i) => i + 1),
+      values: smoothed(losses),
+    }));
+    const share = { label: "read right", percent: true, range: [0, 1] as const };
+    drawChart(element("accuracy-chart"), runs, "Accuracy on the test digits", share, ({ measured }) => ({
+      steps: measured.map(({ step }) => step),
+      values: measured.map(({ accuracy }) => accuracy),
+    }));
     legend.show(runs, run);
   }
 

@@ -7,6 +7,8 @@ export interface Axis {
   readonly log?: boolean;
   /** From and to. By default what the values need. */
   readonly range?: readonly [number, number];
+  /** Where numbers stand. By default at round ones. */
+  readonly ticks?: readonly number[];
   /** Shares as percentages. Default false. */
   readonly percent?: boolean;
   /** Rows from the top, in place of numbers: for horizontal bars. */

@@ -39,6 +39,7 @@ function scaleOf(axis: Axis, values: readonly number[], isRounded: boolean): Sca
   if (low === high)
     [low, high] = axis.log ? [low / 2, low * 2] : [low - (Math.abs(low) / 2 || 1), low + (Math.abs(low) / 2 || 1)];
   const text = axis.percent ? (value: number) => `${format(100 * value)} %` : format;
+  if (axis.ticks) return linear([low, high], axis.ticks, text);
   if (axis.log) return logarithmic([low, high], text);
   const step = stepOf(high - low);
   if (isRounded) [low, high] = [Math.floor(low / step + 1e-9) * step, Math.ceil(high / step - 1e-9) * step];
