@@ -6,7 +6,7 @@ import { Pad } from "./pad";
 import { button, complain, element, say, show, showProgress } from "./page";
 import { Probabilities } from "./probabilities";
 import type { DeviceChoice, Opened } from "./requests";
-import { BATCH, labelOf, percent, type Run, type Settings, smoothed } from "./run";
+import { BATCH, labelOf, percent, type Settings, smoothed } from "./run";
 import { Tiles } from "./tiles";
 import { Training } from "./training";
 
@@ -28,15 +28,13 @@ async function loadDigits(): Promise<[DigitFiles, DigitFiles]> {
 }
 
 function fillChoices({ devices, rates }: Opened): void {
-  const option = (value: string, label: string, disabled = false) => {
+  const option = (value: string, label: string, missing = "") => {
     const made = new Option(label, value);
-    made.disabled = disabled;
+    Object.assign(made, { disabled: missing !== "", title: missing });
     return made;
   };
   element("device").replaceChildren(
-    ...devices.map(({ name, reason }) =>
-      option(name, reason ? `${labelOf(name)} (not here)` : labelOf(name), reason !== undefined),
-    ),
+    ...devices.map(({ name, reason }) => option(name, reason ? `${labelOf(name)} (not here)` : labelOf(name), reason)),
   );
   element("optimizer").replaceChildren(...Object.keys(rates).map((name) => option(name, name)));
 }
@@ -59,7 +57,7 @@ function showSettings({ optimizer, lr, device }: Settings, devices: readonly Dev
   element<HTMLSelectElement>("device").value = device;
   const detail = devices.find(({ name }) => name === device)?.detail;
   const missing = devices.filter(({ reason }) => reason !== undefined);
-  const notes = missing.map(({ name, reason }) => `${labelOf(name)} does not open here: ${reason}`);
+  const notes = missing.map(({ name }) => `This browser opens no ${labelOf(name)} here.`);
   show("note", [detail ? `${labelOf(device)}: ${detail}.` : "", ...notes].join(" ").trim());
 }
 
@@ -127,7 +125,7 @@ async function start(): Promise<void> {
 
   async function look(): Promise<void> {
     const { run, speed } = training;
-    tiles.show(await training.ask({ ask: "names", positions: SHOWN }));
+    tiles.show(run.losses.length > 0 ? await training.ask({ ask: "names", positions: SHOWN }) : undefined);
     show("step", count(run.losses.length));
     show("loss", run.losses.at(-1)?.toFixed(3) ?? "–");
     show("speed", speed > 0 ? count(Math.round(speed * BATCH)) : "–");
@@ -258,6 +256,7 @@ async function start(): Promise<void> {
   new ResizeObserver(draw).observe(element("loss-chart"));
 
   await look();
+  for (const id of ["optimizer", "device", "lr"]) element<HTMLInputElement>(id).disabled = false;
   for (const id of ["train", "again", "sample", "keep", "restore", "download", "open"]) button(id).disabled = false;
   say(`Ready to train on ${labelOf(opened.device)}.`);
 }
