@@ -19,5 +19,5 @@ export interface Picture {
 export type Message =
   | { readonly kind: "log"; readonly text: string }
   | { readonly kind: "plot"; readonly picture: Picture }
-  | { readonly kind: "error"; readonly text: string }
+  | { readonly kind: "error"; readonly text: string; readonly line?: number | undefined }
   | { readonly kind: "done" };
