@@ -314,7 +314,10 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
     for (const [code, words] of [
       ["const a = 1;\nconst b = ;", /^Line 2: SyntaxError: /],
       ['import { x } from "lodash";', /^Line 1: The playground has no package "lodash"\. It has .*@opt\/core/],
-      ['\nimport { x } from "@opt/core/nowhere";', /^Line 2: The playground has no package "@opt\/core\/nowhere"/],
+      [
+        '// one\nimport { x } from "@opt/core/nowhere";',
+        /^Line 2: The playground has no package "@opt\/core\/nowhere"/,
+      ],
       [
         'import { init, zeros } from "@opt/core";\nawait init("js");\nzeros([2]).add(zeros([3]));',
         /^Line 3: OptError: /,

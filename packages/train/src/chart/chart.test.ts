@@ -88,6 +88,9 @@ it("draws points with a color and a label of their own, in a range that is given
   expect(svg).toContain(`translate(${x} ${y})`);
   expect(svg).toContain('fill="hsl(30 75% 38%)"');
   expect(textsOf(svg)).toContain("Adam");
+  expect(svg).not.toContain('text-anchor="end" font-weight');
+  const near = draw({ ...points, series: [{ ...series[0], x: [1.99], labels: ["SGD, momentum"] }] });
+  expect(near).toContain('text-anchor="end" font-weight'); // it would leave the picture
 });
 
 it("keeps the extremes of a line that has more points than pixels", () => {
@@ -97,6 +100,11 @@ it("keeps the extremes of a line that has more points than pixels", () => {
   const [, points = ""] = /points="([^"]*)"/.exec(svg)!;
   const highest = Math.min(...[...points.matchAll(/,([\d.]+)/g)].map(([, height]) => Number(height)));
   expect(highest).toBeLessThan(60); // the one 9 stands far above the others
+});
+
+it("has ticks where told", () => {
+  const svg = draw({ ...chart, x: { label: "epoch", ticks: [1, 4] } });
+  expect(textsOf(svg).slice(0, 3)).toEqual(["1", "4", "1"]);
 });
 
 it("says that a logarithmic scale is one, and leaves out what it cannot show", () => {

@@ -151,13 +151,16 @@ function drawSeries(chart: Chart, one: Series, i: number, at: At, bottom: number
         .join("");
   const marked = isPoints ? shown : chart.series.length > 1 && one.color !== "faint" ? some(shown, look.number) : [];
   const marks = marked.map((point) => mark(point, look)).join("");
-  const last = shown.at(-1);
-  const words = one.labels?.at(-1);
-  const label =
-    last && words
-      ? text(last[0] + 9, last[1] + 4, words, `font-weight="700" ${look.fill.replace('class="', 'class="label ')}`)
-      : "";
-  return lines + marks + label;
+  return lines + marks + endLabel(shown.at(-1), one.labels?.at(-1), look, chart.width ?? 640);
+}
+
+/** On the other side of a point that is too near to the right edge. */
+function endLabel(point: Point | undefined, words: string | undefined, { fill }: Look, width: number): string {
+  if (point === undefined || words === undefined) return "";
+  const isNear = point[0] + 9 + LETTER * words.length > width;
+  const anchor = isNear ? 'text-anchor="end" ' : "";
+  const more = `${anchor}font-weight="700" ${fill.replace('class="', 'class="label ')}`;
+  return text(point[0] + (isNear ? -9 : 9), point[1] + 4, words, more);
 }
 
 type Point = readonly [x: number, y: number];

@@ -10,10 +10,12 @@ export interface Scale {
   readonly format: (value: number) => string;
 }
 
+/** As English does, without Intl, which takes long to open. */
 export function format(value: number): string {
   const size = Math.abs(value);
   if (size !== 0 && (size >= 1e7 || size < 1e-4)) return value.toExponential(2).replace(/\.?0*e\+?/, "e");
-  return value.toLocaleString("en", { maximumSignificantDigits: size >= 1000 ? 7 : 4 });
+  const [whole, ...fraction] = String(Number(value.toPrecision(size >= 1000 ? 7 : 4))).split(".");
+  return [whole!.replace(/\B(?=(\d{3})+$)/g, ","), ...fraction].join(".");
 }
 
 /** The scales of both axes. */
