@@ -89,7 +89,7 @@ it("draws points with a color and a label of their own, in a range that is given
   expect(svg).toContain('fill="hsl(30 75% 38%)"');
   expect(textsOf(svg)).toContain("Adam");
   expect(svg).not.toContain('text-anchor="end" font-weight');
-  const near = draw({ ...points, series: [{ ...series[0], x: [1.99], labels: ["SGD, momentum"] }] });
+  const near = draw({ ...points, series: [{ ...series[0]!, x: [1.99], labels: ["SGD, momentum"] }] });
   expect(near).toContain('text-anchor="end" font-weight'); // it would leave the picture
 });
 
