@@ -157,7 +157,7 @@ function drawSeries(chart: Chart, one: Series, i: number, at: At, bottom: number
 /** On the other side of a point that is too near to the right edge. */
 function endLabel(point: Point | undefined, words: string | undefined, { fill }: Look, width: number): string {
   if (point === undefined || words === undefined) return "";
-  const isNear = point[0] + 9 + LETTER * words.length > width;
+  const isNear = point[0] + 12 + 1.2 * LETTER * words.length > width; // bold
   const anchor = isNear ? 'text-anchor="end" ' : "";
   const more = `${anchor}font-weight="700" ${fill.replace('class="', 'class="label ')}`;
   return text(point[0] + (isNear ? -9 : 9), point[1] + 4, words, more);
