@@ -1,5 +1,6 @@
 /** The site: pages as they are, the API from TypeDoc, search in the page. */
 import { readdirSync } from "node:fs";
+import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { defineConfig, type MarkdownRenderer } from "vitepress";
 import { groupsOf, type Item, titleOf } from "./landing";
@@ -7,6 +8,7 @@ import { INDEX, isUnsearched, RANKING } from "./search";
 import { encode } from "./theme/address";
 
 const docs = new URL("../", import.meta.url);
+const { version } = createRequire(import.meta.url)("@opt/core/package.json") as { version: string };
 
 /** The sidebar of a folder: its landing page and the groups of pages there. */
 const sidebarOf = (folder: string, text: string) => [{ text, link: `/${folder}/` }, ...groupsOf(folder)];
@@ -36,7 +38,11 @@ export default defineConfig({
   router: { prefetchLinks: false },
   head: [
     ["meta", { name: "theme-color", content: "#2a6fdb" }],
-    ["link", { rel: "icon", href: "data:," }],
+    ["link", { rel: "icon", type: "image/svg+xml", href: "/favicon.svg" }],
+    ["meta", { property: "og:title", content: "Opt: train neural networks in TypeScript" }],
+    ["meta", { property: "og:type", content: "website" }],
+    ["meta", { property: "og:image", content: "/social.png" }],
+    ["meta", { name: "twitter:card", content: "summary_large_image" }],
   ],
   markdown: {
     config: blocks,
@@ -53,10 +59,12 @@ export default defineConfig({
       },
     ],
     resolve: {
+      conditions: ["@opt/source"], // the charts of @opt/train
       alias: [{ find: /^.*\/VPHome\.vue$/, replacement: fileURLToPath(new URL("theme/Home.vue", import.meta.url)) }],
     },
   },
   themeConfig: {
+    logo: { light: "/logo.svg", dark: "/logo-dark.svg" },
     nav: [
       { text: "Learn", link: "/learn/", activeMatch: "/learn/" },
       { text: "How-to", link: "/how-to/", activeMatch: "/how-to/" },
@@ -76,6 +84,7 @@ export default defineConfig({
           { text: "Benchmarks", link: "/benchmarks" },
         ],
       },
+      { text: `v${version}`, link: "/how-to/install" },
     ],
     sidebar: {
       "/learn/": sidebarOf("learn", "Learn in 12 steps"),

@@ -90,6 +90,29 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
         .data.filter((byte) => byte > 0).length;
     });
 
+  it("waits with filled fields, has labelled linear axes, and marks nothing wrong before it has learned", async () => {
+    const page = await openPage(browser, { viewport: { width: 1440, height: 900 } });
+    let open = () => {};
+    await page.route("**/t10k-images*", async (route) => {
+      await new Promise<void>((resolve) => {
+        open = resolve;
+      });
+      await route.continue();
+    });
+    await page.goto(`${address}?device=wasm`);
+    await says(page, "Loading the digits …");
+    for (const id of ["optimizer", "device"])
+      expect(await page.locator(`#${id}:disabled option`).allTextContents()).toHaveLength(1);
+    open();
+    await page.locator("#train:enabled").waitFor();
+    expect(await page.locator("#digits .wrong").count()).toBe(0);
+    const words = (id: string, kind: string) => page.locator(`#${id} .${kind}`).allTextContents();
+    expect(await words("loss-chart", "axis")).toEqual(["step", "loss (log scale)"]);
+    expect(await words("accuracy-chart", "axis")).toEqual(["step", "read right"]);
+    expect(await words("accuracy-chart", "tick")).toEqual(expect.arrayContaining(["0 %", "20 %", "80 %", "100 %"]));
+    await page.close();
+  });
+
   it("draws and reads: mouse, touch, pen, keys", async () => {
     const page = await open("?device=wasm", { hasTouch: true });
     expect(await text(page, "answer")).toBe("Nothing drawn yet.");
@@ -160,7 +183,7 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
     ] as const)
       expect(await drawn(selector, attribute)).toHaveLength(3);
     expect(await page.locator("#loss-chart .label").allTextContents()).toEqual(["1", "2", "3"]);
-    expect(await page.locator("#loss-chart").getAttribute("aria-label")).toMatch(
+    expect(await page.locator("#loss-chart svg").getAttribute("aria-label")).toMatch(
       /run 1: NAdam.*; run 2: AdamW, rate 0.001.*% of the test digits; run 3/,
     );
     expect(await page.locator("#runs tr").count()).toBe(3);
@@ -310,7 +333,8 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
     await page.goto(address);
     expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
     await says(page, "Ready to train on WebAssembly.");
-    expect(await text(page, "note")).toMatch(/WebGPU does not open here: \[webgpu\] /);
+    expect(await text(page, "note")).toMatch(/^WebAssembly: up to \d+ threads\. This browser opens no WebGPU here\.$/);
+    expect(await page.locator("#device option[value=webgpu]").getAttribute("title")).toMatch(/^\[webgpu\] /);
     await page.close();
   });
 

@@ -304,9 +304,81 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
     await page.close();
   });
 
+  /** Into the playground's editor. */
+  async function write(page: Page, code: string): Promise<void> {
+    await page.getByRole("textbox", { name: "Code" }).fill(code);
+  }
+
+  it("says in the playground which line is wrong, and all that the error advises", async () => {
+    const page = await open("playground", 390);
+    for (const [code, words] of [
+      ["const a = 1;\nconst b = ;", /^Line 2: SyntaxError: /],
+      ['import { x } from "lodash";', /^Line 1: The playground has no package "lodash"\. It has .*@opt\/core/],
+      [
+        '// one\nimport { x } from "@opt/core/nowhere";',
+        /^Line 2: The playground has no package "@opt\/core\/nowhere"/,
+      ],
+      [
+        'import { init, zeros } from "@opt/core";\nawait init("js");\nzeros([2]).add(zeros([3]));',
+        /^Line 3: OptError: /,
+      ],
+    ] as const) {
+      await write(page, code);
+      await page.getByRole("button", { name: "Run" }).click();
+      await page.locator('[data-status="failed"]').waitFor();
+      const output = page.locator(".output pre");
+      expect(await output.textContent()).toMatch(words);
+      expect(await output.evaluate((pre) => pre.scrollWidth - pre.clientWidth), "cut off").toBe(0);
+    }
+    expect(await page.locator(".cm-lintRange-error").count()).toBe(1);
+    await expectAccessible(page);
+    await page.close();
+  });
+
+  it("runs every example of the playground, and draws it with labelled axes", async () => {
+    const page = await open("playground");
+    const menu = page.getByLabel("Example");
+    await page.locator("select:enabled").waitFor();
+    const titles = await menu.locator("option").allTextContents();
+    expect(titles.length).toBeGreaterThan(3);
+    for (const title of titles) {
+      await menu.selectOption(title);
+      await page.getByRole("button", { name: "Run" }).click();
+      await page.locator('[data-status="done"], [data-status="failed"]').waitFor();
+      expect(await page.locator('[data-status="done"]').count(), title).toBe(1);
+      expect(await axesOf(page), title).toHaveLength(2);
+    }
+    await page.close();
+  });
+
+  /** The words along the axes of all charts of a page, and that none is empty. */
+  async function axesOf(page: Page): Promise<string[]> {
+    const words = await page.locator(".opt-chart .axis").allTextContents();
+    expect(words).not.toContain("");
+    return words;
+  }
+
+  it.each([
+    ["", ["step", "loss", "x", "y"]],
+    ["demos/spirals", ["x", "y"]],
+    ["demos/optimizer-race", ["x", "y", "step", "loss (log scale)"]],
+    ["demos/gpt", ["step", "loss"]],
+    ["demos/fine-tune", ["step", "loss"]],
+    ["demos/digits/", ["step", "loss (log scale)", "step", "read right"]],
+    ["leaderboard", ["step", "loss"]],
+  ] as const)("/%s has charts with labelled axes, for keys and screen readers too", async (path, axes) => {
+    const page = await open(path);
+    await expect.poll(() => axesOf(page), { timeout: 60_000 }).toEqual(axes);
+    for (const name of await page
+      .locator(".opt-chart[role=img]")
+      .evaluateAll((all) => all.map((each) => each.ariaLabel)))
+      expect(name).toMatch(/\. x: .+ to .+/);
+    await page.close();
+  });
+
   it("keeps the code of the playground in its address", async () => {
     const page = await open("playground");
-    await page.locator("textarea").fill('console.log("kept", 1 + 1);');
+    await write(page, 'console.log("kept", 1 + 1);');
     await page.waitForURL(/#./);
     const again = await open(page.url().replace(site.address, ""));
     await again.getByRole("button", { name: "Run" }).click();

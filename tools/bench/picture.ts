@@ -1,17 +1,11 @@
 /** `npm run pictures`: draws a table of the bench as bars, `benchmark-light.svg` and `benchmark-dark.svg` of the README. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { draw, type Series } from "@opt/train/chart";
 import { isPeer, type Report } from "./report";
 
-const THEMES = {
-  light: { text: "#1f2328", ours: "#0969da", others: "#afb8c1" },
-  dark: { text: "#e6edf3", ours: "#4493f8", others: "#57606a" },
-} as const;
-
 const OURS = ["opt cpu", "opt wasm"];
-
-/** Pixels. */
-const [WIDTH, NAME_WIDTH, ROW, TOP] = [720, 230, 30, 64];
+const ROW = 30;
 
 function drawBenchmark(folder: string, results: string): void {
   const { tables, machine, node }: Report = JSON.parse(readFileSync(results, "utf8"));
@@ -19,29 +13,28 @@ function drawBenchmark(folder: string, results: string): void {
   const rows = measurements
     .filter((each) => OURS.includes(each.name) || isPeer(each))
     .sort((a, b) => a.median - b.median);
-  for (const [theme, colors] of Object.entries(THEMES)) {
-    const longest = rows.at(-1)!.median;
-    const bars = rows.map(({ name, median }, i) => {
-      const y = TOP + i * ROW;
-      // A square root keeps the shortest bars visible.
-      const length = Math.max(2, (WIDTH - NAME_WIDTH - 100) * Math.sqrt(median / longest));
-      const fill = OURS.includes(name) ? colors.ours : colors.others;
-      return `<text x="${NAME_WIDTH - 10}" y="${y + 15}" text-anchor="end">${escaped(name)}</text>
-<rect x="${NAME_WIDTH}" y="${y}" width="${length.toFixed(1)}" height="${ROW - 10}" rx="3" fill="${fill}"/>
-<text x="${NAME_WIDTH + length + 8}" y="${y + 15}">${median.toPrecision(3)} ms</text>`;
+  const [{ median: fastest } = { median: 1 }] = rows;
+  const bars = (name: string, color: Series["color"] & {}, isShown: (name: string) => boolean): Series => {
+    const own = rows.flatMap(({ name, median }, row) => (isShown(name) ? [{ row, median }] : []));
+    return {
+      ...{ name, color, as: "bars", y: own.map(({ row }) => row), x: own.map(({ median }) => median) },
+      labels: own.map(
+        ({ median }) => `${median.toPrecision(3)} ms, ${Number((median / fastest).toPrecision(2))} times`,
+      ),
+    };
+  };
+  for (const scheme of ["light", "dark"] as const) {
+    const svg = draw({
+      title: `${title}: milliseconds, less is better`,
+      heading: `${machine.replace(/, L1.*/, "")}, Node ${node}. "Times" compares with the fastest.`,
+      ...{ width: 720, height: 110 + rows.length * ROW, scheme, legend: false },
+      x: { label: "milliseconds a step" },
+      y: { label: "", rows: rows.map(({ name }) => name) },
+      series: [bars("Opt", 0, (name) => OURS.includes(name)), bars("others", "faint", (name) => !OURS.includes(name))],
     });
-    const height = TOP + rows.length * ROW + 20;
-    const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="14" fill="${colors.text}">
-<title>${escaped(title)}</title>
-<text x="0" y="20" font-size="17" font-weight="600">${escaped(title)}: milliseconds, less is better</text>
-<text x="0" y="42" font-size="12" opacity="0.75">${escaped(machine.replace(/, L1.*/, ""))}, Node ${node}. Bars are drawn on a square root scale.</text>
-${bars.join("\n")}
-</svg>
-`;
-    writeFileSync(join(folder, `benchmark-${theme}.svg`), svg);
+    writeFileSync(join(folder, `benchmark-${scheme}.svg`), `${svg}\n`);
   }
 }
 
-const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
-
-drawBenchmark("docs/pictures", "runs/pictures/benchmark.json");
+const [folder = "docs/pictures", results = "runs/pictures/benchmark.json"] = process.argv.slice(2);
+drawBenchmark(folder, results);

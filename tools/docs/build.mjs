@@ -23,28 +23,57 @@ async function prepare(folder) {
   if (!api.ok || complaints.trim() !== "") throw new Error(`[docs] TypeDoc complains:\n${complaints}`);
 }
 
-/** The digits page as it is, with few digits, and the way back. @param {string} outDir */
+const SITE_LINKS = {
+  Learn: "learn/",
+  "How-to": "how-to/",
+  Guides: "guides/",
+  API: "api/",
+  Demos: "demos/",
+  Playground: "playground",
+};
+
+/** The digits page as it is, with few digits, the site's header, and the way back. @param {string} outDir */
 async function buildDigits(outDir) {
   writeSmallDigits(outDir);
   const back =
     '<footer><a href="../">All demos</a> · <a href="../../how-to/train-in-a-worker">Train in a Worker</a> · ';
+  const links = Object.entries(SITE_LINKS).map(([text, path]) => `<a href="../../${path}">${text}</a>`);
+  const logo = '<img src="../../logo.svg" alt="" width="24" height="24">';
+  const bar = `<nav class="site" aria-label="Site"><a href="../../">${logo} Opt</a>${links.join("")}</nav>`;
+  const icon = '<link rel="icon" type="image/svg+xml" href="../../logo.svg" />';
   await buildPage({
     configFile: join(root, "e2e/browser-mnist/vite.config.ts"),
     base: "./",
     publicDir: false,
     logLevel: "warn",
-    plugins: [{ name: "opt:way-back", transformIndexHtml: (html) => html.replace("<footer>", back) }],
+    plugins: [
+      {
+        name: "opt:as-of-the-site",
+        transformIndexHtml: (html) =>
+          html
+            .replace("<footer>", back)
+            .replace("<header>", `${bar}<header>`)
+            .replace(/<link rel="icon".*>/, icon),
+      },
+    ],
     build: { outDir, emptyOutDir: false },
   });
 }
 
+/** @param {string} text */
+const say = (text) => console.log(`docs: ${text}`);
+
 /** @param {string} outDir */
 export async function buildSite(outDir) {
+  const begun = performance.now();
   mkdirSync(join(root, "runs"), { recursive: true });
   const folder = mkdtempSync(join(root, "runs/site-")); // inside the workspace, where packages are found
   try {
+    say("1 of 2: the API from doc comments, the packages' bundles, the digits page (a minute or two)");
     await prepare(folder);
+    say("2 of 2: the pages (some minutes)");
     await build(folder, { outDir });
+    say(`done in ${Math.round((performance.now() - begun) / 1000)} s`);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -26,6 +26,7 @@ export async function bundlePackages(out) {
         in: `${root}docs/.vitepress/demos/${name}.ts`,
       })),
     ],
+    define: { OPT_PACKAGES: JSON.stringify(entries.map(({ out }) => `@opt/${out}`)) },
     loader: { ".jsonl": "text", ".safetensors": "binary" },
     outdir: out,
     absWorkingDir: root,

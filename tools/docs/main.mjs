@@ -6,7 +6,7 @@ import { installNpmPackages } from "../workspace/setup.mjs";
 const [command, outDir = join(root, "runs/docs")] = process.argv.slice(2);
 
 if (command !== "build") {
-  console.log("docs: npm packages where they are missing, the API, the pages");
+  console.log("docs: builds the site into runs/docs and serves it. First: npm packages where they are missing");
   await installNpmPackages("e2e/docs");
 }
 const { buildSite } = await import("./build.mjs");

@@ -6,6 +6,8 @@ const SHADES = 12;
 /** Each has a hue of its own. */
 export const hueOf = (racer: Racer) => (RACERS.indexOf(racer) * 137.5) % 360;
 
+export const colorOf = (racer: Racer, isDark: boolean) => `hsl(${hueOf(racer)} ${isDark ? "80% 68%" : "75% 38%"})`;
+
 export class RacePicture {
   readonly #context: CanvasRenderingContext2D;
 
@@ -56,7 +58,7 @@ export class RacePicture {
     }
     context.lineWidth = context.canvas.width / 260;
     context.lineJoin = "round";
-    context.strokeStyle = `hsl(${hueOf(racer)} ${this.isDark ? "80% 68%" : "75% 38%"})`;
+    context.strokeStyle = colorOf(racer, this.isDark);
     context.stroke();
   }
 

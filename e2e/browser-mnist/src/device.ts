@@ -19,7 +19,9 @@ export async function deviceChoices(): Promise<DeviceChoice[]> {
 async function detailOf(name: string): Promise<string> {
   if (name === "webgpu") return adapterName();
   if (name !== "wasm") return "";
-  return crossOriginIsolated ? `up to ${navigator.hardwareConcurrency} threads` : "one thread: no isolated page";
+  return crossOriginIsolated
+    ? `up to ${navigator.hardwareConcurrency} threads`
+    : "one thread, because this server does not isolate its pages";
 }
 
 async function adapterName(): Promise<string> {

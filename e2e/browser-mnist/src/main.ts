@@ -6,7 +6,7 @@ import { Pad } from "./pad";
 import { button, complain, element, say, show, showProgress } from "./page";
 import { Probabilities } from "./probabilities";
 import type { DeviceChoice, Opened } from "./requests";
-import { BATCH, labelOf, percent, type Run, type Settings, smoothed } from "./run";
+import { BATCH, labelOf, percent, type Settings, smoothed } from "./run";
 import { Tiles } from "./tiles";
 import { Training } from "./training";
 
@@ -28,15 +28,13 @@ async function loadDigits(): Promise<[DigitFiles, DigitFiles]> {
 }
 
 function fillChoices({ devices, rates }: Opened): void {
-  const option = (value: string, label: string, disabled = false) => {
+  const option = (value: string, label: string, missing = "") => {
     const made = new Option(label, value);
-    made.disabled = disabled;
+    Object.assign(made, { disabled: missing !== "", title: missing });
     return made;
   };
   element("device").replaceChildren(
-    ...devices.map(({ name, reason }) =>
-      option(name, reason ? `${labelOf(name)} (not here)` : labelOf(name), reason !== undefined),
-    ),
+    ...devices.map(({ name, reason }) => option(name, reason ? `${labelOf(name)} (not here)` : labelOf(name), reason)),
   );
   element("optimizer").replaceChildren(...Object.keys(rates).map((name) => option(name, name)));
 }
@@ -59,7 +57,7 @@ function showSettings({ optimizer, lr, device }: Settings, devices: readonly Dev
   element<HTMLSelectElement>("device").value = device;
   const detail = devices.find(({ name }) => name === device)?.detail;
   const missing = devices.filter(({ reason }) => reason !== undefined);
-  const notes = missing.map(({ name, reason }) => `${labelOf(name)} does not open here: ${reason}`);
+  const notes = missing.map(({ name }) => `This browser opens no ${labelOf(name)} here.`);
   show("note", [detail ? `${labelOf(device)}: ${detail}.` : "", ...notes].join(" ").trim());
 }
 
@@ -111,29 +109,23 @@ async function start(): Promise<void> {
 
   function draw(): void {
     const { runs, run } = training;
-    drawChart(element<SVGSVGElement>("loss-chart"), runs, {
-      points: ({ losses }: Run) =>
-        smoothed(losses).flatMap((value, i) => (Number.isFinite(value) ? [{ step: i + 1, value }] : [])),
-      scale: Math.log,
-      ticks: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100],
-      format: String,
-      least: 0.2,
-      most: 2.5,
-    });
-    drawChart(element<SVGSVGElement>("accuracy-chart"), runs, {
-      points: ({ measured }: Run) => measured.map(({ step, accuracy }) => ({ step, value: accuracy })),
-      scale: (share) => -Math.log(1.005 - share), // what is missing: 90, 99 and 99.9 % are as far apart as they should be
-      ticks: [0.1, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99],
-      format: (share) => `${Math.round(100 * share)} %`,
-      least: 0.8,
-      most: 0.985,
-    });
+    const isEmpty = runs.every(({ losses }) => losses.length === 0);
+    const loss = { label: "loss", log: true, ...(isEmpty && { range: [0.1, 3] as const }) };
+    drawChart(element("loss-chart"), runs, "Training loss", loss, ({ losses }) => ({
+      steps: losses.map((_, i) => i + 1),
+      values: smoothed(losses),
+    }));
+    const share = { label: "read right", percent: true, range: [0, 1] as const };
+    drawChart(element("accuracy-chart"), runs, "Accuracy on the test digits", share, ({ measured }) => ({
+      steps: measured.map(({ step }) => step),
+      values: measured.map(({ accuracy }) => accuracy),
+    }));
     legend.show(runs, run);
   }
 
   async function look(): Promise<void> {
     const { run, speed } = training;
-    tiles.show(await training.ask({ ask: "names", positions: SHOWN }));
+    tiles.show(run.losses.length > 0 ? await training.ask({ ask: "names", positions: SHOWN }) : undefined);
     show("step", count(run.losses.length));
     show("loss", run.losses.at(-1)?.toFixed(3) ?? "–");
     show("speed", speed > 0 ? count(Math.round(speed * BATCH)) : "–");
@@ -264,6 +256,7 @@ async function start(): Promise<void> {
   new ResizeObserver(draw).observe(element("loss-chart"));
 
   await look();
+  for (const id of ["optimizer", "device", "lr"]) element<HTMLInputElement>(id).disabled = false;
   for (const id of ["train", "again", "sample", "keep", "restore", "download", "open"]) button(id).disabled = false;
   say(`Ready to train on ${labelOf(opened.device)}.`);
 }

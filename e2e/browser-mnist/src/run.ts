@@ -25,22 +25,8 @@ export interface Run extends Settings {
   readonly measured: Measured[];
 }
 
-/** Runs are told apart by dash and mark, and by colour too. */
-const DASHES = ["", "8 4", "2 4", "12 4 2 4", "5 2", "16 6"];
-const MARKS = [
-  "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0",
-  "M-4 -4H4V4H-4Z",
-  "M0 -5L5 4H-5Z",
-  "M0 -5.5L5.5 0L0 5.5L-5.5 0Z",
-  "M-1.5 -5H1.5V-1.5H5V1.5H1.5V5H-1.5V1.5H-5V-1.5H-1.5Z",
-  "M0 5L5 -4H-5Z",
-];
-/** As many as can be told apart. */
-export const MOST_RUNS = DASHES.length;
-
-export const dashOf = (run: Run): string => DASHES[run.number % MOST_RUNS]!;
-export const markOf = (run: Run): string => MARKS[run.number % MOST_RUNS]!;
-export const colourOf = (run: Run): string => `var(--run-${run.number % MOST_RUNS})`;
+/** As many as charts can tell apart. */
+export const MOST_RUNS = 6;
 
 /** In words, for those who do not see the curves. */
 export function describeRun(run: Run): string {

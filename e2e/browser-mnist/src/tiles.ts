@@ -9,6 +9,7 @@ export class Tiles {
     private readonly digits: Digits,
     readonly positions: Int32Array,
   ) {
+    target.replaceChildren();
     for (const position of positions) {
       const figure = document.createElement("figure");
       const caption = document.createElement("figcaption");
@@ -18,13 +19,13 @@ export class Tiles {
     }
   }
 
-  /** Wrong names are told by words, not by colour alone: "7, read as 2". */
-  show(names: ArrayLike<number>): void {
+  /** Wrong names are told by words, not by colour alone: "7, read as 2". A network that has not learned has no names. */
+  show(names: ArrayLike<number> | undefined): void {
     this.#captions.forEach((caption, i) => {
       const truth = this.digits.labels[this.positions[i]!]!;
-      const right = names[i] === truth;
+      const right = names === undefined || names[i] === truth;
       caption.className = right ? "right" : "wrong";
-      caption.textContent = right ? String(truth) : `${truth}, read as ${names[i]}`;
+      caption.textContent = right ? String(truth) : `${truth}, read as ${names![i]}`;
     });
   }
 }

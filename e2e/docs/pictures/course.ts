@@ -22,7 +22,7 @@ await init("js");
 const w = parameter(Array.from({ length: 81 }, (_, i) => i / 20 - 2));
 const loss = w.pow(2);
 loss.sum().backward();
-plot({ "loss": loss.dataSync(), "gradient": w.grad.dataSync() });`;
+plot({ "loss": loss.dataSync(), "gradient": w.grad.dataSync() }, { x: w.dataSync(), xLabel: "w" });`;
 
 const LINE = `
 import { init, parameter, tensor } from "@opt/core";
@@ -39,7 +39,7 @@ for (let step = 1; step <= 60; step++) {
   optimizer.zeroGrad();
   if (step === 1 || step === 60) lines["after " + step] = line().dataSync();
 }
-plot(lines);`;
+plot(lines, { x: x.dataSync(), xLabel: "x", yLabel: "y" });`;
 
 const network = (body: string) => `
 import "@opt/kernels-wasm";

@@ -8,7 +8,7 @@ const DEMOS = [
   ["race", "optimizer-race", /Step [5-9]\d\d of/, ".picture"],
   ["spirals", "spirals", /step [4-6]\d\d/, ".picture"],
   ["same-run", "same-run", /(1[2-9]|20) steps/, ".lines"],
-  ["gpt", "gpt", /After [1-9]\d\d steps/, "figure"],
+  ["gpt", "gpt", /After 1[3-9]\d\d steps/, "figure"],
   ["fine-tune", "fine-tune", /Loss on unseen text/, ".texts"],
   ["checkpoint", "checkpoint", /22:43/, ".details"],
 ] as const;

@@ -77,10 +77,7 @@ async function main(options: Options): Promise<string[]> {
   if (together !== undefined) console.log(together.line);
 
   const file = join(folder, "report.html");
-  await writeFile(
-    file,
-    await htmlReport({ ...run, device: device.name, results, speeds, resumed: resumption, descents }),
-  );
+  await writeFile(file, htmlReport({ ...run, device: device.name, results, speeds, resumed: resumption, descents }));
   console.log(`Report: ${pathToFileURL(file)}\nNext: npm run demo`);
 
   const problems: string[] = [];

@@ -3,9 +3,9 @@ import { smooth, thin } from "./charts";
 import { descend } from "./counterexample";
 import { htmlReport } from "./report";
 
-it("a report holds its table and six charts, and loads nothing", async () => {
+it("a report holds its table and its charts with labelled axes, and loads nothing", () => {
   const run = { losses: [2, 1, 0.5], accuracies: [0.9, 0.95], seconds: 1, imagesPerSecond: 1000 };
-  const html = await htmlReport({
+  const html = htmlReport({
     device: "<js>",
     epochs: 2,
     batchSize: 8,
@@ -21,7 +21,18 @@ it("a report holds its table and six charts, and loads nothing", async () => {
     resumed: { before: [2, 1.5], uninterrupted: [1, 0.5], resumed: [1, 0.5] },
     descents: [descend(false, 300), descend(true, 300)],
   });
-  expect(html.match(/<svg/g)).toHaveLength(6);
+  const charts = html.split("<svg ").slice(1);
+  const axes = charts.map((svg) => [...svg.matchAll(/class="axis"[^>]*>([^<]*)</g)].map(([, words]) => words));
+  expect(axes).toEqual([
+    ...Array(2).fill(["step", "cross-entropy (log scale)"]), // one for each run
+    ["epoch", "test accuracy"],
+    ["milliseconds a step"], // of rows with names
+    ["step", "cross-entropy"],
+    ["step t", "position x"],
+    ["step t", "average regret (log scale)"],
+  ]);
+  for (const svg of charts) expect(svg).toContain('role="img" aria-label="');
+  expect(html).toContain("color-scheme: light dark");
   expect(html).toContain("<td>95.00 %</td>");
   expect(html).toContain("Here a step takes 1.20 to 2.00 times the limit.");
   expect(html).toContain("All 2 losses that follow are those of the run that never stopped, bit for bit.");

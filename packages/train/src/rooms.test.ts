@@ -4,5 +4,5 @@ roomsTest(new URL(".", import.meta.url), [
   ["check.ts", "growing-file.ts", "modes.ts", "stream.ts", "tree.ts"],
   ...["metrics", "tensor-board"],
   ...["fit", "callbacks", "fit.ts"],
-  ...["look", "worker"],
+  ...["chart", "look", "worker"],
 ]);

@@ -224,16 +224,36 @@ it("findLearningRate tries the same rates on all ranks, and ends where one of th
 describe("plot", () => {
   const history = { losses: [], epochs: [3, 2, 1].map((loss) => ({ loss, val_loss: loss + 0.5, lr: 1, seconds: 1 })) };
 
-  it("draws a history as SVG", () => {
-    const svg = plot(history, { width: 100, height: 80 });
-    expect(svg.match(/<polyline/g)).toHaveLength(2);
-    expect(svg).toContain('points="48.0,22.4 66.0,35.2 84.0,48.0"'); // from 16 for 3.5 to 48 for 1
+  /** The words of a picture: ticks, labels of axes, names of curves. */
+  const wordsIn = (svg: string, kind: string) =>
+    [...svg.matchAll(new RegExp(`<text [^>]*class="${kind}"[^>]*>([^<]*)<`, "g"))].map(([, words]) => words);
+
+  it("draws a history with ticks, labels and a legend", () => {
+    const svg = plot(history);
+    expect(svg.match(/<polyline/g)!.length).toBe(4); // two curves and their samples in the legend
+    expect(wordsIn(svg, "axis")).toEqual(["epoch", "loss"]);
+    expect(wordsIn(svg, "name")).toEqual(["loss", "val_loss"]);
+    expect(wordsIn(svg, "tick")).toEqual(["1", "1.5", "2", "2.5", "3", "1", "1.5", "2", "2.5", "3", "3.5"]);
+    expect(svg).toContain("x: epoch, 1 to 3; y: loss, 1 to 3.5. loss: from 3 to 1; val_loss: from 3.5 to 1.5");
   });
 
-  it("draws curves by a logarithmic axis, with gaps where there is no number", () => {
-    const svg = plot({ "a < b": [1, Number.NaN, 3] }, { x: [1, 10, 100], log: true, width: 164, height: 148 });
-    expect(svg).toContain('points="48.0,116.0 148.0,16.0"');
-    expect(svg).toContain("a &lt; b");
+  it("draws accuracies on a scale of their own, and no other metric of a history", () => {
+    const epochs = history.epochs.map((record, i) => ({ ...record, accuracy: 0.5 + i / 10, perplexity: 100 }));
+    const svg = plot({ ...history, epochs });
+    expect(wordsIn(svg, "axis")).toEqual(["epoch", "loss", "epoch", "accuracy"]);
+    expect(wordsIn(svg, "tick")).toContain("70 %");
+    expect(svg).not.toContain("perplexity");
+  });
+
+  it("draws curves by logarithmic axes that say so, with gaps where there is no number", () => {
+    const options = { x: [1, 10, 100], log: true, logY: true, xLabel: "rate", yLabel: "error", title: "Rates" };
+    const svg = plot({ "a < b": [0.01, Number.NaN, 1] }, options);
+    expect(wordsIn(svg, "axis")).toEqual(["rate (log scale)", "error (log scale)"]);
+    expect(wordsIn(svg, "tick")).toEqual(["1", "10", "100", "0.01", "0.1", "1"]);
+    expect(svg.match(/<polyline/g)).toHaveLength(2); // one before the gap, one behind it
+    expect(svg).toContain('aria-label="Rates. x: rate, logarithmic, 1 to 100; ');
+    expect(svg).toContain("a &lt; b: from 0.01 to 1");
+    expect(plot({ a: [1, 2] }, { width: 300, height: 200 })).toContain('viewBox="0 0 300 200"');
   });
 
   it("draws into an element of a page", () => {

@@ -1,0 +1,90 @@
+/** The playground's editor: CodeMirror in the site's colors, light and dark. It comes after the page. */
+import { javascript } from "@codemirror/lang-javascript";
+import { HighlightStyle, syntaxHighlighting, syntaxTree } from "@codemirror/language";
+import { linter, setDiagnostics } from "@codemirror/lint";
+import { EditorState, Prec } from "@codemirror/state";
+import { EditorView, keymap } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { basicSetup } from "codemirror";
+
+const colors = HighlightStyle.define([
+  { tag: [tags.keyword, tags.operatorKeyword], color: "light-dark(#a0111f, #ff9492)" },
+  { tag: [tags.string, tags.special(tags.string)], color: "light-dark(#032563, #addcff)" },
+  { tag: [tags.number, tags.bool, tags.null], color: "light-dark(#023b95, #91cbff)" },
+  { tag: tags.comment, color: "light-dark(#59636e, #b7bdc8)" },
+  { tag: [tags.function(tags.variableName), tags.className], color: "light-dark(#622cbc, #dbb7ff)" },
+]);
+const look = EditorView.theme({
+  "&": { fontSize: "13px", backgroundColor: "var(--vp-c-bg-soft)", color: "var(--vp-c-text-1)" },
+  "&.cm-focused": { outline: "2px solid var(--vp-c-brand-1)" },
+  ".cm-scroller": {
+    fontFamily: "var(--vp-font-family-mono)",
+    lineHeight: "1.5",
+    maxHeight: "480px",
+    minHeight: "200px",
+  },
+  ".cm-content": { caretColor: "var(--vp-c-text-1)" },
+  ".cm-cursor": { borderLeftColor: "var(--vp-c-text-1)" },
+  ".cm-gutters": { backgroundColor: "var(--vp-c-bg-soft)", color: "var(--vp-c-text-2)", border: "none" },
+  ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "light-dark(#0000000d, #ffffff12)" },
+  "&.cm-focused .cm-selectionBackground, .cm-selectionBackground": {
+    background: "light-dark(#bcd6ff, #2f4f7f) !important",
+  },
+  ".cm-tooltip, .cm-panels": { backgroundColor: "var(--vp-c-bg-elv)", color: "var(--vp-c-text-1)" },
+});
+
+/** The first line that does not parse, counted from 1. */
+function wrongLine(state: EditorState): number | undefined {
+  let found: number | undefined;
+  syntaxTree(state).iterate({
+    enter({ type, from }) {
+      if (type.isError) found ??= state.doc.lineAt(from).number;
+    },
+  });
+  return found;
+}
+
+const syntax = linter(({ state }) => {
+  const line = wrongLine(state);
+  if (line === undefined) return [];
+  const { from, to } = state.doc.line(line);
+  return [{ from, to, severity: "error", message: "This does not parse." }];
+});
+
+export interface Editor {
+  set(code: string): void;
+  /** Underlines a line, counted from 1. */
+  mark(line: number, message: string): void;
+  wrongLine(): number | undefined;
+  destroy(): void;
+}
+
+export function openEditor(parent: Element, code: string, changed: (code: string) => void, run: () => void): Editor {
+  const runs = { key: "Mod-Enter", run: () => (run(), true) };
+  const view = new EditorView({
+    parent,
+    state: EditorState.create({
+      doc: code,
+      extensions: [
+        Prec.highest(keymap.of([runs])),
+        ...[basicSetup, javascript(), syntaxHighlighting(colors), syntax, look],
+        EditorView.contentAttributes.of({ "aria-label": "Code" }),
+        EditorView.updateListener.of(({ docChanged, state }) => {
+          if (docChanged) changed(state.doc.toString());
+        }),
+      ],
+    }),
+  });
+  return {
+    set(text) {
+      if (text !== view.state.doc.toString())
+        view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
+    },
+    mark(line, message) {
+      const { from, to } = view.state.doc.line(Math.min(line, view.state.doc.lines));
+      view.dispatch(setDiagnostics(view.state, [{ from, to, severity: "error", message }]));
+    },
+    wrongLine: () => wrongLine(view.state),
+    destroy: () => view.destroy(),
+  };
+}
