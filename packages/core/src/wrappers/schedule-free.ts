@@ -99,7 +99,7 @@ export class ScheduleFree<OwnGroup extends Group<BaseOptions>> extends StatefulW
     }
     return () => {
       launch();
-      inEachRun([], () => this.#weigh(shares));
+      inEachRun(shares, (...present: Tensor[]) => this.#weigh(present));
       kept.forEach((group, g) => {
         for (const [i, { param, own }] of group.entries()) {
           const { x, y } = before[g]![i]!;

@@ -88,6 +88,11 @@ export const REASONS: readonly Reason[] = [
     applies: ({ dtype }, { device }) => device === "webgpu" && dtype === "f64",
   },
   {
+    code: "UNSUPPORTED",
+    says: "GaLore, Shampoo and SOAP decompose matrices on the host, which can't read `webgpu` within a step. Take Muon or Kron.",
+    applies: ({ optimizer }, { device }) => device === "webgpu" && ["GaLore", "Shampoo", "SOAP"].includes(optimizer),
+  },
+  {
     code: "NOT_SYNC",
     says: "`webgpu` can't be read without waiting. What ranks divide computes on `js`, `wasm` or `cpu`.",
     applies: ({ optimizer }, { device, over, data, model }) =>
