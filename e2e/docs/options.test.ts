@@ -28,6 +28,7 @@ const CALLED_BY_US = new Set([
   "StoredFile.read",
   "PickedFolder.getDirectoryHandle",
   "FitSchedule.step",
+  "Weights.loadStateDict",
 ]);
 
 /** Options of every optimizer, which group-options.test.ts and modifications.test.ts of @opt/optim give to each class that they find. */
@@ -74,6 +75,8 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   "@opt/parallel: new DataParallel": ["broadcastBuffers"],
   // fully-sharded.test.ts
   "@opt/parallel: new FullyShardedDataParallel": ["broadcastBuffers"],
+  // fully-sharded.test.ts, in the text of a program
+  "FullyShardedDataParallel.loadStateDict": ["strict"],
   // testing/collectives.ts
   "Communicator.reduceScatter": ["reduction"],
   // sharded-optimizer.test.ts: by name, and in the text of its runs. configurations.test.ts draws modifications.

@@ -1,7 +1,7 @@
 /** `@opt/train/chart`: the charts of `plot`, as the project's own pages, reports and pictures use them. */
 
 export type { Axis, Chart, Series } from "./chart/chart";
-export { chartsOf, stacked } from "./chart/curves";
+export { type CurveAxes, chartsOf, type Size, stacked } from "./chart/curves";
 export { type Box, boxOf, draw, sampleLine } from "./chart/draw";
 export { format } from "./chart/scale";
 export { describe, placesOf, readAt } from "./chart/words";

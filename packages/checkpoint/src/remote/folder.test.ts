@@ -25,7 +25,7 @@ it("opens the files of a hub, of a server and of a store", async () => {
   expect(await textOf("hf://owner/name", "config.json", { endpoint: web.url })).toBe("hub");
   web.token = "secret";
   const { signal } = new AbortController();
-  const options = { endpoint: web.url, token: "secret", cache: folder.path, signal };
+  const options = { endpoint: web.url, token: "secret", cache: folder.path, cacheLimit: 1 << 30, signal };
   expect(await textOf("hf://owner/name", "config.json", options)).toBe("hub");
   web.token = undefined;
   expect(await textOf(`${web.url}/folder`, "config.json", {})).toBe("web");

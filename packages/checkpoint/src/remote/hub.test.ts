@@ -125,7 +125,7 @@ it("every function that reads takes an address", async () => {
   const at = (name: string) => `${folder.path}/${name}`;
   const address = "hf://owner/name";
   const signal = new AbortController().signal;
-  const options = { endpoint: held.web.url, token: "right", cache: at("cache"), signal };
+  const options = { endpoint: held.web.url, token: "right", cache: at("cache"), cacheLimit: 1 << 30, signal };
   expect((await loadCheckpoint(address, options)).tensors.a!.shape).toEqual([4]);
   const source = await openSource(address, options);
   expect([...source.tensors.keys()]).toEqual(["a"]);

@@ -51,6 +51,7 @@ export async function fromPretrained(path: string, options: FromPretrainedOption
     ...{
       progress: "function",
       cache: ["boolean", "string"],
+      cacheLimit: "number",
       token: "string",
       endpoint: "string",
       signal: "any",

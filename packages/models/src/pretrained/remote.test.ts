@@ -68,6 +68,7 @@ it("a hub's repository is read with a token, from one commit, and from the cache
     endpoint: url,
     token: "secret",
     cache: join(folder, "cache"),
+    cacheLimit: 1 << 30,
     signal: new AbortController().signal,
   };
   const read = await fromPretrained("hf://owner/name", options);
@@ -87,6 +88,7 @@ it("a hub's adapter is read with the same options", async () => {
     endpoint: url,
     token: "secret",
     cache: join(folder, "cache"),
+    cacheLimit: 1 << 30,
     signal: new AbortController().signal,
   });
   expect(await logitsOf(read)).toEqual(await logitsOf(adapted));

@@ -260,6 +260,7 @@ it("save boxes that other numbers of ranks go on from, tied weights too", async 
     const resume = `${MAKE}
       const loaded = await loadCheckpoint(${path}, { layout: parallel.layout, rank: communicator.rank });
       parallel.loadStateDict(loaded.tensors);
+      parallel.loadStateDict({}, { strict: false }); // nothing changes
       optimizer.loadStateDict(optimizerState(loaded));
       ${TIED}
       const { layout } = tied;

@@ -148,4 +148,5 @@ it("writes numbers that can be read", () => {
   expect(numbers.map(format)).toEqual(["0", "0.3", "1,234,567", "1.23e7", "1e-5", "3e-7", "-5"]);
   expect(sampleLine({ name: "a", y: [] })).toContain("<polyline");
   expect(sampleLine({ name: "a", y: [], as: "bars" })).toContain("<rect");
+  expect(sampleLine({ name: "b", y: [] }, 1)).not.toBe(sampleLine({ name: "b", y: [] }, 0));
 });

@@ -7,6 +7,7 @@ const SHARES = /(^|_|\b)(acc|accuracy|f1|precision|recall)$/i;
 /** Whether a curve of this name is a share of 1. */
 export const isShare = (name: string): boolean => SHARES.test(name);
 
+/** The axes of curves, and where they are. */
 export interface CurveAxes {
   readonly x?: Partial<Axis>;
   readonly y?: Partial<Axis>;
@@ -14,7 +15,8 @@ export interface CurveAxes {
   readonly at?: ArrayLike<number> | undefined;
 }
 
-interface Size {
+/** Of a picture, in its pixels. */
+export interface Size {
   readonly width?: number | undefined;
   readonly height?: number | undefined;
 }

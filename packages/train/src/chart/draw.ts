@@ -44,6 +44,7 @@ export interface Box {
   readonly height: number;
 }
 
+/** Where a chart's values are drawn. */
 export function boxOf(chart: Chart): Box {
   const { width = 640, height = 320, heading } = chart;
   const { x, y } = scalesOf(chart);

@@ -2,6 +2,7 @@
 import { type Chart, type Series, xOf } from "./chart";
 import { format, type Scale, scalesOf } from "./scale";
 
+/** A chart in words: its title, axes and series. */
 export function describe(chart: Chart): string {
   const { x, y } = scalesOf(chart);
   const axis = (name: string, { label, log }: Chart["x"], { range, format: text }: Scale) =>
