@@ -60,7 +60,13 @@ export interface Editor {
 }
 
 export function openEditor(parent: Element, code: string, changed: (code: string) => void, run: () => void): Editor {
-  const runs = { key: "Mod-Enter", run: () => (run(), true) };
+  const runs = {
+    key: "Mod-Enter",
+    run() {
+      run();
+      return true;
+    },
+  };
   const view = new EditorView({
     parent,
     state: EditorState.create({
