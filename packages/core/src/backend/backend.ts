@@ -48,7 +48,7 @@ export interface Backend {
   /** The device went away: every call throws DEVICE_LOST, and the next `init` opens a new one. */
   readonly lost?: boolean;
 
-  /** Contents are undefined. @throws OptError OUT_OF_MEMORY naming the request. */
+  /** A new object each time, also of bytes that were freed: compiled functions tell memory by it. Contents are undefined. @throws OptError OUT_OF_MEMORY naming the request. */
   allocate(bytes: number): Memory;
   /** Launches already enqueued may still use it. */
   free(memory: Memory): void;

@@ -20,6 +20,15 @@ export function memoryContract(context: ContractContext): void {
       backend.free(memory);
     });
 
+    it("is a new object each time, also of bytes that were freed", () => {
+      const { backend } = context;
+      const before = backend.allocate(64);
+      backend.free(before);
+      const after = backend.allocate(64);
+      expect(after).not.toBe(before);
+      backend.free(after);
+    });
+
     it("writes and reads ranges at any byte", async () => {
       const { backend } = context;
       const memory = backend.allocate(64);
