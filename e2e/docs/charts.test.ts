@@ -13,6 +13,7 @@ it.each(["light", "dark"])("the %s picture has a labelled, linear axis: 52 times
   const times = found(/>([\d.]+) ms, /g).map(Number);
   expect(times.length).toBeGreaterThan(4);
   const scale = Math.max(...widths) / Math.max(...times);
-  expect(widths.map((width) => Math.round(width / scale))).toEqual(times.map((time) => Math.round(time)));
+  // Times are written with three digits.
+  for (const [i, time] of times.entries()) expect(Math.abs(widths[i]! / scale - time)).toBeLessThan(0.05 + time / 100);
   expect(svg).toContain(`style="color-scheme:${scheme}"`);
 });

@@ -35,7 +35,7 @@ const QUESTIONS = [
   // More of their words.
   ["reproducible", "how-to/reproducible-runs"],
   ["random seed", "how-to/reproducible-runs"],
-  ["hugging face", "how-to/weights-from-a-url"],
+  ["weights from the hub", "how-to/weights-from-a-url"],
   ["load weights from url", "how-to/weights-from-a-url"],
   ["learning rate schedule", "how-to/warmup-and-cosine"],
   ["no decay on bias", "how-to/no-decay-on-biases"],
@@ -58,7 +58,7 @@ const QUESTIONS = [
   ["Next.js", "how-to/vite-and-next"],
   ["load pytorch .pt", "how-to/load-a-pt-file"],
   ["hugging face", "how-to/use-a-hugging-face-model"],
-  ["fine-tune", "guides/fine-tune-a-language-model"],
+  ["fine-tune a language model", "guides/fine-tune-a-language-model"],
   ["resume on three machines", "how-to/resume-on-three-machines"],
   ["my own layer", "how-to/write-your-own-layer"],
   ["worker", "how-to/train-in-a-worker"],

@@ -80,6 +80,8 @@ export function guideOf(cells: readonly Cell[]): string {
   const seeds = median(NAMES.flatMap((task) => results.on(task).map((line) => line.seeds)));
   return `---
 title: Which optimizer?
+aside: false
+pageClass: wide
 ---
 
 <!-- Written by \`npm run leaderboard -- --write\`. -->

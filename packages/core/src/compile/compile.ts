@@ -13,7 +13,7 @@ import { unmark } from "../tensor/copied";
 import { isTaping, noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { Explanation } from "./explain";
-import { Trace, type TraceMemory } from "./trace";
+import { checkMemory, Trace, type TraceMemory } from "./trace";
 import { Tracing } from "./tracing";
 import { type Arguments, checkResult, flattenArguments, mapTensors } from "./tree";
 
@@ -91,14 +91,12 @@ export function compile<Args extends unknown[], Result>(
   options: CompileOptions = {},
 ): Compiled<Args, Result> {
   checkValue(typeof f === "function", "compile", "the first argument", "a function", f, METHOD_CURE);
-  checkOptions("compile", options, { check: "string", memory: ["number", "string"], passes: "boolean" });
-  const { check: when = "spaced", passes = true } = options;
+  checkOptions("compile", options, { check: "any", memory: "any", passes: "boolean" });
+  const { check: when = "spaced", passes = true, memory } = options;
   const isKnown = when === "always" || when === "spaced" || when === "never";
   checkValue(isKnown, "compile", "check", '"always", "spaced" or "never"', when);
-  const budget = bytesOf(options.memory);
-  const isBudget = budget === undefined || budget > 0;
-  checkValue(isBudget, "compile", "memory", 'a number of bytes, or a text such as "500MB"', options.memory);
-  const compiled = new CompiledFunction(f as (...args: unknown[]) => unknown, when, passes, budget);
+  checkMemory(memory);
+  const compiled = new CompiledFunction(f as (...args: unknown[]) => unknown, when, passes, memory);
   const call = (...args: Args) => compiled.call(args) as Result;
   const dispose = () => compiled.dispose();
   const explain = () => compiled.explain();
@@ -109,15 +107,6 @@ export function compile<Args extends unknown[], Result>(
   Object.defineProperty(result, inspectSymbol, { value: () => compiled.summary() });
   dropped.register(result, compiled.memories);
   return result;
-}
-
-const UNITS = ["", "K", "M", "G", "T"];
-
-/** Of "500MB", or a number; NaN for other texts. KB is 1000 bytes, KiB 1024. */
-function bytesOf(memory: number | string | undefined): number | undefined {
-  if (typeof memory !== "string") return memory;
-  const [, number, unit, i] = /^([\d.]+) ?([KMGT]?)(i?)B$/.exec(memory) ?? [];
-  return Math.floor(Number(number) * (i ? 1024 : 1000) ** UNITS.indexOf(unit ?? ""));
 }
 
 /** What changed, where nobody knows more. */
@@ -180,7 +169,7 @@ class CompiledFunction {
     private readonly f: (...args: unknown[]) => unknown,
     private readonly when: "always" | "spaced" | "never",
     private readonly passes: boolean,
-    private readonly budget: number | undefined,
+    private readonly memory: CompileOptions["memory"],
   ) {}
 
   call(args: readonly unknown[]): unknown {
@@ -307,7 +296,7 @@ class CompiledFunction {
   #add(ran: Ran, texts: Entry["texts"], key: string, isSecond: boolean): void {
     let trace: Trace;
     try {
-      trace = new Trace(ran.tracing, ran.result, ran.own, this.passes, this.budget);
+      trace = new Trace(ran.tracing, ran.result, ran.own, this.passes, this.memory);
     } catch (error) {
       discard(ran);
       throw error;

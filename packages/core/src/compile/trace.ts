@@ -8,7 +8,6 @@ import { loadedLater } from "../device/loaded-later";
 import type { ScalarSource } from "../device/scalar-source";
 import type { Overwritable } from "../device/tracer";
 import { watching } from "../device/watcher";
-import { checkValue } from "../errors/check-value";
 import { Storage } from "../tensor/storage";
 import { Tensor } from "../tensor/tensor";
 import { type Explanation, explain } from "./explain";
@@ -16,6 +15,9 @@ import { type OptimizedTrace, plan } from "./passes/memory-plan";
 import type { FinalGradient, Step, View } from "./steps";
 import { type Input, type Tracing, viewOf } from "./tracing";
 import { mapTensors, mapTree } from "./tree";
+
+/** Bytes of the option `memory`, from when passes are there. @throws OptError BAD_ARGUMENT */
+export const checkMemory = (memory: number | string | undefined) => PASSES.code?.bytesOf(memory);
 
 const PASSES = /* @__PURE__ */ loadedLater(() => import("./passes/passes"));
 
@@ -69,8 +71,7 @@ export class TraceMemory {
 
   /** Gives back what only runs need. */
   giveWay(): void {
-    const launches = this.prepared.splice(0);
-    if (this.device?.pool.isClosed === false) for (const one of launches) one.dispose();
+    for (const one of this.prepared.splice(0)) if (!this.device!.pool.isClosed) one.dispose();
     this.arena?.release();
     this.arena = null;
   }
@@ -115,7 +116,7 @@ export class Trace {
 
   /**
    * @param own the tensors that the function made; others among its results come back as they are
-   * @param budget of the bytes of temporaries
+   * @param limit most bytes of temporaries, as the option `memory` has it
    * @throws OptError BAD_ARGUMENT if they cannot fit
    */
   constructor(
@@ -123,7 +124,7 @@ export class Trace {
     result: unknown,
     own: ReadonlySet<unknown>,
     usePasses: boolean,
-    budget?: number,
+    limit?: number | string,
   ) {
     const { made, freed, inputs, written, storages } = tracing;
     this.#device = tracing.device;
@@ -155,19 +156,12 @@ export class Trace {
     const temporaries = new Set([...made.keys()].filter((memory) => freed.has(memory) && !outputs.has(memory)));
     const steps = withoutConstants(tracing.steps, temporaries);
     const passes = usePasses && !tracing.hasAliases && this.#device !== null ? PASSES.code : undefined;
-    this.#optimized = passes?.optimized(steps, temporaries, this.#device!, budget) ?? {
+    this.#optimized = passes?.optimized(steps, temporaries, this.#device!, limit) ?? {
       steps,
       ...plan(steps, temporaries, false),
     };
     const { arenaBytes, offsets } = this.#optimized;
-    checkValue(
-      budget === undefined || arenaBytes <= budget,
-      "compile",
-      "memory",
-      `at least ${arenaBytes} bytes for this function`,
-      budget,
-      "Allow more, use smaller batches, or wrap blocks of the model in recompute().",
-    );
+    PASSES.code?.checkFit(arenaBytes, limit);
     const isOpen = new Set(this.#open);
     const isHeld = (memory: Memory) => !isOpen.has(memory) && !temporaries.has(memory) && !offsets.has(memory);
     const used = this.#optimized.steps.flatMap(memoriesUsedBy);

@@ -127,7 +127,7 @@ export abstract class StatefulWrapper<
     checkParts(this.where, saved, this.groups.length);
     const isKept = Object.values(saved.state).some((entry) => this.#key in Object(entry));
     const counters = saved.groups.map((group) =>
-      this.#savedCounters(group?.[this.#name] ?? (isKept ? undefined : this.#initial)),
+      this.#savedCounters(group?.[this.#name] ?? (isKept ? undefined : this.#initial), isKept),
     );
     const state: OptimizerState["state"] = {};
     const tensors: Record<string, unknown> = {};
@@ -165,12 +165,13 @@ export abstract class StatefulWrapper<
     };
   }
 
-  #savedCounters(given: unknown): Counters {
+  /** The initial ones themselves where no step was taken. */
+  #savedCounters(given: unknown, isKept: boolean): Counters {
     const names = Object.keys(this.#initial);
     const fits = isPlainObject(given) && names.every((name) => Number.isFinite(given[name]));
     const problem = () => `${this.#name} of a group must have the numbers ${names.join(", ")}, got ${show(given)}.`;
     check(fits, "BAD_STATE", this.where, problem, "Pass what stateDict() returned.");
-    const isInitial = names.every((name) => given![name as never] === this.#initial[name]);
+    const isInitial = !isKept && names.every((name) => given![name as never] === this.#initial[name]);
     return isInitial
       ? this.#initial
       : (Object.fromEntries(names.map((name) => [name, given![name as never]])) as Counters);

@@ -53,10 +53,8 @@ export function readPickleOf(
   { maxObjects }: ReadLimits = {},
 ): Promise<unknown> {
   const memory = maxObjects === undefined ? {} : { memory: maxObjects * BYTES_PER_OBJECT };
-  return readPickle(new ByteCursor(source, 0, READ_AHEAD), { ...limits, ...memory });
+  return readPickle(new ByteCursor(source), { ...limits, ...memory });
 }
-
-const READ_AHEAD = 1 << 20;
 
 /** What an object takes in memory, about. */
 const BYTES_PER_OBJECT = 500;
