@@ -17,5 +17,5 @@ export const RANKING = {
   fuzzy: (term: string) => (term.length > 3 ? 0.2 : false),
   boost: { title: 12, titles: 2, text: 1 },
   // Pages before symbols, and what to do before what to know.
-  boostDocument: (id: string) => (/\/api\//.test(id) ? 0.2 : /\/how-to\//.test(id) ? 2 : 1),
+  boostDocument: (id: string) => (/\/api\//.test(id) ? 0.2 : /\/how-to\/|\/fine-tune-a-/.test(id) ? 2 : 1),
 };
