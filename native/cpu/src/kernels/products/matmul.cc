@@ -36,7 +36,8 @@ template <typename T>
 struct Blocks {
   static constexpr int64_t PANEL = TILE_VECTORS * LANES<T>;
 
-  Blocks(int64_t m, int64_t n, int64_t k, int64_t items, int64_t threads, bool hasEpilogue) : m(m), n(n), k(k), threads(threads) {
+  Blocks(int64_t m, int64_t n, int64_t k, int64_t items, int64_t threads, bool hasEpilogue)
+      : m(m), n(n), k(k), threads(threads), items(items) {
     depths = piecesOf<T>(k);
     depth = ceilDivide(k, depths);
     const int64_t rowBytes = depth * static_cast<int64_t>(sizeof(T));
@@ -47,7 +48,6 @@ struct Blocks {
     const int64_t wanted = threads == 1 ? 1 : threads * PARTS;
     const bool ofRows = columnPanels <= most && m >= threads * EPILOGUE_ROWS;
     const int64_t least = !hasEpilogue ? 1 : ofRows ? columnPanels : ceilDivide(smaller(n, EPILOGUE_COLUMNS), PANEL);
-    this->items = items;
     panels = ceilDivide(items, together) * columnPanels;
     group = smaller(most, larger(least, panels / wanted));
     groups = ceilDivide(panels, group);
@@ -60,16 +60,19 @@ struct Blocks {
 
   struct Place {
     int64_t item, column, columns, width;
+    /** Of the width, each item's. */
+    int64_t each;
   };
 
-  /** Which columns of which item a panel has, and its width in whole vectors. It has those of the next items, too, where each is a vector. */
+  /** Which columns of which item a panel has, and its width in whole vectors. Where an item is one vector, the next items are in the panel, too. */
   Place place(int64_t panel) const {
     if (together > 1) {
       const int64_t item = panel * together, columns = smaller(together, items - item) * LANES<T>;
-      return {item, 0, columns, columns};
+      return {item, 0, columns, columns, LANES<T>};
     }
     const int64_t column = panel % columnPanels * PANEL, columns = smaller(PANEL, n - column);
-    return {panel / columnPanels, column, columns, ceilDivide(columns, LANES<T>) * LANES<T>};
+    const int64_t width = ceilDivide(columns, LANES<T>) * LANES<T>;
+    return {panel / columnPanels, column, columns, width, width};
   }
 
   /** From a vector of a panel's row to the next one, in the output. */
@@ -94,8 +97,8 @@ void packPanels(const Matrices<T>& matrices, const Blocks<T>& blocks, int64_t fi
   constexpr int64_t PANEL = Blocks<T>::PANEL;
   for (int64_t k = 0; k < depth; k += PACKED_STEPS) {
     for (int64_t panel = first; panel < last; panel++) {
-      const auto [item, column, columns, width] = blocks.place(panel);
-      const int64_t each = blocks.together > 1 ? LANES<T> : width, steps = smaller(PACKED_STEPS, depth - k);
+      const auto [item, column, columns, width, each] = blocks.place(panel);
+      const int64_t steps = smaller(PACKED_STEPS, depth - k);
       T* packed = right + (panel - first) * PANEL * depth + k * width;
       for (int64_t i = 0; i < width; i += each) {
         packSteps(matrices.of(item + i / each), column, smaller(columns, each), begin + k, steps, packed + i, width, each);
@@ -108,8 +111,7 @@ template <typename T>
 void packPanels(const WindowColumns<T>& windows, const Blocks<T>& blocks, int64_t first, int64_t last, int64_t begin, int64_t depth, T* right) {
   constexpr int64_t PANEL = Blocks<T>::PANEL;
   for (int64_t panel = first; panel < last; panel++) {
-    const auto [item, column, columns, width] = blocks.place(panel);
-    const int64_t each = blocks.together > 1 ? LANES<T> : width;
+    const auto [item, column, columns, width, each] = blocks.place(panel);
     T* packed = right + (panel - first) * PANEL * depth;
     for (int64_t i = 0; i < width; i += each) {
       packPanel<T, PANEL>(windows, item + i / each, column, smaller(columns, each), begin, depth, packed + i, width, each);
@@ -152,7 +154,7 @@ void multiply(const Left& a, const Right& b, T* output, const Blocks<T>& blocks,
         for (int64_t p = share.begin; p < share.end; p++) {
           const auto [from, to] = piece(rows.size(), rowPanels, p);
           for (int64_t panel = first; panel < last; panel++) {
-            const auto [item, column, columns, width] = blocks.place(panel);
+            const auto [item, column, columns, width, each] = blocks.place(panel);
             const Tile<T> tile = tileOf<T>(to - from, width / LANES<T>);
             T* corner = output + (item * blocks.m + rows.begin + from) * n + column;
             tile(depth, leftPanels + from * depth, right + (panel - first) * PANEL * depth, corner, n, blocks.apart(), columns, depthBlock > 0);
@@ -197,7 +199,7 @@ void multiplyByPieces(const Left& a, const Right& b, T* output, const Blocks<T>&
           packSteps(a, from, to - from, depths.begin + k, smaller(PACKED_STEPS, depth - k), rows + k * (to - from), to - from);
         }
         for (int64_t panel = first; panel < last; panel++) {
-          const auto [item, column, columns, width] = blocks.place(panel);
+          const auto [item, column, columns, width, each] = blocks.place(panel);
           const Tile<T> tile = tileOf<T>(to - from, width / LANES<T>);
           tile(depth, rows, right + (panel - first) * PANEL * depth, pieces + part * size + from * n + column, n, LANES<T>, columns, false);
         }

@@ -74,11 +74,11 @@ struct Tap {
 };
 
 #if defined(__AVX2__)
-/** At most MOST windows side by side in an image, of which each place's numbers lie side by side, too, but where they are outside of the image. */
+/** Up to MOST windows side by side, a pixel apart: the numbers at one place of all of them lie side by side in the image, too. */
 template <int MOST>
 class Neighbours {
  public:
-  /** Whether all windows of an image are such, with few enough places. */
+  /** Whether an image's windows are such, as many in a row as it has pixels, and have few enough places. */
   static bool fit(const Window& window) {
     const bool isDense = window.strideX == 1 && window.strideY == 1 && window.outWidth == window.width;
     return isDense && window.kernelX <= TAPS && window.kernelY <= TAPS;
