@@ -94,7 +94,7 @@ const needed = (flags: string, about: string) => flag(flags, about).makeOptionMa
 const REMOTE = [
   flag("--cache [folder]", "keep what is read of addresses, in this folder or the user's own", parseCache),
   flag("--cache-limit <size>", "most bytes of the cache, 10GiB without it", parseSize),
-  flag("--token <token>", "opens private addresses; others on this machine may see it: HF_TOKEN they do not"),
+  flag("--token <token>", "opens private addresses; other users of this machine can read it, unlike HF_TOKEN"),
 ];
 const BEST = [
   flag("--best <value>", "the step with the least number of this name among its values"),

@@ -48,6 +48,16 @@ describe.each([
     expect(empty.header("x-told")).toBe("POST 0 no");
   });
 
+  it("sends memory that may change its length", async () => {
+    const buffer = new (ArrayBuffer as new (length: number, options: object) => ArrayBuffer)(1000, {
+      maxByteLength: 1000,
+    });
+    const body = new Uint8Array(buffer, 0, 1000);
+    body.set(bytes.subarray(0, 1000));
+    const answer = await ask("/", { method: "PUT", headers: {}, body });
+    expect(Buffer.compare(answer.body, bytes.subarray(0, 1000))).toBe(0);
+  });
+
   it("fills the caller's memory, no further than it goes", async () => {
     const into = new Uint8Array(bytes.length + 5);
     expect((await ask("/bytes", { into })).body.buffer).toBe(into.buffer);

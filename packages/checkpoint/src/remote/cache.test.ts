@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { expectCode } from "../../testing/expect-code";
@@ -139,13 +139,23 @@ it("removes what was opened least recently where the limit needs it, and reads w
   const addresses = ["a", "b", "c"].map((name) => `${held.web.url}/${name}.safetensors`);
   for (const name of ["a", "b", "c"]) held.web.files.set(`/${name}.safetensors`, file!);
   const [a, b, c] = addresses as [string, string, string];
+  // Another's folder, which holds more than the limit.
+  mkdirSync(join(folder.path, "mine"));
+  for (let i = 0; i < 20; i++) writeFileSync(join(folder.path, "mine", `${i}`), "");
+  let opened = 0;
   const sentBy = async (address: string, limit = cacheLimit) => {
-    await new Promise((resolve) => setTimeout(resolve, 20));
     expect(await load(address, { cacheLimit: limit })).toBe(crc32(A));
+    opened++;
+    for (const name of readdirSync(folder.path).filter((each) => each !== "mine")) {
+      const used = join(folder.path, name, "used");
+      if (statSync(used).mtimeMs > 1e6) utimesSync(used, opened, opened); // the one that was opened now
+    }
     return held.web.sent > 0;
   };
+  const kept = () => blocks().filter((path) => !path.includes("mine")).length;
   expect([await sentBy(a), await sentBy(b), await sentBy(a), await sentBy(c)]).toEqual([true, true, false, true]);
-  expect([await sentBy(a), blocks().length, await sentBy(b)]).toEqual([false, 8, true]);
-  expect([await sentBy(url, 1 << 20), await sentBy(url, 1 << 20), blocks().length]).toEqual([true, true, 1]);
+  expect([await sentBy(a), kept(), await sentBy(b)]).toEqual([false, 8, true]);
+  expect([await sentBy(url, 1 << 20), await sentBy(url, 1 << 20), kept()]).toEqual([true, true, 1]);
+  expect(readdirSync(join(folder.path, "mine")).length).toBe(20);
   await expectCode("BAD_ARGUMENT", load(url, { cacheLimit: -1 }));
 });

@@ -57,9 +57,12 @@ export function cached(store: ObjectStore, name: string, kept: CacheFolder): Pic
   };
 
   /** Removes what was opened least recently until a file of this length has room, as far as there is any. */
-  const makeRoom = async (own: string, byteLength: number) => {
-    const others = (await fileSystem.list(folder)).filter(({ kind }) => kind === "folder");
-    const sizes = others.map(async ({ name }) => {
+  const makeRoom = async (opened: string, byteLength: number) => {
+    // The folder may be the user's, and hold more.
+    const own = (await fileSystem.list(folder)).filter(
+      ({ kind, name }) => kind === "folder" && /^[0-9a-f]{64}$/.test(name),
+    );
+    const sizes = own.map(async ({ name }) => {
       const path = join(folder, name);
       const used = await fileSystem.modified(join(path, USED)).catch(() => 0);
       const blocks = (await fileSystem.list(path).catch(() => [])).filter((entry) => entry.name !== USED);
@@ -67,7 +70,7 @@ export function cached(store: ObjectStore, name: string, kept: CacheFolder): Pic
     });
     const held = (await Promise.all(sizes)).sort((a, b) => a.used - b.used);
     room = limit - held.reduce((sum, { bytes }) => sum + bytes, 0);
-    const wanted = Math.min(limit, byteLength + BLOCK) - (held.find(({ name }) => name === own)?.bytes ?? 0);
+    const wanted = Math.min(limit, byteLength + BLOCK) - (held.find(({ name }) => name === opened)?.bytes ?? 0);
     for (const { name, path, bytes } of held) {
       if (room >= wanted) break;
       if (inUse.has(name)) continue;

@@ -132,7 +132,7 @@ export class PickleStack {
   }
 
   get(number: number): false {
-    const place = this.#recalled.has(number) ? this.#recalled.placeOf(number) : 0;
+    const place = this.#recalled.has(number) ? this.#recalled.placeOf(number) : -1;
     let value = this.#memo[place];
     if (this.#holders[place] === 1) {
       this.#escapes++;

@@ -57,6 +57,10 @@ describe("readPickle", () => {
     ["an unknown opcode", program(0x80, 2, 0xff)],
     ["protocol 6", program(0x80, 6, 0x4e, 0x2e)],
     ["a memo that was never stored", program(0x80, 2, 0x68, 7, 0x2e)],
+    [
+      "a memo of a number that no pickle has, beside one that is stored",
+      program(0x4b, 1, 0x71, 0, 0x68, 0, 0x30, 0x6a, 0xff, 0xff, 0xff, 0x7f, 0x2e),
+    ],
     ["a list closed without a mark", program(0x80, 2, 0x5d, 0x65, 0x2e)],
     ["a mark taken as a value", program(0x80, 2, 0x28, 0x2e)],
     ["a text longer than the file", program(0x80, 2, 0x58, "\xff\xff\xff\x7f", 0x2e)],
