@@ -171,10 +171,9 @@ export abstract class StatefulWrapper<
     const fits = isPlainObject(given) && names.every((name) => Number.isFinite(given[name]));
     const problem = () => `${this.#name} of a group must have the numbers ${names.join(", ")}, got ${show(given)}.`;
     check(fits, "BAD_STATE", this.where, problem, "Pass what stateDict() returned.");
-    const isInitial = !isKept && names.every((name) => given![name as never] === this.#initial[name]);
-    return isInitial
-      ? this.#initial
-      : (Object.fromEntries(names.map((name) => [name, given![name as never]])) as Counters);
+    const counters = given as Counters;
+    const isInitial = !isKept && names.every((name) => counters[name] === this.#initial[name]);
+    return isInitial ? this.#initial : (Object.fromEntries(names.map((name) => [name, counters[name]])) as Counters);
   }
 
   #checked(name: string, param: Tensor, value: unknown): Tensor {

@@ -2,7 +2,7 @@
 import type { OpenFolderOptions } from "@opt/checkpoint";
 import { check, checkOptions, type Shape, show, type Tensor, tidy } from "@opt/core";
 import type { Module } from "@opt/nn";
-import { Place } from "../pretrained/place";
+import { OPENING, Place } from "../pretrained/place";
 import { leafOf, linearLayers } from "./linear-layers";
 import { type AdapterSettings, adaptedLayers, lora, settingsOf } from "./lora";
 
@@ -108,17 +108,7 @@ export async function loadAdapter<M extends Module>(
   options: LoadAdapterOptions = {},
 ): Promise<M> {
   const where = "loadAdapter";
-  checkOptions(where, options, {
-    ...{
-      cache: ["boolean", "string"],
-      cacheLimit: "number",
-      token: "string",
-      endpoint: "string",
-      signal: "any",
-      fileSystem: "any",
-    },
-    rename: "function",
-  });
+  checkOptions(where, options, { ...OPENING, rename: "function" });
   const { rename = (name: string) => name, ...opening } = options;
   const { loadCheckpoint } = await import("@opt/checkpoint");
   const place = await Place.open(folder, opening);

@@ -29,7 +29,9 @@ it.each(names)("%s: what is written is read with the same words", async (name) =
   const model = await tiny(name, "js");
   const before = model.device.memory();
   await savePretrained(model, "saved", { fileSystem });
-  expect(model.device.memory()).toEqual(before);
+  // The garbage collector may find what ran before.
+  const { tensors, bytes } = model.device.memory();
+  expect([tensors <= before.tensors, bytes <= before.bytes]).toEqual([true, true]);
   const seen: [number, number][] = [];
   const progress = (...bytes: [number, number]) => void seen.push(bytes);
   const read = await fromPretrained("saved", { fileSystem, device: "js", progress });

@@ -9,7 +9,7 @@ import { LanguageModel } from "../decoder/language-model";
 import { openTokenizer } from "../tokenizer/library";
 import type { Tokenizer } from "../tokenizer/tokenizer";
 import { isIdle, isTransposed, PREFIX } from "./names";
-import { Place } from "./place";
+import { OPENING, Place } from "./place";
 
 export interface FromPretrainedOptions extends OpenFolderOptions {
   /** Default: the one of `init`. */
@@ -48,15 +48,7 @@ const PORTION = 64 * 2 ** 20;
 export async function fromPretrained(path: string, options: FromPretrainedOptions = {}): Promise<Pretrained> {
   checkOptions("fromPretrained", options, {
     ...{ device: ["string", "object"], dtype: "string", quantize: "string", tokenizer: "boolean" },
-    ...{
-      progress: "function",
-      cache: ["boolean", "string"],
-      cacheLimit: "number",
-      token: "string",
-      endpoint: "string",
-      signal: "any",
-      fileSystem: "any",
-    },
+    ...{ ...OPENING, progress: "function" },
   });
   const { device, dtype = "f32", quantize: quantization, tokenizer: isWanted = true, progress, ...opening } = options;
   const place = await Place.open(path, opening);

@@ -3,6 +3,16 @@
 import type { FileSystem, OpenFolderOptions } from "@opt/checkpoint";
 import { check, OptError } from "@opt/core";
 
+/** For `checkOptions`: those of `OpenFolderOptions`. */
+export const OPENING = {
+  cache: ["boolean", "string"],
+  cacheLimit: "number",
+  token: "string",
+  endpoint: "string",
+  signal: "any",
+  fileSystem: "any",
+} as const;
+
 export class Place {
   private constructor(
     private readonly path: string,

@@ -11,7 +11,7 @@ import { BatchNorm1d, crossEntropy, Linear, Sequential } from "@opt/nn";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { fit } from "../fit";
-import type { Callback } from "../fit/events";
+import type { Callback, FitState } from "../fit/events";
 import { checkpoints } from "./checkpoints";
 import { earlyStopping } from "./early-stopping";
 
@@ -101,6 +101,16 @@ it("trainable: true leaves out the base, and goes on over the same one alone", a
   await rest.run();
   expect(wordsOf(rest)).toEqual(wordsOf(whole));
   expect(await savedBy(rest)).toEqual(await savedBy(begun));
+});
+
+it("trainable contents are for callbacks that say so at the beginning", async () => {
+  await init("js");
+  const model = new Sequential(new Linear(6, 3));
+  const asked = { onEpochEnd: (state: FitState) => state.contents({ trainable: true }).then(() => undefined) };
+  const optimizer = new AdamW(model.namedParameters());
+  await expectCode("BAD_STATE", () =>
+    fit(model, { data: batches(), loss: crossEntropy, epochs: 1, optimizer, callbacks: [asked] }),
+  );
 });
 
 it("a base that changes in the run, or that a checkpoint brought, is saved", async () => {

@@ -1,5 +1,5 @@
 /** What a run does not train, as the base of an adapter: checkpoints may leave it out, and know it by its checksums. */
-import { check, type Tensor, versionOf } from "@opt/core";
+import { check, OptError, type Tensor, versionOf } from "@opt/core";
 import type { PlacedModel } from "./model";
 import { WHERE } from "./options";
 
@@ -9,18 +9,24 @@ export type Sums = Readonly<Record<string, string>>;
 export class Base {
   readonly #known = new WeakMap<Tensor, { readonly version: number; readonly sum: string }>();
   /** As they were when the run began. */
-  #first: Promise<Sums> | undefined;
+  #first: Sums | undefined;
 
   constructor(private readonly placed: PlacedModel) {}
 
-  begin(): Promise<Sums> {
-    this.#first ??= this.#sums(([, x]) => !x.requiresGrad);
-    return this.#first;
+  async begin(): Promise<void> {
+    this.#first = await this.#sums(([, x]) => !x.requiresGrad);
   }
 
-  /** What does not train and has the numbers of the beginning: on all ranks what has them on the first. */
+  /**
+   * What does not train and has the numbers of the beginning: on all ranks what has them on the first.
+   *
+   * @throws OptError BAD_STATE where nobody noted them
+   */
   async unchanged(): Promise<Sums> {
-    const first = await this.begin();
+    const first = this.#first;
+    const problem = "contents({ trainable: true }) needs the numbers of the beginning, which no callback asked for.";
+    const cure = "Give it saves: { folder, trainable: true }.";
+    if (first === undefined) throw new OptError("BAD_STATE", WHERE, problem, cure);
     const now = await this.#sums(([name, x]) => !x.requiresGrad && name in first);
     const same = Object.fromEntries(Object.entries(now).filter(([name, sum]) => sum === first[name]));
     return this.placed.placing?.communicator.broadcast(same) ?? same;

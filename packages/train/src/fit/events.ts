@@ -91,7 +91,7 @@ export interface FitState {
 export interface ContentsOptions {
   /**
    * Leaves out what does not train and has the numbers that it had when the run began, as the base of an adapter. `resume` then needs the
-   * same base, and checks it. Default false.
+   * same base, and checks it. For callbacks that say so in `saves`; BAD_STATE for others. Default false.
    */
   readonly trainable?: boolean;
 }

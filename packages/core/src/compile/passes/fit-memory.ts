@@ -40,7 +40,7 @@ export function fitMemory(
   }
 }
 
-/** The steps with as many repetitions as free so many bytes at the peak; the same list if there is none. */
+/** The steps with as many repetitions as free so many bytes at the peak; the same list where nothing frees any. */
 function withRepetitions(
   steps: readonly Step[],
   excess: number,

@@ -78,7 +78,7 @@ function fuse(producer: Launch<"map">, consumer: Launch<"map">, kernels: MapKern
     consumer.inputs.map((input, i) => (reads[i] ? inner : symbolOf(input, joint.consumer[i]!))),
     scalar(0),
   );
-  // In place an input is read where the output is written: maps read dense tensors, so a slice of the output's length is not broadcast.
+  // In place an input is read where the output is written. Maps read dense or broadcast tensors: one of the output's length is in its order.
   const overwritten = operands.filter(({ slice }) => slice.memory === consumer.output.memory);
   if (overwritten.some(({ slice }) => !isSameSlice(slice, consumer.output))) return undefined;
   const names = [...scalars, ...producer.scalars].map((_, i) => `s${i}`);
