@@ -1,7 +1,9 @@
 // Random programs that overwrite tensors between reads of them: passes may not move a read past a write. Compiled equals eager.
+import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { inEachRun } from "../device/host-code";
 import {
+  type CompileOptions,
   compile,
   concat,
   fusedAttention,
@@ -90,7 +92,7 @@ function programOf(seed: number): { instructions: Instruction[]; results: number
 }
 
 /** What three calls return, and what they leave in the tensors that were there. */
-function run(seed: number, isCompiled: boolean): number[][] {
+function run(seed: number, options?: CompileOptions): number[][] {
   const { instructions, results } = programOf(seed);
   const random = (i: number) => randn(SHAPE, { device, generator: new Generator(100 * seed + i) });
   const captured = [random(0), random(1)];
@@ -104,7 +106,7 @@ function run(seed: number, isCompiled: boolean): number[][] {
     }
     return results.map((i) => all[i]!.detach());
   };
-  const f = isCompiled ? compile(body, { check: "never" }) : (x: Tensor, y: Tensor) => tidy(() => body(x, y));
+  const f = options ? compile(body, { check: "never", ...options }) : (x: Tensor, y: Tensor) => tidy(() => body(x, y));
   const seen: number[][] = [];
   const [x, y] = [random(2), random(3)];
   for (let call = 0; call < 3; call++) {
@@ -116,14 +118,26 @@ function run(seed: number, isCompiled: boolean): number[][] {
   return seen;
 }
 
+/** In the least memory: all that is cheap is computed again where it frees some. */
+function runInLeast(seed: number): number[][] {
+  try {
+    return run(seed, { memory: 1 });
+  } catch (error) {
+    const [, least] = /memory must be at least (\d+) bytes/.exec((error as Error).message) ?? [];
+    if (least === undefined) throw error;
+    return run(seed, { memory: Number(least) });
+  }
+}
+
 describe("compiled programs equal eager ones, word for word:", () => {
   it.each(Array.from({ length: 8 }, (_, i) => 12 * i))("seeds from %d on", (first) => {
     for (let seed = first; seed < first + 12; seed++) {
-      const [compiled, eager] = [run(seed, true), run(seed, false)];
-      for (const [i, values] of eager.entries()) {
-        const at = values.findIndex((value, k) => !Object.is(value, compiled[i]![k]) && !Number.isNaN(value));
-        expect(at, `seed ${seed}, value ${i}, ${JSON.stringify(programOf(seed))}`).toBe(-1);
-      }
+      const eager = run(seed);
+      for (const [words, compiled] of Object.entries({ plain: run(seed, {}), "in least memory": runInLeast(seed) }))
+        for (const [i, values] of eager.entries()) {
+          const at = values.findIndex((value, k) => !Object.is(value, compiled[i]![k]) && !Number.isNaN(value));
+          expect(at, `seed ${seed}, ${words}, value ${i}, ${JSON.stringify(programOf(seed))}`).toBe(-1);
+        }
     }
   });
 });
@@ -173,4 +187,36 @@ it.each(Object.entries(overwriting))("%s reads the old numbers", (_, body) => {
     expect(f(x!).dataSync()).toEqual(eager.dataSync());
     x!.set(x!.mul(0.9));
   }
+});
+
+describe("a budget of memory computes again what is cheap", () => {
+  const side = 64;
+  const unit = 4 * side * side;
+  const matrix = (period: number) =>
+    tensor(
+      Float32Array.from({ length: side * side }, (_, i) => i % period),
+      { shape: [side, side] },
+    );
+  /** While the products are made three matrices live, of which one is cheap. */
+  const sums = (isWritten: boolean, memory?: number) => {
+    const [w, x] = [matrix(7), matrix(5)];
+    const step = compile(
+      () => {
+        const cheap = w.mul(2);
+        const square = x.matmul(x);
+        const sum = square.matmul(square).sum();
+        if (isWritten) w.set(w.mul(0.5));
+        return sum.add(cheap.sum());
+      },
+      { ...(memory !== undefined && { memory }) },
+    );
+    return Array.from({ length: 4 }, () => step().dataSync()[0]);
+  };
+
+  it("where its inputs are still the same", () => expect(sums(false, 2.5 * unit)).toEqual(sums(false)));
+
+  it("but not where one was written meanwhile", () => {
+    expect(sums(true, 4 * unit)).toEqual(sums(true));
+    expectCode("BAD_ARGUMENT", () => sums(true, 2.5 * unit));
+  });
 });
