@@ -1,4 +1,4 @@
-/** The loss of a run as a chart, drawn anew at most four times a second. */
+/** The loss of a run as a chart, drawn again at most four times a second. */
 import type { Chart } from "@opt/train/chart";
 import { onUnmounted, shallowRef } from "vue";
 
