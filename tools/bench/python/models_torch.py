@@ -43,7 +43,13 @@ def open_work(request):
         def run(steps):
             for _ in range(steps):
                 with torch.no_grad():
-                    written = model.generate(prompt, max_new_tokens=TOKENS, do_sample=False, pad_token_id=0)
+                    written = model.generate(
+                        prompt,
+                        attention_mask=torch.ones_like(prompt),
+                        max_new_tokens=TOKENS,
+                        do_sample=False,
+                        pad_token_id=0,
+                    )
                 values.extend(written[0, PROMPT:].tolist())
 
         return run, lambda count: values[:count]
