@@ -20,7 +20,7 @@ const ours = (device: string, way: "eager" | "compiled"): Contender<ModelWork> =
 });
 
 const torch = (variant: "eager" | "torch.compile"): Contender<ModelWork> => ({
-  name: `transformers, PyTorch ${variant}`,
+  name: `PyTorch ${variant}, transformers`,
   tolerance: TOLERANCE,
   open: (work) => openTorch("models_torch.py", { ...work, variant }),
 });
