@@ -138,6 +138,13 @@ Napi::Value useHugePages(const Napi::CallbackInfo& info) {
   advise(usedEnd, end, MADV_DONTNEED);
   return info.Env().Undefined();
 }
+
+/** releasePages(address, bytes): what lies there is not needed any more. */
+Napi::Value releasePages(const Napi::CallbackInfo& info) {
+  const uintptr_t start = addressIn(info[0]);
+  advise(start, start + addressIn(info[1]), MADV_DONTNEED);
+  return info.Env().Undefined();
+}
 #endif
 
 #if !defined(_WIN32)
@@ -256,6 +263,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
 #if defined(__linux__)
   exports.Set("adviseHugePages", Napi::Function::New(env, adviseHugePages));
   exports.Set("useHugePages", Napi::Function::New(env, useHugePages));
+  exports.Set("releasePages", Napi::Function::New(env, releasePages));
 #endif
 #if !defined(_WIN32)
   exports.Set("mapFile", Napi::Function::New(env, mapFile));

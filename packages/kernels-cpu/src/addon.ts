@@ -17,6 +17,8 @@ export interface Addon {
   adviseHugePages?(address: number, bytes: number): void;
   /** Of memory that nothing was written to yet, a part is used, by huge pages, and the rest never. */
   useHugePages?(address: number, bytes: number, used: number, usedBytes: number): void;
+  /** Gives the whole pages of a range back to the system: they are zeros when they are used again. */
+  releasePages?(address: number, bytes: number): void;
   /** Of two views of bytes, of one length, that share none. */
   copyBytes(target: Uint8Array, source: Uint8Array, threads: number): void;
   /** Bytes of an open file, shared with all who map them; null where the system fails. Absent where it can't. */

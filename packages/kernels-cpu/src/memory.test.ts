@@ -13,21 +13,6 @@ describe.skipIf(missingDevice)(`cpu memory${missingDevice ?? ""}`, () => {
     for (const bytes of [0, 1, 63, 64, 1000, 5_000_000]) expect(allocator.allocate(bytes).address % 64).toBe(0);
   });
 
-  it("begins in the first 4 KiB of a huge page where it fills some", () => {
-    const allocator = new Allocator(loadAddon());
-    for (const mebi of [4, 5, 64]) expect(allocator.allocate(mebi * 2 ** 20).address % 2 ** 21).toBeLessThan(4096);
-  });
-
-  it.each([100_000, 2 ** 20, 2 ** 22, 2 ** 24])("of %d bytes begins at another place of a page each time", (bytes) => {
-    const allocator = new Allocator(loadAddon());
-    const placesOf = (blocks: readonly { address: number }[]) => new Set(blocks.map(({ address }) => address % 4096));
-    const blocks = Array.from({ length: 5 }, () => allocator.allocate(bytes));
-    expect(placesOf(blocks).size).toBe(5);
-    for (const memory of blocks) allocator.free(memory);
-    const again = blocks.map(() => allocator.allocate(bytes));
-    expect(new Set(again.map(({ address }) => address))).toEqual(new Set(blocks.map(({ address }) => address)));
-  });
-
   it.each([0, 1, 4096, 5_000_000])("of %d bytes for the disk begins with a huge page, and is zeros", (bytes) => {
     const addon = loadAddon();
     const pages = newPages(addon, bytes);
@@ -53,25 +38,6 @@ describe.skipIf(missingDevice)(`cpu memory${missingDevice ?? ""}`, () => {
     allocator.free(first); // twice is once
     expect(allocator.allocate(1000).address).toBe(first.address);
     expect(allocator.allocate(1000).address).not.toBe(first.address);
-  });
-
-  it("is kept up to a bound: what was kept for longest goes first, and no more than must", () => {
-    const allocator = new Allocator(loadAddon());
-    const [old, ...more] = [100, 200, 200, 200, 200].map((mebi) => allocator.allocate(mebi * 2 ** 20));
-    for (const one of [old!, ...more]) allocator.free(one);
-    const sizes = [old!, ...more].map(({ view }) => view.buffer.byteLength > 0);
-    expect(sizes).toEqual([false, true, false, false, true]);
-    expect([200, 200].map((mebi) => allocator.allocate(mebi * 2 ** 20).address)).toEqual(
-      [more[3]!, more[0]!].map(({ address }) => address),
-    );
-  });
-
-  it("that is kept adds nothing to what lived at once, when sizes change", () => {
-    const allocator = new Allocator(loadAddon());
-    const first = [40, 40].map((mebi) => allocator.allocate(mebi * 2 ** 20));
-    for (const one of first) allocator.free(one);
-    allocator.free(allocator.allocate(60 * 2 ** 20));
-    expect(first.map(({ view }) => view.buffer.byteLength > 0)).toEqual([false, false]);
   });
 
   it("goes back to the system when the device closes", () => {

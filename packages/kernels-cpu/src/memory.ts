@@ -1,20 +1,13 @@
 /** Memory of the cpu device: JavaScript's own, at a known address. */
 import { OptError } from "@opt/core";
-import { type Memory, staggeredStart, type TypedArray } from "@opt/core/backend";
+import { type Memory, staggeredBytes, type TypedArray } from "@opt/core/backend";
 import type { Addon } from "./addon";
+import { addressOf, HUGE_PAGE, newView, type Part, Regions } from "./regions";
 import { LARGEST_IN_SLAB, type Slab, Slabs } from "./slabs";
 
 /** Aligned to a cache line, which is also the widest vector. */
 const ALIGNMENT = 64;
-/** Blocks that are not in slabs begin so far behind a page as `staggeredStart` says, wherever the system put them. */
-const PAGE = 4096;
 const HUGE_FROM = 4 * 2 ** 20;
-/** A block that begins inside a huge page gets small ones there, and shares its mapping with the next, which then wait for each other. */
-const HUGE_PAGE = 2 * 2 ** 20;
-/** Freed blocks kept for the next allocation of their size, so that a training step takes no new pages. */
-const MAX_KEPT_BYTES = 512 * 2 ** 20;
-/** So many are always kept. More are kept only while they and the live blocks together are no more than once lived. */
-const LEAST_KEPT_BYTES = 16 * 2 ** 20;
 
 /** Bytes at an address: the device's own or the caller's array. */
 export class CpuMemory implements Memory {
@@ -28,12 +21,12 @@ export class CpuMemory implements Memory {
     /** The whole of the caller's array, or the first bytes of a block of ours. It keeps the memory alive. */
     readonly view: TypedArray,
     readonly byteOffset: number,
-    /** Of a block what can be used, the key of the free list; 0 for the caller's memory. */
+    /** Of a block what can be used; 0 for the caller's memory. */
     readonly blockBytes: number,
     /** Of small blocks, where they go back to. */
     readonly slab?: Slab,
-    /** Of other blocks, `Block.start`. */
-    readonly start = 0,
+    /** Of other blocks, what they are of a region. */
+    readonly part?: Part,
   ) {}
 
   /** @throws OptError DISPOSED once freed, or when the caller's array was transferred or its buffer resized */
@@ -99,12 +92,6 @@ export function cpuMemory(memory: Memory): CpuMemory {
   return memory;
 }
 
-/** What is not used of a block's buffer is never touched, and takes no memory. */
-function alignmentOf(blockBytes: number): number {
-  if (blockBytes >= HUGE_FROM) return HUGE_PAGE;
-  return blockBytes > LARGEST_IN_SLAB ? PAGE : ALIGNMENT;
-}
-
 /** V8 maps a buffer that may change its length: it is new and untouched, where the C library may give memory that it has had before. */
 const Resizable = ArrayBuffer as new (length: number, options: { maxByteLength: number }) => ArrayBuffer;
 
@@ -118,34 +105,14 @@ export function newPages(addon: Addon, bytes: number): Uint8Array {
   return new Uint8Array(buffer, byteOffset, bytes);
 }
 
-interface Block {
-  readonly view: Uint8Array;
-  readonly address: number;
-  /** How far behind its first aligned address it begins. */
-  readonly start: number;
-}
-
-/** Where a block begins, as an address and in its buffer. */
-function placed({ view, address, start }: Block, alignment: number) {
-  const byteOffset = ((alignment - (address % alignment)) % alignment) + start;
-  return { view, address: address + byteOffset, byteOffset };
-}
-
-let madeBlocks = 0;
-/** Blocks on pages of their own begin each at another place of a page: arrays then do not meet in the same cache sets. */
-const nextStart = () => staggeredStart(madeBlocks++);
-
 export class Allocator {
-  readonly #kept = new Map<number, Block[]>();
-  #keptBytes = 0;
-  /** Of blocks that are not in slabs: what lives, and the most that ever did. */
-  #liveBytes = 0;
-  #mostBytes = 0;
   readonly #slabs: Slabs;
+  readonly #regions: Regions;
 
   constructor(private readonly addon: Addon) {
+    this.#regions = new Regions(addon);
     this.#slabs = new Slabs(
-      (bytes) => placed(this.#newBlock(bytes, bytes), ALIGNMENT),
+      (bytes) => this.#newSlab(bytes),
       (view) => addon.release(view),
     );
   }
@@ -157,11 +124,9 @@ export class Allocator {
       const { slab, place } = this.#slabs.allocate(blockBytes);
       return new CpuMemory(bytes, slab.address + place, slab.view, slab.byteOffset + place, blockBytes, slab);
     }
-    this.#mostBytes = Math.max(this.#mostBytes, this.#liveBytes + blockBytes);
-    const block = this.#takeKept(blockBytes) ?? this.#newBlock(bytes, blockBytes);
-    this.#liveBytes += blockBytes;
-    const { view, address, byteOffset } = placed(block, alignmentOf(blockBytes));
-    return new CpuMemory(bytes, address, view, byteOffset, blockBytes, undefined, block.start);
+    const part = this.#afterClearing(bytes, () => this.#regions.allocate(staggeredBytes(blockBytes)));
+    const { region, start } = part;
+    return new CpuMemory(bytes, addressOf(part), region.view, region.byteOffset + start, blockBytes, undefined, part);
   }
 
   wrap(array: TypedArray): CpuMemory {
@@ -179,74 +144,34 @@ export class Allocator {
       this.#slabs.free(memory.slab, memory.byteOffset - memory.slab.byteOffset);
       return;
     }
-    this.#liveBytes -= memory.blockBytes;
-    const { start } = memory;
-    const block = { view: memory.view as Uint8Array, address: memory.address - memory.byteOffset, start };
-    if (memory.blockBytes > MAX_KEPT_BYTES) {
-      this.addon.release(block.view);
-      return;
-    }
-    this.#makeRoom(MAX_KEPT_BYTES - memory.blockBytes);
-    const list = this.#kept.get(memory.blockBytes);
-    if (list === undefined) this.#kept.set(memory.blockBytes, [block]);
-    else list.push(block);
-    this.#keptBytes += memory.blockBytes;
+    this.#regions.free(memory.part!);
   }
 
-  /** Gives all kept blocks back to the system. */
+  /** Gives all that is free back to the system. */
   clear(): void {
     this.#slabs.clear();
-    this.#makeRoom(0);
+    this.#regions.clear();
   }
 
-  /** Gives back no more than it must, and first of the sizes that are kept for longest. */
-  #makeRoom(most: number): void {
-    if (this.#keptBytes <= most) return;
-    for (const [blockBytes, list] of this.#kept) {
-      for (; list.length > 0; this.#keptBytes -= blockBytes) {
-        if (this.#keptBytes <= most) return;
-        this.addon.release(list.pop()!.view);
-      }
-      this.#kept.delete(blockBytes);
-    }
-  }
-
-  #takeKept(blockBytes: number): Block | undefined {
-    const block = this.#kept.get(blockBytes)?.pop();
-    if (block !== undefined) this.#keptBytes -= blockBytes;
-    return block;
-  }
-
-  #newBlock(bytes: number, blockBytes: number): Block {
-    if (blockBytes > LARGEST_IN_SLAB)
-      this.#makeRoom(Math.max(LEAST_KEPT_BYTES, this.#mostBytes - this.#liveBytes - blockBytes));
-    const alignment = alignmentOf(blockBytes);
-    const start = nextStart();
-    const bufferBytes = blockBytes + alignment + start;
-    const buffer = this.#tryBuffer(bufferBytes) ?? this.#tryBufferAfterClearing(bufferBytes);
-    if (buffer === undefined) {
-      const advice = "Free tensors with dispose() or tidy().";
-      throw new OptError("OUT_OF_MEMORY", "cpu", `cannot allocate ${bytes} bytes.`, advice);
-    }
-    // A short view: what counts is its buffer, which may be longer than any typed array.
-    const view = new Uint8Array(buffer, 0, 1);
+  #newSlab(bytes: number): Pick<Slab, "view" | "address" | "byteOffset"> {
+    const view = this.#afterClearing(bytes, () => newView(bytes + ALIGNMENT));
     const address = this.addon.address(view);
-    if (alignment === HUGE_PAGE) {
-      this.addon.useHugePages?.(address, bufferBytes, Math.ceil(address / alignment) * alignment, start + blockBytes);
-    }
-    return { view, address, start };
+    const byteOffset = (ALIGNMENT - (address % ALIGNMENT)) % ALIGNMENT;
+    return { view, address: address + byteOffset, byteOffset };
   }
 
-  #tryBufferAfterClearing(bytes: number): ArrayBuffer | undefined {
+  /** What `allocate` gives, where it must, once all that is free went back. @throws OptError OUT_OF_MEMORY */
+  #afterClearing<Given>(bytes: number, allocate: () => Given | undefined): Given {
+    const given = allocate();
+    if (given !== undefined) return given;
     this.clear();
-    return this.#tryBuffer(bytes);
-  }
-
-  #tryBuffer(bytes: number): ArrayBuffer | undefined {
-    try {
-      return new ArrayBuffer(bytes);
-    } catch {
-      return undefined;
-    }
+    const last = allocate();
+    if (last !== undefined) return last;
+    throw new OptError(
+      "OUT_OF_MEMORY",
+      "cpu",
+      `cannot allocate ${bytes} bytes.`,
+      "Free tensors with dispose() or tidy().",
+    );
   }
 }
