@@ -79,19 +79,8 @@ export class Gpt2Trunk extends Module {
     this.ln_f = new LayerNorm(config.width, { eps: config.eps, ...options });
   }
 
-  get table(): Embedding {
-    return this.wte;
-  }
-
-  get blocks(): readonly Block[] {
-    return this.h;
-  }
-
-  embed(tokens: Tensor, { positions }: Pass): Tensor {
-    return this.wte.forward(tokens).add(this.wpe.forward(positions));
-  }
-
-  forward(x: Tensor): Tensor {
-    return this.ln_f.forward(x);
+  forward(tokens: Tensor, pass: Pass): Tensor {
+    const x = this.wte.forward(tokens).add(this.wpe.forward(pass.positions));
+    return this.ln_f.forward(pass.through(this.h, x));
   }
 }

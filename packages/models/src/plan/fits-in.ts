@@ -1,8 +1,9 @@
 /** How much memory a training step or a generation will take, before it begins. */
-import { check, checkOptions, type Device, defaultGenerator, noGrad, type Tensor, tensor, tidy } from "@opt/core";
+import { checkOptions, type Device, defaultGenerator, noGrad, type Tensor, tensor, tidy } from "@opt/core";
 import { byteSize } from "@opt/core/backend";
 import type { Module } from "@opt/nn";
 import { isOfAdapter } from "../adapters/linear-layers";
+import { checkExtents } from "../check";
 import { causalLoss } from "../data/causal-loss";
 
 /** A language model: tokens i32 [batch, length] in, logits out. */
@@ -63,15 +64,13 @@ export function fitsIn(model: PlannedModel, options: FitsInOptions): MemoryPlan 
   const where = "fitsIn";
   checkOptions(where, options, { batch: "number", length: "number", optimizer: "object" });
   const { batch, length, optimizer } = options;
-  for (const [name, extent] of Object.entries({ batch, length })) {
-    const isCount = Number.isInteger(extent) && extent >= 1;
-    check(isCount, "BAD_ARGUMENT", where, () => `${name} must be an integer >= 1, got ${extent}.`, "For example 4.");
-  }
+  const { layers = 0, kvHeads = 0, headDim = 0 } = (model.config ?? {}) as Record<string, number>;
+  checkExtents(where, { batch, length });
   const tensors = [...new Map([...model.namedTensors(), ...model.namedBuffers()].map(([name, each]) => [each, name]))];
   const sum = (own: boolean) => total(tensors.flatMap(([each, name]) => (isOfAdapter(name) === own ? [each] : [])));
   const trained = optimizer ? model.parameters({ trainable: true }) : [];
   const generator = defaultGenerator.stateDict();
-  const { device } = tensors[0]![0];
+  const { device, dtype } = tensors[0]![0];
   const peak = (rows: number, places: number) => {
     const most = peakOf(device, () => pass(model, device, rows, places, !optimizer));
     for (const each of trained) each.grad = null;
@@ -85,7 +84,7 @@ export function fitsIn(model: PlannedModel, options: FitsInOptions): MemoryPlan 
     const parts = {
       ...{ weights: sum(false), adapter: sum(true), gradients, state },
       activations: Math.max(0, Math.round(all) - gradients),
-      cache: optimizer ? 0 : cacheOf(model.config, batch, length),
+      cache: optimizer ? 0 : 2 * byteSize(dtype) * layers * batch * kvHeads * headDim * length,
     };
     return { bytes: Object.values(parts).reduce((a, b) => a + b), parts };
   } finally {
@@ -161,10 +160,4 @@ function stateOf(
     for (const each of weights) each.dispose();
     optimizer.loadStateDict(before as never);
   }
-}
-
-/** Of `KeyValueCache`: keys and values of each layer. */
-function cacheOf(config: unknown, batch: number, length: number): number {
-  const { layers = 0, kvHeads = 0, headDim = 0 } = (config ?? {}) as Record<string, number>;
-  return 2 * 4 * layers * batch * kvHeads * headDim * length;
 }

@@ -8,7 +8,7 @@ import type { ConfigJson } from "../config/fields";
 import { LanguageModel } from "../decoder/language-model";
 import { openTokenizer } from "../tokenizer/library";
 import type { Tokenizer } from "../tokenizer/tokenizer";
-import { isIdle, isTransposed, PREFIX } from "./names";
+import { isTransposed } from "./names";
 import { OPENING, Place } from "./place";
 
 export interface FromPretrainedOptions extends OpenFolderOptions {
@@ -32,6 +32,10 @@ export interface Pretrained {
 }
 
 const FILES = ["model.safetensors", "pytorch_model.bin"].flatMap((name) => [`${name}.index.json`, name]);
+/** Files of a trunk without its head leave this out. */
+const PREFIX = /^(transformer|model)\./;
+/** What older files have beside the weights: masks, and tables of positions. */
+const IDLE = /\.attn\.(masked_)?bias$|rotary_emb\.inv_freq$/;
 /** Tensors of so many bytes are in memory twice at a time. */
 const PORTION = 64 * 2 ** 20;
 
@@ -81,11 +85,10 @@ async function fill(model: LanguageModel, place: Place, progress?: FromPretraine
   for (const names of portions(own, sizes)) {
     const { tensors } = await loadCheckpoint(file, { names: names.map((name) => own.get(name)!), fileSystem });
     tidy(() => {
-      const given = names.map((name): [string, Tensor] => {
-        const tensor = tensors[own.get(name)!]!;
-        return [name, isTransposed(model.config, name) ? tensor.transpose(0, 1) : tensor];
-      });
-      noGrad(() => model.loadStateDict(Object.fromEntries(given), { strict: false }));
+      const stored = names.map((name) => [name, tensors[own.get(name)!]!] as const);
+      const turned = ([name, each]: (typeof stored)[number]) =>
+        isTransposed(model.config, name) ? [name, each.transpose(0, 1)] : [name, each];
+      noGrad(() => model.loadStateDict(Object.fromEntries(stored.map(turned)), { strict: false }));
     });
     for (const tensor of Object.values(tensors)) tensor.dispose();
     done += names.reduce((sum, name) => sum + sizes.get(own.get(name)!)!, 0);
@@ -102,7 +105,9 @@ function placesOf(file: string, model: LanguageModel, stored: ReadonlyMap<string
   const cure = "Look at its config.json.";
   check(lacking === undefined, "MISSING", file, () => `it must have the tensor ${lacking}.`, cure);
   const used = new Set(own.values());
-  const other = [...stored.keys()].find((name) => !used.has(name) && !isIdle(model.config, name));
+  const isIdle = (name: string) =>
+    used.has(name) || IDLE.test(name) || (model.config.tied && name === "lm_head.weight");
+  const other = [...stored.keys()].find((name) => !isIdle(name));
   if (other !== undefined) unsupported(file, `the model has no place for the tensor ${other}.`);
   return own;
 }
