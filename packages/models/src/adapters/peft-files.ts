@@ -120,8 +120,7 @@ export async function loadAdapter<M extends Module>(
   const found = () => `${wrong![0]} must be [${wrong![1]}], got ${show(state[wrong![0]]?.shape)}.`;
   check(wrong === undefined, "BAD_STATE", where, found, "Load the base that it was trained on.");
   lora(model, { ...settings, targets: [...layers].map(whole) });
-  const own = new Map(model.namedTensors());
-  for (const [name] of shapes) own.get(name)!.set(state[name]!);
+  model.loadStateDict(state, { strict: false });
   for (const tensor of Object.values(tensors)) tensor.dispose();
   return model;
 }

@@ -62,7 +62,7 @@ function gpt2(fields: Fields): Parts {
 /** Llama, and what its descendants have in common with it. */
 function llama(
   fields: Fields,
-  own: { tied?: boolean; activation?: string; theta?: number; localTheta?: number; pattern?: number } = {},
+  own: { tied?: boolean; theta?: number; localTheta?: number; pattern?: number } = {},
 ): Parts {
   fields.fixed("pretraining_tp", 1);
   const [width, heads] = [fields.number("hidden_size"), fields.number("num_attention_heads")];
@@ -85,11 +85,7 @@ function llama(
     inner: fields.number("intermediate_size"),
     kvHeads: fields.number("num_key_value_heads", heads),
     eps: fields.number("rms_norm_eps", 1e-6),
-    activation: fields.oneOf(
-      own.activation ?? "hidden_act",
-      ACTIVATIONS,
-      own.activation ? "gelu_pytorch_tanh" : "silu",
-    ),
+    activation: fields.oneOf("hidden_act", ACTIVATIONS, "silu"),
     tied: fields.boolean("tie_word_embeddings", own.tied ?? false),
     biases: { qkv: bias, output: bias, mlp: fields.boolean("mlp_bias", false) },
     ...{ headNorms: false, softcap: null },
@@ -117,9 +113,10 @@ const qwen3 = (fields: Fields): Parts => ({ ...llama(fields), headNorms: true })
 function gemma3(fields: Fields): Parts {
   fields.fixed("attn_logit_softcapping", null);
   fields.fixed("use_bidirectional_attention", false);
-  const parts = llama(fields, { tied: true, activation: "hidden_activation", theta: 1e6, localTheta: 1e4, pattern: 6 });
+  const parts = llama(fields, { tied: true, theta: 1e6, localTheta: 1e4, pattern: 6 });
+  const activation = fields.oneOf("hidden_activation", ACTIVATIONS, "gelu_pytorch_tanh");
   const softcap = (fields.any("final_logit_softcapping") ?? null) as number | null;
-  return { ...parts, softcap, headNorms: true, scale: fields.number("query_pre_attn_scalar", 256) ** -0.5 };
+  return { ...parts, activation, softcap, headNorms: true, scale: fields.number("query_pre_attn_scalar", 256) ** -0.5 };
 }
 
 const FAMILIES = { gpt2, llama, qwen2, qwen3, gemma3_text: gemma3 };

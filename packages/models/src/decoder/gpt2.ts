@@ -1,11 +1,15 @@
-/** GPT-2 (Radford et al. 2019): learned positions, layer norms. Names are those of its files, which store linear weights as [in, out]. */
-
+/** GPT-2 (Radford et al. 2019): learned positions, layer norms. Names are those of its files. */
 import type { Tensor } from "@opt/core";
 import { type Embedding, LayerNorm, type Linear, Module } from "@opt/nn";
 import { splitHeads } from "../attention/heads";
 import type { Pass } from "../attention/passing";
 import type { ModelConfig } from "../config/config";
 import { ACTIVATION, linearOf, tableOf, type WeightOptions } from "./parts";
+
+/** The files' order of a weight is [in, out]; here, as everywhere else, it is [out, in]. */
+export function isTransposed({ family }: ModelConfig, name: string): boolean {
+  return family === "gpt2" && /\.c_(attn|proj|fc)\.weight$/.test(name);
+}
 
 class Attention extends Module {
   readonly c_attn: Linear;

@@ -23,29 +23,28 @@ import { linearOf, type WeightOptions } from "./parts";
  */
 export class LanguageModel extends Module {
   /** Of GPT-2. */
-  readonly transformer: Gpt2Trunk | null;
+  readonly transformer: Module | null;
   /** Of the other families. */
-  readonly model: LlamaTrunk | null;
+  readonly model: Module | null;
   /** null where the table of embeddings is the head's weight. */
   readonly lm_head: Linear | null;
   /** Backward computes each block again instead of keeping its results: less memory for more time. Default false. */
   recompute = false;
-  readonly #config: ModelConfig;
   readonly #trunk: Gpt2Trunk | LlamaTrunk;
   readonly #table: Embedding;
 
-  constructor(config: ModelConfig, options: WeightOptions = {}) {
+  constructor(
+    readonly config: ModelConfig,
+    options: WeightOptions = {},
+  ) {
     super();
-    this.transformer = config.family === "gpt2" ? new Gpt2Trunk(config, options) : null;
-    this.model = this.transformer ? null : new LlamaTrunk(config, options);
-    this.#trunk = this.transformer ?? this.model!;
-    this.#table = this.transformer?.wte ?? this.model!.embed_tokens;
+    const trunk = config.family === "gpt2" ? new Gpt2Trunk(config, options) : new LlamaTrunk(config, options);
+    const isGpt2 = trunk instanceof Gpt2Trunk;
+    this.transformer = isGpt2 ? trunk : null;
+    this.model = isGpt2 ? null : trunk;
+    this.#trunk = trunk;
+    this.#table = isGpt2 ? trunk.wte : trunk.embed_tokens;
     this.lm_head = config.tied ? null : linearOf(config.width, config.vocabulary, false, options);
-    this.#config = config;
-  }
-
-  get config(): ModelConfig {
-    return this.#config;
   }
 
   get dtype(): DType {
@@ -72,14 +71,14 @@ export class LanguageModel extends Module {
     const { shape } = tokens;
     check(shape.length === 2, "BAD_SHAPE", "forward", () => `tokens must be [rows, places], got [${shape}].`);
     return tidy(() => {
-      const pass = new Pass(this.#config, tokens, options, this.recompute);
+      const pass = new Pass(this.config, tokens, options, this.recompute);
       return this.#trunk.forward(tokens, pass);
     });
   }
 
   /** The head: logits [..., vocabulary] of what `hidden` gives. */
   logits(hidden: Tensor): Tensor {
-    const { softcap } = this.#config;
+    const { softcap } = this.config;
     return tidy(() => {
       const logits = this.lm_head?.forward(hidden) ?? linear(hidden, this.#table.weight);
       return softcap === null ? logits : logits.div(softcap).tanh().mul(softcap);

@@ -17,10 +17,10 @@ export interface GenerateTokensOptions extends ChoiceOptions {
 }
 
 /** For `checkOptions`. */
-export const GENERATE_OPTIONS = {
+export const GENERATE_OPTIONS: Parameters<typeof checkOptions>[2] = {
   ...{ temperature: "number", topK: "number", topP: "number", repetitionPenalty: "number" },
   ...{ maxTokens: "number", ends: "any", seed: "number", compile: "boolean" },
-} as const;
+};
 
 type Step = (tokens: Tensor, at: number | Tensor, last: Tensor, cache: Slots) => Tensor;
 

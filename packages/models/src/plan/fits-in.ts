@@ -61,11 +61,10 @@ export interface MemoryPlan {
  * if (bytes > 2 ** 30) throw new Error(`needs ${bytes} bytes, ${parts.activations} of them for activations`);
  */
 export function fitsIn(model: PlannedModel, options: FitsInOptions): MemoryPlan {
-  const where = "fitsIn";
-  checkOptions(where, options, { batch: "number", length: "number", optimizer: "object" });
+  checkOptions("fitsIn", options, { batch: "number", length: "number", optimizer: "object" });
   const { batch, length, optimizer } = options;
   const { layers = 0, kvHeads = 0, headDim = 0 } = (model.config ?? {}) as Record<string, number>;
-  checkExtents(where, { batch, length });
+  checkExtents("fitsIn", { batch, length });
   const tensors = [...new Map([...model.namedTensors(), ...model.namedBuffers()].map(([name, each]) => [each, name]))];
   const sum = (own: boolean) => total(tensors.flatMap(([each, name]) => (isOfAdapter(name) === own ? [each] : [])));
   const trained = optimizer ? model.parameters({ trainable: true }) : [];
@@ -79,8 +78,8 @@ export function fitsIn(model: PlannedModel, options: FitsInOptions): MemoryPlan 
   try {
     const gradients = total(trained);
     const quarter = Math.floor(length / 4);
-    const all = quarter < 2 ? peak(batch, length) : extrapolated(peak, quarter, batch, length);
-    const state = optimizer ? stateOf(device, optimizer, trained, () => pass(model, device, 1, 2, false)) : 0;
+    const all = quarter < 2 ? peak(batch, length) : extrapolated(peak, quarter)(batch, length);
+    const state = optimizer ? stateOf(optimizer, trained, () => pass(model, device, 1, 2, false)) : 0;
     const parts = {
       ...{ weights: sum(false), adapter: sum(true), gradients, state },
       activations: Math.max(0, Math.round(all) - gradients),
@@ -106,18 +105,14 @@ function pass(model: PlannedModel, device: Device, rows: number, places: number,
   });
 }
 
-/** What a step takes is c0 + rows (c1 places + c2 places^2): three steps say the three. */
-function extrapolated(
-  peak: (rows: number, places: number) => number,
-  q: number,
-  batch: number,
-  length: number,
-): number {
+type Bytes = (rows: number, places: number) => number;
+
+/** What a step takes is c0 + rows (c1 places + c2 places^2): three steps of `q` places or twice as many say the three. */
+function extrapolated(peak: Bytes, q: number): Bytes {
   const [one, longer, two] = [peak(1, q), peak(1, 2 * q), peak(2, q)];
   const square = (longer - two) / 2;
   const line = two - one - square;
-  const times = length / q;
-  return one - line - square + batch * (line * times + square * times * times);
+  return (rows, places) => one - line - square + rows * (line * (places / q) + square * (places / q) ** 2);
 }
 
 /** The most bytes that a body takes at once, beside what lives already. */
@@ -140,12 +135,8 @@ function peakOf(device: Device, body: () => void): number {
 }
 
 /** What the optimizer holds after a step, which is taken back. */
-function stateOf(
-  device: Device,
-  optimizer: PlannedOptimizer,
-  trained: readonly Tensor[],
-  backward: () => void,
-): number {
+function stateOf(optimizer: PlannedOptimizer, trained: readonly Tensor[], backward: () => void): number {
+  const { device } = trained[0]!;
   const weights = tidy(() => trained.map((each) => each.detach().clone()));
   const before = optimizer.stateDict();
   const { bytes } = device.memory();

@@ -2,8 +2,8 @@
 import type { FileSystem } from "@opt/checkpoint";
 import { checkOptions, noGrad } from "@opt/core";
 import type { ModelConfig } from "../config/config";
+import { isTransposed } from "../decoder/gpt2";
 import type { LanguageModel } from "../decoder/language-model";
-import { isTransposed } from "./names";
 import { Place } from "./place";
 
 export interface SavePretrainedOptions {
@@ -43,8 +43,7 @@ export async function savePretrained(
   const turned = Object.keys(tensors).filter((name) => isTransposed(config, name));
   for (const name of turned) tensors[name] = noGrad(() => tensors[name]!.transpose(0, 1));
   try {
-    const { json } = config;
-    const written = { ...json, architectures: [ARCHITECTURES[config.family]], dtype: DTYPES[model.dtype] };
+    const written = { ...config.json, architectures: [ARCHITECTURES[config.family]], dtype: DTYPES[model.dtype] };
     await place.write("model.safetensors", tensors, ["config.json", written], overwrite);
   } finally {
     for (const name of turned) tensors[name]!.dispose();

@@ -16,8 +16,8 @@ async function loaded<T>(name: string, library: Promise<T>): Promise<T> {
   try {
     return await library;
   } catch (cause) {
-    const error = new OptError("UNSUPPORTED", "tokenizer", `needs ${name}, which is not installed.`, `npm i ${name}`);
-    throw Object.assign(error, { cause });
+    const problem = `needs ${name}, which is not installed.`;
+    throw new OptError("UNSUPPORTED", "tokenizer", problem, `npm i ${name}`, { cause });
   }
 }
 
