@@ -14,10 +14,6 @@ export interface PassOptions {
   readonly at?: number | Tensor;
 }
 
-interface Block {
-  forward(x: Tensor, layer: number, pass: Pass): Tensor;
-}
-
 export class Pass {
   /** i32 [rows or 1, places]. */
   readonly positions: Tensor;
@@ -60,7 +56,7 @@ export class Pass {
   }
 
   /** Blocks after each other. Those that are recomputed run again in backward: what layers share is an input. */
-  through(blocks: readonly Block[], x: Tensor): Tensor {
+  through(blocks: readonly { forward(x: Tensor, layer: number, pass: Pass): Tensor }[], x: Tensor): Tensor {
     const [made, names] = [this.#made, [...this.#made.keys()]];
     return blocks.reduce((x, block, layer) => {
       const run = (x: Tensor, ...held: readonly Tensor[]) => {

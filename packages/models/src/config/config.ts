@@ -1,6 +1,6 @@
 /** What a decoder consists of, from its config.json. */
 import { show } from "@opt/core";
-import { unsupported } from "../check";
+import { checkExtents, unsupported } from "../check";
 import { type ConfigJson, Fields } from "./fields";
 import { type Rope, readRope } from "./rope";
 
@@ -125,7 +125,7 @@ const FAMILIES = { gpt2, llama, qwen2, qwen3, gemma3_text: gemma3 };
  * The parts of a model by its config.json. A field that may change numbers and that nothing here reads throws: a model never computes
  * something else than it was trained to. Dropout is left out.
  *
- * @throws OptError UNSUPPORTED for another `model_type`, or a field that is not known; BAD_ARGUMENT for a size that is missing
+ * @throws OptError UNSUPPORTED for another `model_type`, or a field that is not known; BAD_ARGUMENT for a size that is missing or no whole number
  * @example
  * const config = readConfig({ model_type: "gpt2", vocab_size: 50, n_positions: 16, n_embd: 8, n_layer: 1, n_head: 2 });
  * console.log(config.headDim); // 4
@@ -134,6 +134,9 @@ export function readConfig(json: ConfigJson): ModelConfig {
   const fields = new Fields(json);
   const family = fields.oneOf("model_type", Object.keys(FAMILIES) as (keyof typeof FAMILIES)[]);
   const parts = FAMILIES[family](fields);
+  const { vocabulary, width, inner, layers, heads, kvHeads, headDim, positions } = parts;
+  checkExtents("config.json", { vocabulary, width, inner, layers, heads, kvHeads, headDim, positions });
+  checkExtents("config.json", { "heads for each of keys": heads / kvHeads });
   fields.finish();
   return { family, ...parts, json };
 }

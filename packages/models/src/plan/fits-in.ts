@@ -97,11 +97,9 @@ const total = (tensors: readonly Tensor[]) => tensors.reduce((sum, { size, dtype
 function pass(model: PlannedModel, device: Device, rows: number, places: number, isForward: boolean): void {
   const ids = () => tensor(new Int32Array(rows * places), { shape: [rows, places], device });
   tidy(() => {
-    if (isForward) noGrad(() => void model.forward(ids()));
-    else {
-      const { sum, count } = causalLoss(model.forward(ids()), ids());
-      sum.div(count).backward();
-    }
+    if (isForward) return noGrad(() => void model.forward(ids()));
+    const { sum, count } = causalLoss(model.forward(ids()), ids());
+    sum.div(count).backward();
   });
 }
 

@@ -43,7 +43,7 @@ const PORTION = 64 * 2 ** 20;
  * Reads a model and its tokenizer from a folder with config.json and safetensors: a path, `https://...`, or `hf://owner/name[@revision]`.
  * Options `cache`, `token`, `endpoint` and `signal` are those of `loadCheckpoint`. A missing tensor and one that has no place here throw.
  *
- * @throws OptError MISSING, UNSUPPORTED (also where the library of tokenizers is not installed), BAD_SHAPE, CORRUPT, IO
+ * @throws OptError MISSING, UNSUPPORTED (also where the library of tokenizers is not installed), BAD_STATE (shapes), CORRUPT, IO
  * @example
  * const config = { model_type: "gpt2", vocab_size: 50, n_positions: 16, n_embd: 8, n_layer: 1, n_head: 2 };
  * await savePretrained(languageModel(config), "tiny");

@@ -39,8 +39,8 @@ export async function openTokenizer(place: Place): Promise<Tokenizer> {
   return {
     ends: [...ends],
     encode: (text, { special = true } = {}) => tokenizer.encode(text, { add_special_tokens: special }).ids,
-    decode: (tokens) => tokenizer.decode([...tokens], PLAIN),
-    async applyChatTemplate(messages, { addGenerationPrompt }) {
+    decode: (tokens) => (tokens.length === 0 ? "" : tokenizer.decode([...tokens], PLAIN)),
+    async applyChatTemplate(messages, { addGenerationPrompt } = { addGenerationPrompt: false }) {
       if (template === undefined)
         unsupported("tokenizer", "the tokenizer has no chat template.", "Write the prompt as a text.");
       const { Template } = await loaded("@huggingface/jinja", import("@huggingface/jinja"));
