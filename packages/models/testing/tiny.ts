@@ -1,8 +1,8 @@
 /** The tiny models of families.py: weights by a formula of their names. */
 import { readFileSync } from "node:fs";
 import { type Device, init, type Tensor, tensor, tidy } from "@opt/core";
+import { isTransposed } from "../src/decoder/gpt2";
 import { type ConfigJson, type LanguageModel, languageModel } from "../src/index";
-import { isTransposed } from "../src/pretrained/names";
 
 export interface Golden {
   readonly config: ConfigJson;

@@ -1,5 +1,5 @@
 /** The linear layers of a model by dotted name, and those that targets mean. */
-import { nearest, OptError, show } from "@opt/core";
+import { check, checkValue, nearest, show } from "@opt/core";
 import { Linear, type Module } from "@opt/nn";
 
 /** A name's end at dots, as `q_proj` or `attn.q_proj`, or a pattern of whole names. */
@@ -29,19 +29,13 @@ export function targeted(where: string, model: Module, targets: readonly Target[
   const all = linearLayers(model);
   const names = [...all.keys()];
   const isList = Array.isArray(targets) && targets.length > 0;
-  if (!isList) {
-    const problem = `targets must be a list of names or patterns, got ${show(targets)}.`;
-    throw new OptError("BAD_ARGUMENT", where, problem, advice("", names));
+  checkValue(isList, where, "targets", "a list of names or patterns", targets, advice("", names));
+  for (const target of targets) {
+    const isUsed = names.some((name) => isMeant(target, name));
+    const problem = () => `each target must match a linear layer, got ${show(String(target))}.`;
+    check(isUsed, "BAD_ARGUMENT", where, problem, advice(String(target), names));
   }
-  const matches = targets.map((target) => {
-    const matched = names.filter((name) => isMeant(target, name));
-    if (matched.length === 0) {
-      const problem = `each target must match a linear layer, got ${show(String(target))}.`;
-      throw new OptError("BAD_ARGUMENT", where, problem, advice(String(target), names));
-    }
-    return new Set(matched);
-  });
-  return new Map([...all].filter(([name]) => matches.some((matched) => matched.has(name))));
+  return new Map([...all].filter(([name]) => targets.some((target) => isMeant(target, name))));
 }
 
 function isMeant(target: Target, name: string): boolean {

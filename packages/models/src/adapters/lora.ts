@@ -1,5 +1,5 @@
 /** Adapters of low rank: small matrices beside frozen linear layers. Their properties have PEFT's names, and so has the state. */
-import { check, checkOptions, type Generator, keep, noGrad, norm, type Tensor, tidy } from "@opt/core";
+import { check, checkOptions, checkValue, type Generator, keep, noGrad, norm, type Tensor, tidy } from "@opt/core";
 import { Dropout, Linear, linear, type Module, zeros } from "@opt/nn";
 import { isOfAdapter, linearLayers, type Target, targeted } from "./linear-layers";
 import { isQuantized } from "./quantize";
@@ -18,6 +18,8 @@ export interface LoraOptions {
   /** Draws A, and what is dropped; by default the generator that `manualSeed` seeds. */
   readonly generator?: Generator;
 }
+
+const PARTS = ["lora_A", "lora_B", "lora_magnitude_vector", "lora_dropout"] as const;
 
 /** What an adapter adds to its layer, in PEFT's words. */
 interface Parts {
@@ -65,9 +67,8 @@ export function lora<M extends Module>(model: M, options: LoraOptions): M {
     ...{ rank: "number", alpha: "number", dropout: "number", targets: "array", dora: "boolean", generator: "object" },
   });
   const { rank = 8, alpha = 16, dropout = 0, dora = false, generator, targets } = options;
-  const isRank = Number.isInteger(rank) && rank >= 1;
-  check(isRank, "BAD_ARGUMENT", "lora", () => `rank must be an integer >= 1, got ${rank}.`, "Use 8.");
-  check(Number.isFinite(alpha), "BAD_ARGUMENT", "lora", () => `alpha must be a number, got ${alpha}.`, "Use 16.");
+  checkValue(Number.isInteger(rank) && rank >= 1, "lora", "rank", "an integer >= 1", rank, "Use 8.");
+  checkValue(Number.isFinite(alpha), "lora", "alpha", "a number", alpha, "Use 16.");
   const layers = targeted("lora", model, targets);
   for (const [name, layer] of layers) {
     const isPlain = adapters.get(layer)?.remove === undefined;
@@ -149,7 +150,7 @@ export function merge<M extends Module>(model: M): M {
   check(quantized === undefined, "UNSUPPORTED", "merge", () => `${quantized}'s weight is quantized.`, cure);
   for (const [, layer] of layers) {
     const adapter = adapters.get(layer)!;
-    const { lora_A, lora_B, lora_magnitude_vector, lora_dropout, weight } = layer;
+    const { lora_magnitude_vector, weight } = layer;
     const { rank, alpha } = adapter.settings;
     const before = keep(tidy(() => weight.detach().clone()));
     tidy(() =>
@@ -161,16 +162,11 @@ export function merge<M extends Module>(model: M): M {
     );
     adapter.remove!();
     adapter.remove = undefined;
-    const parts = { lora_A, lora_B, ...{ lora_magnitude_vector, lora_dropout } };
-    for (const name of Object.keys(parts)) Reflect.deleteProperty(layer, name);
-    adapter.merged = { parts: present(parts), weight: before };
+    const parts = Object.fromEntries(PARTS.flatMap((name) => (layer[name] ? [[name, layer[name]]] : [])));
+    for (const name of PARTS) Reflect.deleteProperty(layer, name);
+    adapter.merged = { parts: parts as unknown as Parts, weight: before };
   }
   return model;
-}
-
-/** Without those that are undefined. */
-function present(parts: { [Part in keyof Parts]: Parts[Part] | undefined }): Parts {
-  return Object.fromEntries(Object.entries(parts).filter(([, part]) => part !== undefined)) as unknown as Parts;
 }
 
 /**

@@ -25,14 +25,6 @@ const PART = /^(?:(.+)\.)(lora_A\.weight|lora_B\.weight|lora_magnitude_vector)$/
 
 const [CONFIG, WEIGHTS] = ["adapter_config.json", "adapter_model.safetensors"];
 
-/** PEFT's config of what `lora` does. */
-interface Config {
-  readonly r: number;
-  readonly lora_alpha: number;
-  readonly lora_dropout: number;
-  readonly use_dora: boolean;
-}
-
 /** Fields that change no number of an adapter whose tensors are there. Of others only what means "off" is taken. */
 const HARMLESS = new Set(
   (
@@ -56,15 +48,13 @@ const isOff = (value: unknown) =>
 export async function saveAdapter(model: Module, folder: string, options: SaveAdapterOptions = {}): Promise<void> {
   const where = "saveAdapter";
   checkOptions(where, options, { overwrite: "boolean", base: "string", rename: "function", fileSystem: "any" });
-  const { overwrite = false, base = null, rename = (name: string) => name } = options;
+  const { overwrite, base = null, rename = (name: string) => name } = options;
   const layers = adaptedLayers(model);
   const [first] = layers.values();
   check(first !== undefined, "BAD_STATE", where, () => "the model has no adapters.", "Call lora first.");
   const { rank, alpha, dropout, dora } = settingsOf(first);
-  const isOne = [...layers.values()].every(
-    (layer) => JSON.stringify(settingsOf(layer)) === JSON.stringify(settingsOf(first)),
-  );
-  check(isOne, "UNSUPPORTED", where, () => "all layers must have one rank and alpha.", "Call lora once.");
+  const kinds = new Set([...layers.values()].map((layer) => JSON.stringify(settingsOf(layer))));
+  check(kinds.size === 1, "UNSUPPORTED", where, () => "all layers must have one rank and alpha.", "Call lora once.");
   const targets = targetsOf([...linearLayers(model).keys()].map(rename), [...layers.keys()].map(rename));
   const config = {
     ...{ peft_type: "LORA", task_type: "CAUSAL_LM", base_model_name_or_path: base, inference_mode: true, bias: "none" },
@@ -77,11 +67,8 @@ export async function saveAdapter(model: Module, folder: string, options: SaveAd
     const [, layer, part] = PART.exec(name) ?? [];
     if (layer !== undefined && layers.has(layer)) tensors[`${PREFIX}${rename(layer)}.${part}`] = tensor;
   }
-  const { saveWeights } = await import("@opt/checkpoint");
   const place = await Place.open(folder, { fileSystem: options.fileSystem });
-  await place.fileSystem.makeFolder(folder);
-  await saveWeights(place.under(WEIGHTS), tensors, { overwrite, fileSystem: place.fileSystem });
-  await place.write(CONFIG, `${JSON.stringify(config, null, 2)}\n`);
+  await place.write(WEIGHTS, tensors, [CONFIG, config], overwrite);
 }
 
 /** Their last parts where these mean no other layer, for people; else whole names. */
@@ -112,7 +99,7 @@ export async function loadAdapter<M extends Module>(
   const { rename = (name: string) => name, ...opening } = options;
   const { loadCheckpoint } = await import("@opt/checkpoint");
   const place = await Place.open(folder, opening);
-  const settings = settingsFrom(place.under(CONFIG), await place.json<Config & Record<string, unknown>>(CONFIG));
+  const settings = settingsFrom(place.under(CONFIG), await place.json<Record<string, unknown>>(CONFIG));
   const { tensors } = await loadCheckpoint(place.under(WEIGHTS), { fileSystem: place.fileSystem });
   const state: Record<string, Tensor> = {};
   const layers = new Set<string>();
@@ -133,8 +120,7 @@ export async function loadAdapter<M extends Module>(
   const found = () => `${wrong![0]} must be [${wrong![1]}], got ${show(state[wrong![0]]?.shape)}.`;
   check(wrong === undefined, "BAD_STATE", where, found, "Load the base that it was trained on.");
   lora(model, { ...settings, targets: [...layers].map(whole) });
-  const own = new Map(model.namedTensors());
-  for (const [name] of shapes) own.get(name)!.set(state[name]!);
+  model.loadStateDict(state, { strict: false });
   for (const tensor of Object.values(tensors)) tensor.dispose();
   return model;
 }
@@ -144,21 +130,18 @@ const whole = (name: string) => new RegExp(`^${name.replace(/[.*+?^${}()|[\]\\]/
 
 /** Names and shapes of an adapter's tensors, beside a weight [out, in]. */
 function shapesOf(layer: string, [out, into]: Shape, { rank, dora }: AdapterSettings): [string, Shape][] {
-  const parts: [string, Shape][] = [
-    ["lora_A.weight", [rank, into!]],
-    ["lora_B.weight", [out!, rank]],
-  ];
-  if (dora) parts.push(["lora_magnitude_vector", [out!]]);
-  return parts.map(([part, shape]) => [`${layer}.${part}`, shape]);
+  const shapes = { "lora_A.weight": [rank, into!], "lora_B.weight": [out!, rank] };
+  const own = dora ? { ...shapes, lora_magnitude_vector: [out!] } : shapes;
+  return Object.entries(own).map(([part, shape]) => [`${layer}.${part}`, shape]);
 }
 
 /** @throws OptError BAD_STATE, which names a field that would change numbers */
-function settingsFrom(where: string, config: Config & Record<string, unknown>): AdapterSettings {
+function settingsFrom(where: string, config: Record<string, unknown>): AdapterSettings {
   const isLora = config.peft_type === "LORA";
   check(isLora, "BAD_STATE", where, () => `peft_type must be LORA, got ${show(config.peft_type)}.`);
   const other = Object.entries(config).find(([name, value]) => !HARMLESS.has(name) && !isOff(value));
   const problem = () => `${other![0]} is not known here, got ${show(other![1])}.`;
   check(other === undefined, "BAD_STATE", where, problem, "Train without it.");
-  const { r, lora_alpha, lora_dropout = 0, use_dora = false } = config;
-  return { rank: r, alpha: lora_alpha, dropout: lora_dropout, dora: use_dora };
+  const { r: rank, lora_alpha: alpha, lora_dropout: dropout = 0, use_dora: dora = false } = config;
+  return { rank, alpha, dropout, dora } as AdapterSettings; // `lora` checks them
 }

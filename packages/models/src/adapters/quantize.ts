@@ -127,13 +127,12 @@ export async function quantize<M extends Module>(
     const { device } = weight;
     const { codes, scales } = packed(format, (await weight.data()) as Float32Array, name);
     if (format === "nf4") table ??= buffer(keep(tensor(PAIRS, { shape: [256, 2], device })), { persistent: false });
-    const blocks = scales.length;
     Reflect.deleteProperty(layer, "weight");
     Object.setPrototypeOf(layer, QuantizedLinear.prototype);
     Object.assign(layer, {
       weight_shape: [...weight.shape],
-      weight_codes: keep(tensor(codes, { shape: [blocks, codes.length / blocks], device })),
-      weight_scales: keep(tensor(scales, { shape: [blocks, 1], device })),
+      weight_codes: keep(tensor(codes, { shape: [scales.length, codes.length / scales.length], device })),
+      weight_scales: keep(tensor(scales, { shape: [scales.length, 1], device })),
       ...(table && { weight_table: table }),
     });
     markReplaced(weight, null);

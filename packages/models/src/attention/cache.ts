@@ -42,9 +42,9 @@ export class KeyValueCache implements Slots {
 
   constructor(model: { config: ModelConfig; dtype: DType; device: Device }, { batch = 1, capacity }: CacheOptions) {
     checkExtents("KeyValueCache", { batch, capacity });
-    const { kvHeads, headDim, layers } = model.config;
+    const { dtype, device, config } = model;
+    const { kvHeads, headDim, layers } = config;
     this.capacity = alignedKeys(capacity);
-    const { dtype, device } = model;
     const empty = () => keep(zeros([batch, kvHeads, this.capacity, headDim], { dtype, device }));
     this.layers = Array.from({ length: layers }, () => ({ keys: empty(), values: empty() }));
   }

@@ -1,10 +1,10 @@
 /** One pass through a model: where its tokens are, what they see, and what its layers compute once together. */
-import { arange, check, cos, logicalAnd, pad, recompute, sin, type Tensor, tensor } from "@opt/core";
+import { arange, check, cos, logicalAnd, pad, recompute, repeatInterleave, sin, type Tensor, tensor } from "@opt/core";
 import { scaledDotProductAttention } from "@opt/nn";
 import type { ModelConfig } from "../config/config";
 import { inverseFrequencies, type Rope } from "../config/rope";
 import { alignedKeys, type Slots, writeSlots } from "./cache";
-import type { Rotation } from "./rotate";
+import type { Rotation } from "./heads";
 
 /** Where the tokens of a pass are. */
 export interface PassOptions {
@@ -28,6 +28,7 @@ export class Pass {
     private readonly config: ModelConfig,
     tokens: Tensor,
     { cache, at = 0 }: PassOptions,
+    private readonly isRecomputed: boolean,
   ) {
     const [rows, places] = tokens.shape as [number, number];
     const isStart = typeof at === "number";
@@ -54,18 +55,20 @@ export class Pass {
     return made;
   }
 
-  /** Calls `body` in a way that may run it again in backward: what layers share is then an input. */
-  recomputed(x: Tensor, body: (x: Tensor) => Tensor): Tensor {
-    const [first, names] = [this.#made, [...this.#made.keys()]];
-    const run = (x: Tensor, ...held: readonly Tensor[]) => {
-      this.#made = new Map(names.map((name, i) => [name, held[i]!]));
-      try {
-        return body(x);
-      } finally {
-        this.#made = first;
-      }
-    };
-    return recompute(run, x, ...first.values());
+  /** Blocks after each other. Those that are recomputed run again in backward: what layers share is an input. */
+  through(blocks: readonly { forward(x: Tensor, layer: number, pass: Pass): Tensor }[], x: Tensor): Tensor {
+    const [made, names] = [this.#made, [...this.#made.keys()]];
+    return blocks.reduce((x, block, layer) => {
+      const run = (x: Tensor, ...held: readonly Tensor[]) => {
+        this.#made = new Map(names.map((name, i) => [name, held[i]!]));
+        try {
+          return block.forward(x, layer, this);
+        } finally {
+          this.#made = made;
+        }
+      };
+      return this.isRecomputed ? recompute(run, x, ...made.values()) : run(x, ...made.values());
+    }, x);
   }
 
   /** The rotation of a kind of layers. */
@@ -105,7 +108,7 @@ export class Pass {
     const group = heads / kvHeads;
     let result: Tensor;
     if (this.#isCausal(window)) {
-      const [own, ownValues] = [keys!, values!].map((x) => repeated(x, group));
+      const [own, ownValues] = [keys!, values!].map((x) => (group === 1 ? x : repeatInterleave(x, group, 1)));
       result = scaledDotProductAttention(q, own!, ownValues!, { isCausal: true, scale });
     } else {
       const attnMask = this.#mask(keys!.shape[2]!, window);
@@ -151,14 +154,4 @@ function aligned(x: Tensor): Tensor {
   const places = x.shape[2]!;
   const more = alignedKeys(places) - places;
   return more === 0 ? x : pad(x, [0, 0, 0, more]);
-}
-
-/** Each head of keys for the queries' heads that share it. */
-function repeated(x: Tensor, group: number): Tensor {
-  if (group === 1) return x;
-  const [rows, heads, places, width] = x.shape as [number, number, number, number];
-  return x
-    .unsqueeze(2)
-    .expand([rows, heads, group, places, width])
-    .reshape([rows, heads * group, places, width]);
 }

@@ -32,6 +32,8 @@ it.each<[string, ConfigJson, string]>([
 it("a size that is missing or no number is rejected", async () => {
   await expectCode("BAD_ARGUMENT", () => readConfig({ ...llama, hidden_size: undefined }));
   await expectCode("BAD_ARGUMENT", () => readConfig({ ...llama, hidden_size: "16" }));
+  for (const wrong of [{ vocab_size: 0 }, { num_attention_heads: 3 }, { num_key_value_heads: 3 }])
+    await expectCode("BAD_ARGUMENT", () => readConfig({ ...llama, ...wrong }));
 });
 
 it("older files say the same in other fields", () => {

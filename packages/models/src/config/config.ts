@@ -1,6 +1,6 @@
 /** What a decoder consists of, from its config.json. */
 import { show } from "@opt/core";
-import { unsupported } from "../check";
+import { checkExtents, unsupported } from "../check";
 import { type ConfigJson, Fields } from "./fields";
 import { type Rope, readRope } from "./rope";
 
@@ -62,7 +62,7 @@ function gpt2(fields: Fields): Parts {
 /** Llama, and what its descendants have in common with it. */
 function llama(
   fields: Fields,
-  own: { tied?: boolean; activation?: string; theta?: number; localTheta?: number; pattern?: number } = {},
+  own: { tied?: boolean; theta?: number; localTheta?: number; pattern?: number } = {},
 ): Parts {
   fields.fixed("pretraining_tp", 1);
   const [width, heads] = [fields.number("hidden_size"), fields.number("num_attention_heads")];
@@ -85,11 +85,7 @@ function llama(
     inner: fields.number("intermediate_size"),
     kvHeads: fields.number("num_key_value_heads", heads),
     eps: fields.number("rms_norm_eps", 1e-6),
-    activation: fields.oneOf(
-      own.activation ?? "hidden_act",
-      ACTIVATIONS,
-      own.activation ? "gelu_pytorch_tanh" : "silu",
-    ),
+    activation: fields.oneOf("hidden_act", ACTIVATIONS, "silu"),
     tied: fields.boolean("tie_word_embeddings", own.tied ?? false),
     biases: { qkv: bias, output: bias, mlp: fields.boolean("mlp_bias", false) },
     ...{ headNorms: false, softcap: null },
@@ -117,9 +113,10 @@ const qwen3 = (fields: Fields): Parts => ({ ...llama(fields), headNorms: true })
 function gemma3(fields: Fields): Parts {
   fields.fixed("attn_logit_softcapping", null);
   fields.fixed("use_bidirectional_attention", false);
-  const parts = llama(fields, { tied: true, activation: "hidden_activation", theta: 1e6, localTheta: 1e4, pattern: 6 });
+  const parts = llama(fields, { tied: true, theta: 1e6, localTheta: 1e4, pattern: 6 });
+  const activation = fields.oneOf("hidden_activation", ACTIVATIONS, "gelu_pytorch_tanh");
   const softcap = (fields.any("final_logit_softcapping") ?? null) as number | null;
-  return { ...parts, softcap, headNorms: true, scale: fields.number("query_pre_attn_scalar", 256) ** -0.5 };
+  return { ...parts, activation, softcap, headNorms: true, scale: fields.number("query_pre_attn_scalar", 256) ** -0.5 };
 }
 
 const FAMILIES = { gpt2, llama, qwen2, qwen3, gemma3_text: gemma3 };
@@ -128,7 +125,7 @@ const FAMILIES = { gpt2, llama, qwen2, qwen3, gemma3_text: gemma3 };
  * The parts of a model by its config.json. A field that may change numbers and that nothing here reads throws: a model never computes
  * something else than it was trained to. Dropout is left out.
  *
- * @throws OptError UNSUPPORTED for another `model_type`, or a field that is not known; BAD_ARGUMENT for a size that is missing
+ * @throws OptError UNSUPPORTED for another `model_type`, or a field that is not known; BAD_ARGUMENT for a size that is missing or no whole number
  * @example
  * const config = readConfig({ model_type: "gpt2", vocab_size: 50, n_positions: 16, n_embd: 8, n_layer: 1, n_head: 2 });
  * console.log(config.headDim); // 4
@@ -137,6 +134,9 @@ export function readConfig(json: ConfigJson): ModelConfig {
   const fields = new Fields(json);
   const family = fields.oneOf("model_type", Object.keys(FAMILIES) as (keyof typeof FAMILIES)[]);
   const parts = FAMILIES[family](fields);
+  const { vocabulary, width, inner, layers, heads, kvHeads, headDim, positions } = parts;
+  checkExtents("config.json", { vocabulary, width, inner, layers, heads, kvHeads, headDim, positions });
+  checkExtents("config.json", { "heads for each of keys": heads / kvHeads });
   fields.finish();
   return { family, ...parts, json };
 }

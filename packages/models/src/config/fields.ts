@@ -1,5 +1,5 @@
 /** The fields of a config.json. Each one that nobody reads must be known to change no number. */
-import { OptError, show } from "@opt/core";
+import { checkValue, show } from "@opt/core";
 import { unsupported } from "../check";
 
 /** A config.json, as transformers writes it. */
@@ -32,9 +32,9 @@ export class Fields {
 
   number(name: string, otherwise?: number): number {
     const value = this.any(name) ?? otherwise;
-    if (typeof value === "number" && Number.isFinite(value)) return value;
-    const problem = `${name} must be a number, got ${show(value)}.`;
-    throw new OptError("BAD_ARGUMENT", this.where, problem, "See the model's page.");
+    const isNumber = typeof value === "number" && Number.isFinite(value);
+    checkValue(isNumber, this.where, name, "a number", value, "See the model's page.");
+    return value;
   }
 
   boolean(name: string, otherwise: boolean): boolean {

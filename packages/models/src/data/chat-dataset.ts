@@ -1,5 +1,5 @@
 /** Conversations for training a language model on its answers. */
-import { check, checkOptions, show } from "@opt/core";
+import { check, checkOptions, checkValue, show } from "@opt/core";
 import type { Message, Tokenizer } from "../tokenizer/tokenizer";
 import { IGNORED } from "./causal-loss";
 import { checkIndex, checkLength, type Row, type TextTokenizer, type TokenDataset, tensorsOf } from "./token-rows";
@@ -38,11 +38,9 @@ export function chatDataset(
   const { length } = options;
   checkLength(where, length);
   const hasTemplate = typeof tokenizer.applyChatTemplate === "function";
-  const rule = () => "the tokenizer must have a chat template.";
-  check(hasTemplate, "BAD_ARGUMENT", where, rule, "Give applyChatTemplate.");
+  checkValue(hasTemplate, where, "the tokenizer", "one with applyChatTemplate", tokenizer);
   const count = Array.isArray(conversations) ? conversations.length : 0;
-  const problem = () => `needs conversations, got ${show(conversations)}.`;
-  check(count > 0, "BAD_ARGUMENT", where, problem, "[[{ role, content }]]");
+  checkValue(count > 0, where, "conversations", "a list of at least one", conversations, "[[{ role, content }]]");
   const row = async (index: number): Promise<Row> => {
     checkIndex(where, index, count);
     return rowOf(tokenizer, conversations[index]!, `${where} ${index}`);

@@ -59,6 +59,7 @@ describe("textDataset", () => {
     for (const length of [1, 2.5]) expectCode("BAD_ARGUMENT", () => textDataset(tokenizer, ["abc"], { length }));
     expectCode("BAD_ARGUMENT", () => textDataset(tokenizer, ["abc"], { length: 100 }));
     expectCode("BAD_ARGUMENT", () => textDataset(tokenizer, [], { length: 4, packed: false }));
+    expectCode("BAD_ARGUMENT", () => textDataset(tokenizer, "one text", { length: 4 }));
     expectCode("BAD_ARGUMENT", () => textDataset(tokenizer, ["abcdef"], { length: 4 }).get(2));
   });
 });

@@ -1,5 +1,5 @@
 /** Texts for training a language model on all of their tokens. */
-import { check, checkOptions } from "@opt/core";
+import { check, checkOptions, checkValue } from "@opt/core";
 import { checkIndex, checkLength, type Row, type TextTokenizer, type TokenDataset, tensorsOf } from "./token-rows";
 
 export interface TextDatasetOptions {
@@ -13,7 +13,7 @@ export interface TextDatasetOptions {
  * Samples of tokens and labels, which are equal: `causalLoss` shifts them. Behind each text comes the tokenizer's end token. Packed samples
  * have no filling; a last one that is not full is left out. Unpacked ones have labels -100 where they are filled up.
  *
- * @throws OptError BAD_ARGUMENT for a length below 2, no text, and texts that give no packed sample
+ * @throws OptError BAD_ARGUMENT for a length below 2, no list of texts, and texts that give no packed sample
  * @example
  * const letters = { encode: (text: string) => [...text].map((letter) => letter.charCodeAt(0)), ends: [0] };
  * const data = new DataLoader(textDataset(letters, ["to be", "or not"], { length: 4 }), { batchSize: 2 });
@@ -28,6 +28,7 @@ export function textDataset(
   checkOptions(where, options, { length: "number", packed: "boolean" });
   const { length, packed = true } = options;
   checkLength(where, length);
+  checkValue(typeof texts !== "string", where, "texts", "a list of texts", texts, "Use [text].");
   const end = tokenizer.ends?.[0];
   const encoded = Array.from(texts, (text) => {
     const tokens = Array.from(tokenizer.encode(text));

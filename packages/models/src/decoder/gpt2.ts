@@ -1,11 +1,15 @@
-/** GPT-2 (Radford et al. 2019): learned positions, layer norms. Names are those of its files, which store linear weights as [in, out]. */
-
+/** GPT-2 (Radford et al. 2019): learned positions, layer norms. Names are those of its files. */
 import type { Tensor } from "@opt/core";
 import { type Embedding, LayerNorm, type Linear, Module } from "@opt/nn";
 import { splitHeads } from "../attention/heads";
 import type { Pass } from "../attention/passing";
 import type { ModelConfig } from "../config/config";
 import { ACTIVATION, linearOf, tableOf, type WeightOptions } from "./parts";
+
+/** The files' order of a weight is [in, out]; here, as everywhere else, it is [out, in]. */
+export function isTransposed({ family }: ModelConfig, name: string): boolean {
+  return family === "gpt2" && /\.c_(attn|proj|fc)\.weight$/.test(name);
+}
 
 class Attention extends Module {
   readonly c_attn: Linear;
@@ -79,19 +83,8 @@ export class Gpt2Trunk extends Module {
     this.ln_f = new LayerNorm(config.width, { eps: config.eps, ...options });
   }
 
-  get table(): Embedding {
-    return this.wte;
-  }
-
-  get blocks(): readonly Block[] {
-    return this.h;
-  }
-
-  embed(tokens: Tensor, { positions }: Pass): Tensor {
-    return this.wte.forward(tokens).add(this.wpe.forward(positions));
-  }
-
-  forward(x: Tensor): Tensor {
-    return this.ln_f.forward(x);
+  forward(tokens: Tensor, pass: Pass): Tensor {
+    const x = this.wte.forward(tokens).add(this.wpe.forward(pass.positions));
+    return this.ln_f.forward(pass.through(this.h, x));
   }
 }

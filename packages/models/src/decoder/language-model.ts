@@ -9,7 +9,7 @@ import {
   type Tensor,
   tidy,
 } from "@opt/core";
-import { type Linear, linear, Module, normal } from "@opt/nn";
+import { type Embedding, type Linear, linear, Module, normal } from "@opt/nn";
 import { Pass, type PassOptions } from "../attention/passing";
 import { type ModelConfig, readConfig } from "../config/config";
 import type { ConfigJson } from "../config/fields";
@@ -30,29 +30,29 @@ export class LanguageModel extends Module {
   readonly lm_head: Linear | null;
   /** Backward computes each block again instead of keeping its results: less memory for more time. Default false. */
   recompute = false;
-  readonly #config: ModelConfig;
   readonly #trunk: Gpt2Trunk | LlamaTrunk;
+  readonly #table: Embedding;
 
-  constructor(config: ModelConfig, options: WeightOptions = {}) {
+  constructor(
+    readonly config: ModelConfig,
+    options: WeightOptions = {},
+  ) {
     super();
-    const isGpt2 = config.family === "gpt2";
-    this.#trunk = isGpt2 ? new Gpt2Trunk(config, options) : new LlamaTrunk(config, options);
-    this.transformer = isGpt2 ? this.#trunk : null;
-    this.model = isGpt2 ? null : this.#trunk;
+    const trunk = config.family === "gpt2" ? new Gpt2Trunk(config, options) : new LlamaTrunk(config, options);
+    const isGpt2 = trunk instanceof Gpt2Trunk;
+    this.transformer = isGpt2 ? trunk : null;
+    this.model = isGpt2 ? null : trunk;
+    this.#trunk = trunk;
+    this.#table = isGpt2 ? trunk.wte : trunk.embed_tokens;
     this.lm_head = config.tied ? null : linearOf(config.width, config.vocabulary, false, options);
-    this.#config = config;
-  }
-
-  get config(): ModelConfig {
-    return this.#config;
   }
 
   get dtype(): DType {
-    return this.#trunk.table.weight.dtype;
+    return this.#table.weight.dtype;
   }
 
   get device(): Device {
-    return this.#trunk.table.weight.device;
+    return this.#table.weight.device;
   }
 
   /**
@@ -71,22 +71,16 @@ export class LanguageModel extends Module {
     const { shape } = tokens;
     check(shape.length === 2, "BAD_SHAPE", "forward", () => `tokens must be [rows, places], got [${shape}].`);
     return tidy(() => {
-      const pass = new Pass(this.#config, tokens, options);
-      const trunk = this.#trunk;
-      let x = trunk.embed(tokens, pass);
-      for (const [layer, block] of trunk.blocks.entries()) {
-        const forward = (x: Tensor) => block.forward(x, layer, pass);
-        x = this.recompute ? pass.recomputed(x, forward) : forward(x);
-      }
-      return trunk.forward(x);
+      const pass = new Pass(this.config, tokens, options, this.recompute);
+      return this.#trunk.forward(tokens, pass);
     });
   }
 
   /** The head: logits [..., vocabulary] of what `hidden` gives. */
   logits(hidden: Tensor): Tensor {
-    const { softcap } = this.#config;
+    const { softcap } = this.config;
     return tidy(() => {
-      const logits = this.lm_head?.forward(hidden) ?? linear(hidden, this.#trunk.table.weight);
+      const logits = this.lm_head?.forward(hidden) ?? linear(hidden, this.#table.weight);
       return softcap === null ? logits : logits.div(softcap).tanh().mul(softcap);
     });
   }

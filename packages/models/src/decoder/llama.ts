@@ -1,17 +1,15 @@
 /** Llama (Touvron et al. 2023), Qwen and Gemma 3: rotary positions, RMS norms, gated networks. Names are those of their files. */
 import type { Tensor } from "@opt/core";
 import { type Embedding, type Linear, Module, RMSNorm } from "@opt/nn";
-import { splitHeads } from "../attention/heads";
+import { rotate, splitHeads } from "../attention/heads";
 import type { Pass } from "../attention/passing";
-import { rotate } from "../attention/rotate";
 import type { ModelConfig } from "../config/config";
 import { ACTIVATION, linearOf, tableOf, UnitOffsetNorm, type WeightOptions } from "./parts";
 
 const isGemma = ({ family }: ModelConfig) => family === "gemma3_text";
 
-function normOf(config: ModelConfig, width: number, options: WeightOptions): RMSNorm | UnitOffsetNorm {
-  if (isGemma(config)) return new UnitOffsetNorm(width, config.eps, options);
-  return new RMSNorm(width, { eps: config.eps, ...options });
+function normOf(config: ModelConfig, width: number, options: WeightOptions): RMSNorm {
+  return new (isGemma(config) ? UnitOffsetNorm : RMSNorm)(width, { eps: config.eps, ...options });
 }
 
 class Attention extends Module {
@@ -19,8 +17,8 @@ class Attention extends Module {
   readonly k_proj: Linear;
   readonly v_proj: Linear;
   readonly o_proj: Linear;
-  readonly q_norm: RMSNorm | UnitOffsetNorm | null;
-  readonly k_norm: RMSNorm | UnitOffsetNorm | null;
+  readonly q_norm: RMSNorm | null;
+  readonly k_norm: RMSNorm | null;
   readonly #config: ModelConfig;
 
   constructor(config: ModelConfig, options: WeightOptions) {
@@ -39,7 +37,7 @@ class Attention extends Module {
   forward(x: Tensor, layer: number, pass: Pass): Tensor {
     const { heads, kvHeads, ropes } = this.#config;
     const rotation = pass.rotation(ropes[layer]!);
-    const turned = (projected: Tensor, count: number, norm: RMSNorm | UnitOffsetNorm | null) => {
+    const turned = (projected: Tensor, count: number, norm: RMSNorm | null) => {
       const split = splitHeads(projected, count);
       return rotate(norm?.forward(split) ?? split, rotation);
     };
@@ -73,10 +71,10 @@ class Network extends Module {
 class Block extends Module {
   readonly self_attn: Attention;
   readonly mlp: Network;
-  readonly input_layernorm: RMSNorm | UnitOffsetNorm;
-  readonly post_attention_layernorm: RMSNorm | UnitOffsetNorm;
-  readonly pre_feedforward_layernorm: RMSNorm | UnitOffsetNorm | null;
-  readonly post_feedforward_layernorm: RMSNorm | UnitOffsetNorm | null;
+  readonly input_layernorm: RMSNorm;
+  readonly post_attention_layernorm: RMSNorm;
+  readonly pre_feedforward_layernorm: RMSNorm | null;
+  readonly post_feedforward_layernorm: RMSNorm | null;
 
   constructor(config: ModelConfig, options: WeightOptions) {
     super();
@@ -101,7 +99,7 @@ class Block extends Module {
 export class LlamaTrunk extends Module {
   readonly embed_tokens: Embedding;
   readonly layers: readonly Block[];
-  readonly norm: RMSNorm | UnitOffsetNorm;
+  readonly norm: RMSNorm;
   readonly #scale: number;
 
   constructor(config: ModelConfig, options: WeightOptions) {
@@ -112,20 +110,8 @@ export class LlamaTrunk extends Module {
     this.#scale = isGemma(config) ? Math.sqrt(config.width) : 1;
   }
 
-  get table(): Embedding {
-    return this.embed_tokens;
-  }
-
-  get blocks(): readonly Block[] {
-    return this.layers;
-  }
-
-  embed(tokens: Tensor): Tensor {
+  forward(tokens: Tensor, pass: Pass): Tensor {
     const rows = this.embed_tokens.forward(tokens);
-    return this.#scale === 1 ? rows : rows.mul(this.#scale);
-  }
-
-  forward(x: Tensor): Tensor {
-    return this.norm.forward(x);
+    return this.norm.forward(pass.through(this.layers, this.#scale === 1 ? rows : rows.mul(this.#scale)));
   }
 }

@@ -1,6 +1,6 @@
 /** Layers of decoders: made empty, since weights are loaded or drawn when the model is whole. */
 import { type Device, type DType, gelu, keep, relu, type Shape, silu, type Tensor, zeros } from "@opt/core";
-import { Embedding, Linear, Module, RMSNorm } from "@opt/nn";
+import { zeros as clear, Embedding, Linear, RMSNorm, type RMSNormOptions } from "@opt/nn";
 import type { ModelConfig } from "../config/config";
 
 /** Where weights are, and what they consist of. */
@@ -33,22 +33,17 @@ export function tableOf(count: number, width: number, options: WeightOptions): E
 }
 
 /** Gemma's norm: x / sqrt(mean(x^2) + eps) times 1 + weight. */
-export class UnitOffsetNorm extends Module {
-  weight: Tensor;
+export class UnitOffsetNorm extends RMSNorm {
   readonly #norm: RMSNorm;
 
-  constructor(width: number, eps: number, options: WeightOptions) {
-    super();
-    this.weight = weightOf([width], options);
-    this.#norm = new RMSNorm(width, { eps, elementwiseAffine: false });
+  constructor(width: number, options: RMSNormOptions) {
+    super(width, options);
+    clear(this.weight!);
+    this.#norm = new RMSNorm(width, { eps: this.eps, elementwiseAffine: false });
   }
 
-  forward(x: Tensor): Tensor {
-    return this.#norm.forward(x).mul(this.weight.add(1));
-  }
-
-  override describe(): string {
-    return `${this.weight.shape[0]}, eps=${this.#norm.eps}`;
+  override forward(x: Tensor): Tensor {
+    return this.#norm.forward(x).mul(this.weight!.add(1));
   }
 }
 

@@ -12,14 +12,6 @@ export interface ChoiceOptions {
   readonly repetitionPenalty?: number;
 }
 
-/** For `checkOptions`. */
-export const CHOICE_OPTIONS = {
-  temperature: "number",
-  topK: "number",
-  topP: "number",
-  repetitionPenalty: "number",
-} as const;
-
 /** @throws OptError BAD_ARGUMENT */
 export function checkChoice(where: string, options: ChoiceOptions): void {
   const { temperature = 0, topK = 0, topP = 1, repetitionPenalty = 1 } = options;

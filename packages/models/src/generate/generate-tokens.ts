@@ -1,20 +1,9 @@
 /** Tokens after prompts, one by one. */
-import {
-  type Compiled,
-  checkOptions,
-  checkValue,
-  compile,
-  Generator,
-  gather,
-  noGrad,
-  type Tensor,
-  tensor,
-  tidy,
-} from "@opt/core";
+import { checkOptions, checkValue, compile, Generator, gather, noGrad, type Tensor, tensor, tidy } from "@opt/core";
 import { alignedKeys, KeyValueCache, type Slots } from "../attention/cache";
 import { checkExtents } from "../check";
 import type { LanguageModel } from "../decoder/language-model";
-import { CHOICE_OPTIONS, type ChoiceOptions, checkChoice, choose } from "./choose";
+import { type ChoiceOptions, checkChoice, choose } from "./choose";
 
 export interface GenerateTokensOptions extends ChoiceOptions {
   /** The most tokens of a row. Default 128. */
@@ -28,32 +17,28 @@ export interface GenerateTokensOptions extends ChoiceOptions {
 }
 
 /** For `checkOptions`. */
-export const GENERATE_OPTIONS = {
-  ...CHOICE_OPTIONS,
-  maxTokens: "number",
-  ends: "any",
-  seed: "number",
-  compile: "boolean",
-} as const;
+export const GENERATE_OPTIONS: Parameters<typeof checkOptions>[2] = {
+  ...{ temperature: "number", topK: "number", topP: "number", repetitionPenalty: "number" },
+  ...{ maxTokens: "number", ends: "any", seed: "number", compile: "boolean" },
+};
 
 type Step = (tokens: Tensor, at: number | Tensor, last: Tensor, cache: Slots) => Tensor;
 
-const steps = new WeakMap<LanguageModel, Compiled<Parameters<Step>, Tensor>>();
+const compiled = new WeakMap<LanguageModel, Step>();
 
 /** Logits [rows, vocabulary] after the places `last` of all places together. */
-function stepOf(model: LanguageModel): Step {
-  return (tokens, at, last, cache) =>
-    noGrad(() => {
-      const hidden = model.hidden(tokens, { cache, at });
-      const [rows, places, width] = hidden.shape as [number, number, number];
-      return model.logits(gather(hidden.reshape([rows * places, width]), last));
-    });
-}
-
-function compiledStep(model: LanguageModel): Step {
-  const step = steps.get(model) ?? compile(stepOf(model));
-  steps.set(model, step);
-  return step;
+function stepOf(model: LanguageModel, isCompiled: boolean): Step {
+  const step: Step = (tokens, at, last, cache) =>
+    tidy(() =>
+      noGrad(() => {
+        const hidden = model.hidden(tokens, { cache, at });
+        return model.logits(gather(hidden.reshape([-1, model.config.width]), last));
+      }),
+    );
+  if (!isCompiled) return step;
+  const known = compiled.get(model) ?? compile(step);
+  compiled.set(model, known);
+  return known;
 }
 
 /** So many places that few lengths are compiled. */
@@ -92,7 +77,7 @@ export async function* generateTokens(
   const batch = prompts.length;
   const cache = new KeyValueCache(model, { batch, capacity: Math.min(rounded(most), alignedKeys(positions)) });
   const { capacity, layers } = cache;
-  const step = isCompiled ? compiledStep(model) : (...given: Parameters<Step>) => tidy(() => stepOf(model)(...given));
+  const step = stepOf(model, isCompiled);
 
   const indices = (values: readonly number[]) => tensor(Int32Array.from(values), { device });
   const logitsOf = async (width: number, rows: readonly (readonly number[])[], isFirst: boolean, places: number[]) => {

@@ -43,6 +43,7 @@ it("a folder's tokenizer has the tokens of the Rust library, and its template th
     expect(tokenizer!.encode(text)).toEqual(tokens);
     expect(tokenizer!.encode(text, { special: false })).toEqual(tokens.slice(1));
     expect(tokenizer!.decode(tokens)).toBe(text.replace("<|end|>", ""));
+    expect(tokenizer!.decode([])).toBe("");
   }
   expect(tokenizer!.ends).toEqual([1]);
   expect(await tokenizer!.applyChatTemplate!(answers.messages, { addGenerationPrompt: true })).toBe(answers.chat);

@@ -34,7 +34,12 @@ export async function* generate(
   const { stop = [], ...rest } = options;
   const isStop = Array.isArray(stop) && stop.every((word) => typeof word === "string" && word !== "");
   checkValue(isStop, "generate", "stop", "a list of texts that are not empty", stop);
-  const tokens = typeof prompt === "string" ? tokenizer.encode(prompt) : await chatTokens(tokenizer, prompt);
+  const isText = typeof prompt === "string";
+  const template = tokenizer.applyChatTemplate?.bind(tokenizer);
+  const hasTemplate = isText || template !== undefined;
+  checkValue(hasTemplate, "generate", "the tokenizer", "one with applyChatTemplate for messages", tokenizer);
+  const text = isText ? prompt : await template!(prompt, { addGenerationPrompt: true });
+  const tokens = tokenizer.encode(text, isText ? {} : { special: false });
   const pieces = new Pieces(tokenizer, tokens, stop);
   for await (const [token] of generateTokens(model, [tokens], { ends: tokenizer.ends ?? [], ...rest })) {
     const piece = pieces.next(token!);
@@ -43,11 +48,4 @@ export async function* generate(
   }
   const end = pieces.next(null);
   if (end !== "") yield end;
-}
-
-async function chatTokens(tokenizer: Tokenizer, messages: readonly Message[]): Promise<readonly number[]> {
-  const hasTemplate = tokenizer.applyChatTemplate !== undefined;
-  checkValue(hasTemplate, "generate", "the tokenizer", "one with applyChatTemplate for messages", tokenizer);
-  const text = await tokenizer.applyChatTemplate!(messages, { addGenerationPrompt: true });
-  return tokenizer.encode(text, { special: false });
 }

@@ -1,8 +1,9 @@
 /** How much memory a training step or a generation will take, before it begins. */
-import { check, checkOptions, type Device, defaultGenerator, noGrad, type Tensor, tensor, tidy } from "@opt/core";
+import { checkOptions, type Device, defaultGenerator, noGrad, type Tensor, tensor, tidy } from "@opt/core";
 import { byteSize } from "@opt/core/backend";
 import type { Module } from "@opt/nn";
 import { isOfAdapter } from "../adapters/linear-layers";
+import { checkExtents } from "../check";
 import { causalLoss } from "../data/causal-loss";
 
 /** A language model: tokens i32 [batch, length] in, logits out. */
@@ -60,18 +61,15 @@ export interface MemoryPlan {
  * if (bytes > 2 ** 30) throw new Error(`needs ${bytes} bytes, ${parts.activations} of them for activations`);
  */
 export function fitsIn(model: PlannedModel, options: FitsInOptions): MemoryPlan {
-  const where = "fitsIn";
-  checkOptions(where, options, { batch: "number", length: "number", optimizer: "object" });
+  checkOptions("fitsIn", options, { batch: "number", length: "number", optimizer: "object" });
   const { batch, length, optimizer } = options;
-  for (const [name, extent] of Object.entries({ batch, length })) {
-    const isCount = Number.isInteger(extent) && extent >= 1;
-    check(isCount, "BAD_ARGUMENT", where, () => `${name} must be an integer >= 1, got ${extent}.`, "For example 4.");
-  }
+  const { layers = 0, kvHeads = 0, headDim = 0 } = (model.config ?? {}) as Record<string, number>;
+  checkExtents("fitsIn", { batch, length });
   const tensors = [...new Map([...model.namedTensors(), ...model.namedBuffers()].map(([name, each]) => [each, name]))];
   const sum = (own: boolean) => total(tensors.flatMap(([each, name]) => (isOfAdapter(name) === own ? [each] : [])));
   const trained = optimizer ? model.parameters({ trainable: true }) : [];
   const generator = defaultGenerator.stateDict();
-  const { device } = tensors[0]![0];
+  const { device, dtype } = tensors[0]![0];
   const peak = (rows: number, places: number) => {
     const most = peakOf(device, () => pass(model, device, rows, places, !optimizer));
     for (const each of trained) each.grad = null;
@@ -80,12 +78,12 @@ export function fitsIn(model: PlannedModel, options: FitsInOptions): MemoryPlan 
   try {
     const gradients = total(trained);
     const quarter = Math.floor(length / 4);
-    const all = quarter < 2 ? peak(batch, length) : extrapolated(peak, quarter, batch, length);
-    const state = optimizer ? stateOf(device, optimizer, trained, () => pass(model, device, 1, 2, false)) : 0;
+    const all = quarter < 2 ? peak(batch, length) : extrapolated(peak, quarter)(batch, length);
+    const state = optimizer ? stateOf(optimizer, trained, () => pass(model, device, 1, 2, false)) : 0;
     const parts = {
       ...{ weights: sum(false), adapter: sum(true), gradients, state },
       activations: Math.max(0, Math.round(all) - gradients),
-      cache: optimizer ? 0 : cacheOf(model.config, batch, length),
+      cache: optimizer ? 0 : 2 * byteSize(dtype) * layers * batch * kvHeads * headDim * length,
     };
     return { bytes: Object.values(parts).reduce((a, b) => a + b), parts };
   } finally {
@@ -99,26 +97,20 @@ const total = (tensors: readonly Tensor[]) => tensors.reduce((sum, { size, dtype
 function pass(model: PlannedModel, device: Device, rows: number, places: number, isForward: boolean): void {
   const ids = () => tensor(new Int32Array(rows * places), { shape: [rows, places], device });
   tidy(() => {
-    if (isForward) noGrad(() => void model.forward(ids()));
-    else {
-      const { sum, count } = causalLoss(model.forward(ids()), ids());
-      sum.div(count).backward();
-    }
+    if (isForward) return noGrad(() => void model.forward(ids()));
+    const { sum, count } = causalLoss(model.forward(ids()), ids());
+    sum.div(count).backward();
   });
 }
 
-/** What a step takes is c0 + rows (c1 places + c2 places^2): three steps say the three. */
-function extrapolated(
-  peak: (rows: number, places: number) => number,
-  q: number,
-  batch: number,
-  length: number,
-): number {
+type Bytes = (rows: number, places: number) => number;
+
+/** What a step takes is c0 + rows (c1 places + c2 places^2): three steps of `q` places or twice as many say the three. */
+function extrapolated(peak: Bytes, q: number): Bytes {
   const [one, longer, two] = [peak(1, q), peak(1, 2 * q), peak(2, q)];
   const square = (longer - two) / 2;
   const line = two - one - square;
-  const times = length / q;
-  return one - line - square + batch * (line * times + square * times * times);
+  return (rows, places) => one - line - square + rows * (line * (places / q) + square * (places / q) ** 2);
 }
 
 /** The most bytes that a body takes at once, beside what lives already. */
@@ -141,12 +133,8 @@ function peakOf(device: Device, body: () => void): number {
 }
 
 /** What the optimizer holds after a step, which is taken back. */
-function stateOf(
-  device: Device,
-  optimizer: PlannedOptimizer,
-  trained: readonly Tensor[],
-  backward: () => void,
-): number {
+function stateOf(optimizer: PlannedOptimizer, trained: readonly Tensor[], backward: () => void): number {
+  const { device } = trained[0]!;
   const weights = tidy(() => trained.map((each) => each.detach().clone()));
   const before = optimizer.stateDict();
   const { bytes } = device.memory();
@@ -161,10 +149,4 @@ function stateOf(
     for (const each of weights) each.dispose();
     optimizer.loadStateDict(before as never);
   }
-}
-
-/** Of `KeyValueCache`: keys and values of each layer. */
-function cacheOf(config: unknown, batch: number, length: number): number {
-  const { layers = 0, kvHeads = 0, headDim = 0 } = (config ?? {}) as Record<string, number>;
-  return 2 * 4 * layers * batch * kvHeads * headDim * length;
 }

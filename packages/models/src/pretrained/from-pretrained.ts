@@ -1,14 +1,14 @@
 /** Reading models that transformers wrote. */
 import type { OpenFolderOptions } from "@opt/checkpoint";
-import { check, checkOptions, type Device, type DType, noGrad, type Tensor, tidy } from "@opt/core";
+import { check, checkOptions, type Device, type DType, noGrad, tidy } from "@opt/core";
 import { type Quantization, quantize } from "../adapters/quantize";
 import { unsupported } from "../check";
 import { type ModelConfig, readConfig } from "../config/config";
 import type { ConfigJson } from "../config/fields";
+import { isTransposed } from "../decoder/gpt2";
 import { LanguageModel } from "../decoder/language-model";
 import { openTokenizer } from "../tokenizer/library";
 import type { Tokenizer } from "../tokenizer/tokenizer";
-import { isIdle, isTransposed, PREFIX } from "./names";
 import { OPENING, Place } from "./place";
 
 export interface FromPretrainedOptions extends OpenFolderOptions {
@@ -32,6 +32,10 @@ export interface Pretrained {
 }
 
 const FILES = ["model.safetensors", "pytorch_model.bin"].flatMap((name) => [`${name}.index.json`, name]);
+/** Files of a trunk without its head leave this out. */
+const PREFIX = /^(transformer|model)\./;
+/** What older files have beside the weights: masks, and tables of positions. */
+const IDLE = /\.attn\.(masked_)?bias$|rotary_emb\.inv_freq$/;
 /** Tensors of so many bytes are in memory twice at a time. */
 const PORTION = 64 * 2 ** 20;
 
@@ -39,7 +43,7 @@ const PORTION = 64 * 2 ** 20;
  * Reads a model and its tokenizer from a folder with config.json and safetensors: a path, `https://...`, or `hf://owner/name[@revision]`.
  * Options `cache`, `token`, `endpoint` and `signal` are those of `loadCheckpoint`. A missing tensor and one that has no place here throw.
  *
- * @throws OptError MISSING, UNSUPPORTED (also where the library of tokenizers is not installed), BAD_SHAPE, CORRUPT, IO
+ * @throws OptError MISSING, UNSUPPORTED (also where the library of tokenizers is not installed), BAD_STATE (shapes), CORRUPT, IO
  * @example
  * const config = { model_type: "gpt2", vocab_size: 50, n_positions: 16, n_embd: 8, n_layer: 1, n_head: 2 };
  * await savePretrained(languageModel(config), "tiny");
@@ -73,48 +77,38 @@ async function fill(model: LanguageModel, place: Place, progress?: FromPretraine
   const problem = () => `the folder must have one of ${FILES.join(", ")}.`;
   check(file !== undefined, "MISSING", place.under(""), problem, "Look at the path.");
   const source = await openSource(file, { fileSystem });
-  const sizes = new Map([...source.tensors].map(([name, { shape }]) => [name, 4 * shape.reduce((a, b) => a * b, 1)]));
+  const stored = new Map([...source.tensors].map(([name, { shape }]) => [name, 4 * shape.reduce((a, b) => a * b, 1)]));
   await source.close();
-  const own = placesOf(file, model, sizes);
-  const total = [...own.values()].reduce((sum, name) => sum + sizes.get(name)!, 0);
-  let done = 0;
-  for (const names of portions(own, sizes)) {
-    const { tensors } = await loadCheckpoint(file, { names: names.map((name) => own.get(name)!), fileSystem });
+  const places = placesOf(file, model, stored);
+  const total = places.reduce((sum, { bytes }) => sum + bytes, 0);
+  for (let [first, next, done] = [0, 0, 0]; first < places.length; first = next) {
+    for (const end = done + PORTION; next < places.length && done < end; next++) done += places[next]!.bytes;
+    const portion = places.slice(first, next);
+    const { tensors } = await loadCheckpoint(file, { names: portion.map(({ from }) => from), fileSystem });
     tidy(() => {
-      const given = names.map((name): [string, Tensor] => {
-        const tensor = tensors[own.get(name)!]!;
+      const own = portion.map(({ name, from }) => {
+        const tensor = tensors[from]!;
         return [name, isTransposed(model.config, name) ? tensor.transpose(0, 1) : tensor];
       });
-      noGrad(() => model.loadStateDict(Object.fromEntries(given), { strict: false }));
+      noGrad(() => model.loadStateDict(Object.fromEntries(own), { strict: false }));
     });
     for (const tensor of Object.values(tensors)) tensor.dispose();
-    done += names.reduce((sum, name) => sum + sizes.get(own.get(name)!)!, 0);
     progress?.(done, total);
   }
 }
 
-/** The file's name of each tensor. @throws OptError MISSING, UNSUPPORTED */
-function placesOf(file: string, model: LanguageModel, stored: ReadonlyMap<string, number>): Map<string, string> {
-  const own = new Map(
-    model.namedTensors().map(([name]) => [name, stored.has(name) ? name : name.replace(PREFIX, "")] as const),
-  );
-  const lacking = [...own].find(([, name]) => !stored.has(name))?.[0];
-  const cure = "Look at its config.json.";
-  check(lacking === undefined, "MISSING", file, () => `it must have the tensor ${lacking}.`, cure);
-  const used = new Set(own.values());
-  const other = [...stored.keys()].find((name) => !used.has(name) && !isIdle(model.config, name));
+/** Where the file has each tensor. @throws OptError MISSING, UNSUPPORTED */
+function placesOf(file: string, model: LanguageModel, stored: ReadonlyMap<string, number>) {
+  const places = model.namedTensors().map(([name]) => {
+    const from = stored.has(name) ? name : name.replace(PREFIX, "");
+    const problem = () => `it must have the tensor ${name}.`;
+    check(stored.has(from), "MISSING", file, problem, "Look at its config.json.");
+    return { name, from, bytes: stored.get(from)! };
+  });
+  const used = new Set(places.map(({ from }) => from));
+  const isIdle = (name: string) =>
+    used.has(name) || IDLE.test(name) || (model.config.tied && name === "lm_head.weight");
+  const other = [...stored.keys()].find((name) => !isIdle(name));
   if (other !== undefined) unsupported(file, `the model has no place for the tensor ${other}.`);
-  return own;
-}
-
-function* portions(own: ReadonlyMap<string, string>, sizes: ReadonlyMap<string, number>): Generator<string[]> {
-  let [portion, bytes] = [[] as string[], 0];
-  for (const [name, stored] of own) {
-    portion.push(name);
-    bytes += sizes.get(stored)!;
-    if (bytes < PORTION) continue;
-    yield portion;
-    [portion, bytes] = [[], 0];
-  }
-  if (portion.length > 0) yield portion;
+  return places;
 }

@@ -1,7 +1,7 @@
 /** A folder of a model: on this machine, behind an address, or in a store. */
 
 import type { FileSystem, OpenFolderOptions } from "@opt/checkpoint";
-import { check, OptError } from "@opt/core";
+import { check, OptError, type Tensor } from "@opt/core";
 
 /** For `checkOptions`: those of `OpenFolderOptions`. */
 export const OPENING = {
@@ -64,10 +64,14 @@ export class Place {
     }
   }
 
-  async write(name: string, text: string): Promise<void> {
-    await this.fileSystem.makeFolder(this.path);
-    const bytes = new TextEncoder().encode(text);
-    const file = await this.fileSystem.open(this.under(name), "create", bytes.length);
+  /** Tensors, then what they are. @throws OptError DUPLICATE for tensors that are there without `overwrite`; IO */
+  async write(weights: string, tensors: Record<string, Tensor>, json: [name: string, object], overwrite = false) {
+    const { saveWeights } = await import("@opt/checkpoint");
+    const { fileSystem } = this;
+    await fileSystem.makeFolder(this.path);
+    await saveWeights(this.under(weights), tensors, { overwrite, fileSystem });
+    const bytes = new TextEncoder().encode(`${JSON.stringify(json[1], null, 2)}\n`);
+    const file = await fileSystem.open(this.under(json[0]), "create", bytes.length);
     try {
       await file.write(bytes, 0);
       await file.finish();

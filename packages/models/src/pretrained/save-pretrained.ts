@@ -1,9 +1,9 @@
 /** Writing models that transformers opens. */
 import type { FileSystem } from "@opt/checkpoint";
-import { checkOptions, noGrad, type Tensor } from "@opt/core";
+import { checkOptions, noGrad } from "@opt/core";
 import type { ModelConfig } from "../config/config";
+import { isTransposed } from "../decoder/gpt2";
 import type { LanguageModel } from "../decoder/language-model";
-import { isTransposed } from "./names";
 import { Place } from "./place";
 
 export interface SavePretrainedOptions {
@@ -36,24 +36,16 @@ export async function savePretrained(
   options: SavePretrainedOptions = {},
 ): Promise<void> {
   checkOptions("savePretrained", options, { overwrite: "boolean", fileSystem: "any" });
-  const { saveWeights } = await import("@opt/checkpoint");
-  const place = await Place.open(folder, { fileSystem: options.fileSystem });
+  const { overwrite, fileSystem } = options;
+  const place = await Place.open(folder, { fileSystem });
   const { config } = model;
-  const turned: Tensor[] = [];
-  const stored = ([name, tensor]: [string, Tensor]) => {
-    if (!isTransposed(config, name)) return [name, tensor];
-    const other = noGrad(() => tensor.transpose(0, 1));
-    turned.push(other);
-    return [name, other];
-  };
+  const tensors = Object.fromEntries(model.namedTensors());
+  const turned = Object.keys(tensors).filter((name) => isTransposed(config, name));
+  for (const name of turned) tensors[name] = noGrad(() => tensors[name]!.transpose(0, 1));
   try {
-    const { json } = config;
-    const written = { ...json, architectures: [ARCHITECTURES[config.family]], dtype: DTYPES[model.dtype] };
-    await place.fileSystem.makeFolder(folder);
-    const tensors = Object.fromEntries(model.namedTensors().map(stored));
-    await saveWeights(place.under("model.safetensors"), tensors, { ...options, fileSystem: place.fileSystem });
-    await place.write("config.json", `${JSON.stringify(written, null, 2)}\n`);
+    const written = { ...config.json, architectures: [ARCHITECTURES[config.family]], dtype: DTYPES[model.dtype] };
+    await place.write("model.safetensors", tensors, ["config.json", written], overwrite);
   } finally {
-    for (const tensor of turned) tensor.dispose();
+    for (const name of turned) tensors[name]!.dispose();
   }
 }

@@ -16,8 +16,8 @@ async function loaded<T>(name: string, library: Promise<T>): Promise<T> {
   try {
     return await library;
   } catch (cause) {
-    const error = new OptError("UNSUPPORTED", "tokenizer", `needs ${name}, which is not installed.`, `npm i ${name}`);
-    throw Object.assign(error, { cause });
+    const problem = `needs ${name}, which is not installed.`;
+    throw new OptError("UNSUPPORTED", "tokenizer", problem, `npm i ${name}`, { cause });
   }
 }
 
@@ -39,8 +39,8 @@ export async function openTokenizer(place: Place): Promise<Tokenizer> {
   return {
     ends: [...ends],
     encode: (text, { special = true } = {}) => tokenizer.encode(text, { add_special_tokens: special }).ids,
-    decode: (tokens) => tokenizer.decode([...tokens], PLAIN),
-    async applyChatTemplate(messages, { addGenerationPrompt }) {
+    decode: (tokens) => (tokens.length === 0 ? "" : tokenizer.decode([...tokens], PLAIN)),
+    async applyChatTemplate(messages, { addGenerationPrompt } = { addGenerationPrompt: false }) {
       if (template === undefined)
         unsupported("tokenizer", "the tokenizer has no chat template.", "Write the prompt as a text.");
       const { Template } = await loaded("@huggingface/jinja", import("@huggingface/jinja"));
