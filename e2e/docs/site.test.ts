@@ -188,6 +188,7 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
     "tutorials/first-model",
     "how-to/use-webgpu",
     "api/core-Compile",
+    "benchmarks",
     "playground",
     "demos/",
     "demos/spirals",
