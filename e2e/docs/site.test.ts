@@ -110,6 +110,13 @@ describe("the site", () => {
     expect(bare.map(([page]) => page)).toEqual([]);
   });
 
+  it("names each column of its written tables", () => {
+    const header = /^\|.*\|$(?=\n\|[-:| ]+\|$)/gm;
+    const headers = writtenPages().flatMap((page) => readFileSync(join(root, page), "utf8").match(header) ?? []);
+    expect(headers.length).toBeGreaterThan(20);
+    expect(headers.filter((each) => /\| *\|/.test(each))).toEqual([]);
+  });
+
   it("marks in the digits page's header where one is", () => {
     expect(texts.get("demos/digits/index.html")).toMatch(/<a href="[^"]*" aria-current="true">Demos</);
   });
