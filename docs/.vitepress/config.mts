@@ -14,7 +14,7 @@ const { version } = createRequire(import.meta.url)("@opt/core/package.json") as 
 const sidebarOf = (folder: string, text: string) => [{ text, link: `/${folder}/` }, ...groupsOf(folder)];
 const guides = sidebarOf("guides", "All guides");
 
-/** A block marked `run` gets a button. A program of PyTorch and the same one in TypeScript become a pair. */
+/** A block marked `run` gets a button. A program of PyTorch and the same one in TypeScript become a pair. An indented block is one, too. */
 function blocks({ renderer }: MarkdownRenderer) {
   const { fence } = renderer.rules;
   renderer.rules.fence = (tokens, index, ...rest) => {
@@ -27,6 +27,7 @@ function blocks({ renderer }: MarkdownRenderer) {
     };
     return `${isPair(index) ? '<div class="pair">' : ""}${html}${isPair(index - 1) ? "</div>" : ""}`;
   };
+  renderer.rules.code_block = (...all) => renderer.rules.fence!(...all);
 }
 
 export default defineConfig({

@@ -105,6 +105,28 @@ describe("the site", () => {
     for (const [page, html] of api) expect(/<\/h1>[\s\S]{0,40}<p>/.test(html), page).toBe(true);
   });
 
+  it("has each block of code in a box that scrolls, and no picture that the switch of dark mode passes by", () => {
+    const bare = [...texts].filter(([, html]) => /<pre><code>|<source [^>]*prefers-color-scheme/.test(html));
+    expect(bare.map(([page]) => page)).toEqual([]);
+  });
+
+  it("names each column of its written tables", () => {
+    const header = /^\|.*\|$(?=\n\|[-:| ]+\|$)/gm;
+    const headers = writtenPages().flatMap((page) => readFileSync(join(root, page), "utf8").match(header) ?? []);
+    expect(headers.length).toBeGreaterThan(20);
+    expect(headers.filter((each) => /\| *\|/.test(each))).toEqual([]);
+  });
+
+  it("marks in the digits page's header where one is", () => {
+    expect(texts.get("demos/digits/index.html")).toMatch(/<a href="[^"]*" aria-current="true">Demos</);
+  });
+
+  it("has a picture for links to it, of the size that its readers expect", () => {
+    const png = readFileSync(join(out, "social.png"));
+    expect([png.readUInt32BE(16), png.readUInt32BE(20)]).toEqual([1200, 630]);
+    expect(texts.get("index.html")).toContain('property="og:image" content="/social.png"');
+  });
+
   it("has no link that leads nowhere", () => {
     const broken = new Set<string>();
     for (const [page, html] of texts) {
@@ -173,6 +195,7 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
     "tutorials/first-model",
     "how-to/use-webgpu",
     "api/core-Compile",
+    "benchmarks",
     "playground",
     "demos/",
     "demos/spirals",
@@ -188,17 +211,36 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
   );
 
   const tabled = writtenPages().filter((page) => /^\|.*\|$/m.test(readFileSync(join(root, page), "utf8")));
-  it.each(sample(tabled))("%s cuts no table at 1440 pixels", async (file) => {
+  it.each(sample(tabled))("%s cuts no table, word or line of its outline at 1440 pixels", async (file) => {
     const page = await open(file.replace(/^docs\/(.*?)(index)?\.md$/, "$1"), 1440);
     await page.locator(".vp-doc table").first().waitFor();
     const cut = await page
-      .locator(".vp-doc table")
-      .evaluateAll((tables) =>
-        tables.filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.textContent?.slice(0, 60)),
+      .locator(".vp-doc table, .outline-link")
+      .evaluateAll((all) =>
+        all.filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.textContent?.slice(0, 60)),
       );
     expect(cut).toEqual([]);
+    expect(await page.locator(".vp-doc td").evaluateAll(brokenWords)).toEqual([]);
     await page.close();
   });
+
+  /** Words of cells that stand on two lines. */
+  function brokenWords(cells: readonly Element[]): string[] {
+    const broken: string[] = [];
+    for (const cell of cells) {
+      const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+      while (texts.nextNode()) {
+        const text = texts.currentNode as Text;
+        for (const { 0: word, index } of text.data.matchAll(/\w+/g)) {
+          const range = document.createRange();
+          range.setStart(text, index);
+          range.setEnd(text, index + word.length);
+          if (new Set(Array.from(range.getClientRects(), ({ top }) => top)).size > 1) broken.push(word);
+        }
+      }
+    }
+    return broken;
+  }
 
   async function expectAccessible(page: Page): Promise<void> {
     for (const [colorScheme, width] of [

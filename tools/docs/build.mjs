@@ -37,7 +37,9 @@ async function buildDigits(outDir) {
   writeSmallDigits(outDir);
   const back =
     '<footer><a href="../">All demos</a> · <a href="../../how-to/train-in-a-worker">Train in a Worker</a> · ';
-  const links = Object.entries(SITE_LINKS).map(([text, path]) => `<a href="../../${path}">${text}</a>`);
+  const links = Object.entries(SITE_LINKS).map(
+    ([text, path]) => `<a href="../../${path}"${text === "Demos" ? ' aria-current="true"' : ""}>${text}</a>`,
+  );
   const logo = '<img src="../../logo.svg" alt="" width="24" height="24">';
   const bar = `<nav class="site" aria-label="Site"><a href="../../">${logo} Opt</a>${links.join("")}</nav>`;
   const icon = '<link rel="icon" type="image/svg+xml" href="../../logo.svg" />';

@@ -29,8 +29,9 @@ function stop(problem) {
 async function publish(releases) {
   await Promise.all(
     releases.map(async ({ name, version, folder }) => {
-      const options = ["publish", folder, "--access", "public", ...(isDry ? ["--dry-run", "--json"] : [])];
-      const { ok, stdout, stderr } = await start("npm", options, { quiet: isDry });
+      // All are built and looked at before.
+      const options = ["--ignore-scripts", "--access", "public", ...(isDry ? ["--dry-run", "--json"] : [])];
+      const { ok, stdout, stderr } = await start("npm", ["publish", folder, ...options], { quiet: isDry });
       if (!ok) stop(`${name} failed. ${stderr}`);
       if (!isDry) return;
       const about = JSON.parse(stdout);

@@ -1,15 +1,17 @@
 /** A published package's manifest: its author writes what is the package's own, the rest follows. */
+import { posix } from "node:path";
 
 /** @typedef {import("./packages.mjs").Manifest} Manifest */
 
 /** Keys in their order. Others stay at the end. */
 const KEYS =
-  "name version description keywords homepage bugs repository license type sideEffects main types exports imports typesVersions bin files engines os cpu libc scripts dependencies peerDependencies peerDependenciesMeta optionalDependencies devDependencies opt".split(
+  "name version description keywords homepage bugs repository license type sideEffects main types exports imports typesVersions bin files engines os cpu libc scripts publishConfig dependencies peerDependencies peerDependenciesMeta optionalDependencies devDependencies opt".split(
     " ",
   );
 
 /** What each package ships, beside files that its author names. */
 const SOURCES = ["dist", "src", "!src/**/*.test.ts", "!src/**/*.soak.ts", "!src/**/__snapshots__"];
+const PREPACK = "tools/release/prepack.mjs";
 const CHANGELOG = "CHANGELOG.md";
 
 /**
@@ -23,6 +25,11 @@ export function completed(own, directory, { license, engines, homepage, bugs, re
     ...own,
     ...(own.exports && built(own, own.exports)),
     ...{ license, engines, homepage, bugs, repository: repository && { ...repository, directory } },
+    // .npmrc switches scripts off, for what is installed.
+    ...{
+      scripts: { prepack: `node ${posix.relative(directory, PREPACK)}` },
+      publishConfig: { "ignore-scripts": false },
+    },
   };
   const place = (/** @type {string} */ key) => (KEYS.includes(key) ? KEYS.indexOf(key) : KEYS.length);
   const entries = Object.entries(whole).filter(([, value]) => value !== undefined);

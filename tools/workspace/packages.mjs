@@ -21,7 +21,7 @@ export function workspaceFolders() {
  * @typedef {{ [condition: string]: string | Conditions }} Conditions
  * @typedef {Record<string, string>} Versions
  * @typedef {{ name: string, version: string, private?: boolean, description?: string, files?: string[], bin?: Versions,
- *   exports?: Conditions, imports?: Conditions, dependencies?: Versions, peerDependencies?: Versions,
+ *   scripts?: Versions, publishConfig?: object, exports?: Conditions, imports?: Conditions, dependencies?: Versions, peerDependencies?: Versions,
  *   peerDependenciesMeta?: Record<string, { optional?: boolean }>, optionalDependencies?: Versions }} Manifest
  * @typedef {Manifest & { folder: string }} Package
  * @returns {Package[]}
@@ -43,7 +43,7 @@ export const optimizerPackages = () =>
  */
 export async function pack(destination, packages = publicPackages()) {
   const folders = packages.map(({ folder }) => folder);
-  const options = ["pack", "--loglevel=error", "--pack-destination", destination];
+  const options = ["pack", "--ignore-scripts", "--loglevel=error", "--pack-destination", destination];
   const { ok, stderr } = await start("npm", [...options, ...folders], { quiet: true });
   if (!ok) throw new Error(`[pack] npm cannot pack the packages: ${stderr}`);
 }

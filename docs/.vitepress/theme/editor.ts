@@ -74,7 +74,7 @@ export function openEditor(parent: Element, code: string, changed: (code: string
       extensions: [
         Prec.highest(keymap.of([runs])),
         ...[basicSetup, javascript(), syntaxHighlighting(colors), syntax, look],
-        EditorView.contentAttributes.of({ "aria-label": "Code" }),
+        EditorView.contentAttributes.of({ "aria-label": "Code", tabindex: "0" }),
         EditorView.updateListener.of(({ docChanged, state }) => {
           if (docChanged) changed(state.doc.toString());
         }),
