@@ -51,14 +51,11 @@ export async function readPickle(cursor: ByteCursor, limits: PickleLimits): Prom
 export function readPickleOf(
   source: ByteSource,
   limits: PickleLimits,
-  { maxObjects }: ReadLimits = {},
+  { maxObjects, ahead }: ReadLimits & { readonly ahead?: number } = {},
 ): Promise<unknown> {
   const memory = maxObjects === undefined ? {} : { memory: maxObjects * BYTES_PER_OBJECT };
-  return readPickle(new ByteCursor(source, 0, READ_AHEAD), { ...limits, ...memory });
+  return readPickle(new ByteCursor(source, 0, ahead), { ...limits, ...memory });
 }
-
-/** Each of more than a hundred waits for a large `.metadata` takes as long as a megabyte. */
-const READ_AHEAD = 1 << 20;
 
 /** What an object takes in memory, about. */
 const BYTES_PER_OBJECT = 500;

@@ -1,7 +1,6 @@
 /** `.metadata` of a PyTorch DCP folder: a pickle (protocol 4) of which chunk of which tensor lies where. */
 import type { StoredDType } from "../../format/dtype";
 import type { ReadLimits } from "../../format/source";
-import { isCount } from "../../layout/counts";
 import { corrupt, missing, unsupported } from "../bytes/errors";
 import type { ByteSource } from "../bytes/source";
 import { readPickleOf } from "../python/pickle";
@@ -25,6 +24,9 @@ const GLOBALS = new Set([
   STORAGE_INFO,
   ...["pathlib", "pathlib._local"].flatMap((module) => [`${module}.PosixPath`, `${module}.WindowsPath`]),
 ]);
+
+/** The file of a large run has hundreds of megabytes, and is read whole. */
+const READ_AHEAD = 1 << 20;
 
 /** Nested dicts deeper than this are no state dict: their items keep their flat names. */
 const DEEPEST = 100;
@@ -81,7 +83,7 @@ export async function readDcpMetadata(source: ByteSource, limits: ReadLimits = {
     return true;
   };
   const pickle = { globals: GLOBALS, records: recordsOf(where), takes };
-  const root = fields(await readPickleOf(source, pickle, limits), "Metadata", where);
+  const root = fields(await readPickleOf(source, pickle, { ...limits, ahead: READ_AHEAD }), "Metadata", where);
   const items = new Map<string, DcpTensor | undefined>();
   for (const [name, stored] of table(root.get("state_dict_metadata"), where)) {
     if (typeof name !== "string") throw damaged(where, "an item has no name");
