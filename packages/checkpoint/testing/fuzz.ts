@@ -96,7 +96,7 @@ const MOST_UNPACKED: Readonly<Record<string, number>> = {
   Orbax: 32_768,
 };
 
-async function digest(files: Readonly<Record<string, Uint8Array>>, path: string): Promise<void> {
+export async function digest(files: Readonly<Record<string, Uint8Array>>, path: string): Promise<void> {
   const fileSystem = memoryFiles(files);
   const total = Object.values(files).reduce((sum, bytes) => sum + bytes.length, 0);
   const source = await underOurNames(await openForeign(path === "" ? "/root" : `/root/${path}`, fileSystem));

@@ -101,7 +101,8 @@ it("lists a folder anew where the hub has failed before", async () => {
 
 it("names what is wrong with an address", async () => {
   const load = (address: string) => loadCheckpoint(address, { endpoint: held.web.url });
-  for (const address of ["hf://gpt2", "hf://owner/", "hf:///name"]) await expectCode("BAD_ARGUMENT", load(address));
+  for (const address of ["hf://gpt2", "hf://owner/", "hf:///name", "hf://owner/name/../other"])
+    await expectCode("BAD_ARGUMENT", load(address));
   const cases = [
     ["hf://owner/other", "must know the model's revision main"],
     ["hf://owner/name@refs/pr/1", "must know the model's revision refs/pr/1"],

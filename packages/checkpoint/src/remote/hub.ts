@@ -25,7 +25,13 @@ export async function hubFiles(
 ): Promise<Remote> {
   const [, name, revision = "main", key = ""] = ADDRESS.exec(address) ?? [];
   const rule = () => "must be hf://owner/name[@revision][/path].";
-  check(name !== undefined, "BAD_ARGUMENT", address, rule, "For example hf://openai-community/gpt2.");
+  check(
+    name !== undefined && !key.split("/").includes(".."),
+    "BAD_ARGUMENT",
+    address,
+    rule,
+    "For example hf://openai-community/gpt2.",
+  );
   const hub = checkedUrl("endpoint", endpoint ?? environment("HF_ENDPOINT") ?? "https://huggingface.co");
   const below = (path: string) => new URL(`${hub.pathname.replace(/\/$/, "")}/${path}`, hub);
   const how = { ...sent(token), signal, cure: CURE };

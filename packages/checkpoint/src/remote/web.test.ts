@@ -117,6 +117,16 @@ it("names the cure where a token is missing or wrong", async () => {
   expect(held.web.requests.length).toBe(4);
 });
 
+it("takes a token as a file has it, and says nothing of one that no header can hold", async () => {
+  held.web.token = "right";
+  const url = serve();
+  const load = (token: string) => loadCheckpoint(url, { token });
+  expect((await load("right\n")).tensors.a).toBeDefined();
+  expect(await expectCode("IO", load(" "))).toMatch(/status 401/);
+  for (const token of ["ri\nght", "ri ght", "r\u00ecght"])
+    expect(await expectCode("BAD_ARGUMENT", load(token))).not.toContain("ght");
+});
+
 it("rejects a file that is replaced between two reads; what is there now is read by itself", async () => {
   const url = serve();
   const other = randomBytes(40_000, 3);

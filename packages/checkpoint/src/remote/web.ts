@@ -35,8 +35,12 @@ export function checkedUrl(where: string, address: string): URL {
   return url;
 }
 
-export function sent(token: string | undefined): Pick<Asking, "headers"> {
-  return { headers: token === undefined ? {} : { authorization: `Bearer ${token}` } };
+/** An empty token is none. @throws OptError BAD_ARGUMENT, without the token, for one that no header can hold */
+export function sent(token = ""): Pick<Asking, "headers"> {
+  const word = token.trim();
+  const rule = () => "it must be one word of ASCII.";
+  check(/^[!-~]*$/.test(word), "BAD_ARGUMENT", "token", rule, "Copy it again.");
+  return { headers: word === "" ? {} : { authorization: `Bearer ${word}` } };
 }
 
 function decoded(path: string): string | undefined {

@@ -57,6 +57,11 @@ export class ByteCursor {
     this.#at += length;
   }
 
+  /** Steps back to a position since the last `need`. */
+  back(position: number): void {
+    this.#at = position - this.#begin;
+  }
+
   /** The next bytes, which `need` made takeable; a view, valid until the next `need`. */
   take(length: number): Uint8Array {
     const start = this.#advance(length);

@@ -1,5 +1,6 @@
 /** Other names by pattern, and tensors left out: whatever speaks of a tensor speaks of it by its new name. */
 import { describe, expect, it } from "vitest";
+import { expectCode } from "../../../testing/expect-code";
 import { fileOf } from "../../../testing/files/file-of";
 import type { Json } from "../../format/source";
 import { withoutTensors } from "../../read/select";
@@ -43,6 +44,11 @@ describe("names", () => {
     expect(namesOf(renamePatterns(fileOf("x", FILE), rename, new Set()))).toEqual(
       expected.map(([name, follows]) => [name, follows]),
     );
+  });
+
+  it("must be texts", async () => {
+    const rename = { "enc.w": 5 as unknown as string };
+    await expectCode("BAD_ARGUMENT", (async () => renamePatterns(fileOf("x", FILE), rename, new Set()))());
   });
 
   it("stay without patterns, and the file is the same", () => {

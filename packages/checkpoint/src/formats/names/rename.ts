@@ -1,4 +1,5 @@
 /** Other names for a whole checkpoint: its tensors, what follows them, an optimizer's groups and PyTorch's nesting alike. */
+import { check, show } from "@opt/core";
 import type { Json, SourceTensor, TensorSource } from "../../format/source";
 import { matchesPattern } from "../../layout/layout";
 import { renamed } from "../bytes/foreign-tensor";
@@ -12,11 +13,15 @@ export type Rename = { readonly [pattern: string]: string };
 /**
  * The same checkpoint under new names; patterns that matched are taken off `unused`.
  *
- * @throws OptError DUPLICATE if two names fall together
+ * @throws OptError DUPLICATE if two names fall together, BAD_ARGUMENT for a name that is no text
  */
 export function renamePatterns(source: TensorSource, rename: Rename, unused: Set<string>): TensorSource {
   const patterns = Object.entries(rename);
   if (patterns.length === 0) return source;
+  for (const [pattern, name] of patterns) {
+    const rule = () => `${show(pattern)} must be given a name, got ${show(name)}.`;
+    check(typeof name === "string", "BAD_ARGUMENT", "rename", rule, 'For example { "encoder.*": "*" }.');
+  }
   const own = (name: string): string | undefined => {
     for (const [pattern, replacement] of patterns) {
       if (!matchesPattern(pattern, name)) continue;

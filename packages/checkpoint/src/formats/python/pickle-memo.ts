@@ -87,6 +87,8 @@ function passOpcodes(bytes: Uint8Array, recalled: RecalledNumbers): number {
     const plain = PLAIN[opcode]!;
     if (plain > 0) {
       at += plain;
+      // Most objects are stored at once.
+      if (bytes[at] === OP.MEMOIZE) at++;
       continue;
     }
     const width = WIDTHS[opcode]!;

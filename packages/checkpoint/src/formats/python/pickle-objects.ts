@@ -11,8 +11,8 @@ export class PickleGlobal {
 
 /** What is kept of the objects of a class of which files have millions. */
 export interface RecordKind {
-  /** By its arguments; undefined for the call itself. */
-  readonly called?: (args: readonly unknown[]) => object | undefined;
+  /** Its objects are made of one tuple of counts: of those that are equal one is kept. */
+  readonly isNumbers?: boolean;
   /** By its state. */
   readonly built?: (state: PickleState) => object;
 }

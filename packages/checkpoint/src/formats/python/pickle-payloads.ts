@@ -27,6 +27,10 @@ export class PicklePayloads {
   integer(length: number): number | bigint {
     if (length > LONGEST_INTEGER) throw this.cursor.corrupt(`an integer of ${length} bytes is named`);
     const bytes = this.cursor.take(length);
+    if (length <= 6) {
+      const value = bytes.reduceRight((above, byte) => 256 * above + byte, 0);
+      return value >= 256 ** length / 2 ? value - 256 ** length : value;
+    }
     let value = 0n;
     for (let i = length - 1; i >= 0; i--) value = (value << 8n) | BigInt(bytes[i]!);
     return narrow(BigInt.asIntN(Math.max(1, length * 8), value));

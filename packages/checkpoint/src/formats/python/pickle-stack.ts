@@ -24,7 +24,8 @@ export class PickleStack {
   readonly #memo: unknown[];
   /** By place in the memo: whether the object can hold others. */
   readonly #holders: Uint8Array;
-  #puts = 0;
+  /** How many objects were put into the memo. */
+  puts = 0;
   #budget: number;
   /** What records took of the budget: they stay. */
   #kept = 0;
@@ -57,6 +58,12 @@ export class PickleStack {
   /** Pushes what stands for an object until its state is there. */
   begin(build: PickleRecord["build"]): false {
     return this.push(new PickleRecord(build, this.#budget, this.#kept, this.#escapes), OBJECT_COST);
+  }
+
+  /** Pushes a record of which nothing was on the stack. */
+  pushRecord(built: object): false {
+    this.#kept += RECORD_COST;
+    return this.push(built, RECORD_COST);
   }
 
   /** Replaces the record on top. All that was made since it was begun is free again, unless some of it may be held elsewhere. */
@@ -120,8 +127,8 @@ export class PickleStack {
   }
 
   /** Keeps the top in the memo, under the next number where none is given. */
-  put(number = this.#puts): false {
-    this.#puts++;
+  put(number = this.puts): false {
+    this.puts++;
     if (!this.#recalled.has(number)) return false;
     const value = this.top();
     const place = this.#recalled.placeOf(number);
@@ -129,6 +136,26 @@ export class PickleStack {
     this.#holders[place] = canHold(value) ? 1 : 0;
     this.#escapes += this.#holders[place]!;
     return false;
+  }
+
+  /** Keeps a value that is not on the stack in the memo, under the next number; false for one that can hold others and is recalled. */
+  putPlain(value: unknown): boolean {
+    const number = this.puts++;
+    if (!this.#recalled.has(number)) return true;
+    this.#memo[this.#recalled.placeOf(number)] = value;
+    return !canHold(value);
+  }
+
+  /** Passes the next number of the memo; false if it is recalled. */
+  isForgotten(): boolean {
+    return !this.#recalled.has(this.puts++);
+  }
+
+  /** The value in the memo, which is not pushed; undefined for what can hold others. */
+  plainAt(number: number): unknown {
+    if (!this.#recalled.has(number)) return undefined;
+    const place = this.#recalled.placeOf(number);
+    return this.#holders[place] === 1 ? undefined : this.#memo[place];
   }
 
   get(number: number): false {

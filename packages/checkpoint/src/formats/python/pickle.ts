@@ -17,6 +17,7 @@ import {
 } from "./pickle-objects";
 import { OP, type Opcode } from "./pickle-opcodes";
 import { escapedText, float, floatOf, integerOf, LONGEST_STEP, PicklePayloads } from "./pickle-payloads";
+import { PickleRecords } from "./pickle-records";
 import { DICT_COST, OBJECT_COST, PickleStack, VALUE_COST } from "./pickle-stack";
 
 export interface PickleLimits {
@@ -50,10 +51,10 @@ export async function readPickle(cursor: ByteCursor, limits: PickleLimits): Prom
 export function readPickleOf(
   source: ByteSource,
   limits: PickleLimits,
-  { maxObjects }: ReadLimits = {},
+  { maxObjects, ahead }: ReadLimits & { readonly ahead?: number } = {},
 ): Promise<unknown> {
   const memory = maxObjects === undefined ? {} : { memory: maxObjects * BYTES_PER_OBJECT };
-  return readPickle(new ByteCursor(source), { ...limits, ...memory });
+  return readPickle(new ByteCursor(source, 0, ahead), { ...limits, ...memory });
 }
 
 /** What an object takes in memory, about. */
@@ -164,12 +165,14 @@ class PickleMachine {
   readonly stack: PickleStack;
   readonly payloads: PicklePayloads;
   readonly #limits: PickleLimits;
+  readonly #records: PickleRecords;
 
   constructor(cursor: ByteCursor, limits: PickleLimits, recalled: RecalledNumbers) {
     this.cursor = cursor;
     this.#limits = limits;
     this.stack = new PickleStack(cursor, recalled, limits.memory);
     this.payloads = new PicklePayloads(cursor);
+    this.#records = new PickleRecords(cursor, this.stack, this.payloads);
   }
 
   /** Runs what the cursor has read; true at the end. */
@@ -250,10 +253,14 @@ class PickleMachine {
   /** `keywords` as items of the object. */
   called(callable: unknown, args: unknown, keywords?: unknown): false {
     if (!(args instanceof PickleTuple)) throw this.cursor.corrupt("the pickle calls what is no name");
-    const { called, built } = (callable instanceof PickleGlobal && callable.kind) || NO_RECORD;
-    if (built) return this.stack.begin(built);
-    const record = called?.(args.items);
-    if (record) return this.stack.push(record, OBJECT_COST);
+    const { isNumbers, built } = (callable instanceof PickleGlobal && callable.kind) || NO_RECORD;
+    if (built) {
+      const made = this.#records.read(built);
+      return made ? this.stack.pushRecord(made) : this.stack.begin(built);
+    }
+    const [tuple] = args.items;
+    const numbers = isNumbers && tuple instanceof PickleTuple ? this.#records.numbersOf(tuple.items) : undefined;
+    if (numbers) return this.stack.push(numbers, OBJECT_COST);
     // How protocol 2 spells b"".
     if (args.items.length === 0 && callable instanceof PickleGlobal && BYTES.includes(callable.name))
       return this.stack.push(new Uint8Array(0));

@@ -5,7 +5,7 @@ import type { FileSystem } from "../../stores/file-system";
 import { dirname, join } from "../../stores/path";
 import { corrupt, missing } from "../bytes/errors";
 import { type ForeignTensor, wholeTensor } from "../bytes/foreign-tensor";
-import { parseJson } from "../bytes/json";
+import { isObject, parseJson } from "../bytes/json";
 import { formatReader } from "../bytes/reader";
 import { insideOf } from "../bytes/safe-path";
 import type { ByteSource } from "../bytes/source";
@@ -51,7 +51,7 @@ export function indexReader(
 
 async function readIndex(index: string, fileSystem: FileSystem) {
   const root = parseJson(await readWhole(fileSystem, index, LARGEST_INDEX), index);
-  const names = Object.entries(root.weight_map ?? {});
+  const names = isObject(root.weight_map) ? Object.entries(root.weight_map) : [];
   if (names.length === 0 || names.some(([, file]) => typeof file !== "string")) {
     throw corrupt(index, "weight_map must map tensors to files", "Copy the set again.");
   }

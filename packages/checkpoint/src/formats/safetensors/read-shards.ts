@@ -49,6 +49,8 @@ function addBox(
   where: string,
 ): void {
   const reach = box.size.map((length, d) => box.offset[d]! + length);
+  if (box.offset.length !== reach.length || !reach.every(isCount))
+    throw corrupt(where, `a part [${box.size}] of ${JSON.stringify(name)} cannot be at [${box.offset}]`);
   const known = parts.get(name);
   if (known === undefined) {
     parts.set(name, { name, dtype, shape: reach, boxes: [box] });

@@ -1,11 +1,10 @@
 /** `.metadata` of a PyTorch DCP folder: a pickle (protocol 4) of which chunk of which tensor lies where. */
 import type { StoredDType } from "../../format/dtype";
 import type { ReadLimits } from "../../format/source";
-import { isCount } from "../../layout/counts";
 import { corrupt, missing, unsupported } from "../bytes/errors";
 import type { ByteSource } from "../bytes/source";
 import { readPickleOf } from "../python/pickle";
-import { PickleCall, PickleNumbers, type PickleState, PickleTuple, type RecordKind } from "../python/pickle-objects";
+import { PickleCall, type PickleState, PickleTuple, type RecordKind } from "../python/pickle-objects";
 import type { PythonTree } from "../python/tree";
 import { counts, TORCH_PICKLE, torchDType } from "./tensors";
 
@@ -25,6 +24,9 @@ const GLOBALS = new Set([
   STORAGE_INFO,
   ...["pathlib", "pathlib._local"].flatMap((module) => [`${module}.PosixPath`, `${module}.WindowsPath`]),
 ]);
+
+/** The file of a large run has hundreds of megabytes, and is read whole. */
+const READ_AHEAD = 1 << 20;
 
 /** Nested dicts deeper than this are no state dict: their items keep their flat names. */
 const DEEPEST = 100;
@@ -64,23 +66,24 @@ export interface DcpMetadata {
   readonly items: ReadonlyMap<string, DcpTensor | undefined>;
   /** Where an item stood before the nested dicts and lists were flattened: keys and indices from the outside in. */
   readonly paths: ReadonlyMap<string, readonly (string | number)[]>;
-  /** `guess`: the chunk's place among those of its tensor. @throws OptError MISSING if nothing is stored for this chunk */
-  locate(name: string, offset?: readonly number[], guess?: number): DcpLocation;
+  /** All files that hold chunks; they still are to be checked. */
+  readonly files: ReadonlySet<unknown>;
+  /** The number of what is stored for a chunk. `guess`: its place among those of its tensor. @throws OptError MISSING */
+  find(name: string, offset?: readonly number[], guess?: number): number;
+  location(found: number): DcpLocation;
 }
 
 /** Reads `.metadata`. @throws OptError CORRUPT, REFUSED, UNSUPPORTED */
 export async function readDcpMetadata(source: ByteSource, limits: ReadLimits = {}): Promise<DcpMetadata> {
   const where = source.path;
-  const stored = new Map<string, Places>();
+  const places = new Places();
   const takes = (key: unknown, location: unknown): boolean => {
     if (!(key instanceof ChunkName && location instanceof DcpLocation)) return false;
-    const places = stored.get(key.name) ?? new Places();
-    stored.set(key.name, places);
-    places.add(key.offset, location);
+    places.add(key.name, key.offset, location);
     return true;
   };
   const pickle = { globals: GLOBALS, records: recordsOf(where), takes };
-  const root = fields(await readPickleOf(source, pickle, limits), "Metadata", where);
+  const root = fields(await readPickleOf(source, pickle, { ...limits, ahead: READ_AHEAD }), "Metadata", where);
   const items = new Map<string, DcpTensor | undefined>();
   for (const [name, stored] of table(root.get("state_dict_metadata"), where)) {
     if (typeof name !== "string") throw damaged(where, "an item has no name");
@@ -91,38 +94,73 @@ export async function readDcpMetadata(source: ByteSource, limits: ReadLimits = {
   return {
     items,
     paths: readPaths(root.get("planner_data")),
-    locate(name, offset, guess = 0) {
-      const location = stored.get(name)?.find(offset, guess);
-      if (location !== undefined) return location;
+    files: places.files,
+    find(name, offset, guess = 0) {
+      const row = places.find(name, offset, guess);
+      if (row !== undefined) return row;
       const chunk = offset === undefined ? "" : ` at [${offset}]`;
       throw missing(where, `nothing is stored for ${name}${chunk}`, "The save did not end: use another.");
     },
+    location: (row) => places.at(row),
   };
 }
 
-/** Where the chunks of one tensor lie, in columns: a large run has millions. */
+/** Where the chunks of all items lie, in columns: a large run has millions. */
 class Places {
-  readonly #offsets: (readonly number[] | undefined)[] = [];
+  readonly files = new Set<unknown>();
+  readonly #items = new Map<string, number>();
+  readonly #offsets: (Numbers | undefined)[] = [];
   readonly #files: unknown[] = [];
-  readonly #begins: number[] = [];
-  readonly #lengths: number[] = [];
-  #byOffset: Map<string, number> | undefined;
+  /** Of each chunk where it begins, how long it is, and its item. */
+  #numbers = new Float64Array(3 * 1024);
+  #order: { readonly firsts: Uint32Array; readonly rows: Uint32Array } | undefined;
+  readonly #byOffset = new Map<number, Map<string, number>>();
 
-  add(offset: readonly number[] | undefined, { file, begin, byteLength }: DcpLocation): void {
+  add(name: string, offset: Numbers | undefined, { file, begin, byteLength }: DcpLocation): void {
+    const row = this.#files.length;
+    if (3 * row === this.#numbers.length) {
+      const larger = new Float64Array(6 * row);
+      larger.set(this.#numbers);
+      this.#numbers = larger;
+    }
+    const item = this.#items.get(name) ?? this.#items.size;
+    if (item === this.#items.size) this.#items.set(name, item);
+    this.#numbers[3 * row] = begin;
+    this.#numbers[3 * row + 1] = byteLength;
+    this.#numbers[3 * row + 2] = item;
+    if (file !== this.#files[row - 1]) this.files.add(file);
     this.#offsets.push(offset);
     this.#files.push(file);
-    this.#begins.push(begin);
-    this.#lengths.push(byteLength);
   }
 
-  find(offset: readonly number[] | undefined, guess: number): DcpLocation | undefined {
-    if (guess >= this.#offsets.length || !isSame(this.#offsets[guess], offset)) {
-      this.#byOffset ??= new Map(this.#offsets.map((each, i) => [String(each), i]));
-      guess = this.#byOffset.get(String(offset)) ?? -1;
-    }
-    const [begin, byteLength] = [this.#begins[guess], this.#lengths[guess]];
-    if (begin === undefined || byteLength === undefined) return undefined;
-    return new DcpLocation(this.#files[guess], begin, byteLength);
+  /** The row of a chunk. `guess`: its place among those of its item. */
+  find(name: string, offset: Numbers | undefined, guess: number): number | undefined {
+    const item = this.#items.get(name);
+    if (item === undefined) return undefined;
+    this.#order ??= this.#byItem();
+    const { firsts, rows } = this.#order;
+    const [first, end] = [firsts[item]!, firsts[item + 1]!];
+    const guessed = first + guess < end ? rows[first + guess]! : -1;
+    if (guessed >= 0 && isSame(this.#offsets[guessed], offset)) return guessed;
+    const own = this.#byOffset.get(item) ?? new Map<string, number>();
+    if (own.size === 0) for (const row of rows.subarray(first, end)) own.set(String(this.#offsets[row]), row);
+    this.#byOffset.set(item, own);
+    return own.get(String(offset));
+  }
+
+  at(row: number): DcpLocation {
+    return new DcpLocation(this.#files[row], this.#numbers[3 * row]!, this.#numbers[3 * row + 1]!);
+  }
+
+  /** The rows of each item, one item after the other, and where each begins. */
+  #byItem() {
+    const [count, items] = [this.#files.length, this.#items.size];
+    const [firsts, rows] = [new Uint32Array(items + 1), new Uint32Array(count)];
+    for (let row = 0; row < count; row++) firsts[this.#numbers[3 * row + 2]! + 1]!++;
+    for (let item = 0; item < items; item++) firsts[item + 1]! += firsts[item]!;
+    const next = firsts.slice();
+    for (let row = 0; row < count; row++) rows[next[this.#numbers[3 * row + 2]!]!++] = row;
+    return { firsts, rows };
   }
 }
 
@@ -134,24 +172,9 @@ function isSame(a: Numbers | undefined, b: Numbers | undefined): boolean {
   return true;
 }
 
-/** What is kept of the objects that a large run has millions of. What recurs is kept once while there are few. */
+/** What is kept of the objects that a large run has millions of. Chunks that recur are kept once while there are few. */
 function recordsOf(where: string): Map<string, RecordKind> {
-  const known = new Map<number, PickleNumbers>();
   const chunks = new Map<Numbers, DcpChunk>();
-  const numbers = ([tuple]: readonly unknown[]): PickleNumbers | undefined => {
-    if (!(tuple instanceof PickleTuple)) return undefined;
-    let hash = tuple.items.length;
-    for (const item of tuple.items) {
-      if (!isCount(item)) return undefined;
-      hash = (Math.imul(hash, 31) + item) | 0;
-    }
-    const items = tuple.items as Numbers;
-    const before = known.get(hash);
-    if (before !== undefined && isSame(before.items, items)) return before;
-    const made = new PickleNumbers(items);
-    if (known.size < MOST_KNOWN) known.set(hash, made);
-    return made;
-  };
   const chunk = (state: PickleState): DcpChunk => {
     const [offset, size] = [counts(state.get("offsets"), where), counts(state.get("sizes"), where)];
     const before = chunks.get(offset);
@@ -166,7 +189,7 @@ function recordsOf(where: string): Map<string, RecordKind> {
     return new ChunkName(name, offset === null || offset === undefined ? undefined : counts(offset, where));
   };
   return new Map<string, RecordKind>([
-    ["torch.Size", { called: numbers }],
+    ["torch.Size", { isNumbers: true }],
     [`${METADATA}ChunkStorageMetadata`, { built: chunk }],
     [`${METADATA}MetadataIndex`, { built: index }],
     [STORAGE_INFO, { built: (state) => locationOf(state, where) }],

@@ -43,21 +43,19 @@ export async function readDcp({ path, file: open, options }: Pick<ImportSource, 
   const unreadable = new Map<string, string>();
   const skipped: Skipped[] = [];
   const leaves = new Map<string, PythonTree>();
-  const files = new Set<unknown>();
+  for (const file of metadata.files) insideOf(path, file, path);
   for (const [name, stored] of metadata.items) {
     leaves.set(name, { tensor: name });
     if (stored?.dtype !== undefined) {
       const { dtype, shape } = stored;
       const described = { name, dtype, shape };
       for (const [i, chunk] of stored.chunks.entries()) {
-        const { file } = metadata.locate(name, chunk.offset, i);
-        if (!files.has(file)) insideOf(path, file, path);
-        files.add(file);
-        checkChunk(described, chunk, String(file));
+        metadata.find(name, chunk.offset, i);
+        checkChunk(described, chunk, path);
       }
       const boxes = () =>
         stored.chunks.map((chunk, i) => {
-          const location = metadata.locate(name, chunk.offset, i);
+          const location = metadata.location(metadata.find(name, chunk.offset, i));
           return new ChunkBox(described, chunk, String(location.file), () => tensorAt(name, location));
         });
       tensors.push(new LazyTensor(described, boxes));
@@ -67,7 +65,7 @@ export async function readDcp({ path, file: open, options }: Pick<ImportSource, 
       unreadable.set(name, "its element type is not known here");
       continue;
     }
-    const location = metadata.locate(name);
+    const location = metadata.location(metadata.find(name));
     const tree = await readAt(location);
     const inner = (key: string): string => (key === "" ? name : `${name}.${key}`);
     for (const [key, value] of Object.entries(tree.values)) values[inner(key)] = value;
@@ -83,10 +81,10 @@ export async function readDcp({ path, file: open, options }: Pick<ImportSource, 
 type Described = Pick<SourceTensor, "name" | "dtype" | "shape">;
 
 /** @throws OptError CORRUPT for a chunk that leaves its tensor */
-function checkChunk({ name, shape }: Described, { offset, size }: DcpChunk, file: string): void {
+function checkChunk({ name, shape }: Described, { offset, size }: DcpChunk, path: string): void {
   const inside = size.length === shape.length && offset.length === shape.length && elementCount(size) !== undefined;
   if (!inside || size.some((length, d) => offset[d]! + length > shape[d]!)) {
-    throw corrupt(file, `chunk [${size}] at [${offset}] of ${JSON.stringify(name)} leaves its tensor [${shape}]`);
+    throw corrupt(path, `chunk [${size}] at [${offset}] of ${JSON.stringify(name)} leaves its tensor [${shape}]`);
   }
 }
 
