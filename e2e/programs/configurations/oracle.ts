@@ -20,7 +20,13 @@ const alone = (phase: Phase): Phase => ({ ...phase, way: "eager", over: "alone",
 /** What changes memory and time alone is left out: row-sparse gradients and recomputation. */
 const plain = (one: Configuration): Configuration => ({ ...one, sparse: false, recompute: false });
 
-export async function oracle(given: Configuration, optimizers: Optimizers, folder: string): Promise<Outcome> {
+/** @param isNudged weights begin one unit in the last place of a float64 away */
+export async function oracle(
+  given: Configuration,
+  optimizers: Optimizers,
+  folder: string,
+  isNudged = false,
+): Promise<Outcome> {
   const one = plain(given);
   const orders = ordersOf(one);
   const total = stepsOf(one);
@@ -34,6 +40,9 @@ export async function oracle(given: Configuration, optimizers: Optimizers, folde
       await init(phase.device);
       const next = partsOf(one, alone(phase), undefined, optimizers);
       if (parts) await load(folder, next, undefined, undefined);
+      else if (isNudged)
+        for (const [i, weight] of next.module.parameters().entries())
+          noGrad(() => weight.set(weight.mul(1 + (-1) ** i * Number.EPSILON)));
       parts = next;
     }
     await init(parts.module.parameters()[0]!.device.name); // where batches are made

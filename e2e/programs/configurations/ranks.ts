@@ -5,6 +5,7 @@ import { loadCheckpoint } from "@opt/checkpoint";
 import { init, OptError } from "@opt/core";
 import { connect, mesh } from "@opt/parallel";
 import {
+  amplified,
   type Configuration,
   difference,
   type Outcome,
@@ -82,7 +83,11 @@ async function examine(one: Configuration, losses: Outcome["losses"], where: str
     // What a killed process had not told is as it must be.
     const untold = one.killed === undefined ? [] : right.losses.slice(0, one.break);
     const outcome: Outcome = { losses: [...untold, ...losses], tensors: await observed(tensors) };
-    return { difference: difference(outcome, right, promiseOf(one)) };
+    const promised = promiseOf(one);
+    const found = difference(outcome, right, promised);
+    if (found === null || typeof promised !== "number") return { difference: found };
+    const nudged = await oracle(one, optimizers, `${where}/nudged`, true);
+    return { difference: difference(outcome, right, amplified(promised, one, right, nudged)) };
   } catch (error) {
     return { errors: [errorOf(error)] };
   }

@@ -68,10 +68,28 @@ export function difference(given: Outcome, right: Outcome, promised: Promised): 
   return null;
 }
 
-/** Every NaN counts as equal. */
 function agree(own: readonly number[], right: readonly number[], promised: "words" | number): boolean {
-  if (own.length !== right.length) return false;
-  if (promised === "words") return own.every((number, i) => Object.is(number, right[i]));
+  if (promised !== "words") return distance(own, right) <= promised;
+  return own.length === right.length && own.every((number, i) => Object.is(number, right[i]));
+}
+
+/** Of 1 and of the largest number. Every NaN counts as equal. */
+function distance(own: readonly number[], right: readonly number[]): number {
   const scale = Math.max(1, ...right.map(Math.abs).filter(Number.isFinite));
-  return own.every((number, i) => Object.is(number, right[i]) || Math.abs(number - right[i]!) <= promised * scale);
+  const far = right.map((number, i) => (Object.is(own[i], number) ? 0 : Math.abs(own[i]! - number) / scale));
+  return own.length === right.length && !far.some(Number.isNaN) ? Math.max(0, ...far) : Number.POSITIVE_INFINITY;
+}
+
+/**
+ * A sum of `width` terms in another order is off by up to so many units in the last place, which an optimizer may raise: LBFGS divides by
+ * differences of gradients.
+ *
+ * @param nudged the right outcome, from weights that begin one such unit away
+ */
+export function amplified(promised: Promised, { width }: Configuration, right: Outcome, nudged: Outcome): Promised {
+  if (typeof promised !== "number") return promised;
+  const all = Object.entries(right.tensors).map(([name, { numbers }]) =>
+    distance(nudged.tensors[name]!.numbers, numbers),
+  );
+  return Math.max(promised, width * Math.max(...all.filter(Number.isFinite)));
 }
