@@ -1,5 +1,5 @@
 /** The program of the ranks: `ranks.ts <folder> <file of configurations> <program of a worker>` runs each, and the first rank prints a line of JSON for it. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { loadCheckpoint } from "@opt/checkpoint";
 import { init, OptError } from "@opt/core";
@@ -105,9 +105,14 @@ if (list.some(({ one }) => one.phases.some(({ device }) => device === "webgpu"))
   Object.defineProperty(globalThis, "navigator", { value: { gpu: create([]) }, configurable: true });
 }
 const folderOf = ({ index }: { index: number }) => `${folder}/${index}`;
-// So many of them that each rank examines one, while the others examine theirs.
-for (let i = 0; i < list.length; i += world.size) {
-  const some = list.slice(i, i + world.size);
+/** Where the ranks begin again after one was killed. */
+const at = `${folder}/at`;
+let next = existsSync(at) ? Number(readFileSync(at, "utf8")) : 0;
+while (next < list.length) {
+  if (world.rank === 0) writeFileSync(at, String(next));
+  // So many of them that each rank examines one, while the others examine theirs. One that kills is alone.
+  const some = list.slice(next, next + (list[next]!.one.killed === undefined ? world.size : 1));
+  next += some.length;
   const left: Left[] = [];
   for (const each of some) left.push(await run(each.one, folderOf(each)));
   const [own, its] = [some[world.rank], left[world.rank]];
