@@ -6,11 +6,11 @@ import { ByHand, forward, meanOf, seedOf } from "./by-hand";
 import { type Optimizers, type Parts, partsOf } from "./parts";
 import { contentsOf, load, remove, save } from "./saves";
 
-/** Their bytes and numbers. */
+/** Their numbers. */
 export async function observed(tensors: Readonly<Record<string, unknown>>): Promise<Outcome["tensors"]> {
   const entries = Object.entries(tensors).map(async ([name, saved]) => {
     const tensor = "tensor" in (saved as object) ? (saved as { tensor: Tensor }).tensor : (saved as Tensor);
-    return [name, { bytes: (await tensor.bytes()).slice(), numbers: Array.from(await tensor.data(), Number) }] as const;
+    return [name, Array.from(await tensor.data(), Number)] as const;
   });
   return Object.fromEntries(await Promise.all(entries));
 }

@@ -2,10 +2,7 @@ import { expect, it } from "vitest";
 import type { Configuration } from "./configuration";
 import { amplified, difference, type Outcome } from "./promise";
 
-const outcome = (...numbers: number[]): Outcome => ({
-  losses: [],
-  tensors: { weight: { bytes: new Uint8Array(), numbers } },
-});
+const outcome = (...weight: number[]): Outcome => ({ losses: [], tensors: { weight } });
 
 it("a bound follows what one unit in the last place does to the reference", () => {
   const right = outcome(0.5, 3);

@@ -7,7 +7,7 @@ type Promised = "words" | number | "names";
 
 export interface Outcome {
   readonly losses: readonly (readonly (readonly string[])[])[];
-  readonly tensors: Readonly<Record<string, { readonly bytes: Uint8Array; readonly numbers: readonly number[] }>>;
+  readonly tensors: Readonly<Record<string, readonly number[]>>;
 }
 
 /** Where sums have another order. */
@@ -53,17 +53,11 @@ export function difference(given: Outcome, right: Outcome, promised: Promised): 
       if (far >= 0 || own.length !== batches.length)
         return `step ${step}, rank ${rank}: losses [${own}] must be [${batches}]`;
     }
-  for (const [name, { bytes, numbers }] of Object.entries(right.tensors)) {
+  for (const [name, numbers] of Object.entries(right.tensors)) {
     const own = given.tensors[name]!;
-    const isRight =
-      promised === "words"
-        ? own.bytes.length === bytes.length && own.bytes.every((byte, i) => byte === bytes[i])
-        : agree(own.numbers, numbers, promised);
-    const isNaNAlone = promised === "words" && agree(own.numbers, numbers, "words");
-    if (!isRight && !isNaNAlone) {
-      const at = numbers.findIndex((number, i) => !agree([own.numbers[i]!], [number], promised));
-      return `${name}[${at}] of ${numbers.length} is ${own.numbers[at]}, must be ${numbers[at]}`;
-    }
+    if (agree(own, numbers, promised)) continue;
+    const at = numbers.findIndex((number, i) => !agree([own[i]!], [number], promised));
+    return `${name}[${at}] of ${numbers.length} is ${own[at]}, must be ${numbers[at]}`;
   }
   return null;
 }
@@ -88,8 +82,6 @@ function distance(own: readonly number[], right: readonly number[]): number {
  */
 export function amplified(promised: Promised, { width }: Configuration, right: Outcome, nudged: Outcome): Promised {
   if (typeof promised !== "number") return promised;
-  const all = Object.entries(right.tensors).map(([name, { numbers }]) =>
-    distance(nudged.tensors[name]!.numbers, numbers),
-  );
+  const all = Object.entries(right.tensors).map(([name, numbers]) => distance(nudged.tensors[name]!, numbers));
   return Math.max(promised, width * Math.max(...all.filter(Number.isFinite)));
 }
