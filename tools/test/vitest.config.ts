@@ -7,7 +7,11 @@ import { transformedIn } from "./vitest.folder.ts";
 const conditions = ["@opt/source", "module", "node", "development|production", "import"];
 
 /** The files that take longest first, so that no worker is left with one of them when the others are done. */
-const LONGEST = [/site|contract\.emulated/, /e2e\/browser/, /contract|golden|install|crash|kill|memory|emulated/];
+const LONGEST = [
+  /site|contract\.emulated|configurations\.test/,
+  /e2e\/browser/,
+  /contract|golden|install|crash|kill|memory|emulated/,
+];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

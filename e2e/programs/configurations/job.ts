@@ -28,45 +28,26 @@ export async function runAll(list: readonly Configuration[], tell: (told: ToldOf
   const run = async (indices: readonly number[]) => {
     const folder = mkdtempSync(join(all, "job-")); // one that ended early has left files
     const file = join(folder, "list.json");
-    writeFileSync(file, JSON.stringify(indices.map((index) => ({ index, one: list[index] }))));
-    const untold = new Set(indices);
-    const error = await job(
-      [
-        launcher,
-        "-n",
-        String(RANKS),
-        "--grace",
-        "1s",
-        "--no-prefix",
-        ...restarts(indices),
-        program,
-        folder,
-        file,
-        thread,
-      ],
-      (told) => {
-        untold.delete(told.index);
-        tell(told);
-      },
-    );
+    // Each that kills a rank begins the job again, where it stopped. Cold ranks cost most: these come first, in one job.
+    const isKilled = (index: number) => list[index]!.killed !== undefined;
+    const killed = indices.filter(isKilled);
+    const ordered = [...killed, ...indices.filter((index) => !isKilled(index))];
+    writeFileSync(file, JSON.stringify(ordered.map((index) => ({ index, one: list[index] }))));
+    const untold = new Set(ordered);
+    const options = ["-n", String(RANKS), "--grace", "1s", "--restarts", String(killed.length), "--no-prefix"];
+    const error = await job([launcher, ...options, program, folder, file, thread], (told) => {
+      if (untold.delete(told.index)) tell(told);
+    });
     return { left: [...untold], error };
   };
-  const isKilled = (index: number) => list[index]!.killed !== undefined;
-  const restarts = ([index]: readonly number[]) => (isKilled(index!) ? ["--restarts", "1"] : []);
-  /** A job is killed with one configuration alone. */
-  const alone = async (index: number) => {
-    const { left, error } = await run([index]);
-    const message = "the job ended, or stood still";
-    if (left.length > 0) tell({ index, errors: [{ code: null, message, stack: error }] });
-  };
-  const indices = list.map((_, index) => index);
   try {
-    for (const index of indices.filter(isKilled)) await alone(index);
-    let left = indices.filter((index) => !isKilled(index));
-    if (left.length > 0) left = (await run(left)).left;
-    while (left.length > 0) {
-      for (const index of left.slice(0, RANKS)) await alone(index);
-      left = left.length > RANKS ? (await run(left.slice(RANKS))).left : [];
+    for (let left = [...list.keys()]; left.length > 0; ) {
+      ({ left } = await run(left));
+      for (const index of left.splice(0, RANKS)) {
+        const { left, error } = await run([index]);
+        const message = "the job ended, or stood still";
+        if (left.length > 0) tell({ index, errors: [{ code: null, message, stack: error }] });
+      }
     }
   } finally {
     rmSync(all, { recursive: true, force: true });

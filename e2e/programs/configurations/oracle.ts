@@ -6,11 +6,11 @@ import { ByHand, forward, meanOf, seedOf } from "./by-hand";
 import { type Optimizers, type Parts, partsOf } from "./parts";
 import { contentsOf, load, remove, save } from "./saves";
 
-/** Their bytes and numbers. */
+/** Their numbers. */
 export async function observed(tensors: Readonly<Record<string, unknown>>): Promise<Outcome["tensors"]> {
   const entries = Object.entries(tensors).map(async ([name, saved]) => {
     const tensor = "tensor" in (saved as object) ? (saved as { tensor: Tensor }).tensor : (saved as Tensor);
-    return [name, { bytes: (await tensor.bytes()).slice(), numbers: Array.from(await tensor.data(), Number) }] as const;
+    return [name, Array.from(await tensor.data(), Number)] as const;
   });
   return Object.fromEntries(await Promise.all(entries));
 }
@@ -20,7 +20,13 @@ const alone = (phase: Phase): Phase => ({ ...phase, way: "eager", over: "alone",
 /** What changes memory and time alone is left out: row-sparse gradients and recomputation. */
 const plain = (one: Configuration): Configuration => ({ ...one, sparse: false, recompute: false });
 
-export async function oracle(given: Configuration, optimizers: Optimizers, folder: string): Promise<Outcome> {
+/** @param isNudged weights begin one unit in the last place of a float64 away */
+export async function oracle(
+  given: Configuration,
+  optimizers: Optimizers,
+  folder: string,
+  isNudged = false,
+): Promise<Outcome> {
   const one = plain(given);
   const orders = ordersOf(one);
   const total = stepsOf(one);
@@ -34,6 +40,9 @@ export async function oracle(given: Configuration, optimizers: Optimizers, folde
       await init(phase.device);
       const next = partsOf(one, alone(phase), undefined, optimizers);
       if (parts) await load(folder, next, undefined, undefined);
+      else if (isNudged)
+        for (const [i, weight] of next.module.parameters().entries())
+          noGrad(() => weight.set(weight.mul(1 + (-1) ** i * Number.EPSILON)));
       parts = next;
     }
     await init(parts.module.parameters()[0]!.device.name); // where batches are made

@@ -1,10 +1,11 @@
 /** The program of the ranks: `ranks.ts <folder> <file of configurations> <program of a worker>` runs each, and the first rank prints a line of JSON for it. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { loadCheckpoint } from "@opt/checkpoint";
 import { init, OptError } from "@opt/core";
 import { connect, mesh } from "@opt/parallel";
 import {
+  amplified,
   type Configuration,
   difference,
   type Outcome,
@@ -82,7 +83,11 @@ async function examine(one: Configuration, losses: Outcome["losses"], where: str
     // What a killed process had not told is as it must be.
     const untold = one.killed === undefined ? [] : right.losses.slice(0, one.break);
     const outcome: Outcome = { losses: [...untold, ...losses], tensors: await observed(tensors) };
-    return { difference: difference(outcome, right, promiseOf(one)) };
+    const promised = promiseOf(one);
+    const found = difference(outcome, right, promised);
+    if (found === null || typeof promised !== "number") return { difference: found };
+    const nudged = await oracle(one, optimizers, `${where}/nudged`, true);
+    return { difference: difference(outcome, right, amplified(promised, one, right, nudged)) };
   } catch (error) {
     return { errors: [errorOf(error)] };
   }
@@ -100,9 +105,14 @@ if (list.some(({ one }) => one.phases.some(({ device }) => device === "webgpu"))
   Object.defineProperty(globalThis, "navigator", { value: { gpu: create([]) }, configurable: true });
 }
 const folderOf = ({ index }: { index: number }) => `${folder}/${index}`;
-// So many of them that each rank examines one, while the others examine theirs.
-for (let i = 0; i < list.length; i += world.size) {
-  const some = list.slice(i, i + world.size);
+/** Where the ranks begin again after one was killed. */
+const at = `${folder}/at`;
+let next = existsSync(at) ? Number(readFileSync(at, "utf8")) : 0;
+while (next < list.length) {
+  if (world.rank === 0) writeFileSync(at, String(next));
+  // So many of them that each rank examines one, while the others examine theirs. One that kills is alone.
+  const some = list.slice(next, next + (list[next]!.one.killed === undefined ? world.size : 1));
+  next += some.length;
   const left: Left[] = [];
   for (const each of some) left.push(await run(each.one, folderOf(each)));
   const [own, its] = [some[world.rank], left[world.rank]];

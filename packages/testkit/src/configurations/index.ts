@@ -16,6 +16,6 @@ export {
 } from "./configuration";
 export { type Drawn, draw, type OptimizerOptions } from "./draw";
 export { faultOf, type RankError, type Told } from "./fault";
-export { difference, type Outcome, promiseOf } from "./promise";
+export { amplified, difference, type Outcome, promiseOf } from "./promise";
 export { smaller, smallest } from "./shrink";
 export { cellsOf, pageOf } from "./table";

@@ -7,7 +7,7 @@ type Promised = "words" | number | "names";
 
 export interface Outcome {
   readonly losses: readonly (readonly (readonly string[])[])[];
-  readonly tensors: Readonly<Record<string, { readonly bytes: Uint8Array; readonly numbers: readonly number[] }>>;
+  readonly tensors: Readonly<Record<string, readonly number[]>>;
 }
 
 /** Where sums have another order. */
@@ -53,25 +53,35 @@ export function difference(given: Outcome, right: Outcome, promised: Promised): 
       if (far >= 0 || own.length !== batches.length)
         return `step ${step}, rank ${rank}: losses [${own}] must be [${batches}]`;
     }
-  for (const [name, { bytes, numbers }] of Object.entries(right.tensors)) {
+  for (const [name, numbers] of Object.entries(right.tensors)) {
     const own = given.tensors[name]!;
-    const isRight =
-      promised === "words"
-        ? own.bytes.length === bytes.length && own.bytes.every((byte, i) => byte === bytes[i])
-        : agree(own.numbers, numbers, promised);
-    const isNaNAlone = promised === "words" && agree(own.numbers, numbers, "words");
-    if (!isRight && !isNaNAlone) {
-      const at = numbers.findIndex((number, i) => !agree([own.numbers[i]!], [number], promised));
-      return `${name}[${at}] of ${numbers.length} is ${own.numbers[at]}, must be ${numbers[at]}`;
-    }
+    if (agree(own, numbers, promised)) continue;
+    const at = numbers.findIndex((number, i) => !agree([own[i]!], [number], promised));
+    return `${name}[${at}] of ${numbers.length} is ${own[at]}, must be ${numbers[at]}`;
   }
   return null;
 }
 
-/** Every NaN counts as equal. */
 function agree(own: readonly number[], right: readonly number[], promised: "words" | number): boolean {
-  if (own.length !== right.length) return false;
-  if (promised === "words") return own.every((number, i) => Object.is(number, right[i]));
+  if (promised !== "words") return distance(own, right) <= promised;
+  return own.length === right.length && own.every((number, i) => Object.is(number, right[i]));
+}
+
+/** Of 1 and of the largest number. Every NaN counts as equal. */
+function distance(own: readonly number[], right: readonly number[]): number {
   const scale = Math.max(1, ...right.map(Math.abs).filter(Number.isFinite));
-  return own.every((number, i) => Object.is(number, right[i]) || Math.abs(number - right[i]!) <= promised * scale);
+  const far = right.map((number, i) => (Object.is(own[i], number) ? 0 : Math.abs(own[i]! - number) / scale));
+  return own.length === right.length && !far.some(Number.isNaN) ? Math.max(0, ...far) : Number.POSITIVE_INFINITY;
+}
+
+/**
+ * A sum of `width` terms in another order is off by up to so many units in the last place, which an optimizer may raise: LBFGS divides by
+ * differences of gradients.
+ *
+ * @param nudged the right outcome, from weights that begin one such unit away
+ */
+export function amplified(promised: Promised, { width }: Configuration, right: Outcome, nudged: Outcome): Promised {
+  if (typeof promised !== "number") return promised;
+  const all = Object.entries(right.tensors).map(([name, numbers]) => distance(nudged.tensors[name]!, numbers));
+  return Math.max(promised, width * Math.max(...all.filter(Number.isFinite)));
 }

@@ -3,38 +3,20 @@ import { type Configuration, isFit, type Phase } from "./configuration";
 
 type Undefinable<T> = { readonly [K in keyof T]?: T[K] | undefined };
 
+/** What every run has, or a break needs. */
+const NO_FEATURE = /^(seed|model|dtype|width|optimizer|options|stepsPerEpoch|phases|break|through)$/;
+
 /** Its simplest forms first: without a feature, or with the plainest one in its place. */
 export function smaller(one: Configuration): Configuration[] {
   const { phases, break: _, through: __, killed: ___, ...rest } = one;
-  const features = [
-    "wrapper",
-    "groups",
-    "unnamed",
-    "frozen",
-    "replaced",
-    "dropout",
-    "recompute",
-    "sparse",
-    "counted",
-    "autocast",
-    "clipNorm",
-    "clipValue",
-    "penalty",
-    "ema",
-    "overflows",
-    "schedule",
-    "validated",
-    "uneven",
-    "rest",
-    "killed",
-    "throws",
-  ] as const;
   const whole = { shardOver: undefined, units: undefined };
   const withPhase = (i: number, change: Undefinable<Phase>): Configuration =>
     ({ ...one, phases: phases.map((phase, k) => (k === i ? { ...phase, ...change } : phase)) }) as never;
   const candidates: Configuration[] = [
     ...(phases.length > 1 ? phases.map((phase) => ({ ...rest, phases: [phase] }) as Configuration) : []),
-    ...features.filter((name) => one[name] !== undefined).map((name) => ({ ...one, [name]: undefined })),
+    ...Object.keys(one)
+      .filter((name) => !NO_FEATURE.test(name))
+      .map((name) => ({ ...one, [name]: undefined })),
     ...Object.keys(one.options)
       .filter((name) => name !== "lr")
       .map((name) => ({ ...one, options: { ...one.options, [name]: undefined } })),
