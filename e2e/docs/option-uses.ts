@@ -20,7 +20,7 @@ class Reader {
   readonly #isTest: (file: string) => boolean;
   readonly #callees: Callees;
   /** By the last part of their names: `Linear`, `sum`. */
-  readonly #byName: ReadonlyMap<string, ts.Declaration>;
+  readonly #byName = new Map<string, ts.Declaration[]>();
   readonly #optionNames: ReadonlySet<string>;
   readonly #calls: Call[] = [];
   readonly #callsByName = new Map<string, ts.CallExpression[]>();
@@ -30,7 +30,10 @@ class Reader {
     this.#checker = program.getTypeChecker();
     this.#isTest = isTest;
     this.#callees = callees;
-    this.#byName = new Map([...callees].map(([declaration, { name }]) => [name.replace(/.*[:. ]/, ""), declaration]));
+    for (const [declaration, { name }] of callees) {
+      const last = name.replace(/.*[:. ]/, "");
+      this.#byName.set(last, [...(this.#byName.get(last) ?? []), declaration]);
+    }
     const allParameters = [...callees.values()].flatMap(({ parameters }) => [...parameters.values()]);
     this.#optionNames = new Set(allParameters.flatMap((options) => [...options]));
     const rows: ts.ArrayLiteralExpression[] = [];
@@ -53,13 +56,17 @@ class Reader {
 
   /** A row of a table that names what is called: `["StepLR", { stepSize: 2 }]`. */
   #readRow({ elements: [name, options] }: ts.ArrayLiteralExpression): void {
-    const callee = name && ts.isStringLiteral(name) ? this.#byName.get(name.text) : undefined;
+    const callee = name && ts.isStringLiteral(name) ? this.#byName.get(name.text)?.at(-1) : undefined;
     if (callee === undefined || options === undefined) return;
-    const all = [...this.#callees.get(callee)!.parameters.values()];
-    if (!all.every((each) => this.#knows(callee, each))) this.#add(callee, this.#given(options));
+    if (!this.#knowsAll(callee)) this.#add(callee, this.#given(options));
   }
 
   #readCall(call: Call): void {
+    // Whose member it is takes long to find, and most are known.
+    if (ts.isPropertyAccessExpression(call.expression)) {
+      const named = this.#byName.get(call.expression.name.text);
+      if (named?.every((callee) => this.#knowsAll(callee)) ?? true) return;
+    }
     for (const callee of this.#calleesOf(call.expression)) {
       for (const [place, options] of this.#callees.get(callee)!.parameters) {
         const argument = call.arguments?.[place];
@@ -75,6 +82,10 @@ class Reader {
   #knows(callee: ts.Declaration, options: ReadonlySet<string>): boolean {
     const known = this.uses.get(callee);
     return known !== undefined && [...options].every((option) => known.has(option));
+  }
+
+  #knowsAll(callee: ts.Declaration): boolean {
+    return [...this.#callees.get(callee)!.parameters.values()].every((options) => this.#knows(callee, options));
   }
 
   #add(callee: ts.Declaration, names: Iterable<string>): void {

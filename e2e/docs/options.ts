@@ -94,9 +94,12 @@ export function implementationOf(checker: ts.TypeChecker, symbol: ts.Symbol): ts
 /** The optional members of an object of options, or else the name of an optional parameter. */
 function optionsOf(checker: ts.TypeChecker, parameter: ts.Symbol): string[] {
   const declaration = parameter.valueDeclaration;
-  if (declaration === undefined || !ts.isParameter(declaration) || parameter.name.startsWith("_")) return [];
+  if (declaration === undefined || !ts.isParameter(declaration)) return [];
+  // Its name is `__0`, where that of a parameter that is not used begins with one `_`.
+  const isTakenApart = ts.isObjectBindingPattern(declaration.name);
+  if (!isTakenApart && parameter.name.startsWith("_")) return [];
   const isOptional = declaration.questionToken !== undefined || declaration.initializer !== undefined;
-  if (!isOptional && !/^(options|group)$/.test(parameter.name)) return [];
+  if (!isOptional && !isTakenApart && !/^(options|group)$/.test(parameter.name)) return [];
   const type = checker.getTypeOfSymbol(parameter);
   const members = (type.isUnion() ? type.types : [type]).filter(isOptions).flatMap((part) =>
     checker

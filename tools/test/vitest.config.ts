@@ -6,17 +6,23 @@ import { transformedIn } from "./vitest.folder.ts";
 // Every @opt package is resolved to its src, so that tests need no build.
 const conditions = ["@opt/source", "module", "node", "development|production", "import"];
 
-/** The files that take longest first, so that no worker is left with one of them when the others are done. */
+/** In a project, what takes longest first. */
 const LONGEST = [
   /site|contract\.emulated|configurations\.test/,
   /e2e\/browser/,
   /contract|golden|install|crash|kill|memory|emulated/,
 ];
 
+/**
+ * One project after the other, as they stand below: workers of a project end where a file of another comes next, and to start and import
+ * again takes seconds. The last project has the shortest files, so that no worker is left with a long one when the others are done.
+ */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const order = this.ctx.projects.map(({ name }) => name);
+    const place = ({ project }: TestSpecification) => order.indexOf(project.name);
     const rank = ({ moduleId }: TestSpecification) => [...LONGEST, /./].findIndex((name) => name.test(moduleId));
-    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+    return (await super.sort(files)).sort((a, b) => place(a) - place(b) || rank(a) - rank(b));
   }
 }
 
@@ -61,8 +67,15 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     projects: [
-      sharing("unit", "packages/{core,nn,data,optimizers/*}/{src,testing}/**/*.test.ts"),
-      // These register devices, which those must not see.
+      {
+        extends: true,
+        test: {
+          name: "system",
+          include: [ALONE, "packages/collectives-mpi/src/**/*.test.ts", `e2e/!(${PROGRAMS})/**/*.test.ts`],
+          exclude: [...exclude, `e2e/docs/${READING.docs}.test.ts`, `e2e/programs/**/${READING.programs}.test.ts`],
+        },
+      },
+      // These register devices, which those of core must not see.
       sharing("devices", "packages/{checkpoint,jax-js,models,optim,tfjs,train}/{src,testing}/**/*.test.ts", JS_FIRST),
       ...["kernels-cpu", "kernels-wasm", "kernels-webgpu", "kernels-cuda", "parallel", "testkit"].map((name) =>
         sharing(name),
@@ -74,14 +87,7 @@ export default defineConfig({
         `e2e/{@(${PROGRAMS})/**/*,docs/${READING.docs},programs/**/${READING.programs}}.test.ts`,
         JS_FIRST,
       ),
-      {
-        extends: true,
-        test: {
-          name: "system",
-          include: [ALONE, "packages/collectives-mpi/src/**/*.test.ts", `e2e/!(${PROGRAMS})/**/*.test.ts`],
-          exclude: [...exclude, `e2e/docs/${READING.docs}.test.ts`, `e2e/programs/**/${READING.programs}.test.ts`],
-        },
-      },
+      sharing("unit", "packages/{core,nn,data,optimizers/*}/{src,testing}/**/*.test.ts"),
       { extends: true, test: { name: "full", include: [FULL], exclude: exclude.filter((each) => each !== FULL) } },
     ],
   },

@@ -32,3 +32,10 @@ it("temperature 0 takes the first of the largest, after the penalty", () => {
 it("topK beyond all tokens leaves out none", () => {
   expect(weightsOf(LOGITS, { topK: 100 })).toEqual(weightsOf(LOGITS, { topK: LOGITS.length }));
 });
+
+it("topP keeps no token beyond those that reach it exactly", () => {
+  const logits = Float32Array.of(-2, 0, -2, -1);
+  const temperature = 1 / Math.LN2;
+  expect([...weightsOf(logits, { temperature })]).toEqual([0.25, 1, 0.25, 0.5]);
+  expect([...weightsOf(logits, { temperature, topP: 0.75 })]).toEqual([0, 1, 0, 0.5]);
+});

@@ -143,6 +143,19 @@ it("stacks curves by name, shares apart", () => {
   expect(chartsOf({ a: [1], b: [2] }, "t")[0]!.y.label).toBe("value");
 });
 
+it("takes the axes, the places and the size of a picture", () => {
+  const axes = { x: { label: "epoch", log: true }, y: { label: "nats", min: 0 }, at: [10, 20] };
+  const charts = chartsOf({ loss: [1, 2], accuracy: [0.5, 0.6] }, "both", axes, { width: 300, height: 500 });
+  expect(charts.map(({ x, y }) => ({ x, y }))).toEqual([
+    { x: axes.x, y: axes.y },
+    { x: axes.x, y: { label: "accuracy", min: 0, percent: true } },
+  ]);
+  expect(charts.map(({ series, width, height }) => [series[0]!.x, width, height])).toEqual([
+    [axes.at, 300, 250],
+    [axes.at, 300, 250],
+  ]);
+});
+
 it("writes numbers that can be read", () => {
   const numbers = [0, 0.1 + 0.2, 1234567, 12345678, 0.00001, 3e-7, -5];
   expect(numbers.map(format)).toEqual(["0", "0.3", "1,234,567", "1.23e7", "1e-5", "3e-7", "-5"]);

@@ -179,6 +179,14 @@ describe("windows reject", () => {
     expect(run(image(9, 9)).size).toBeGreaterThan(0);
   });
 
+  test("groups that do not divide the channels of the weight", () => {
+    const odd = ones([3, 1, 3, 3]);
+    expect(() => conv2d(image(4, 4), odd, null, { groups: 2 })).toThrow("[conv2d] weight must be");
+    expect(() => convTranspose2d(zeros([1, 3, 4, 4]), odd, null, { groups: 2 })).toThrow(
+      "[convTranspose2d] weight must be",
+    );
+  });
+
   test.each([0, 1, 3])("a bias of %d numbers for two channels", (size) => {
     const bias = ones([size]);
     expectCode("BAD_SHAPE", () => conv2d(image(4, 4), weight, bias));
