@@ -395,7 +395,9 @@ describe.skipIf(reason !== "")(`in Chromium${reason}`, () => {
       expect(await output.textContent()).toMatch(words);
       expect(await output.evaluate((pre) => pre.scrollWidth - pre.clientWidth), "cut off").toBe(0);
     }
-    expect(await page.locator(".cm-lintRange-error").count()).toBe(1);
+    const marked = page.locator(".cm-lintRange-error");
+    await marked.first().waitFor(); // the editor draws it in its next update
+    expect(await marked.count()).toBe(1);
     await expectAccessible(page);
     await page.close();
   });
