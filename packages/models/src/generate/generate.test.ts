@@ -71,7 +71,7 @@ it("savePretrained takes the tokenizer along, also where transformers opens it",
   const { fileSystem, model, tokenizer } = await opened();
   await savePretrained(model, "again", { fileSystem });
   const again = await fromPretrained("again", { fileSystem });
-  const [{ text }] = answers.texts as [{ text: string }];
+  const { text } = answers.texts[0]!;
   expect(again.tokenizer!.encode(text)).toEqual(tokenizer!.encode(text));
   expect(await again.tokenizer!.applyChatTemplate!(answers.messages, { addGenerationPrompt: true })).toBe(answers.chat);
   const without = await fromPretrained("again", { fileSystem, tokenizer: false });
