@@ -88,6 +88,15 @@ print(json.dumps(AutoTokenizer.from_pretrained(sys.argv[1])(sys.argv[2])["input_
   expect(JSON.parse(said)).toEqual(tokenizer!.encode(text));
 });
 
+it("answers that are given at once have the pieces of each alone", async () => {
+  const { model, tokenizer } = await opened();
+  const ask = (prompt: string) => piecesOf(generate(model, tokenizer!, prompt, { maxTokens: 12, temperature: 1 }));
+  const prompts = ["Once upon", "a", "Once"];
+  const alone: string[][] = [];
+  for (const prompt of prompts) alone.push(await ask(prompt));
+  expect(await Promise.all(prompts.map(ask))).toEqual(alone);
+});
+
 it("without a tokenizer, a text or messages there is no answer", async () => {
   const { model, tokenizer } = await opened(FILES);
   expect(tokenizer).toBe(null);
