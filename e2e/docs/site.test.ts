@@ -48,6 +48,8 @@ const QUESTIONS = [
   ["fine-tune a pt file", "how-to/fine-tune-a-pt-file"],
   ["64 ranks to 56", "how-to/reshard-a-pytorch-run"],
   ["deploy", "how-to/ship-a-model"],
+  ["serve a model", "how-to/serve-a-model"],
+  ["http server", "how-to/serve-a-model"],
   ["offline", "how-to/service-worker"],
   ["clip gradients", "how-to/clip-gradients"],
   ["plot the loss", "how-to/plot-the-loss"],

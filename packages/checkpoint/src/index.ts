@@ -1,5 +1,6 @@
 /** `@opt/checkpoint`: sharded checkpoints that are saved, loaded, merged, re-sliced, verified, compared and converted. */
 
+export type { Difference, DiffOptions, DiffResult } from "./compare/diff";
 export type { ConvertOptions, ConvertResult, ConvertTarget } from "./convert/convert";
 export type { SaveWeightsOptions } from "./convert/weights";
 export type { Explanation, Finding } from "./explain/explain";
@@ -33,7 +34,6 @@ export {
   verifyCheckpoint,
 } from "./operations";
 export { localFileSystem } from "./platform/local";
-export type { Difference, DiffOptions, DiffResult } from "./read/diff";
 export type { InspectedTensor, Inspection } from "./read/inspect";
 export type { Loaded, LoadOptions } from "./read/load";
 export type { OpenFolderOptions, OpenOptions, Place } from "./read/open";

@@ -72,12 +72,13 @@ export const verifyCheckpoint: typeof import("./read/verify").verifyCheckpoint =
   (await import("./read/verify")).verifyCheckpoint(...given);
 
 /**
- * Compares two checkpoints tensor by tensor, whatever their layouts and formats.
+ * Compares two checkpoints tensor by tensor, whatever their layouts and formats. If their own names differ, both get the names that
+ * `reshard` and `convert` give.
  *
  * @throws OptError MISSING, CORRUPT, BAD_ARGUMENT (also for a pattern that matches nothing in either), DUPLICATE, UNSUPPORTED, IO
  */
-export const diffCheckpoints: typeof import("./read/diff").diffCheckpoints = async (...given) =>
-  (await import("./read/diff")).diffCheckpoints(...given);
+export const diffCheckpoints: typeof import("./compare/diff").diffCheckpoints = async (...given) =>
+  (await import("./compare/diff")).diffCheckpoints(...given);
 
 /** What a checkpoint holds, without reading a tensor. @throws OptError MISSING, CORRUPT, UNSUPPORTED, REFUSED, IO */
 export const inspectCheckpoint: typeof import("./read/inspect").inspectCheckpoint = async (...given) =>

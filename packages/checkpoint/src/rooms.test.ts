@@ -28,7 +28,7 @@ roomsTest(new URL(".", import.meta.url), [
   ...["read", "naming", "rewrite"],
   ...["convert/files", "convert/python", "convert/zip"],
   ["convert/flax", "convert/mindspore", "convert/numpy", "convert/safetensors", "convert/torch"],
-  ...["convert", "explain"],
+  ...["convert", "compare", "explain"],
   "ledger",
   "command",
 ]);

@@ -5,7 +5,7 @@ import { bundled } from "@opt/testkit/bundled";
 import { expect, it } from "vitest";
 import { randomBytes, scratchFolder } from "../../testing/fixtures";
 import { s3TestServer } from "../../testing/s3/s3-server";
-import { diffCheckpoints } from "../read/diff";
+import { diffCheckpoints } from "../compare/diff";
 import { saveCheckpoint } from "../save/save";
 
 const MIB = 1 << 20;

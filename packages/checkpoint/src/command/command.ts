@@ -2,10 +2,10 @@
 import { createRequire } from "node:module";
 import { check, OptError } from "@opt/core";
 import { Command, CommanderError, Option } from "commander";
+import { type DiffOptions, diffCheckpoints } from "../compare/diff";
 import { type ConvertOptions, type ConvertTarget, convertCheckpoint } from "../convert/convert";
 import { explainCheckpoint } from "../explain/explain";
 import { compareLedgers } from "../ledger/compare";
-import { type DiffOptions, diffCheckpoints } from "../read/diff";
 import { inspectCheckpoint } from "../read/inspect";
 import { verifyCheckpoint } from "../read/verify";
 import { mergeCheckpoint } from "../rewrite/merge";

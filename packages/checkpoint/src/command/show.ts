@@ -1,13 +1,14 @@
 /** What people read of the results of commands. */
+import type { DiffResult } from "../compare/diff";
 import type { Explanation } from "../explain/explain";
 import { naturally } from "../layout/natural-order";
 import type { LedgerDifference, LedgerLine } from "../ledger/compare";
-import type { DiffResult } from "../read/diff";
 import type { Inspection } from "../read/inspect";
 import type { VerifyResult } from "../read/verify";
 import type { CleanResult } from "../save/step/clean";
 import type { PruneResult } from "../save/step/prune";
 import { formatBytes, table } from "./output";
+import { renameFor } from "./rename-for";
 
 export function oneLine(text: string): string {
   return text.replace(/\s*\n\s*/g, " ");
@@ -99,14 +100,16 @@ export function showLedgerDifference({ steps, first }: LedgerDifference): string
 }
 
 export function showDiff({ equal, tensors, differences, values }: DiffResult): string {
-  const note = values.length === 0 ? "" : `\nplain values that differ (not counted): ${values.join(", ")}`;
+  const note = values.length === 0 ? "" : `\nplain values that differ (not counted): ${values.length}, see --json`;
   if (equal) return `equal: ${tensors} tensors${note}`;
   const lines = differences.map(({ name, kind, a, b, count, elements, first, maxAbs }) => {
     if (kind === "values")
       return `${name}: ${count} of ${elements} elements differ, the first is number ${first}, largest distance ${maxAbs}`;
     return a === undefined ? `${name}: ${kind}` : `${name}: ${kind} ${a} and ${b}`;
   });
-  return `${lines.join("\n")}${note}`;
+  const rename = renameFor(differences, tensors);
+  const hint = rename === undefined ? "" : `\nno name is in both: try --rename '${rename}'`;
+  return `${lines.join("\n")}${note}${hint}`;
 }
 
 export function showExplanation({ path, format, parameters, stateful, findings }: Explanation): string {

@@ -23,6 +23,8 @@ export interface SourceBox {
   /** For messages: the file (relative to the source's path) and where in it the box begins, if it lies there in one piece. */
   readonly file: string;
   readonly byteOffset?: number;
+  /** For messages: the part of the file that its bytes are packed in. */
+  readonly packed?: { readonly begin: number; readonly byteLength: number };
   readonly crc32?: number | undefined;
   /** `crc32` is known once something of its file was read. */
   readonly isSummedLater?: boolean;

@@ -7,6 +7,7 @@ import {
   type TensorSource,
 } from "../format/source";
 import { runsIn } from "../format/steps";
+import { naturally } from "../layout/natural-order";
 import { diskError, type FileSystem } from "../stores/file-system";
 import { basename, join } from "../stores/path";
 import { missing, unsupported } from "./bytes/errors";
@@ -63,8 +64,12 @@ export async function openForeign(
   const load = readerOf(candidate);
   if (load === undefined) {
     const runs = candidate.kind === "folder" ? await runsIn(fileSystem, path) : [];
-    const known = FORMATS.map(([format]) => format).join(", ");
+    const known = [...new Set(FORMATS.map(([format]) => format))].join(", ");
     if (runs.length > 0) throw unsupported(path, "it is a folder of runs", `Give one of them: ${runs.join(", ")}.`);
+    const steps = candidate.entries.filter(({ name, kind }) => kind === "folder" && NUMBERED.test(name));
+    const [latest] = steps.map(({ name }) => join(path, name)).sort((a, b) => naturally(b, a));
+    if (latest !== undefined && readerOf(await lookAt(latest, fileSystem)))
+      throw unsupported(path, "it is a folder of steps", `Give one of them. The latest is ${latest}.`);
     const { unreadKind } = await import("./unread");
     const unread = unreadKind(candidate);
     if (unread) throw unsupported(path, `it is ${unread.what}`, unread.cure);

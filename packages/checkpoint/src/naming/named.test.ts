@@ -1,8 +1,10 @@
 // Reshard and merge name what PyTorch wrote as convert does.
+import { cpSync, readdirSync, writeFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { expectCode } from "../../testing/expect-code";
 import { torchTensorCall, torchZip } from "../../testing/files/made-files";
 import { Tuple } from "../../testing/files/pickles";
+import { torchFile } from "../../testing/files/torch-files";
 import { STATE, STORAGES } from "../../testing/files/torch-state";
 import { scratchFolder } from "../../testing/fixtures";
 import { convertCheckpoint, inspectCheckpoint, mergeCheckpoint, reshardCheckpoint } from "../operations";
@@ -61,4 +63,18 @@ it("tensors in tuples go through DCP", async () => {
   const { tensors, values } = await inspectCheckpoint(folder);
   const plain = { "generator.0": "MT19937", "generator.2": 5 };
   expect([tensors.map(({ name }) => name), values]).toEqual([["generator.1"], plain]);
+});
+
+it("a reshard that fails leaves no folder", async () => {
+  const source = `${scratch.path}/bad`;
+  cpSync(torchFile("nested"), source, { recursive: true });
+  writeFileSync(`${source}/__1_0.distcp`, "damaged");
+  const into = `${scratch.path}/runs/bad`;
+  await expectCode("CORRUPT", reshardCheckpoint(source, into, { ranks: 2 }));
+  expect(readdirSync(scratch.path)).toEqual(["bad"]);
+});
+
+it("what PyTorch's own checksums vouch for is verified while it is cut", async () => {
+  const { unverified } = await reshardCheckpoint(torchFile("nested"), `${scratch.path}/cut`, { ranks: 3 });
+  expect(unverified).toEqual([]);
 });

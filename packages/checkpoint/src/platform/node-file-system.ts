@@ -83,6 +83,7 @@ export const nodeFileSystem: FileSystem = {
   modified: async (path) => (await fs.stat(path)).mtimeMs,
   rename: (from, to) => fs.rename(from, to),
   remove: (path) => fs.rm(path, { recursive: true, force: true }),
+  removeEmpty: (path) => fs.rmdir(path),
   async syncFolder(path) {
     // Windows cannot open folders; its file system journals renames itself.
     if (process.platform === "win32") return;

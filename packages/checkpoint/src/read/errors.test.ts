@@ -2,13 +2,13 @@
 import { describe, expect, it } from "vitest";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { expectCode } from "../../testing/expect-code";
+import { diffCheckpoints } from "../compare/diff";
 import { convertCheckpoint } from "../convert/convert";
 import { loadCheckpoint } from "../operations";
 import { mergeCheckpoint } from "../rewrite/merge";
 import { reshardCheckpoint } from "../rewrite/reshard";
 import { saveCheckpoint } from "../save/save";
 import { cleanCheckpoints } from "../save/step/clean";
-import { diffCheckpoints } from "./diff";
 import { inspectCheckpoint } from "./inspect";
 import { verifyCheckpoint } from "./verify";
 

@@ -1,4 +1,6 @@
 /** What verifying reads, counts and says, byte by byte; corruption.test.ts changes bytes at random. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { FaultyFileSystem } from "../../testing/disks/faulty-file-system";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
@@ -12,6 +14,8 @@ import {
   torchTensorCall,
   torchZip,
 } from "../../testing/files/made-files";
+import { torchFile } from "../../testing/files/torch-files";
+import { usingSource } from "../../testing/using-source";
 import { encodeManifest, MANIFEST_FILE, type Manifest, parseManifest } from "../format/manifest";
 import { shardName } from "../format/shard";
 import { loadCheckpoint } from "../operations";
@@ -213,7 +217,22 @@ describe("a file of another system", () => {
       fileSystem: memoryFiles({ "m.pt": bytes }),
     });
     expect([ok, tensors]).toEqual([false, 1]);
-    expect(problems).toMatchObject([{ subject: "w", file: "m.pt", begin: 0, end: 12 }]);
+    expect(problems).toMatchObject([{ subject: "w", file: "m.pt", begin: at, end: at + 12 }]);
+  });
+
+  it("a DCP folder's: the chunk's own file and bytes are told", async () => {
+    const file = "__1_0.distcp";
+    const read = (name: string) => new Uint8Array(readFileSync(join(torchFile("nested"), name)));
+    const files = Object.fromEntries([".metadata", "__0_0.distcp", file].map((name) => [name, read(name)]));
+    const at = await usingSource(torchFile("nested"), async ({ tensors }) => {
+      const box = tensors.get("model.2.bias")!.boxes.find((each) => each.file === file)!;
+      const stored = new Uint8Array(box.byteLength);
+      await box.read(stored, 0);
+      return Buffer.from(files[file]!).indexOf(stored, 39410);
+    });
+    files[file]![at]! ^= 1;
+    const { problems } = await verifyCheckpoint("/root", { fileSystem: memoryFiles(files) });
+    expect(problems).toMatchObject([{ subject: "model.2.bias", file, begin: 39410, end: 39410 + 1577 }]);
   });
 
   it("cut off: its header is told", async () => {

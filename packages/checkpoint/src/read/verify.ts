@@ -318,14 +318,20 @@ async function verifyForeign(source: TensorSource, path: string, options: Verify
   );
   const pool = new ReadPool();
   for (const tensor of all) {
+    const bad = new Set<SourceBox | undefined>();
+    const failed = (error: unknown, box?: SourceBox) => {
+      if (!(error instanceof OptError) || error.code === "INTERNAL") throw error;
+      if (bad.has(box)) return;
+      bad.add(box);
+      const { begin, byteLength } = box?.packed ?? { begin: box?.byteOffset ?? 0, byteLength: box?.byteLength ?? 0 };
+      found.note(tensor.name, box?.file ?? path, begin, begin + byteLength, error);
+    };
     try {
       const checked = new PlannedSource(redescribed(tensor, { verification }));
-      await pool.fill([new ReadRequest(checked, wholeOf(tensor.shape), undefined)]);
+      await pool.fill([new ReadRequest(checked, wholeOf(tensor.shape), undefined, { failed })]);
       report(bytesOf(tensor));
     } catch (error) {
-      if (!(error instanceof OptError) || error.code === "INTERNAL") throw error;
-      const [box] = tensor.boxes;
-      found.note(tensor.name, box?.file ?? path, 0, box?.byteLength ?? 0, error);
+      failed(error, tensor.boxes.length === 1 ? tensor.boxes[0] : undefined);
     }
   }
   found.bytes = verification.bytesRead;

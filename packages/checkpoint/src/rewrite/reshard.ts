@@ -30,6 +30,7 @@ export interface ReshardResult {
   readonly path: string;
   readonly step: number;
   readonly ranks: number;
+  /** Tensors of which some bytes were copied without comparing a checksum: the source has none, or `verify` is false. */
   readonly unverified: readonly string[];
 }
 

@@ -43,6 +43,8 @@ export interface FileSystem {
   rename(from: string, to: string): Promise<void>;
   /** Removes a file or a whole folder; nothing there is fine. */
   remove(path: string): Promise<void>;
+  /** Removes a folder that nothing is in; throws for others. Without it, folders of saves that failed stay. */
+  removeEmpty?(path: string): Promise<void>;
   /** Makes renames and new entries inside the folder durable. */
   syncFolder(path: string): Promise<void>;
   /** Reading a file again costs little, and much less than memory to hold it: true of disks, not of what lies behind a network. */

@@ -1,7 +1,8 @@
 /** Saves, reads and writes anew a run of many ranks, for a process that may have few files open: `few-files <folder> <ranks>`. */
+
+import { diffCheckpoints } from "../../src/compare/diff";
 import { convertCheckpoint } from "../../src/convert/convert";
 import { loadCheckpoint } from "../../src/operations";
-import { diffCheckpoints } from "../../src/read/diff";
 import { verifyCheckpoint } from "../../src/read/verify";
 import { mergeCheckpoint } from "../../src/rewrite/merge";
 import { reshardCheckpoint } from "../../src/rewrite/reshard";

@@ -93,9 +93,8 @@ function add(layer: Linear, settings: AdapterSettings, generator: Generator | un
   zeros(parts.lora_B.weight);
   if (dropout > 0) parts.lora_dropout = new Dropout(dropout, generator && { generator }).train(layer.training);
   if (dora) {
-    const lengths = tidy(() => keep(noGrad(() => norm(layer.weight.to(dtype), 2, [1]).clone())));
-    lengths.requiresGrad = true;
-    parts.lora_magnitude_vector = lengths;
+    parts.lora_magnitude_vector = tidy(() => keep(noGrad(() => lengthsOf(layer.weight.to(dtype)).clone())));
+    parts.lora_magnitude_vector.requiresGrad = true;
   }
   adapters.get(layer)?.merged?.weight.dispose();
   attach(layer, { settings, remove: undefined }, parts);

@@ -5,6 +5,7 @@ import { Linear, Sequential } from "@opt/nn";
 import { expectCode } from "@opt/testkit";
 import { beforeAll, expect, it } from "vitest";
 import { SIZES, TinyTransformer } from "../../testing/tiny-transformer";
+import { fromPretrained, languageModel, savePretrained } from "../index";
 import { lora } from "./lora";
 import { loadAdapter, saveAdapter } from "./peft-files";
 
@@ -42,6 +43,18 @@ it("what is saved opens with the same bits, under PEFT's names", async () => {
   expect(tensors.map(({ name }) => name)).toContain("base_model.model.layers.1.v_proj.lora_magnitude_vector");
   const opened = await loadAdapter(new TinyTransformer(SIZES, device), "adapter", { fileSystem });
   expect(valuesOf(opened)).toEqual(valuesOf(model));
+});
+
+it.each([
+  ["models/base", "models/base"],
+  ["hf://owner/name@main", "owner/name"],
+])("the base of a model from %s is %s", async (path, base) => {
+  const fileSystem = memoryFileSystem();
+  const config = { model_type: "gpt2", vocab_size: 5, n_positions: 8, n_embd: 4, n_layer: 1, n_head: 2 };
+  await savePretrained(languageModel(config), path, { fileSystem });
+  const { model } = await fromPretrained(path, { fileSystem });
+  await saveAdapter(lora(model, { rank: 1, targets: ["c_attn"] }), "adapter", { fileSystem });
+  expect(await configOf(fileSystem, "adapter/adapter_config.json")).toMatchObject({ base_model_name_or_path: base });
 });
 
 const net = () => new Sequential(new Linear(4, 4), new Linear(4, 4));

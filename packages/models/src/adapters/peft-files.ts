@@ -2,6 +2,7 @@
 import type { OpenFolderOptions } from "@opt/checkpoint";
 import { check, checkOptions, type Shape, show, type Tensor, tidy } from "@opt/core";
 import type { Module } from "@opt/nn";
+import type { LanguageModel } from "../decoder/language-model";
 import { OPENING, Place } from "../pretrained/place";
 import { leafOf, linearLayers } from "./linear-layers";
 import { type AdapterSettings, adaptedLayers, lora, settingsOf } from "./lora";
@@ -9,7 +10,7 @@ import { type AdapterSettings, adaptedLayers, lora, settingsOf } from "./lora";
 export interface SaveAdapterOptions extends Pick<OpenFolderOptions, "fileSystem"> {
   /** Replaces an adapter in the folder. Default false. */
   readonly overwrite?: boolean;
-  /** The base's name or path, for who opens the adapter. */
+  /** The base's name or path, for who opens the adapter. Default: what `fromPretrained` was given. */
   readonly base?: string;
   /** PEFT's name of a layer from the one that it has here; by default they are equal. */
   readonly rename?: (name: string) => string;
@@ -48,7 +49,8 @@ const isOff = (value: unknown) =>
 export async function saveAdapter(model: Module, folder: string, options: SaveAdapterOptions = {}): Promise<void> {
   const where = "saveAdapter";
   checkOptions(where, options, { overwrite: "boolean", base: "string", rename: "function", fileSystem: "any" });
-  const { overwrite, base = null, rename = (name: string) => name } = options;
+  const read = (model as Partial<LanguageModel>).origin?.path.replace(/^hf:\/\/([^@]+).*/, "$1");
+  const { overwrite, base = read ?? null, rename = (name: string) => name } = options;
   const layers = adaptedLayers(model);
   const [first] = layers.values();
   check(first !== undefined, "BAD_STATE", where, () => "the model has no adapters.", "Call lora first.");
@@ -68,7 +70,7 @@ export async function saveAdapter(model: Module, folder: string, options: SaveAd
     if (layer !== undefined && layers.has(layer)) tensors[`${PREFIX}${rename(layer)}.${part}`] = tensor;
   }
   const place = await Place.open(folder, { fileSystem: options.fileSystem });
-  await place.write(WEIGHTS, tensors, [CONFIG, config], overwrite);
+  await place.write(WEIGHTS, tensors, { [CONFIG]: config }, overwrite);
 }
 
 /** Their last parts where these mean no other layer, for people; else whole names. */
@@ -137,8 +139,8 @@ function shapesOf(layer: string, [out, into]: Shape, { rank, dora }: AdapterSett
 
 /** @throws OptError BAD_STATE, which names a field that would change numbers */
 function settingsFrom(where: string, config: Record<string, unknown>): AdapterSettings {
-  const isLora = config.peft_type === "LORA";
-  check(isLora, "BAD_STATE", where, () => `peft_type must be LORA, got ${show(config.peft_type)}.`);
+  const kind = config?.peft_type;
+  check(kind === "LORA", "BAD_STATE", where, () => `peft_type must be LORA, got ${show(kind)}.`);
   const other = Object.entries(config).find(([name, value]) => !HARMLESS.has(name) && !isOff(value));
   const problem = () => `${other![0]} is not known here, got ${show(other![1])}.`;
   check(other === undefined, "BAD_STATE", where, problem, "Train without it.");

@@ -70,6 +70,10 @@ it("dynamic scaling has no cache beyond its context", async () => {
   await expectCode("UNSUPPORTED", () => model.forward(tokens, { cache: new KeyValueCache(model, { capacity: 13 }) }));
 });
 
+it("a config that is no object is rejected", () => {
+  for (const json of [null, 5]) expectCode("BAD_ARGUMENT", () => languageModel(json as never));
+});
+
 it("passes that fit nowhere are rejected", async () => {
   const model = languageModel(gpt2);
   const tokens = tensor([[1, 2]], { dtype: "i32" });

@@ -1,5 +1,5 @@
 /** What a decoder consists of, from its config.json. */
-import { show } from "@opt/core";
+import { checkValue, show } from "@opt/core";
 import { checkExtents, unsupported } from "../check";
 import { type ConfigJson, Fields } from "./fields";
 import { type Rope, readRope } from "./rope";
@@ -131,6 +131,7 @@ const FAMILIES = { gpt2, llama, qwen2, qwen3, gemma3_text: gemma3 };
  * console.log(config.headDim); // 4
  */
 export function readConfig(json: ConfigJson): ModelConfig {
+  checkValue(typeof json === "object" && json !== null, "config.json", "it", "an object of fields", json);
   const fields = new Fields(json);
   const family = fields.oneOf("model_type", Object.keys(FAMILIES) as (keyof typeof FAMILIES)[]);
   const parts = FAMILIES[family](fields);

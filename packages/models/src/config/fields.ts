@@ -32,9 +32,8 @@ export class Fields {
 
   number(name: string, otherwise?: number): number {
     const value = this.any(name) ?? otherwise;
-    const isNumber = typeof value === "number" && Number.isFinite(value);
-    checkValue(isNumber, this.where, name, "a number", value, "See the model's page.");
-    return value;
+    checkValue(Number.isFinite(value), this.where, name, "a number", value, "See the model's page.");
+    return value as number;
   }
 
   boolean(name: string, otherwise: boolean): boolean {

@@ -1,5 +1,5 @@
 /** Conversations for training a language model on its answers. */
-import { check, checkOptions, checkValue, show } from "@opt/core";
+import { check, checkOptions, checkValue } from "@opt/core";
 import type { Message, Tokenizer } from "../tokenizer/tokenizer";
 import { IGNORED } from "./causal-loss";
 import { checkIndex, checkLength, type Row, type TextTokenizer, type TokenDataset, tensorsOf } from "./token-rows";
@@ -39,7 +39,7 @@ export function chatDataset(
   checkLength(where, length);
   const hasTemplate = typeof tokenizer.applyChatTemplate === "function";
   checkValue(hasTemplate, where, "the tokenizer", "one with applyChatTemplate", tokenizer);
-  const count = Array.isArray(conversations) ? conversations.length : 0;
+  const count = Array.isArray(conversations) && conversations.every(Array.isArray) ? conversations.length : 0;
   checkValue(count > 0, where, "conversations", "a list of at least one", conversations, "[[{ role, content }]]");
   const row = async (index: number): Promise<Row> => {
     checkIndex(where, index, count);
@@ -59,8 +59,7 @@ async function rowOf(tokenizer: ChatTokenizer, messages: readonly Message[], whe
   let done = "";
   const add = (text: string, isAnswer: boolean) => {
     const cure = "Use a template that only adds, or one conversation for each answer.";
-    const problem = () => `the template must keep earlier turns as they were, got ${show(text)}.`;
-    check(text.startsWith(done), "BAD_ARGUMENT", where, problem, cure);
+    checkValue(text.startsWith(done), where, "the template", "one that keeps earlier turns", text, cure);
     const piece = Array.from(tokenizer.encode(text.slice(done.length), { special: false })); // the template has them
     tokens.push(...piece);
     labels.push(...(isAnswer ? piece : piece.map(() => IGNORED)));

@@ -90,6 +90,7 @@ describe("chatDataset", () => {
     const rewriting = { ...tokenizer, applyChatTemplate };
     await expectCode("BAD_ARGUMENT", () => chatDataset(rewriting, [talk], { length: 8 }).get(0));
     expectCode("BAD_ARGUMENT", () => chatDataset(tokenizer, [], { length: 8 }));
+    expectCode("BAD_ARGUMENT", () => chatDataset(tokenizer, ["text"] as never, { length: 8 }));
     expectCode("BAD_ARGUMENT", () => chatDataset(tokenizer, [talk], { length: 0 }));
   });
 });

@@ -30,6 +30,8 @@ export class LanguageModel extends Module {
   readonly lm_head: Linear | null;
   /** Backward computes each block again instead of keeping its results: less memory for more time. Default false. */
   recompute = false;
+  /** The path given to `fromPretrained`, and the texts that it read there; null for other models. */
+  origin: { readonly path: string; readonly texts: Readonly<Record<string, string>> } | null = null;
   readonly #trunk: Gpt2Trunk | LlamaTrunk;
   readonly #table: Embedding;
 

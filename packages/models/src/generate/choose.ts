@@ -24,17 +24,12 @@ export function checkChoice(where: string, options: ChoiceOptions): void {
 }
 
 /** The index of the largest logit where the temperature is 0, else a draw. `seen`: the row's tokens so far. */
-export function choose(
-  given: Float32Array,
-  seen: Iterable<number>,
-  options: ChoiceOptions,
-  generator: Generator,
-): number {
+export function choose(all: Float32Array, seen: Iterable<number>, options: ChoiceOptions, random: Generator): number {
   const { temperature = 0, repetitionPenalty = 1 } = options;
-  const logits = repetitionPenalty === 1 ? given : penalized(given, seen, repetitionPenalty);
+  const logits = repetitionPenalty === 1 ? all : penalized(all, seen, repetitionPenalty);
   if (temperature === 0) return largest(logits);
   const weights = weightsOf(logits, options);
-  let left = generator.nextFloat("f64") * weights.reduce((a, b) => a + b, 0);
+  let left = random.nextFloat("f64") * weights.reduce((a, b) => a + b, 0);
   for (const [i, weight] of weights.entries()) {
     left -= weight;
     if (left < 0) return i;

@@ -76,7 +76,6 @@ export async function* generateTokens(
   const { device } = model;
   const batch = prompts.length;
   const cache = new KeyValueCache(model, { batch, capacity: Math.min(rounded(most), alignedKeys(positions)) });
-  const { capacity, layers } = cache;
   const step = stepOf(model, isCompiled);
 
   const indices = (values: readonly number[]) => tensor(Int32Array.from(values), { device });
@@ -85,7 +84,7 @@ export async function* generateTokens(
     const tokens = tidy(() => indices(padded).reshape([batch, width]));
     const last = indices(rows.map(({ length }, row) => row * width + length - 1));
     const at = isFirst ? 0 : indices(places);
-    const logits = step(tokens, at, last, { capacity, layers });
+    const logits = step(tokens, at, last, { capacity: cache.capacity, layers: cache.layers });
     const data = await logits.data<Float32Array>();
     for (const each of [tokens, last, at, logits]) if (typeof each !== "number") each.dispose();
     return data;

@@ -1,9 +1,12 @@
 import "@opt/kernels-cpu";
-import { readFileSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { memoryFileSystem } from "@opt/checkpoint";
 import { Generator, init } from "@opt/core";
-import { expectCode } from "@opt/testkit";
-import { expect, it } from "vitest";
+import { expectCode, torchPython } from "@opt/testkit";
+import { afterAll, expect, it } from "vitest";
 import { fromPretrained, generate, languageModel, type Message, savePretrained, type Tokenizer } from "../index";
 import { Pieces } from "./pieces";
 
@@ -14,6 +17,9 @@ const answers = JSON.parse(readFileSync(new URL("answers.json", folder), "utf8")
   messages: Message[];
   chat: string;
 };
+const scratch = mkdtempSync(join(tmpdir(), "opt-models-"));
+afterAll(() => rmSync(scratch, { recursive: true }));
+const hasTransformers = torchPython !== undefined && spawnSync(torchPython, ["-c", "import transformers"]).status === 0;
 const FILES = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"];
 
 /** A model whose folder has a tokenizer. */
@@ -59,6 +65,44 @@ it("an option leaves the tokenizer out; without a template there is no chat", as
   await expectCode("BAD_ARGUMENT", () => ask({ encode, decode }));
   for (const stop of [[""], "x", [1]])
     await expectCode("BAD_ARGUMENT", () => generate(model, tokenizer!, "a", { stop: stop as string[] }).next());
+});
+
+it("savePretrained takes the tokenizer along, also where transformers opens it", async () => {
+  const { fileSystem, model, tokenizer } = await opened();
+  await savePretrained(model, "again", { fileSystem });
+  const again = await fromPretrained("again", { fileSystem });
+  const { text } = answers.texts[0]!;
+  expect(again.tokenizer!.encode(text)).toEqual(tokenizer!.encode(text));
+  expect(await again.tokenizer!.applyChatTemplate!(answers.messages, { addGenerationPrompt: true })).toBe(answers.chat);
+  const without = await fromPretrained("again", { fileSystem, tokenizer: false });
+  await savePretrained(without.model, "without", { fileSystem });
+  expect((await fromPretrained("without", { fileSystem })).tokenizer).toBe(null);
+  if (!hasTransformers) return;
+  await savePretrained(model, scratch);
+  const program = `
+import sys, json
+from transformers import AutoTokenizer
+print(json.dumps(AutoTokenizer.from_pretrained(sys.argv[1])(sys.argv[2])["input_ids"]))
+`;
+  const said = execFileSync(torchPython!, ["-c", program, scratch, text], { encoding: "utf8" });
+  expect(JSON.parse(said)).toEqual(tokenizer!.encode(text));
+});
+
+it("answers that are given at once have the pieces of each alone", async () => {
+  const { model, tokenizer } = await opened();
+  const ask = (prompt: string) => piecesOf(generate(model, tokenizer!, prompt, { maxTokens: 12, temperature: 1 }));
+  const prompts = ["Once upon", "a", "Once"];
+  const alone: string[][] = [];
+  for (const prompt of prompts) alone.push(await ask(prompt));
+  expect(await Promise.all(prompts.map(ask))).toEqual(alone);
+});
+
+it("without a tokenizer, a text or messages there is no answer", async () => {
+  const { model, tokenizer } = await opened(FILES);
+  expect(tokenizer).toBe(null);
+  await expectCode("BAD_ARGUMENT", () => generate(model, tokenizer!, "a").next());
+  const whole = await opened();
+  await expectCode("BAD_ARGUMENT", () => generate(model, whole.tokenizer!, 5 as unknown as string).next());
 });
 
 it("a text and a conversation go on, with the same pieces for the same seed", async () => {

@@ -34,10 +34,12 @@ export async function* generate(
   const { stop = [], ...rest } = options;
   const isStop = Array.isArray(stop) && stop.every((word) => typeof word === "string" && word !== "");
   checkValue(isStop, "generate", "stop", "a list of texts that are not empty", stop);
+  const cure = "Folders with a tokenizer.json have one.";
+  checkValue(typeof tokenizer?.encode === "function", "generate", "the tokenizer", "one with encode", tokenizer, cure);
   const isText = typeof prompt === "string";
+  checkValue(isText || Array.isArray(prompt), "generate", "the prompt", "a text or a list of messages", prompt);
   const template = tokenizer.applyChatTemplate?.bind(tokenizer);
-  const hasTemplate = isText || template !== undefined;
-  checkValue(hasTemplate, "generate", "the tokenizer", "one with applyChatTemplate for messages", tokenizer);
+  checkValue(isText || template, "generate", "the tokenizer", "one with applyChatTemplate for messages", tokenizer);
   const text = isText ? prompt : await template!(prompt, { addGenerationPrompt: true });
   const tokens = tokenizer.encode(text, isText ? {} : { special: false });
   const pieces = new Pieces(tokenizer, tokens, stop);

@@ -116,8 +116,7 @@ function extrapolated(peak: Bytes, q: number): Bytes {
 /** The most bytes that a body takes at once, beside what lives already. */
 function peakOf(device: Device, body: () => void): number {
   const { pool } = device;
-  const allocate = pool.allocate;
-  const before = pool.bytes;
+  const { allocate, bytes: before } = pool;
   let most = before;
   pool.allocate = (bytes) => {
     const memory = allocate.call(pool, bytes);

@@ -72,6 +72,12 @@ it("files without the trunk's prefix and with masks are read, others rejected", 
   expect(await logitsOf(await read())).toEqual(await logitsOf(model));
   await write({ "h.0.attn.other": tensor([1]) });
   await expectCode("UNSUPPORTED", read);
+  await write({ "ln_f.bias": tensor([1]) });
+  const told = await read().catch(({ code, message }) => ({ code, message }));
+  expect(told).toEqual({
+    code: "BAD_STATE",
+    message: expect.stringMatching(/ln_f\.bias \[\d+\], got \[1\]\. Look at/),
+  });
   await write({}, ["ln_f.bias"]);
   await expectCode("MISSING", read);
   await fileSystem.remove("saved/model.safetensors");

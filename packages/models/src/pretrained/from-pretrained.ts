@@ -59,6 +59,7 @@ export async function fromPretrained(path: string, options: FromPretrainedOption
   const config = readConfig(await place.json<ConfigJson>("config.json"));
   const tokenizer = isWanted && (await place.has("tokenizer.json")) ? await openTokenizer(place) : null;
   const model = new LanguageModel(config, { dtype, ...(device !== undefined && { device }) });
+  model.origin = { path, texts: place.texts };
   try {
     await fill(model, place, progress);
     if (quantization !== undefined) await quantize(model, quantization);
@@ -77,7 +78,7 @@ async function fill(model: LanguageModel, place: Place, progress?: FromPretraine
   const problem = () => `the folder must have one of ${FILES.join(", ")}.`;
   check(file !== undefined, "MISSING", place.under(""), problem, "Look at the path.");
   const source = await openSource(file, { fileSystem });
-  const stored = new Map([...source.tensors].map(([name, { shape }]) => [name, 4 * shape.reduce((a, b) => a * b, 1)]));
+  const stored = new Map([...source.tensors].map(([name, { shape }]) => [name, shape]));
   await source.close();
   const places = placesOf(file, model, stored);
   const total = places.reduce((sum, { bytes }) => sum + bytes, 0);
@@ -97,13 +98,15 @@ async function fill(model: LanguageModel, place: Place, progress?: FromPretraine
   }
 }
 
-/** Where the file has each tensor. @throws OptError MISSING, UNSUPPORTED */
-function placesOf(file: string, model: LanguageModel, stored: ReadonlyMap<string, number>) {
-  const places = model.namedTensors().map(([name]) => {
+/** Where the file has each tensor. @throws OptError MISSING, BAD_STATE, UNSUPPORTED */
+function placesOf(file: string, model: LanguageModel, stored: ReadonlyMap<string, readonly number[]>) {
+  const places = model.namedTensors().map(([name, { shape: own, size }]) => {
     const from = stored.has(name) ? name : name.replace(PREFIX, "");
-    const problem = () => `it must have the tensor ${name}.`;
-    check(stored.has(from), "MISSING", file, problem, "Look at its config.json.");
-    return { name, from, bytes: stored.get(from)! };
+    const shape = isTransposed(model.config, name) ? own.toReversed() : own;
+    const found = stored.get(from);
+    const problem = () => `it must have the tensor ${name} [${shape}], got ${found ? `[${found}]` : "none"}.`;
+    check(String(found) === String(shape), found ? "BAD_STATE" : "MISSING", file, problem, "Look at its config.json.");
+    return { name, from, bytes: 4 * size };
   });
   const used = new Set(places.map(({ from }) => from));
   const isIdle = (name: string) =>

@@ -14,6 +14,9 @@ export const OPENING = {
 } as const;
 
 export class Place {
+  /** What was read by `text`. */
+  readonly texts: Record<string, string> = {};
+
   private constructor(
     private readonly path: string,
     readonly fileSystem: FileSystem,
@@ -30,13 +33,11 @@ export class Place {
   }
 
   async has(name: string): Promise<boolean> {
-    try {
-      return (await this.fileSystem.kind(this.under(name))) === "file";
-    } catch (error) {
-      // Web servers list no folders: their stores throw for what is not there.
-      if (error instanceof OptError && error.code === "MISSING") return false;
-      throw error;
-    }
+    // Web servers list no folders: their stores throw for what is not there.
+    const kind = await this.fileSystem.kind(this.under(name)).catch((error: OptError) => {
+      if (error.code !== "MISSING") throw error;
+    });
+    return kind === "file";
   }
 
   /** @throws OptError MISSING, IO */
@@ -47,7 +48,8 @@ export class Place {
     try {
       const bytes = new Uint8Array(await file.size());
       await file.read(bytes, 0);
-      return new TextDecoder().decode(bytes);
+      this.texts[name] = new TextDecoder().decode(bytes);
+      return this.texts[name];
     } finally {
       await file.close();
     }
@@ -64,19 +66,21 @@ export class Place {
     }
   }
 
-  /** Tensors, then what they are. @throws OptError DUPLICATE for tensors that are there without `overwrite`; IO */
-  async write(weights: string, tensors: Record<string, Tensor>, json: [name: string, object], overwrite = false) {
+  /** Tensors, then texts and JSON. @throws OptError DUPLICATE for tensors that are there without `overwrite`; IO */
+  async write(weights: string, tensors: Record<string, Tensor>, files: Record<string, unknown>, overwrite = false) {
     const { saveWeights } = await import("@opt/checkpoint");
     const { fileSystem } = this;
     await fileSystem.makeFolder(this.path);
     await saveWeights(this.under(weights), tensors, { overwrite, fileSystem });
-    const bytes = new TextEncoder().encode(`${JSON.stringify(json[1], null, 2)}\n`);
-    const file = await fileSystem.open(this.under(json[0]), "create", bytes.length);
-    try {
-      await file.write(bytes, 0);
-      await file.finish();
-    } finally {
-      await file.close();
+    for (const [name, each] of Object.entries(files)) {
+      const bytes = new TextEncoder().encode(typeof each === "string" ? each : `${JSON.stringify(each, null, 2)}\n`);
+      const file = await fileSystem.open(this.under(name), "create", bytes.length);
+      try {
+        await file.write(bytes, 0);
+        await file.finish();
+      } finally {
+        await file.close();
+      }
     }
   }
 }

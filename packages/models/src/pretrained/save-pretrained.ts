@@ -23,7 +23,7 @@ const DTYPES: Readonly<Record<string, string>> = { f32: "float32", f64: "float64
 
 /**
  * Writes config.json and model.safetensors into a folder, for `fromPretrained` here and in transformers. The config has the fields that it
- * was read with.
+ * was read with, and the tokenizer that was read with the model comes along.
  *
  * @throws OptError DUPLICATE where a model is, without `overwrite: true`; IO
  * @example
@@ -44,7 +44,7 @@ export async function savePretrained(
   for (const name of turned) tensors[name] = noGrad(() => tensors[name]!.transpose(0, 1));
   try {
     const written = { ...config.json, architectures: [ARCHITECTURES[config.family]], dtype: DTYPES[model.dtype] };
-    await place.write("model.safetensors", tensors, ["config.json", written], overwrite);
+    await place.write("model.safetensors", tensors, { ...model.origin?.texts, "config.json": written }, overwrite);
   } finally {
     for (const name of turned) tensors[name]!.dispose();
   }

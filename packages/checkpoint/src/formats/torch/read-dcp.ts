@@ -56,7 +56,7 @@ export async function readDcp({ path, file: open, options }: Pick<ImportSource, 
       const boxes = () =>
         stored.chunks.map((chunk, i) => {
           const location = metadata.location(metadata.find(name, chunk.offset, i));
-          return new ChunkBox(described, chunk, String(location.file), () => tensorAt(name, location));
+          return new ChunkBox(described, chunk, location, () => tensorAt(name, location));
         });
       tensors.push(new LazyTensor(described, boxes));
       continue;
@@ -93,14 +93,18 @@ class ChunkBox implements SourceBox {
   readonly offset: readonly number[];
   readonly size: readonly number[];
   readonly byteLength: number;
+  readonly file: string;
+  /** Known once something of it was read. */
+  isChecked = false;
   #chunk: Promise<ForeignTensor> | undefined;
 
   constructor(
     readonly described: Described,
     chunk: DcpChunk,
-    readonly file: string,
+    readonly packed: DcpLocation,
     readonly open: () => Promise<ForeignTensor | undefined>,
   ) {
+    this.file = String(packed.file);
     this.offset = chunk.offset;
     this.size = chunk.size;
     this.byteLength = elementsIn(chunk) * bytesPerElement(described.dtype);
@@ -119,6 +123,7 @@ class ChunkBox implements SourceBox {
       throw corrupt(this.file, problem, "The file and its metadata do not belong together.");
     }
     checkFilled(tensor, name);
+    this.isChecked = tensor.bytes.isChecked ?? false;
     return tensor;
   }
 }

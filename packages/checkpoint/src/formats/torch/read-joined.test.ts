@@ -84,6 +84,12 @@ describe("Hugging Face Trainer", () => {
     expect(await readFloats(ours, "b.exp_avg")).toEqual([3, 4]);
   });
 
+  it("of a whole run is reported, and names the latest step", async () => {
+    const files = ["9", "20"].map((step) => [`checkpoint-${step}/trainer_state.json`, json({})]);
+    const said = await expectCode("UNSUPPORTED", openFiles(Object.fromEntries(files), ""));
+    expect(said).toMatch(/The latest is \S*checkpoint-20\.$/);
+  });
+
   it("without a model is reported", async () => {
     expect(await expectCode("MISSING", openFiles(TRAINER, ""))).toMatch(/model\.safetensors/);
   });

@@ -32,6 +32,8 @@ export class StepFolder {
   readonly #sign: string;
   readonly #fileSystem: FileSystem;
   readonly #options: StepOptions;
+  /** Folders that were made for it, the outermost first. */
+  #made: readonly string[] = [];
   #endPulse: (() => Promise<void>) | undefined;
   /** The manifest may be on its way still, although the store did not say so. */
   #isUncertain = false;
@@ -73,7 +75,7 @@ export class StepFolder {
     await this.#sweep().catch(() => {});
     if (!this.#options.overwrite) await this.#rejectExisting();
     if (fs.unfinished) return this.#showSign();
-    await makeDurable(fs, this.#run);
+    this.#made = await makeDurable(fs, this.#run);
     await fs.makeFolder(this.path);
   }
 
@@ -229,10 +231,11 @@ export class StepFolder {
     return warnings;
   }
 
-  /** Removes this save's sign, and what of its files is not the step's. */
+  /** Removes this save's sign, what of its files is not the step's, and folders that it made and nobody else uses. */
   async #removeOwn(): Promise<void> {
     const { removeLeftover } = await import("./leftovers");
     await removeLeftover(this.#fileSystem, this.#sign);
+    for (const folder of [...this.#made].reverse()) await this.#fileSystem.removeEmpty?.(folder);
   }
 
   async #sweep(): Promise<void> {
@@ -261,8 +264,8 @@ function pulse(body: () => Promise<void>, milliseconds: number): () => Promise<v
   };
 }
 
-/** Makes the folder and its parents, each durable before the next is made in it. */
-async function makeDurable(fileSystem: FileSystem, folder: string): Promise<void> {
+/** Makes the folder and its parents, each durable before the next is made in it. Returns those that it made. */
+async function makeDurable(fileSystem: FileSystem, folder: string): Promise<string[]> {
   const missing: string[] = [];
   let there = folder;
   for (; there !== dirname(there) && (await fileSystem.kind(there)) === undefined; there = dirname(there))
@@ -275,4 +278,5 @@ async function makeDurable(fileSystem: FileSystem, folder: string): Promise<void
     await fileSystem.makeFolder(path);
     await fileSystem.syncFolder(dirname(path));
   }
+  return missing;
 }

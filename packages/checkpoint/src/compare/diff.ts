@@ -1,5 +1,5 @@
 /** Comparing two checkpoints tensor by tensor, whatever their layouts and formats. */
-import { checkOptions } from "@opt/core";
+import { checkOptions, OptError } from "@opt/core";
 import { platform } from "#platform";
 import { bytesOf, bytesPerElement } from "../format/dtype";
 import { sameJson } from "../format/json/plain";
@@ -11,14 +11,15 @@ import { type Box, elementsIn } from "../layout/box";
 import { matchesPattern } from "../layout/layout";
 import { naturally } from "../layout/natural-order";
 import { checkUsed } from "../layout/nearest";
+import { underOurNames } from "../naming/names";
 import { chunksOf, inBatches } from "../plan/chunks";
+import { isNative, OPEN_OPTIONS, type OpenOptions, useSource } from "../read/open";
+import { PlannedSource, ReadRequest } from "../read/read-plan";
+import { ReadPool } from "../read/read-pool";
+import { idlePatterns, type Selection, selectTensors } from "../read/select";
 import { isAddress } from "../remote/address";
 import { checkedPath, type FileSystem } from "../stores/file-system";
 import { type ProgressCallback, reporter } from "../stores/progress";
-import { OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
-import { PlannedSource, ReadRequest } from "./read-plan";
-import { ReadPool } from "./read-pool";
-import { idlePatterns, type Selection, selectTensors } from "./select";
 
 /** `step` and `best` choose in both. */
 export interface DiffOptions extends Omit<Selection, "dtype" | "exclude">, OpenOptions {
@@ -74,16 +75,47 @@ export async function diffCheckpoints(a: string, b: string, options: DiffOptions
   const fileSystem = options.otherFileSystem ?? (isAddress(b) ? undefined : options.fileSystem);
   const there = { ...options, fileSystem };
   return useSource(a, options, (left) =>
-    useSource(b, there, (right) => diffSources(...renamedBoth(left, right, options), { ...options, atol, rtol })),
+    useSource(b, there, async (right) =>
+      diffSources(...(await namedAlike([left, right], options)), { ...options, atol, rtol }),
+    ),
   );
 }
 
-/** @throws OptError BAD_ARGUMENT for a pattern that matches no tensor of either, DUPLICATE */
-function renamedBoth(a: TensorSource, b: TensorSource, { rename = {} }: DiffOptions): [TensorSource, TensorSource] {
+type Sides = [a: TensorSource, b: TensorSource];
+
+/**
+ * Both under their own names, or under those of `reshard` and `convert` where more of them are then in both.
+ *
+ * @throws OptError BAD_ARGUMENT for a pattern that matches no tensor of either, DUPLICATE
+ */
+async function namedAlike(sides: Sides, { rename = {} }: DiffOptions): Promise<Sides> {
   const idle = new Set(Object.keys(rename));
-  const both = [a, b].map((source) => renamePatterns(source, rename, idle)) as [TensorSource, TensorSource];
-  checkUsed("rename", idle, namesOfBoth(a, b).keys());
-  return both;
+  const renamed = (sources: Sides) => sources.map((source) => renamePatterns(source, rename, idle)) as Sides;
+  let found = renamed(sides);
+  if (alone(found) > 0) {
+    const ours = renamed((await Promise.all(sides.map(ourNames))) as Sides);
+    if (alone(ours) < alone(found)) found = ours;
+  }
+  checkUsed("rename", idle, namesOfBoth(...sides).keys());
+  return found;
+}
+
+/** How many names are in one side only. */
+function alone([a, b]: Sides): number {
+  return 2 * namesOfBoth(a, b).size - a.tensors.size - b.tensors.size;
+}
+
+/** Where nothing proves whose optimizer state it is, in the model's order: if it was another, the values differ. */
+async function ourNames(source: TensorSource): Promise<TensorSource> {
+  if (isNative(source)) return source;
+  for (const naming of [{}, { parameterOrder: "model" }] as const) {
+    try {
+      return await underOurNames(source, naming);
+    } catch (error) {
+      if (!(error instanceof OptError && ["BAD_STATE", "DUPLICATE"].includes(error.code))) throw error;
+    }
+  }
+  return source;
 }
 
 const namesOfBoth = (a: TensorSource, b: TensorSource) => new Map([...a.tensors, ...b.tensors]);
