@@ -54,11 +54,15 @@ export class Subset<Sample, Batch = Collated<Sample>> implements BatchedDataset<
  * const digits = new TensorDataset(randn([50, 784]), randn([50, 1]));
  * const [training, validation] = randomSplit(digits, [0.9, 0.1], new Generator(1)); // 45 and 5
  */
-export function randomSplit<Sample, Batch = Collated<Sample>>(
+export function randomSplit<
+  Sample,
+  Batch = Collated<Sample>,
+  const Lengths extends readonly number[] = readonly number[],
+>(
   dataset: BatchedDataset<Sample, Batch> | Dataset<Sample> | readonly Sample[],
-  lengths: readonly number[],
+  lengths: Lengths,
   generator: Generator = defaultGenerator,
-): Subset<Sample, Batch>[] {
+): { -readonly [Part in keyof Lengths]: Subset<Sample, Batch> } {
   const where = "randomSplit";
   checkDataset(where, dataset);
   checkGenerator(where, generator);
@@ -78,8 +82,8 @@ export function randomSplit<Sample, Batch = Collated<Sample>>(
   let start = 0;
   return counts.map((count) => {
     start += count;
-    return new Subset(dataset, order.subarray(start - count, start));
-  });
+    return new Subset<Sample, Batch>(dataset, order.subarray(start - count, start));
+  }) as { -readonly [Part in keyof Lengths]: Subset<Sample, Batch> };
 }
 
 function countsOf(lengths: readonly number[], total: number): number[] {

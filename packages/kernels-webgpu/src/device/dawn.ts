@@ -35,6 +35,9 @@ async function importDawn(): Promise<GPU> {
   } catch (cause) {
     dawn = undefined;
     const missing = (cause as { code?: string }).code === "ERR_MODULE_NOT_FOUND";
-    throw unavailable(missing ? "the package `webgpu` is not installed." : `Dawn does not start: ${cause}.`, cause);
+    throw unavailable(
+      missing ? "the package `webgpu` is not installed: npm i webgpu." : `Dawn does not start: ${cause}.`,
+      cause,
+    );
   }
 }
