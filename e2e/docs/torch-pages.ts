@@ -73,7 +73,7 @@ const LAYERS = new Map(Object.keys(nn).map((name) => [name.toLowerCase(), name])
 /** What to write for a name that is not here: a layer may do it. */
 function insteadOf(name: string): string | undefined {
   const layer = LAYERS.get(name.replaceAll("_", ""));
-  return INSTEAD[name] ?? (layer && /^[A-Z]/.test(layer) ? `the layer ${code(layer)}` : undefined);
+  return INSTEAD[name] ?? (layer && /^[A-Z]/.test(layer) ? "the layer of this name, as `GroupNorm`" : undefined);
 }
 
 const camelCase = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
@@ -107,7 +107,7 @@ export function featuresPage(names: Readonly<Record<string, readonly string[]>>,
     }
     return [
       `## ${module}`,
-      ...(here.length === 0 ? [] : [table("Here, on", "names", groups)]),
+      ...(here.length === 0 ? [] : [...groups].map(([on, shown]) => listed(`Here, on ${on}`, shown))),
       ...(others.length === 0 ? [] : [notHere(others)]),
     ].join("\n\n");
   });
@@ -116,27 +116,22 @@ export function featuresPage(names: Readonly<Record<string, readonly string[]>>,
   );
 }
 
-function notHere(names: readonly string[]): string {
-  const rows = new Map<string, string[]>();
-  for (const name of names) {
-    const instead = insteadOf(name) ?? "no replacement";
-    rows.set(instead, [...(rows.get(instead) ?? []), code(name)]);
-  }
-  const last = rows.get("no replacement");
-  if (last !== undefined && rows.delete("no replacement")) rows.set("no replacement", last);
-  return [
-    "| Not here | Instead |",
-    "|---|---|",
-    ...[...rows].map(([instead, all]) => `| ${all.join(", ")} | ${instead} |`),
-  ].join("\n");
-}
+/** A table of one column: beside others, long lists are tall. */
+const listed = (head: string, names: readonly string[]) => `| ${head} |\n|---|\n| ${names.join(", ")} |`;
 
-function table(head: string, other: string, groups: ReadonlyMap<string, readonly string[]>): string {
+function notHere(names: readonly string[]): string {
+  const groups = new Map<string | undefined, string[]>();
+  for (const name of names) {
+    const instead = insteadOf(name);
+    groups.set(instead, [...(groups.get(instead) ?? []), name]);
+  }
+  const without = groups.get(undefined)?.map(code);
+  groups.delete(undefined);
+  const rows = [...groups].map(([instead, all]) => `| ${all.map(code).join(", ")} | ${instead} |`);
   return [
-    `| ${head} | ${other} |`,
-    "|---|---|",
-    ...[...groups].map(([on, names]) => `| ${on} | ${names.join(", ")} |`),
-  ].join("\n");
+    ...(rows.length > 0 ? [["| Not here | Instead |", "|---|---|", ...rows].join("\n")] : []),
+    ...(without ? [listed("Not here, without a replacement", without)] : []),
+  ].join("\n\n");
 }
 
 const HEADER = `---
@@ -147,7 +142,7 @@ pageClass: wide
 
 # What exists
 
-The first table counts the public names of PyTorch 2.13 that Opt has. A table for each module lists them.
+The first table counts the public names of PyTorch 2.13 that Opt has. A section for each module lists them.
 
 [Coverage](coverage.md) has the dtypes on each device. The [migration tables](migration.md) show the calls.
 

@@ -78,7 +78,7 @@ export async function trainByFit({
   };
   const saving =
     resumes || (index === 0 && one.break)
-      ? [checkpoints(folder, { every: one.killed === undefined ? one.break! : 1 })]
+      ? [checkpoints(folder, { every: one.killed === undefined ? one.break! : 1, trainable: one.trainable ?? false })]
       : [];
   const { losses } = await fit<Batch>((parallel as DataParallel<Module> | undefined) ?? module, {
     data: loader as Iterable<Batch>,

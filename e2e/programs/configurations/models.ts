@@ -1,5 +1,7 @@
 /** The models of configurations: whole, or with layers that the ranks of an axis divide. */
+
 import { manualSeed, oneHot, parameter, randn, recompute, type Tensor, tensor } from "@opt/core";
+import { lora } from "@opt/models";
 import {
   BatchNorm2d,
   Conv2d,
@@ -298,6 +300,8 @@ export function modelOf(one: Configuration, axis?: Communicator): Classifier {
   const model = new CLASSES_OF[one.model](new Layers(one, axis));
   if (one.replaced) model.replaceHead();
   if (one.frozen) model.stem.freeze();
+  const isDivided = one.phases.some((phase) => phase.model > 1);
+  if (one.adapters) lora(model, { rank: 2, targets: isDivided ? ["head"] : [/./] });
   for (const [name, parameter] of model.namedParameters())
     if (!takes(one, name, parameter)) parameter.requiresGrad = false;
   return model;

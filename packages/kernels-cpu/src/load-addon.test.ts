@@ -20,6 +20,13 @@ it.each([
   expectCode(code, () => loadAddon(platformName(), path));
 });
 
+it("says how to build a missing one in a clone", () => {
+  const inClone = expect.stringMatching(
+    /^\[cpu\] @opt\/kernels-cpu-vax is not installed\. .* In a clone, run npx nx native native-cpu\.$/,
+  );
+  expect(() => loadAddon("vax")).toThrow(expect.objectContaining({ code: "DEVICE_UNAVAILABLE", message: inClone }));
+});
+
 it("takes one of its own format", () => {
   const path = join(folder, "same.cjs");
   writeFileSync(path, `module.exports = { commandFormat: () => ${commandFormat()} };`);

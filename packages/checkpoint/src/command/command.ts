@@ -42,7 +42,7 @@ export async function runCommand(args: readonly string[], output: Output): Promi
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     if (!(error instanceof OptError)) throw error;
     const message = oneLine(error.message).replace(
-      /overwrite: true|maxObjects|maxHeaderBytes|the option token/,
+      /overwrite: true|maxObjects|maxHeaderBytes|the option token|cacheLimit|cache: true/g,
       (option) => FLAGS[option]!,
     );
     output.error(`${colored(output.hasColors?.error, "red", message)}\n`);
@@ -56,6 +56,8 @@ const FLAGS: Readonly<Record<string, string>> = {
   maxObjects: "--max-objects",
   maxHeaderBytes: "--max-header-bytes",
   "the option token": "--token",
+  cacheLimit: "--cache-limit",
+  "cache: true": "--cache",
 };
 
 /** Options of commands, under the names of their functions' options. */

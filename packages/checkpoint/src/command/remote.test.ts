@@ -62,6 +62,11 @@ it("keeps what it reads with --cache", async () => {
   vi.stubEnv("XDG_CACHE_HOME", at("home"));
   expect((await run("inspect", url, "--cache")).code).toBe(0);
   expect(existsSync(at("home/opt-checkpoint"))).toBe(true);
+  const unkept = await run("inspect", url, "--cache-limit", "8MiB");
+  expect([unkept.code, unkept.error]).toEqual([
+    2,
+    expect.stringMatching(/--cache-limit needs a cache.* Give --cache,/),
+  ]);
   const { code, error } = await run("inspect", "--cache", url);
   expect([code, error]).toEqual([2, expect.stringContaining("Write --cache behind the addresses")]);
 });

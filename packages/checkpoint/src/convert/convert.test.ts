@@ -74,6 +74,7 @@ describe("convertCheckpoint", () => {
 
   it.each([
     ["BAD_ARGUMENT", { exclude: ["nothing.*"] }],
+    ["BAD_ARGUMENT", { exclude: ["*"] }],
     ["BAD_ARGUMENT", { rename: { "nothing.*": "x" } }],
     ["DUPLICATE", { rename: { "*.exp_avg*": "x" } }],
     ["BAD_ARGUMENT", { parameterOrder: "any" as "model" }],

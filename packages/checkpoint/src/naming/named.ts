@@ -4,7 +4,7 @@ import { type Rename, renamePatterns } from "../formats/names/rename";
 import type { NameOptions } from "../formats/names/renaming";
 import { checkUsed } from "../layout/nearest";
 import { isNative, type OpenOptions, type Place, useSource } from "../read/open";
-import { withoutTensors } from "../read/select";
+import { checkExcluded, withoutTensors } from "../read/select";
 import { underOurNames } from "./names";
 
 /** `exclude` leaves out what the source calls so, or what is called so here. */
@@ -26,11 +26,7 @@ export async function named(
   // Ours has these names already.
   const isOurs = sources.length === 1 && isNative(sources[0]!) && naming.map === undefined;
   const ours = withoutTensors(isOurs ? kept[0]! : await underOurNames(kept, naming), exclude, unused);
-  checkUsed(
-    "exclude",
-    unused,
-    [...sources, ours].flatMap(({ tensors }) => [...tensors.keys()]),
-  );
+  checkExcluded(exclude, unused, [...sources, ours], ours);
   const idle = new Set(Object.keys(rename));
   const result = renamePatterns(ours, rename, idle);
   checkUsed("rename", idle, ours.tensors.keys());

@@ -3,6 +3,7 @@ import { init, parameter, type Tensor, tensor, tensorFromBytes, zeros } from "@o
 import { beforeEach, describe, expect, it } from "vitest";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { memoryFiles } from "../../testing/disks/memory-files";
+import { expectCode } from "../../testing/expect-code";
 import { tfjsFolder } from "../../testing/files/made-files";
 import { randomBytes } from "../../testing/fixtures";
 import type { PlainTensor } from "../format/tensors";
@@ -168,6 +169,16 @@ describe("where the file and the model differ", () => {
     const named = await loadCheckpoint("/run", { fileSystem: disk, names: ["half", "h*x"], strict: false });
     expect([named.missing, Object.keys(named.tensors)]).toEqual([["h*x"], ["half"]]);
     expect((await load({ hulf: half }, { strict: false })).tensors).toEqual({});
+  });
+
+  it("rejects strict without what it is about, and exclude of all that there is", async () => {
+    for (const strict of [true, false])
+      await expectCode("BAD_ARGUMENT", loadCheckpoint("/run", { fileSystem: disk, strict }));
+    const message = await expectCode("BAD_ARGUMENT", loadCheckpoint("/run", { fileSystem: disk, exclude: ["*"] }));
+    expect(message).toBe(
+      '[exclude] it must leave a tensor, got ["*"]. Leave out fewer. names: [] loads the step and values alone.',
+    );
+    expect((await loadCheckpoint("/run", { fileSystem: disk, names: [] })).tensors).toEqual({});
   });
 
   it("loads under other names", async () => {

@@ -25,6 +25,7 @@ import { PlannedSource, planReads, ReadRequest } from "./read-plan";
 import { ReadPool } from "./read-pool";
 import {
   boxesWanted,
+  checkExcluded,
   idlePatterns,
   type Parts,
   SELECTION_OPTIONS,
@@ -47,7 +48,7 @@ export interface LoadOptions<As extends "tensor" | "plain" = "tensor">
    * Without it they throw.
    */
   readonly asStored?: boolean;
-  /** True (the default) throws where the file lacks what `names` or `into` ask for; false lists that in `missing`. */
+  /** With `names` or `into`: true (the default) throws where the file lacks what `names` or `into` ask for; false lists that in `missing`. */
   readonly strict?: boolean;
   /** `plain`: { dtype, shape, data } with data as bytes, for dtypes that tensors cannot hold. */
   readonly as?: As;
@@ -96,7 +97,7 @@ export async function loadCheckpoint(
     as: "string",
     progress: "function",
   });
-  const { rank, world, layout } = options;
+  const { rank, world, layout, strict, into, names } = options;
   const isOfRank = rank === undefined || world !== undefined || layout !== undefined;
   check(
     isOfRank,
@@ -105,6 +106,9 @@ export async function loadCheckpoint(
     () => `rank needs a world, got ${rank}.`,
     "Give world or a layout too.",
   );
+  const rule = () => `strict needs names or into, got ${strict} alone.`;
+  const isOfSome = strict === undefined || names !== undefined || into !== undefined;
+  check(isOfSome, "BAD_ARGUMENT", "loadCheckpoint", rule, "Give into: model.stateDict(), or leave strict out.");
   return useSource(path, options, async (source, opened) => loadFrom(await chosen(source, opened), opened));
 }
 
@@ -112,7 +116,7 @@ export async function loadCheckpoint(
 async function chosen(whole: TensorSource, { exclude = [], rename }: LoadOptions<"tensor" | "plain">) {
   const unused = new Set(exclude);
   const source = withoutTensors(whole, exclude, unused);
-  checkUsed("exclude", unused, whole.tensors.keys());
+  checkExcluded(exclude, unused, [whole], source);
   if (rename === undefined) return source;
   const { renamePatterns } = await import("../formats/names/rename");
   const idle = new Set(Object.keys(rename));

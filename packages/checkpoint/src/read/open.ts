@@ -71,9 +71,22 @@ async function storeOf(place: Place, options: OpenOptions): Promise<{ path: stri
     return { path, fileSystem: { ...blobFileSystem({ [path]: place }), isNear: true } };
   }
   const path = checkedPath("openSource", place);
-  if (options.fileSystem !== undefined || !isAddress(path)) return { path };
+  const { cache, cacheLimit, token } = options;
+  const limit = () => `cacheLimit needs a cache, got ${cacheLimit}.`;
+  check(cacheLimit === undefined || cache !== undefined, "BAD_ARGUMENT", path, limit, "Give cache: true, or a folder.");
+  if (options.fileSystem !== undefined || !isAddress(path)) {
+    if (token !== undefined) await checkThere(path, fileSystemOf(options.fileSystem));
+    return { path };
+  }
   const { openRemote } = await import("../remote/open");
   return openRemote(path, options);
+}
+
+/** Who gives a token means an address. A path that is there needs none, and takes no notice. */
+async function checkThere(path: string, fileSystem: FileSystem): Promise<void> {
+  const kind = await fileSystem.kind(path).catch(() => "unknown"); // the reader reports it
+  const problem = () => "a token is for an address, and no file or folder is there.";
+  check(kind !== undefined, "MISSING", path, problem, "Write hf://owner/name or https://host/path.");
 }
 
 export interface OpenFolderOptions extends RemoteOptions {

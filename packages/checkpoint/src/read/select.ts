@@ -83,6 +83,23 @@ export function withoutTensors(source: TensorSource, patterns: readonly string[]
   return { ...source, tensors, unreadable };
 }
 
+/** @throws OptError BAD_ARGUMENT for a pattern that has matched nothing, and where no tensor is left */
+export function checkExcluded(
+  exclude: readonly string[],
+  unused: Iterable<string>,
+  sources: readonly TensorSource[],
+  left: TensorSource,
+): void {
+  checkUsed(
+    "exclude",
+    unused,
+    sources.flatMap(({ tensors }) => [...tensors.keys()]),
+  );
+  const problem = () => `it must leave a tensor, got ${JSON.stringify(exclude)}.`;
+  const isLeft = exclude.length === 0 || left.tensors.size > 0;
+  check(isLeft, "BAD_ARGUMENT", "exclude", problem, "Leave out fewer. names: [] loads the step and values alone.");
+}
+
 /** Tensors that nobody asked for may be of any element type; one that is asked for must be readable. */
 function rejectUnreadable({ path, unreadable = new Map() }: TensorSource, names: readonly string[] | undefined): void {
   const asked = [...unreadable].filter(([name]) => names?.some((pattern) => matchesPattern(pattern, name)) ?? true);

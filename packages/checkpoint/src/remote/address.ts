@@ -4,7 +4,7 @@
 export interface RemoteOptions {
   /** Keep what was read on this machine: in a folder, or with `true` in the user's folder of caches. */
   readonly cache?: boolean | string;
-  /** Most bytes of the cache, about: what was opened least recently goes first. Default: 10 GiB. */
+  /** With `cache`: most bytes of it, about: what was opened least recently goes first. Default: 10 GiB. */
   readonly cacheLimit?: number;
   /** Sent to the server as a bearer token. Without it `hf://` takes HF_TOKEN. */
   readonly token?: string;

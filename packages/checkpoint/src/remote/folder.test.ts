@@ -33,3 +33,11 @@ it("opens the files of a hub, of a server and of a store", async () => {
   expect(await openFolder("a", { fileSystem })).toEqual({ path: "a", fileSystem });
   await expectCode("BAD_ARGUMENT", openFolder(""));
 });
+
+it("rejects a limit without a cache, and a token for a path where nothing is", async () => {
+  await expectCode("BAD_ARGUMENT", openFolder("hf://owner/name", { cacheLimit: 1 << 30 }));
+  expect(await expectCode("MISSING", openFolder("owner/name", { token: "secret" }))).toMatch(
+    /Write hf:\/\/owner\/name/,
+  );
+  expect(await openFolder(folder.path, { token: "secret" })).toMatchObject({ path: folder.path });
+});

@@ -45,13 +45,24 @@ describe("init", () => {
   });
 
   it.each([
-    ["none is imported", registryWith()],
-    ["webgpu cannot serve here", registryWith(fake("webgpu", 30, absent("webgpu")))],
+    ["None is imported.", registryWith()],
+    ["[webgpu] there is no GPU. wasm serves instead.", registryWith(fake("webgpu", 30, absent("webgpu")))],
+    ["[webgpu] is software.", registryWith(fake("webgpu", 30, undefined, { software: true }))],
   ])("warns once where js serves in the place of others: %s", async (reason, registry) => {
     await registry.init("js");
     expect(warn).not.toHaveBeenCalled();
     for (let i = 0; i < 2; i++) await registry.init();
-    expect(warn.mock.calls).toEqual([[expect.stringMatching(`^\\[init\\] .*: ${reason}\\. Import`)]]);
+    const cure = 'Import "@opt/kernels-wasm" before; init("js") asks for js.';
+    expect(warn.mock.calls).toEqual([[`[init] a device faster than js should open, got js. ${reason} ${cure}`]]);
+  });
+
+  it("warns once why an imported cpu does not open, but not of a missing GPU", async () => {
+    const noBinary = new OptError("DEVICE_UNAVAILABLE", "cpu", "its binary is not installed.", "Install it.");
+    const registry = registryWith(fake("cuda", 40, absent("cuda")), fake("cpu", 20, noBinary), fake("wasm", 10));
+    for (let i = 0; i < 2; i++) expect((await registry.init()).name).toBe("wasm");
+    const text =
+      '[init] a device faster than wasm should open, got wasm. [cpu] its binary is not installed. Install it. init("wasm") asks for wasm.';
+    expect(warn.mock.calls).toEqual([[text]]);
   });
 
   it("opens the highest rank that opens, in whatever order they came", async () => {

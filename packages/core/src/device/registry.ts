@@ -48,7 +48,6 @@ export class Registry {
   async init(name?: string): Promise<Device> {
     const opening = name === undefined ? this.#openBest() : this.#openNamed(name);
     [this.#current] = await Promise.all([opening, loadLater()]);
-    if (name === undefined && this.#current === this.#js) this.#warn();
     return this.#current;
   }
 
@@ -82,29 +81,38 @@ export class Registry {
   }
 
   async #openBest(): Promise<Device> {
+    const passedOver = new Map<string, string>();
     for (const { name } of this.#byRank()) {
       const wasOpen = this.#opened.has(name);
       try {
         const device = await this.#openNamed(name);
-        if (!device.backend.software) return device;
+        if (!device.backend.software) {
+          this.#warn(name, passedOver);
+          return device;
+        }
+        passedOver.set(name, `[${name}] is software.`);
         if (!wasOpen) await device.close();
       } catch (error) {
         // By its code, for it may be another copy's OptError.
-        if (!ABSENT.has((error as { code?: string }).code ?? "")) throw error;
+        const { code = "", message } = error as { code?: string; message: string };
+        if (!ABSENT.has(code)) throw error;
+        passedOver.set(name, message);
       }
     }
     return this.#js;
   }
 
-  /** Nobody asked for js: a program may train on it for long. */
-  #warn(): void {
-    if (this.#hasWarned) return;
+  /** Nobody asked for the slower device: a program may train on it for long. A machine may have no GPU, but it has a processor. */
+  #warn(name: string, passedOver: ReadonlyMap<string, string>): void {
+    if (this.#hasWarned || (name !== "js" && !passedOver.has("cpu"))) return;
     this.#hasWarned = true;
-    const tried = this.#byRank().filter(({ name }) => name !== "js");
-    const got =
-      tried.length === 0 ? "none is imported" : `${tried.map(({ name }) => name).join(", ")} cannot serve here`;
-    const cure = `Import "@opt/kernels-wasm" before, which opens everywhere; init("js") asks for js.`;
-    console.warn(`[init] a device faster than js should open, got js: ${got}. ${cure}`);
+    const reasons =
+      name === "js"
+        ? `${[...passedOver.values()].join(" ") || "None is imported."} Import "@opt/kernels-wasm" before;`
+        : passedOver.get("cpu");
+    console.warn(
+      `[init] a device faster than ${name} should open, got ${name}. ${reasons} init("${name}") asks for ${name}.`,
+    );
   }
 
   async #openNamed(given: string): Promise<Device> {
@@ -185,8 +193,9 @@ export function registerBackend(registration: BackendRegistration): void {
 }
 
 /**
- * Opens a device and makes it the default. Without a name: the highest-ranked registered one that opens (js always does, and then one
- * warning says so); a GPU that software only imitates is passed over, and opens by its name. `await device.close()` gives it back.
+ * Opens a device and makes it the default. Without a name: the highest-ranked registered one that opens. A GPU that software only
+ * imitates is passed over, and opens by its name. One warning says why if js serves, or a slower device than an imported "cpu".
+ * `await device.close()` gives it back.
  *
  * @throws OptError UNKNOWN_DEVICE if no imported package registered the name, or has no device of that number;
  * DEVICE_UNAVAILABLE if it does not open here.

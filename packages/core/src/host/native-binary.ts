@@ -11,7 +11,7 @@ export interface NativeBinary<Addon> {
   /** What this code and the binary agree on, and how the binary is asked for it. */
   readonly version: number;
   readonly versionOf: (addon: Partial<Addon>) => number | undefined;
-  /** To install where it is missing, and to build in a checkout. */
+  /** To install where it is missing, and to build in a clone. */
   readonly install: string;
   readonly build: string;
 }
@@ -46,17 +46,17 @@ export function loadBinary<Addon>(binary: NativeBinary<Addon>): Addon {
     "DEVICE_UNAVAILABLE",
     where,
     () => `${path} must be of version ${version}, got ${got ?? "one without a version"}.`,
-    `Install packages of one release; in a checkout, run ${binary.build}.`,
+    `Install packages of one release; in a clone, run ${binary.build}.`,
   );
   return addon as Addon;
 }
 
-function required<Addon>({ require, path, where, install }: NativeBinary<Addon>): Partial<Addon> {
+function required<Addon>({ require, path, where, install, build }: NativeBinary<Addon>): Partial<Addon> {
   try {
     return require(path) as Partial<Addon>;
   } catch (cause) {
     const isMissing = (cause as { code?: string }).code === "MODULE_NOT_FOUND";
     const problem = isMissing ? `${path} is not installed.` : `${path} does not load: ${String(cause)}.`;
-    throw new OptError("DEVICE_UNAVAILABLE", where, problem, install, { cause });
+    throw new OptError("DEVICE_UNAVAILABLE", where, problem, `${install} In a clone, run ${build}.`, { cause });
   }
 }

@@ -36,7 +36,7 @@ async function importDawn(): Promise<GPU> {
     dawn = undefined;
     const missing = (cause as { code?: string }).code === "ERR_MODULE_NOT_FOUND";
     throw unavailable(
-      missing ? "the package `webgpu` is not installed: npm i webgpu." : `Dawn does not start: ${cause}.`,
+      missing ? "`npm i webgpu` is missing." : `Dawn does not start: ${cause}.`,
       cause,
     );
   }

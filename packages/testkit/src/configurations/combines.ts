@@ -107,7 +107,7 @@ export const REASONS: readonly Reason[] = [
 const averages = (wrapper: Configuration["wrapper"]): boolean => wrapper === "Lookahead" || wrapper === "scheduleFree";
 
 const isSam = ({ wrapper }: Configuration) => wrapper === "SAM" || wrapper === "ASAM";
-const isSparse = ({ sparse, frozen }: Configuration) => sparse === true && !frozen;
+const isSparse = ({ sparse, frozen, adapters }: Configuration) => sparse === true && !frozen && !adapters;
 
 /** The reasons for which a configuration throws. */
 export const reasonsOf = (one: Configuration): readonly Reason[] =>

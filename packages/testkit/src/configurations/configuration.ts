@@ -41,6 +41,8 @@ export interface Configuration {
   /** The optimizer gets parameters without names. */
   readonly unnamed?: boolean;
   readonly frozen?: boolean;
+  /** Linear layers have low-rank adapters, and all else is frozen. */
+  readonly adapters?: true;
   /** The head is another one than the model was made with. */
   readonly replaced?: boolean;
   readonly dropout?: boolean;
@@ -69,6 +71,8 @@ export interface Configuration {
   /** Steps before the break. */
   readonly break?: number;
   readonly through?: (typeof FORMATS)[number];
+  /** Saves of `fit` leave out what does not train. */
+  readonly trainable?: true;
   /** The rank whose process is killed in the step behind the break. The second phase goes on from the last save of `fit`. */
   readonly killed?: number;
   /** The rank whose callback throws after the first step of `fit`: all ranks throw then. */

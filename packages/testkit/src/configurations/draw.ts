@@ -166,10 +166,25 @@ function restOf(random: Random, { model, dtype, phases }: Configuration): Partia
   };
 }
 
+/** Adapters are f32 beside layers of 16 bits, and layers that ranks divide have none. */
+function adaptersOf(random: Random, one: Configuration): Partial<Configuration> {
+  const { model, dtype, optimizer, wrapper, phases } = one;
+  const fits = (dtype === "f64" || dtype === "f32") && optimizer !== "SparseAdam" && wrapper !== "combine";
+  const isWhole = model !== "gpt" || phases.every((phase) => phase.model === 1);
+  return fits && isWhole && random.below(6) === 0 ? { adapters: true } : {};
+}
+
+const resumesFit = ({ phases, through }: Configuration) =>
+  phases.length > 1 && phases.every(isFit) && through === "checkpoint";
+
+/** Saves of `fit` that need the base. */
+function trainableOf(random: Random, one: Configuration): Partial<Configuration> {
+  return resumesFit(one) && random.below(2) === 0 ? { trainable: true } : {};
+}
+
 /** A real process is killed where `fit` goes on from saves of `fit`. */
-function killedOf(random: Random, { phases, through }: Configuration): Partial<Configuration> {
-  if (!phases.every(isFit) || phases.length === 1 || through !== "checkpoint") return {};
-  return random.below(4) === 0 ? { killed: random.below(ranksOf(phases[0])) } : {};
+function killedOf(random: Random, one: Configuration): Partial<Configuration> {
+  return resumesFit(one) && random.below(4) === 0 ? { killed: random.below(ranksOf(one.phases[0])) } : {};
 }
 
 /** A run that ends on all ranks with what one of them throws. */
@@ -232,9 +247,11 @@ export function draw(seed: number, { optimizers, devices }: Drawn): Configuratio
       ...unnamed,
       ...(isBroken && { break: 1 + random.below(stepsOf(plain) - 1), through }),
       ...(!callsClosure(plain) && random.below(3) === 0 && { overflows: [random.below(samplesOf(plain))] }),
+      ...adaptersOf(random, plain),
     };
     // Of what does not combine, one of twenty is tried.
-    if (reasonsOf(one).length === 0) return { ...one, ...killedOf(random, one), ...throwsOf(random, one) };
+    if (reasonsOf(one).length === 0)
+      return { ...one, ...killedOf(random, one), ...throwsOf(random, one), ...trainableOf(random, one) };
     if (random.below(20) === 0) return one;
   }
 }

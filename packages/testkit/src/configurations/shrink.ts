@@ -8,7 +8,7 @@ const NO_FEATURE = /^(seed|model|dtype|width|optimizer|options|stepsPerEpoch|pha
 
 /** Its simplest forms first: without a feature, or with the plainest one in its place. */
 export function smaller(one: Configuration): Configuration[] {
-  const { phases, break: _, through: __, killed: ___, ...rest } = one;
+  const { phases, break: _, through: __, killed: ___, trainable: ____, ...rest } = one;
   const whole = { shardOver: undefined, units: undefined };
   const withPhase = (i: number, change: Undefinable<Phase>): Configuration =>
     ({ ...one, phases: phases.map((phase, k) => (k === i ? { ...phase, ...change } : phase)) }) as never;
@@ -39,9 +39,9 @@ export function smaller(one: Configuration): Configuration[] {
   return candidates.filter(isWhole).map((each) => JSON.parse(JSON.stringify(each)));
 }
 
-/** Only `fit` takes losses of sums, and a last step of fewer samples, saves in each step, and measures. */
-const isWhole = ({ phases, rest, counted, killed, throws, uneven, validated }: Configuration) =>
-  (rest ?? counted ?? killed ?? throws ?? uneven ?? validated) === undefined || phases.every(isFit);
+/** Only `fit` takes losses of sums, and a last step of fewer samples, saves in each step or without a base, and measures. */
+const isWhole = ({ phases, rest, counted, killed, trainable, throws, uneven, validated }: Configuration) =>
+  (rest ?? counted ?? killed ?? trainable ?? throws ?? uneven ?? validated) === undefined || phases.every(isFit);
 
 /**
  * @param firstThatFails of a list, or undefined
