@@ -1,7 +1,17 @@
 // The modifications of every optimizer, against a plain program around the same optimizer without them.
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
-import { compile, type Device, functional, type GroupOptions, l1, parameter, type Tensor, tensor, zeros } from "@opt/core";
+import {
+  compile,
+  type Device,
+  functional,
+  type GroupOptions,
+  l1,
+  parameter,
+  type Tensor,
+  tensor,
+  zeros,
+} from "@opt/core";
 import { EXACT_DEVICES, eachDevice, expectCode, Random } from "@opt/testkit";
 import { workspaceOptimizers } from "@opt/testkit/optimizers";
 import { describe, expect, it } from "vitest";
