@@ -1,7 +1,17 @@
 // The modifications of every optimizer, against a plain program around the same optimizer without them.
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
-import { compile, type Device, functional, type GroupOptions, l1, parameter, type Tensor, tensor } from "@opt/core";
+import {
+  compile,
+  type Device,
+  functional,
+  type GroupOptions,
+  l1,
+  parameter,
+  type Tensor,
+  tensor,
+  zeros,
+} from "@opt/core";
 import { EXACT_DEVICES, eachDevice, expectCode, Random } from "@opt/testkit";
 import { workspaceOptimizers } from "@opt/testkit/optimizers";
 import { describe, expect, it } from "vitest";
@@ -306,6 +316,36 @@ it("has AdamW's words for Adam with decoupled decay", () => {
     for (const optimizer of optimizers) optimizer.step();
   }
   expect(other.tolist()).toEqual(one.tolist());
+});
+
+it.each<[string, (group: GroupOptions) => void]>([
+  ["another gamma of mars", (group) => Object.assign(group, { mars: { gamma: 0.5 } })],
+  ["a gamma of mars in place", ({ mars }) => Object.assign(mars!, { gamma: 0.5 })],
+  ["no mars", (group) => Object.assign(group, { mars: null })],
+  ["no caution", (group) => Object.assign(group, { cautious: false })],
+  ["no hyperball", (group) => Object.assign(group, { hyperball: false })],
+  ["no centralized gradients", (group) => Object.assign(group, { centralize: false })],
+  ["another decay", (group) => Object.assign(group, { decay: "decoupled" })],
+])("%s is what the next step has, compiled or not", (_, change) => {
+  const run = (isCompiled: boolean, isChanged: boolean) => {
+    const w = parameter(tensor(numbersAt(0, 0, 6)).reshape([2, 3]));
+    const gradient = zeros([2, 3]);
+    const modifications = { mars: { gamma: 0.0625 }, cautious: true, hyperball: true, centralize: true } as const;
+    const optimizer = new AdamW([w], { lr: 0.1, weightDecay: 0.5, decay: "cautious", ...modifications });
+    const body = () => {
+      w.grad = gradient.mul(1);
+      optimizer.step();
+    };
+    const step = isCompiled ? compile(body) : body;
+    for (let t = 1; t <= 8; t++) {
+      gradient.set(tensor(numbersAt(t, 0, 6)).reshape([2, 3]));
+      if (isChanged && t === 6) change(optimizer.groups[0]!);
+      step();
+    }
+    return w.tolist();
+  };
+  expect(run(true, true)).toEqual(run(false, true));
+  expect(run(true, true)).not.toEqual(run(true, false));
 });
 
 describe("a group that is added", () => {

@@ -12,6 +12,7 @@ import {
   layerNorm,
   matmul,
   ones,
+  pad,
   parameter,
   randn,
   relu,
@@ -42,6 +43,7 @@ const OPS: ((a: Tensor, b: Tensor) => Tensor)[] = [
   (a, b) => layerNorm(a, ones([EXTENT]), zeros([EXTENT])).add(b),
   (a, b) => concat([a.slice(0, 7), b.slice(7)]),
   // Gradients of slices: parts of zeros.
+  (a) => pad(a, [0, 0, 5, -5]),
   (a, b) => concat([a.slice(0, 5), zeros([EXTENT - 5, EXTENT])]).add(concat([zeros([9, EXTENT]), b.slice(9)])),
   (a) => a.clone().mul(tensor([2])),
   // A map of one element that is fused into a map of many.
@@ -164,6 +166,11 @@ const overwriting: Record<string, (w: Tensor, x: Tensor) => Tensor> = {
     const [k, v] = [q.mul(2), q.mul(0.5)];
     w.set(x);
     return fusedAttention(q, k, v, { scale: 0.5, isCausal: true })!.reshape(SHAPE);
+  },
+  "a part in zeros": (w, x) => {
+    const y = pad(w, [0, 0, 5, -5]);
+    w.set(x);
+    return y.add(x);
   },
   "a gradient around a norm, which comes after that of the norm": (w, x) => {
     const hidden = parameter(w);

@@ -28,15 +28,18 @@ it("is infinite where the times do not suffice", () => {
   expect(x.grad!.slice(1, 2, 1).dataSync().every(Number.isFinite)).toBe(true);
 });
 
-it("divides each loss by its labels for the mean", () => {
-  const args = [
-    [1, 2, 3, 1],
-    [3, 3],
-    [3, 1],
-  ] as const;
-  const losses = ctcLoss(scores().logSoftmax(-1), ...args, { reduction: "none" }).dataSync();
-  const mean = ctcLoss(scores().logSoftmax(-1), ...args).dataSync()[0]!;
-  expect(mean).toBeCloseTo((losses[0]! / 3 + losses[1]!) / 2, 5);
+it.each([
+  [3, 1],
+  [2, 0],
+  [0, 0],
+])("divides each loss by its labels for the mean, where it has some: %d and %d", (...counts) => {
+  const labels = [
+    [1, 2, 3],
+    [1, 1, 1],
+  ];
+  const losses = ctcLoss(scores().logSoftmax(-1), labels, [3, 3], counts, { reduction: "none" }).dataSync();
+  const mean = ctcLoss(scores().logSoftmax(-1), labels, [3, 3], counts).dataSync()[0]!;
+  expect(mean).toBeCloseTo((losses[0]! / (counts[0] || 1) + losses[1]! / (counts[1] || 1)) / 2, 5);
 });
 
 it("takes classes without probability", () => {

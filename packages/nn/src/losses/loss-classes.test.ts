@@ -1,6 +1,7 @@
 // Losses as modules: their options, tensors among these, and which functions have a class.
 import { Generator, ones, randn, type Tensor, tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import * as nn from "../index";
 
@@ -48,6 +49,20 @@ it("takes labels of all classes, and what follows -1 for nothing", () => {
   expectCode("BAD_ARGUMENT", () => nn.multiLabelMarginLoss(scores, [4, 0, -1, 1]));
   expectCode("BAD_SHAPE", () => nn.multiLabelMarginLoss(scores, tensor([1, 0], { dtype: "i32" })));
   expectCode("BAD_SHAPE", () => nn.multiLabelSoftMarginLoss(tensor(1), tensor(1)));
+});
+
+it("multiLabelMarginLoss of any labels is its formula", () => {
+  const scores = [0.1, 0.2, 0.4, 0.8];
+  const margins = (labels: number[]) =>
+    labels.flatMap((l) => scores.map((score, c) => (labels.includes(c) ? 0 : Math.max(1 - scores[l]! + score, 0))));
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.nat(3)), fc.nat(3), (labels, behind) => {
+      const padded = [...labels, -1, behind, behind, behind].slice(0, 4);
+      const expected = margins(labels).reduce((a, b) => a + b, 0) / 4;
+      expect(nn.multiLabelMarginLoss(tensor(scores), padded).dataSync()[0]).toBeCloseTo(expected, 5);
+    }),
+    { numRuns: 30 },
+  );
 });
 
 /** Each class beside its function, with options that change the loss. */

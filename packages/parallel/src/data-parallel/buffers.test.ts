@@ -90,3 +90,15 @@ it("buffers come from rank 0, or the first rank that had samples; where they sta
   expect(one.own).not.toEqual(zero.own);
   for (const { rejected } of ranks) expect(rejected).toMatch(/1\.running_(mean|var)/);
 });
+
+it("buffers that different ranks wrote to come all from the first of these ranks", async () => {
+  const body = `${PROGRAM("")}
+    const { model, parallel } = await make(1);
+    const buffers = model.namedBuffers().map(([, buffer]) => buffer);
+    if (rank > 0) for (const buffer of buffers.slice(0, rank)) buffer.set(buffer.add(rank));
+    await parallel.sync();
+    tell(buffers.map((buffer) => buffer.dataSync()[0]));`;
+  const [zero, ...others] = await runInMemory(3, body, NAMES);
+  expect(zero).toEqual([1, 1, 0]);
+  expect(others).toEqual([zero, zero]);
+});

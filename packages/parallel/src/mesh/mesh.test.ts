@@ -1,4 +1,6 @@
+import { tensor } from "@opt/core";
 import { describe, expect, it } from "vitest";
+import { memoryRanks } from "../../testing/memory-ranks";
 import { connect, mesh } from "../index";
 
 it("a mesh of one rank", async () => {
@@ -10,6 +12,23 @@ it("a mesh of one rank", async () => {
   ]);
   expect(grid.axis("model").size).toBe(1);
   expect(grid.axis("model")).toBe(grid.axis("model"));
+});
+
+it("messages of several meshes never mix, in whatever order ranks begin", async () => {
+  await Promise.all(
+    memoryRanks(4).map(async (communicator) => {
+      const { rank } = communicator;
+      const grids = [{ data: 2, model: 2 }, { all: 4 }, { model: 2, data: 2 }].map((sizes) =>
+        mesh(communicator, sizes),
+      );
+      const axes = [...grids.flatMap((grid) => grid.axes.map((name) => grid.axis(name))).entries()];
+      const gather = async ([i, axis]: (typeof axes)[number]) => {
+        const rows = await axis.allGather(tensor([[10 * i + rank]]));
+        expect([...rows.dataSync()]).toEqual(axis.group.members.map((member) => 10 * i + member));
+      };
+      await Promise.all((rank % 2 === 0 ? axes : axes.toReversed()).map(gather));
+    }),
+  );
 });
 
 describe("rejected", () => {

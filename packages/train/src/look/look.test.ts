@@ -23,6 +23,7 @@ import { SGD } from "@opt/sgd";
 import { expectCode } from "@opt/testkit";
 import { beforeEach, describe, expect, it } from "vitest";
 import "@opt/parallel";
+import { FakeDevice } from "../../../core/testing/fake-backend";
 import { memoryRanks } from "../../../parallel/testing/memory-ranks";
 import { begin, optionsOf } from "../../testing/runs";
 import { findLearningRate } from "./find-learning-rate";
@@ -205,6 +206,17 @@ it("findLearningRate tries rates between two, by the loss that forward gives", a
   const { rates } = await findLearningRate(model, { data, forward, optimizer, from: 0.001, to: 0.1, steps: 3 });
   expect(rates.map((rate) => Number(rate.toFixed(9)))).toEqual([0.001, 0.01, 0.1]);
   expect(calls).toBeGreaterThan(0);
+});
+
+it("findLearningRate gives the rates whose losses it has, where the device answers later", async () => {
+  const device = new FakeDevice({ async: true });
+  const model = new Linear(1, 1, { generator: new Generator(1), device });
+  const optimizer = new SGD(model.namedParameters(), { lr: 0.5 });
+  const batch = [tensor([[1]], { device }), tensor([[2]], { device })] as [Tensor, Tensor];
+  const data = Array.from({ length: 100 }, () => batch);
+  const { rates, losses } = await findLearningRate(model, { data, loss: mseLoss, optimizer });
+  expect(losses.length).toBeLessThan(100);
+  expect(rates).toHaveLength(losses.length);
 });
 
 it("findLearningRate tries the same rates on all ranks, and ends where one of them diverges", async () => {

@@ -93,6 +93,11 @@ it("tolerances say which singular values count", () => {
   expect(numbers(pinv(x, { rtol: 0.3 }))).toEqual([0.25, 0, 0, 0]);
   expect(numbers(pinv(x, { atol: 1 }))).toEqual([0.25, 0, 0, 0]);
   expect(numbers(pinv(x, { atol: 0.5 }))).toEqual([0.25, 0, 0, 1]);
+  const [least, small] = [2 ** -30, tensor([1, 0, 0, 2 ** -30], { shape: [2, 2] })];
+  for (const options of [{}, { atol: 0 }]) expect(numbers(pinv(small, options))).toEqual([1, 0, 0, 0]);
+  // Each tolerance of one's own is in the place of the default one.
+  for (const options of [{ atol: least / 2 }, { rtol: 0 }])
+    expect(numbers(pinv(small, options))).toEqual([1, 0, 0, 1 / least]);
   const { solution, rank } = lstsq(x, tensor([4, 1]), { rcond: 0.5 });
   expect([numbers(solution), numbers(rank)]).toEqual([[1, 0], [1]]);
   const { residuals } = lstsq(tensor([[1], [1]]), tensor([[1], [3]]));

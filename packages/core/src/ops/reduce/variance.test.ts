@@ -22,3 +22,17 @@ test.each<[string, (x: Tensor) => Tensor, number[], number, number[]]>([
 test("the variance of integers counts units that float32 does not see", () => {
   expect([...variance(tensor(Int32Array.of(2147483647, 2147483645))).dataSync()]).toEqual([2]);
 });
+
+// PyTorch 2.13's, for correction 0, 1, 2 and 3.
+test.each<[number[], number[]]>([
+  [
+    [1, 3],
+    [1, 2, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
+  ],
+  [[5], [0, Number.NaN, Number.NaN, Number.NaN]],
+])("the variance of %j with corrections up to more than there are", (values, expected) => {
+  const of = (spread: typeof variance) =>
+    expected.map((_, correction) => spread(tensor(values), undefined, { correction }).dataSync()[0]!);
+  expect(of(variance)).toEqual(expected);
+  expect(of(std)).toEqual(expected.map((each) => Math.fround(Math.sqrt(each))));
+});

@@ -83,6 +83,18 @@ describe.each(table)("state of %s", (name, make) => {
     expect([schedule.lastEpoch, schedule.lastLr]).toEqual([whole.schedule.lastEpoch, whole.schedule.lastLr]);
   });
 
+  it("is put back whole where a step fails", () => {
+    const { optimizer, schedule } = stepped(make, 5);
+    const now = () => JSON.stringify([optimizer, schedule.stateDict(), schedule.lastLr]);
+    const before = now();
+    for (let count = 1; count < 6; count++) {
+      const restore = schedule.snapshot();
+      for (let step = 5; step < 5 + count; step++) schedule.step(metric(step));
+      restore();
+      expect(now()).toBe(before);
+    }
+  });
+
   it("rejects a state that does not fit and changes nothing", () => {
     const good = asJson(stepped(make, 5).schedule.stateDict());
     const { optimizer, schedule } = stepped(make, 3);
