@@ -35,9 +35,6 @@ async function importDawn(): Promise<GPU> {
   } catch (cause) {
     dawn = undefined;
     const missing = (cause as { code?: string }).code === "ERR_MODULE_NOT_FOUND";
-    throw unavailable(
-      missing ? "`npm i webgpu` is missing." : `Dawn does not start: ${cause}.`,
-      cause,
-    );
+    throw unavailable(missing ? "`npm i webgpu` is missing." : `Dawn does not start: ${cause}.`, cause);
   }
 }
