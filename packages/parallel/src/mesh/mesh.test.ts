@@ -18,9 +18,8 @@ it("messages of several meshes never mix, in whatever order ranks begin", async 
   await Promise.all(
     memoryRanks(4).map(async (communicator) => {
       const { rank } = communicator;
-      const grids = [{ data: 2, model: 2 }, { all: 4 }, { model: 2, data: 2 }].map((sizes) =>
-        mesh(communicator, sizes),
-      );
+      const shapes: readonly Record<string, number>[] = [{ data: 2, model: 2 }, { all: 4 }, { model: 2, data: 2 }];
+      const grids = shapes.map((sizes) => mesh(communicator, sizes));
       const axes = [...grids.flatMap((grid) => grid.axes.map((name) => grid.axis(name))).entries()];
       const gather = async ([i, axis]: (typeof axes)[number]) => {
         const rows = await axis.allGather(tensor([[10 * i + rank]]));
