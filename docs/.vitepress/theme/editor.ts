@@ -1,7 +1,7 @@
 /** The playground's editor: CodeMirror in the site's colors, light and dark. It comes after the page. */
 import { javascript } from "@codemirror/lang-javascript";
 import { HighlightStyle, syntaxHighlighting, syntaxTree } from "@codemirror/language";
-import { linter, setDiagnostics } from "@codemirror/lint";
+import { type Diagnostic, linter, setDiagnostics } from "@codemirror/lint";
 import { EditorState, Prec } from "@codemirror/state";
 import { EditorView, keymap } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
@@ -44,16 +44,14 @@ function wrongLine(state: EditorState): number | undefined {
   return found;
 }
 
-const syntax = linter(({ state }) => {
-  const line = wrongLine(state);
-  if (line === undefined) return [];
-  const { from, to } = state.doc.line(line);
-  return [{ from, to, severity: "error", message: "This does not parse." }];
-});
+function diagnosticOf(state: EditorState, line: number, message: string): Diagnostic {
+  const { from, to } = state.doc.line(Math.min(line, state.doc.lines));
+  return { from, to, severity: "error", message };
+}
 
 export interface Editor {
   set(code: string): void;
-  /** Underlines a line, counted from 1. */
+  /** Underlines a line, counted from 1, until the code changes. */
   mark(line: number, message: string): void;
   wrongLine(): number | undefined;
   destroy(): void;
@@ -67,16 +65,25 @@ export function openEditor(parent: Element, code: string, changed: (code: string
       return true;
     },
   };
+  // The linter runs some time after a change, and takes away what it does not know.
+  let marked: Diagnostic | undefined;
+  const lint = linter(({ state }) => {
+    const line = wrongLine(state);
+    if (marked !== undefined) return [marked];
+    return line === undefined ? [] : [diagnosticOf(state, line, "This does not parse.")];
+  });
   const view = new EditorView({
     parent,
     state: EditorState.create({
       doc: code,
       extensions: [
         Prec.highest(keymap.of([runs])),
-        ...[basicSetup, javascript(), syntaxHighlighting(colors), syntax, look],
+        ...[basicSetup, javascript(), syntaxHighlighting(colors), lint, look],
         EditorView.contentAttributes.of({ "aria-label": "Code", tabindex: "0" }),
         EditorView.updateListener.of(({ docChanged, state }) => {
-          if (docChanged) changed(state.doc.toString());
+          if (!docChanged) return;
+          marked = undefined;
+          changed(state.doc.toString());
         }),
       ],
     }),
@@ -87,8 +94,8 @@ export function openEditor(parent: Element, code: string, changed: (code: string
         view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
     },
     mark(line, message) {
-      const { from, to } = view.state.doc.line(Math.min(line, view.state.doc.lines));
-      view.dispatch(setDiagnostics(view.state, [{ from, to, severity: "error", message }]));
+      marked = diagnosticOf(view.state, line, message);
+      view.dispatch(setDiagnostics(view.state, [marked]));
     },
     wrongLine: () => wrongLine(view.state),
     destroy: () => view.destroy(),
