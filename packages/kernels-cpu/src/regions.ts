@@ -1,13 +1,13 @@
 /**
  * Large blocks, cut from few buffers (regions): each from the smallest free part that holds it, joined with free neighbours when it comes
- * back. Arrays of all sizes share memory then: a training step takes no new pages, and makes no buffers, after some megabytes of which V8
- * collects garbage.
+ * back. Arrays of all sizes share memory then, so that a training step takes hardly a new page and makes no buffer. V8 would collect
+ * garbage after every few megabytes of new buffers.
  */
 import { staggeredStart } from "@opt/core/backend";
 import type { Addon } from "./addon";
 
 const PAGE = 4096;
-/** A region begins in the first page of one: where it shared one with another buffer, both would get small pages. */
+/** A region begins in the first page of one. Two buffers in one huge page would both get small pages. */
 export const HUGE_PAGE = 2 * 2 ** 20;
 /** A new region is a quarter as large as all others together, within these bounds. */
 const LEAST_REGION_BYTES = 4 * HUGE_PAGE;
@@ -190,6 +190,8 @@ export class Regions {
 }
 
 export const addressOf = ({ region, start }: Part) => region.address + start;
+const isWhole = ({ bytes, region }: Part) => bytes === region.bytes;
+
 /** The first byte of a new buffer. Undefined where the system has no more memory. */
 export function newView(bytes: number): Uint8Array | undefined {
   try {
@@ -198,8 +200,6 @@ export function newView(bytes: number): Uint8Array | undefined {
     return undefined;
   }
 }
-
-const isWhole = ({ bytes, region }: Part) => bytes === region.bytes;
 
 /** Makes one part of two neighbours. */
 function absorb(part: Part, next: Part): void {

@@ -35,7 +35,7 @@ export function checkedUrl(where: string, address: string): URL {
   return url;
 }
 
-/** An empty token is none. @throws OptError BAD_ARGUMENT, without the token, for one that no header can hold */
+/** An empty token counts as absent. @throws OptError BAD_ARGUMENT, without the token, for one that no header can hold */
 export function sent(token = ""): Pick<Asking, "headers"> {
   const word = token.trim();
   const rule = () => "it must be one word of ASCII.";
