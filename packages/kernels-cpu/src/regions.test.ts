@@ -114,6 +114,14 @@ describe.skipIf(missingDevice)(`large blocks${missingDevice ?? ""}`, () => {
     expect(gone()).toBeLessThan(40 + 40 - 20 + 5);
   });
 
+  it("that were joined count with the pages of all", () => {
+    const { regions, allocate, gone } = watched();
+    for (const part of [100, 100].map(allocate)) regions.free(part);
+    for (const part of [50, 50].map(allocate)) regions.free(part);
+    allocate(120); // 200 are free, and 200 lived at once
+    expect(gone()).toBeGreaterThanOrEqual(120);
+  });
+
   it("that are free keep a GiB of pages at most", () => {
     const { regions, allocate, released, dropped, gone } = watched();
     const parts = [300, 300, 300, 300].map(allocate);
