@@ -6,7 +6,7 @@ const onDemand = mergeConfig(base, {
   test: { testTimeout: 3_600_000, hookTimeout: 3_600_000, fileParallelism: false },
 });
 onDemand.test.projects = [
-  ["soak", "packages/*/src/**/*.soak.ts", "e2e/**/*.soak.ts"],
+  ["soak", "packages/*/{src,testing}/**/*.soak.ts", "e2e/**/*.soak.ts"],
   ["matrix", "e2e/**/*.matrix.ts"],
   ["rehearsal", "e2e/**/*.rehearsal.ts"],
 ].map(([name, ...include]) => ({ extends: true, test: { name, include } }));
