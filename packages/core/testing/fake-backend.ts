@@ -13,6 +13,8 @@ export interface FakeOptions {
   readonly async?: boolean;
   /** The fused ops it has kernels for: by default all. */
   readonly fuses?: readonly FusedKind[];
+  /** It can reserve memory: the default. */
+  readonly reserves?: boolean;
 }
 
 export class FakeDevice extends Device {
@@ -20,7 +22,7 @@ export class FakeDevice extends Device {
   /** Allocations that still succeed. */
   allocationsLeft = Number.POSITIVE_INFINITY;
 
-  constructor({ name = "fake", async = false, fuses }: FakeOptions = {}) {
+  constructor({ name = "fake", async = false, fuses, reserves = true }: FakeOptions = {}) {
     const js = openJsBackend();
     const backend: Backend = {
       name,
@@ -33,6 +35,7 @@ export class FakeDevice extends Device {
         if (this.allocationsLeft-- <= 0) throw new OptError("OUT_OF_MEMORY", name, `cannot allocate ${bytes} bytes.`);
         return js.allocate(bytes);
       },
+      ...(reserves ? { reserve: (bytes: number) => js.reserve!(bytes) } : {}),
       free: (memory) => js.free(memory),
       write: (memory, offset, bytes) => js.write(memory, offset, bytes),
       read: (memory, offset, bytes) => js.read(memory, offset, bytes),

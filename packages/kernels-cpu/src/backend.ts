@@ -23,7 +23,7 @@ import { hostKernels } from "./host-kernels";
 import { builtRule, compile, type Numbers } from "./kernel";
 import type { CpuKernel } from "./launch";
 import { loadAddon } from "./load-addon";
-import { Allocator, type CpuMemory, cpuMemory } from "./memory";
+import { Allocator, CpuMemory, cpuMemory } from "./memory";
 import { STATUS } from "./numbers";
 import { prepared } from "./prepared";
 
@@ -33,6 +33,8 @@ export interface CpuOptions {
   /** By default `OPT_NUM_THREADS`, or one per core. */
   readonly threads?: number | undefined;
 }
+/** What reserved memory has for its bytes. */
+const NOTHING = new Uint8Array();
 
 class CpuBackend implements Backend {
   readonly name = "cpu";
@@ -66,6 +68,10 @@ class CpuBackend implements Backend {
 
   allocate(bytes: number): Memory {
     return this.#allocator.allocate(bytes);
+  }
+
+  reserve(bytes: number): Memory {
+    return new CpuMemory(bytes, 0, NOTHING, 0, 0);
   }
 
   free(memory: Memory): void {

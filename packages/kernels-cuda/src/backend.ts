@@ -10,7 +10,7 @@ import { Kernels } from "./kernels";
 import { LaunchGraph } from "./launch-graph";
 import { Launcher } from "./launcher";
 import { type CudaKernel, FUSES, startLaunch } from "./launches";
-import { type CudaMemory, rangeAddress } from "./memory";
+import { CudaMemory, rangeAddress } from "./memory";
 import { ruleForm } from "./rule-arguments";
 import type { Download } from "./staging";
 
@@ -64,6 +64,10 @@ export class CudaBackend implements Backend {
 
   allocate(bytes: number): Memory {
     return this.#on.allocator.allocate(bytes);
+  }
+
+  reserve(bytes: number): Memory {
+    return new CudaMemory(bytes, 0, 0, this.#on.allocator);
   }
 
   free(memory: Memory): void {

@@ -21,7 +21,7 @@ import { HOST_FUNCTIONS } from "./host";
 import { type Execution, type KernelSource, numbersOf, type Split, type Target } from "./kernel";
 import { KERNELS } from "./kernels";
 import { ALIGNMENT } from "./memory/allocator";
-import { type Block, LinearMemory } from "./memory/linear";
+import { Block, LinearMemory } from "./memory/linear";
 import { prepared } from "./prepared";
 import { probeTarget, simdProbe } from "./target";
 import { availableThreads } from "./threads/platform";
@@ -121,6 +121,10 @@ export class WasmBackend implements Backend, Execution {
 
   allocate(bytes: number): Block {
     return this.memory.allocate(bytes);
+  }
+
+  reserve(bytes: number): Memory {
+    return new Block(0, bytes);
   }
 
   free(memory: Memory): void {

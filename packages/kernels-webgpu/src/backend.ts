@@ -109,6 +109,10 @@ export class WebGpuBackend implements Backend {
     return this.#heaps.allocate(bytes);
   }
 
+  reserve(bytes: number): Memory {
+    return { bytes };
+  }
+
   free(memory: Memory): void {
     if (this.lost) return;
     const buffer = this.#heaps.free(memory as HeapMemory);

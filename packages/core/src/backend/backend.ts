@@ -50,6 +50,11 @@ export interface Backend {
 
   /** A new object each time, also of bytes that were freed: compiled functions tell memory by it. Contents are undefined. @throws OptError OUT_OF_MEMORY naming the request. */
   allocate(bytes: number): Memory;
+  /**
+   * The same, but it takes no room: before it is used, core assigns what `allocate` gives to it. With it compiled functions plan their
+   * memory before their first launch.
+   */
+  reserve?(bytes: number): Memory;
   /** Launches already enqueued may still use it. */
   free(memory: Memory): void;
   /** Memory over the caller's own array, without a copy, on devices that share the host's memory. */

@@ -1,5 +1,6 @@
 /** Compiled functions: traced once for each signature, then run without JavaScript's share of the work. */
 
+import { allocations } from "../device/allocation-trace";
 import { collect, track } from "../device/scope";
 import { activeTracer, withTracer } from "../device/tracer";
 import { watching } from "../device/watcher";
@@ -13,15 +14,15 @@ import { unmark } from "../tensor/copied";
 import { isTaping, noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { Explanation } from "./explain";
-import { checkMemory, Trace, type TraceMemory } from "./trace";
+import { checkMemory, Trace, type TraceMemory, waitingClass } from "./trace";
 import { Tracing } from "./tracing";
 import { type Arguments, checkResult, flattenArguments, mapTensors } from "./tree";
 
 export interface CompileOptions {
-  /** Which calls run eagerly, their launches compared with the trace: 2, 4, 8, ... of each trace ("spaced"), all, or none. Default "spaced". */
+  /** Which calls run the function again, its launches compared with the trace: 2, 4, 8, ... of each trace ("spaced"), all, or none. Default "spaced". */
   readonly check?: "always" | "spaced" | "never";
   /**
-   * The most bytes of temporaries that a replay holds at once: a number, or a text such as "500MB" or "1.5GiB". Where a trace needs more,
+   * The most bytes of temporaries that a call holds at once: a number, or a text such as "500MB" or "1.5GiB". Where a trace needs more,
    * it computes cheap results (elementwise ops, norms, casts) again for backward in place of keeping them. Default: no limit.
    */
   readonly memory?: number | string;
@@ -65,8 +66,8 @@ const dropped = new FinalizationRegistry<Set<TraceMemory>>((memories) => {
 });
 
 /**
- * Compiles a function of tensors, such as a training step. The first call with a signature runs it as usual and notes its launches;
- * later calls run those in one go, bit for bit as the function would.
+ * Compiles a function of tensors, such as a training step. The first call with a signature runs it and notes its launches, which run in
+ * one go then and in later calls, bit for bit as in the function.
  *
  * Arguments are trees of tensors, numbers, strings and booleans. Any tensor of the same shape, dtype and device fits; other values are
  * part of the signature, as are properties of modules, frozen layers, options and state of optimizers. Results are tensors of their own
@@ -241,9 +242,9 @@ class CompiledFunction {
       const { result, kept } = withTracer(tracing, () => collect("compile", body));
       for (const tensor of kept) track(tensor);
       mapTensors(result, unmark); // a run's results are tensors of their own
-      tracing.end();
       return { tracing, result, own: new Set(kept) };
     } catch (error) {
+      tracing.waiting?.catchUp();
       tracing.release();
       if (!(error instanceof TypeError && isMethod(f))) throw error;
       const problem = `the function must work without \`this\`, got a method that failed: ${error.message}.`;
@@ -252,22 +253,63 @@ class CompiledFunction {
   }
 
   #trace(args: readonly unknown[], { tensors, texts }: Arguments, key: string): unknown {
-    const tracing = new Tracing(tensors);
-    const ran = this.#run(args, tracing);
+    const ran = this.#run(args, this.#tracing(tensors));
+    const { tracing } = ran;
+    const trace = this.#ended(ran);
     // State that the first step has made is there from now on: the next call is traced again.
-    if (tracing.holds()) this.#add(ran, texts, key, false);
-    else tracing.release();
+    if (tracing.holds()) this.#add(ran, trace, texts, key, false);
+    else trace?.dispose();
+    tracing.release();
     return ran.result;
+  }
+
+  /** Launches wait for the trace, which needs less memory than they do, unless somebody looks at each. */
+  #tracing(tensors: readonly Tensor[], expected?: Tracing): Tracing {
+    const isAlone = watching.watcher === null && allocations.trace === undefined;
+    return new Tracing(tensors, this.passes && isAlone ? waitingClass() : undefined, expected);
+  }
+
+  /** Runs what waits, and what the function does after its last launch. The trace, if that was needed. @throws as `#traceOf` */
+  #ended(ran: Ran): Trace | undefined {
+    const { tracing } = ran;
+    let trace: Trace | undefined;
+    try {
+      if (tracing.waiting) {
+        tracing.waiting.settle();
+        trace = this.#traceOf(ran);
+        trace.fill(tracing);
+      }
+    } catch (error) {
+      trace?.dispose();
+      tracing.waiting?.catchUp();
+      tracing.end();
+      discard(ran);
+      throw error;
+    }
+    tracing.end();
+    return trace;
+  }
+
+  /** @throws OptError BAD_ARGUMENT for too small a budget, UNSUPPORTED; then nothing is held */
+  #traceOf({ tracing, result, own }: Ran): Trace {
+    return new Trace(tracing, result, own, this.passes, this.memory);
   }
 
   /** Runs the function once more. @throws OptError CHANGED if it does something else */
   #check(args: readonly unknown[], { tensors, texts }: Arguments, entry: Entry): unknown {
     entry.trace.giveWay();
-    const tracing = new Tracing(tensors, entry.trace.tracing);
+    const tracing = this.#tracing(tensors, entry.trace.tracing);
     const ran = this.#run(args, tracing);
     const { difference, isMoved } = tracing;
     if (difference === undefined && !isMoved) {
-      if (!entry.isConfirmed && keepsSome(ran)) {
+      const isKeeping = keepsSome(ran);
+      if (isKeeping) tracing.waiting?.catchUp();
+      else if (tracing.waiting) {
+        tracing.waiting.settle();
+        entry.trace.fill(tracing);
+      }
+      tracing.end();
+      if (!entry.isConfirmed && isKeeping) {
         this.#drop(entry);
         discard(ran);
         const problem = "a compiled function cannot keep() a tensor that each call makes, got one.";
@@ -281,9 +323,12 @@ class CompiledFunction {
     // What was made once, in the first call, makes one difference.
     const mayReplace = !entry.isConfirmed && !entry.isSecond;
     if (difference === undefined || mayReplace) {
-      this.#add(ran, texts, entry.key, entry.isSecond || difference !== undefined);
+      this.#add(ran, this.#ended(ran), texts, entry.key, entry.isSecond || difference !== undefined);
+      tracing.release();
       return ran.result;
     }
+    tracing.waiting?.catchUp();
+    tracing.end();
     discard(ran);
     const problem = `a compiled function must do the same in each call, got a difference: ${difference}.`;
     const cure =
@@ -292,11 +337,11 @@ class CompiledFunction {
     throw new OptError("CHANGED", "compile", problem, cure);
   }
 
-  /** @throws OptError BAD_ARGUMENT for too small a budget, UNSUPPORTED; then nothing is held */
-  #add(ran: Ran, texts: Entry["texts"], key: string, isSecond: boolean): void {
-    let trace: Trace;
+  /** @throws as `#traceOf` */
+  #add(ran: Ran, made: Trace | undefined, texts: Entry["texts"], key: string, isSecond: boolean): void {
+    let trace = made;
     try {
-      trace = new Trace(ran.tracing, ran.result, ran.own, this.passes, this.memory);
+      trace ??= this.#traceOf(ran);
     } catch (error) {
       discard(ran);
       throw error;

@@ -15,11 +15,15 @@ import { type OptimizedTrace, plan } from "./passes/memory-plan";
 import type { FinalGradient, Step, View } from "./steps";
 import { type Input, type Tracing, viewOf } from "./tracing";
 import { mapTensors, mapTree } from "./tree";
+import type { Numbers } from "./waiting";
 
 /** Bytes of the option `memory`, from when passes are there. @throws OptError BAD_ARGUMENT */
 export const checkMemory = (memory: number | string | undefined) => PASSES.code?.bytesOf(memory);
 
 const PASSES = /* @__PURE__ */ loadedLater(() => import("./passes/passes"));
+
+/** Undefined until passes are there. */
+export const waitingClass = () => PASSES.code?.Waiting;
 
 /** A tensor in the result of the function: a view, or a tensor that was there before. */
 class Placeholder {
@@ -174,7 +178,6 @@ export class Trace {
     }
     for (const [one, storage] of storages) if (isHeld(one)) memory.storages.push(storage.retain());
     this.#writtenStorages = new Map([...written].map((storage) => [storage.memory, storage]));
-    tracing.release();
     for (const storage of memory.storages) this.#places.set(storage.memory, { storage, byteOffset: 0 });
   }
 
@@ -322,6 +325,28 @@ export class Trace {
     }
   }
 
+  /**
+   * Runs the launches that wait in `tracing`: its numbers, into its memory. It is what this was made from, or has equal steps, and was
+   * begun with the tensors that fit.
+   *
+   * @throws OptError OUT_OF_MEMORY before the first launch
+   */
+  fill(tracing: Tracing): void {
+    const isOwn = tracing === this.tracing;
+    const made = [...tracing.made.keys()];
+    const placeOf = (memory: Memory): Place => ({ memory, byteOffset: 0 });
+    const outputs = this.#outputs.map((memory) => made[this.tracing.made.get(memory)!]!);
+    const inputs = isOwn ? [...tracing.inputs.keys()].map(placeOf) : this.#openInputs;
+    this.#parts ??= this.#prepare();
+    const places = new Map(this.#places);
+    for (const [i, memory] of this.#outputs.entries())
+      places.set(memory, { storage: new Storage(this.#device!, outputs[i]!), byteOffset: 0 });
+    const numbers = tracing.waiting!.numbersFor(this.tracing);
+    tracing.waiting = undefined;
+    for (const part of this.#parts as readonly Segment[])
+      runSegment(part, this.#device!.backend, [...inputs, ...outputs.map(placeOf)], places, numbers);
+  }
+
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
@@ -415,21 +440,24 @@ function runSegment(
   backend: Backend,
   open: readonly Place[],
   places: Places,
+  numbers?: Numbers,
 ): void {
   const scalars = new Map<number, readonly Scalar[]>();
   for (const [index, scalarSource] of scalarSources) {
     // Scalars on the device stay where the trace has them.
     const { scalars: traced } = launches[index] as Launch<"rule">;
+    const renewed = (numbers?.get(scalarSource) as readonly Scalar[] | undefined) ?? scalarSource.next();
     scalars.set(
       index,
-      scalarSource.next().map((scalar, i) => (typeof scalar === "number" ? scalar : traced[i]!)),
+      renewed.map((scalar, i) => (typeof scalar === "number" ? scalar : traced[i]!)),
     );
-    scalarSource.commit();
+    if (numbers === undefined) scalarSource.commit();
   }
   for (const { slice, bytes } of hostData) {
     const place = places.get(slice.memory);
     const memory = place?.storage.memory ?? slice.memory;
-    backend.write(memory, slice.byteOffset + (place?.byteOffset ?? 0), bytes());
+    const given = (numbers?.get(bytes) as Uint8Array | undefined) ?? bytes();
+    backend.write(memory, slice.byteOffset + (place?.byteOffset ?? 0), given);
   }
   prepared.run(scalars, open);
 }

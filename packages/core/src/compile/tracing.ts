@@ -12,6 +12,10 @@ import type { Storage } from "../tensor/storage";
 import type { Tensor } from "../tensor/tensor";
 import { ReadProperties } from "./read-properties";
 import type { FinalGradient, Step, View } from "./steps";
+import type { Waiting } from "./waiting";
+
+/** Loaded later. */
+type WaitingClass = typeof Waiting;
 
 /** Memory that is another one in each run: of an argument, or of the gradient that a leaf has when the run begins. */
 export interface Input {
@@ -29,7 +33,7 @@ export class Tracing implements Tracer {
   readonly freed = new Set<Memory>();
   /** Freed memory that the trace still needs: constants, and what was there before and is used. */
   readonly #kept = new Set<Memory>();
-  readonly #constants = new Set<Memory>();
+  readonly constants = new Set<Memory>();
   /** What launches use. */
   readonly #used = new Set<Memory>();
   /** Of tensors that share memory there are several. */
@@ -60,11 +64,19 @@ export class Tracing implements Tracer {
   /** See `isMoved`. */
   #isMoved = false;
 
-  /** @param expected an earlier trace of the same signature, which this run must equal */
+  /** Undefined where launches run as they come. */
+  waiting: Waiting | undefined;
+
+  /**
+   * @param waits launches wait, on a device that can reserve memory
+   * @param expected an earlier trace of the same signature, which this run must equal
+   */
   constructor(
     tensors: readonly Tensor[],
+    waits: WaitingClass | undefined,
     private readonly expected?: Tracing,
   ) {
+    this.waiting = waits && new waits(this);
     for (const [index, tensor] of tensors.entries()) this.#addInput(tensor, index);
   }
 
@@ -82,15 +94,16 @@ export class Tracing implements Tracer {
       "Move tensors to it outside.",
     );
     this.device = device as Device;
+    if (!this.device.backend.reserve) this.waiting = undefined;
   }
 
   launched(launch: Launch, scalarSource: ScalarSource | undefined): void {
     this.#add({ kind: "launch", launch, scalarSource });
   }
 
-  allocated(device: object, memory: Memory): void {
-    this.launches(device);
+  allocated(memory: Memory): void {
     this.made.set(memory, this.#allocations++);
+    this.waiting?.allocated(memory);
     this.#bytes += memory.bytes;
     this.peakBytes = Math.max(this.peakBytes, this.#bytes);
   }
@@ -102,21 +115,21 @@ export class Tracing implements Tracer {
     this.freed.add(memory);
     // What the function makes counts by its object: another may have its bytes from now on.
     const isKept = isMade
-      ? this.#constants.has(memory)
+      ? this.constants.has(memory)
       : this.#used.has(memory) || this.inputs.has(memory) || this.storages.has(memory);
     if (isKept) this.#kept.add(memory);
-    return isKept;
+    return isKept || this.waiting?.frees(memory) === true;
   }
 
-  wrote(device: object, slice: Slice, bytes: Uint8Array, again: (() => Uint8Array) | undefined): void {
+  wrote(device: object, slice: Slice, bytes: Uint8Array, again: (() => Uint8Array) | undefined): boolean {
     this.launches(device);
-    if (again !== undefined) {
-      this.#add({ kind: "write", slice, bytes: again, isConstant: false });
-      return;
-    }
-    const copy = bytes.slice(); // it may be the user's
-    this.#constants.add(slice.memory);
-    this.#add({ kind: "write", slice, bytes: () => copy, isConstant: true });
+    const isConstant = again === undefined;
+    const copy = isConstant || this.waiting ? bytes.slice() : bytes; // it may be the user's
+    if (isConstant) this.constants.add(slice.memory);
+    const step: Step = { kind: "write", slice, bytes: again ?? (() => copy), isConstant };
+    this.waiting?.wrote(step, copy);
+    this.#add(step);
+    return this.waiting !== undefined;
   }
 
   aliases(): void {
@@ -174,6 +187,7 @@ export class Tracing implements Tracer {
   }
 
   runs(tensors: readonly Traceable[], body: (...tensors: never[]) => void): void {
+    this.waiting?.catchUp();
     const views = (tensors as readonly Tensor[]).map((tensor) => this.#look(tensor));
     const leaves = [...this.#gradients.keys()];
     const isSeen = tensors.length === 0 && untraced(() => leaves.some((leaf) => leaf.grad?.sparse));

@@ -53,14 +53,18 @@ export class DeviceMemory {
     this.#opened = undefined;
   }
 
-  /** @throws OptError OUT_OF_MEMORY with the count of tensors that live, and where the largest was made if that is traced */
-  allocate(bytes: number): Memory {
+  /**
+   * @param reserved what gets the room
+   * @throws OptError OUT_OF_MEMORY with the count of tensors that live, and where the largest was made if that is traced
+   */
+  allocate(bytes: number, reserved?: Memory): Memory {
     const { backend } = this;
     const enough = Math.min(Math.max(PRESSURE, this.#settled), MOST_PRESSURE);
     if (this.bytes - this.#settled > enough) this.#collect();
     let memory: Memory;
     try {
       memory = backend.allocate(bytes);
+      if (reserved !== undefined) memory = Object.assign(reserved, memory);
     } catch (error) {
       throw (error as { code?: string }).code === "OUT_OF_MEMORY" ? this.#exhausted(error as OptError) : error;
     }

@@ -13,14 +13,17 @@ import { Registry } from "./registry";
 
 describe("a closed device", () => {
   /** What the backend keeps for prepared launches is gone with it. */
-  const prepare = () => ({ run() {}, dispose: () => expect.fail("the backend was closed") });
-
   async function open() {
+    let isClosed = false;
+    const prepare = () => ({ run() {}, dispose: () => expect(isClosed).toBe(false) });
+    const close = () => {
+      isClosed = true;
+    };
     const registry = new Registry();
     registry.register({
       name: "some",
       rank: 1,
-      load: async () => Object.assign(openJsBackend(), { name: "some", prepare }),
+      load: async () => Object.assign(openJsBackend(), { name: "some", prepare, close }),
     });
     const device = await registry.init("some");
     const w = parameter([1, 2], { device });

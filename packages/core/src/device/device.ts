@@ -100,8 +100,10 @@ export class Device {
 
   /** @internal */
   allocate(bytes: number): Memory {
-    const memory = this.pool.allocate(bytes);
-    activeTracer()?.allocated(this, memory);
+    const tracer = activeTracer();
+    tracer?.launches(this);
+    const memory = tracer?.waiting ? this.backend.reserve!(bytes) : this.pool.allocate(bytes);
+    tracer?.allocated(memory);
     return memory;
   }
 
@@ -147,8 +149,7 @@ export class Device {
 
   /** @internal Host data in. `again` makes it in each run of a compiled function, which otherwise takes it for a constant. */
   write(slice: Slice, bytes: Uint8Array, again?: () => Uint8Array): void {
-    activeTracer()?.wrote(this, slice, bytes, again);
-    this.backend.write(slice.memory, slice.byteOffset, bytes);
+    if (!activeTracer()?.wrote(this, slice, bytes, again)) this.backend.write(slice.memory, slice.byteOffset, bytes);
   }
 
   /** @internal `scalarSource`: the scalars of each run of a compiled function. */
@@ -160,10 +161,14 @@ export class Device {
     }
     const tracer = activeTracer();
     tracer?.launches(this);
+    if (!tracer?.waiting) this.#run(launch);
+    tracer?.launched(launch, scalarSource);
+  }
+
+  #run(launch: Launch): void {
     const present = launch.kind === "rule" && launch.rows !== undefined ? this.#ofRows(launch) : launch;
     if (watching.watcher === null) this.backend.launch(present);
     else watching.watcher.launch(this, present, () => this.backend.launch(present));
-    tracer?.launched(launch, scalarSource);
   }
 
   #launchOnCopy({ slice, dtype, shape, strides, isAliased, reading }: Overlapped, scalarSource?: ScalarSource): void {

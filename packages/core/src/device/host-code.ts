@@ -38,8 +38,10 @@ export function inEachRun<Tensors extends readonly Traceable[]>(
 
 /** Runs `body` now, and before each replay with its tensor. A tensor that the function has written is looked at now only. */
 export function beforeEachRun<T extends Traceable>(tensor: T, body: (tensor: T) => void): void {
+  const tracer = activeTracer();
+  if (tracer?.overwrites(tensor.storage)) tracer.waiting?.show(tensor.storage.memory);
   asFound(tensor, () => body(tensor));
-  activeTracer()?.before(tensor, body);
+  tracer?.before(tensor, body);
 }
 
 /** Runs host code now, or at the end of each run of a compiled function. */

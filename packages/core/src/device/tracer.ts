@@ -22,14 +22,17 @@ export interface Traceable {
 
 /** What core reports to a trace. */
 export interface Tracer {
-  /** A launch is about to come. @throws OptError UNSUPPORTED on a second device */
+  /** Where launches wait until the function has ended. What it allocates is reserved, and has no contents before, but for what is shown. */
+  readonly waiting: { show(memory: Memory): void } | undefined;
+  /** A launch or memory is about to come. @throws OptError UNSUPPORTED on a second device */
   launches(device: object): void;
   launched(launch: Launch, scalarSource: ScalarSource | undefined): void;
-  allocated(device: object, memory: Memory): void;
+  /** On the device that was told last. */
+  allocated(memory: Memory): void;
   /** Memory is no longer used. True if the trace keeps it until it ends. */
   frees(device: object, memory: Memory): boolean;
-  /** Host data goes to the device. `again` makes it in each run; otherwise each run has the same. */
-  wrote(device: object, slice: Slice, bytes: Uint8Array, again: (() => Uint8Array) | undefined): void;
+  /** Host data goes to the device. `again` makes it in each run; otherwise each run has the same. True if it waits. */
+  wrote(device: object, slice: Slice, bytes: Uint8Array, again: (() => Uint8Array) | undefined): boolean;
   overwrote(storage: Overwritable): void;
   /** Two memories of the next launch are parts of one array of the program. */
   aliases(): void;

@@ -92,6 +92,10 @@ class JsBackend implements Backend {
     }
   }
 
+  reserve(bytes: number): Memory {
+    return new JsMemory(NO_BYTES, bytes);
+  }
+
   free(memory: Memory): void {
     const { buffer, bytes } = memory as JsMemory;
     (memory as JsMemory).buffer = NO_BYTES; // a trace may hold the object

@@ -14,6 +14,8 @@ import type { OptimizedTrace } from "./memory-plan";
 import { splitPadded } from "./split-padded";
 import { Uses } from "./uses";
 
+export { Waiting } from "../waiting";
+
 /** Of "500MB", or a number. KB is 1000 bytes, KiB 1024. @throws OptError BAD_ARGUMENT */
 export function bytesOf(memory: number | string | undefined): number {
   if (memory === undefined) return Number.POSITIVE_INFINITY;

@@ -1,0 +1,133 @@
+/**
+ * The first run of a trace, and each that is checked, in one go: launches wait until the function has ended, and what they allocate is
+ * reserved until then. So they need the memory that the trace has planned, and not what the function would hold as it is written.
+ */
+import { memoriesOf, writesOf } from "../backend/launches";
+import type { Memory, Scalar } from "../backend/memory";
+import type { Device } from "../device/device";
+import type { ScalarSource } from "../device/scalar-source";
+import { untraced } from "../device/tracer";
+import type { Step } from "./steps";
+
+/** Scalars and host data of one run, by what gives those of another. */
+export type Numbers = ReadonlyMap<ScalarSource | (() => Uint8Array), readonly Scalar[] | Uint8Array>;
+
+/** What is known of the run so far. */
+interface Noted {
+  readonly device: Device | null;
+  readonly steps: readonly Step[];
+  readonly made: ReadonlyMap<Memory, number>;
+  readonly freed: ReadonlySet<Memory>;
+  readonly constants: ReadonlySet<Memory>;
+  /** Undefined once nothing waits. */
+  waiting: Waiting | undefined;
+}
+
+/** Somebody who looks at what so few steps make does not stop the waiting: these run twice. */
+const FEW = 16;
+
+export class Waiting {
+  /** Without room yet. */
+  readonly #reserved = new Set<Memory>();
+  /** What was freed, and before which step. */
+  readonly #frees: (readonly [step: number, memory: Memory])[] = [];
+  /** Host data as it was written. */
+  readonly #written = new Map<Step, Uint8Array>();
+
+  constructor(private readonly noted: Noted) {}
+
+  allocated(memory: Memory): void {
+    this.#reserved.add(memory);
+  }
+
+  /** True for what was made while launches wait. */
+  frees(memory: Memory): boolean {
+    const isOwn = this.noted.made.has(memory);
+    if (isOwn) this.#frees.push([this.noted.steps.length, memory]);
+    return isOwn;
+  }
+
+  wrote(step: Step, bytes: Uint8Array): void {
+    this.#written.set(step, bytes);
+  }
+
+  /** Runs all that waits. From now on nothing does. */
+  catchUp(): void {
+    const { steps } = this.noted;
+    this.noted.waiting = undefined;
+    let freed = 0;
+    const freeBefore = (step: number) => {
+      for (; freed < this.#frees.length && this.#frees[freed]![0] <= step; freed++) this.#free(this.#frees[freed]![1]);
+    };
+    for (const [i, step] of steps.entries()) {
+      freeBefore(i);
+      this.#run(step);
+    }
+    freeBefore(steps.length);
+    for (const memory of this.#reserved) this.#take(memory);
+  }
+
+  /** Somebody looks at memory now. */
+  show(memory: Memory): void {
+    const { steps, made } = this.noted;
+    const needed = new Set([memory]);
+    const makers = steps.toReversed().filter((step) => {
+      const isMaker = [...writtenBy(step)].some((one) => needed.has(one));
+      if (isMaker) for (const one of usedBy(step)) needed.add(one);
+      return isMaker;
+    });
+    const isOwn = makers.every((step) => [...writtenBy(step)].every((one) => made.has(one)));
+    if (makers.length > FEW || !isOwn) this.catchUp();
+    else for (const step of makers.toReversed()) this.#run(step);
+  }
+
+  /** Gives room to what the function leaves behind, and constants their numbers. The rest is for the trace to place. */
+  settle(): void {
+    const { made, freed, constants, device } = this.noted;
+    for (const memory of made.keys()) if (!freed.has(memory) || constants.has(memory)) this.#take(memory);
+    for (const [step, bytes] of this.#written)
+      if (step.kind === "write" && step.isConstant && made.has(step.slice.memory)) device!.write(step.slice, bytes);
+    for (const [, memory] of this.#frees) this.#giveBack(memory);
+  }
+
+  /** The numbers of this run, by what gives those of a run of `trace`, which has the same steps. */
+  numbersFor({ steps }: Pick<Noted, "steps">): Numbers {
+    const numbers = new Map<ScalarSource | (() => Uint8Array), readonly Scalar[] | Uint8Array>();
+    for (const [i, step] of this.noted.steps.entries()) {
+      const other = steps[i]!;
+      if (other.kind === "write") numbers.set(other.bytes, this.#written.get(step)!);
+      else if (step.kind === "launch" && step.launch.kind === "rule" && other.kind === "launch" && other.scalarSource)
+        numbers.set(other.scalarSource, step.launch.scalars);
+    }
+    return numbers;
+  }
+
+  #run(step: Step): void {
+    const { device } = this.noted;
+    for (const memory of usedBy(step)) this.#take(memory);
+    untraced(() => {
+      if (step.kind === "launch") device!.launch(step.launch);
+      else if (step.kind === "write") device!.write(step.slice, this.#written.get(step)!);
+    });
+  }
+
+  #take(memory: Memory): void {
+    if (this.#reserved.delete(memory)) this.noted.device!.pool.allocate(memory.bytes, memory);
+  }
+
+  #free(memory: Memory): void {
+    if (!this.#reserved.delete(memory)) this.noted.device!.pool.free(memory);
+  }
+
+  /** It had room while somebody looked. */
+  #giveBack(memory: Memory): void {
+    if (this.#reserved.has(memory)) return;
+    this.noted.device!.pool.free(memory);
+    this.#reserved.add(memory);
+  }
+}
+
+const usedBy = (step: Step): Iterable<Memory> =>
+  step.kind === "launch" ? memoriesOf(step.launch) : step.kind === "write" ? [step.slice.memory] : [];
+const writtenBy = (step: Step): Iterable<Memory> =>
+  step.kind === "launch" ? writesOf(step.launch) : step.kind === "write" ? [step.slice.memory] : [];
