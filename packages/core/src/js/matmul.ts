@@ -92,12 +92,14 @@ const TO_25_BITS = 2 ** 28 + 1;
 const chains32: Chains = (sums, length, A, a, stepA, B, b, stepB, columnB) => {
   const n = sums.length;
   let j = 0;
-  for (; j + 4 <= n; j += 4) {
+  for (; j + 1 < n; j += 4) {
     let [c0, c1, c2, c3] = [0, 0, 0, 0];
+    // In place of columns behind the last, that one again.
+    const last = n - 1 - j;
     let b0 = b + j * columnB;
     let b1 = b0 + columnB;
-    let b2 = b1 + columnB;
-    let b3 = b2 + columnB;
+    let b2 = b0 + Math.min(2, last) * columnB;
+    let b3 = b0 + Math.min(3, last) * columnB;
     let hasMidpoint = false;
     for (let p = 0, at = a; p < length; p++, at += stepA) {
       const x = A[at]!;
@@ -124,9 +126,9 @@ const chains32: Chains = (sums, length, A, a, stepA, B, b, stepB, columnB) => {
     }
     sums[j] = c0;
     sums[j + 1] = c1;
-    sums[j + 2] = c2;
-    sums[j + 3] = c3;
-    if (hasMidpoint) exactly32(j, j + 4, sums, length, A, a, stepA, B, b, stepB, columnB);
+    if (last > 1) sums[j + 2] = c2;
+    if (last > 2) sums[j + 3] = c3;
+    if (hasMidpoint) exactly32(j, Math.min(j + 4, n), sums, length, A, a, stepA, B, b, stepB, columnB);
   }
   if (j < n) exactly32(j, n, sums, length, A, a, stepA, B, b, stepB, columnB);
 };
