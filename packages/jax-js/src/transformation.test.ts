@@ -175,16 +175,21 @@ it("has the class' numbers for a tree of any arrays and options, with another ra
   const drawn = fc.record({
     optimizer: fc.constantFrom<readonly [unknown, Options]>([SGD, { momentum: 0.9 }], [AdamW, {}], [NAdam, {}]),
     shapes: fc.array(fc.constantFrom<number[]>([], [0, 3], [1], [2, 3]), { maxLength: 3 }),
-    ...{ options: some, way: fc.constantFrom(...WAYS), lr: fc.option(fc.constant(0.3)) },
+    ...{
+      options: some,
+      way: fc.constantFrom(...WAYS),
+      lr: fc.option(fc.constant(0.3)),
+      device: fc.constantFrom("wasm" as const, "cpu" as const),
+    },
   });
   await fc.assert(
-    fc.asyncProperty(drawn, async ({ optimizer: [given, more], shapes, options, way, lr }) => {
+    fc.asyncProperty(drawn, async ({ optimizer: [given, more], shapes, options, way, lr, device }) => {
       const [, Optimizer, all] = named("drawn", given, { ...more, ...options });
       const data = (seed: number) =>
         shapes.map((shape, leaf) => Float32Array.from({ length: size(shape) }, (_, i) => random(seed + 7 * leaf, i)));
       const arrays = (seed: number) => ({
         all: data(seed).map((values, i) =>
-          values.length > 0 ? np.array(values, { shape: shapes[i]! }) : np.zeros(shapes[i]!),
+          values.length > 0 ? np.array(values, { shape: shapes[i]!, device }) : np.zeros(shapes[i]!, { device }),
         ),
       });
       const own = data(0).map((values, i) => parameter(values, { shape: shapes[i]! }));
@@ -205,6 +210,8 @@ it("has the class' numbers for a tree of any arrays and options, with another ra
         state = other;
         if (t === 1) state = await tx.loadStateDict(await tx.stateDict(state, tree.ref(params)), tree.ref(params));
       }
+      const held = [params, state].flatMap((each) => tree.leaves<np.Array | number>(each as Tree));
+      for (const each of held) if (each instanceof np.Array) expect(each.device).toBe(device);
       const theirs = await Promise.all(params.all.map(async (array) => [...(await array.data())]));
       for (const [i, values] of theirs.entries())
         for (const [k, value] of values.entries()) expect(value).toBeCloseTo(own[i]!.dataSync()[k] as number, 5);
