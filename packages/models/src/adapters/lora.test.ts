@@ -267,8 +267,8 @@ describe("lora", () => {
         const expected = tidy(() =>
           ["0", "1"]
             .reduce((x, name, i) => {
-              const { weight: w, bias: b } = model.at(i) as Linear;
-              const own: { lora_A?: Linear; lora_B?: Linear; lora_magnitude_vector?: Tensor } = model.at(i);
+              type Adapted = Linear & { lora_A?: Linear; lora_B?: Linear; lora_magnitude_vector?: Tensor };
+              const { weight: w, bias: b, ...own } = model.at(i) as Adapted;
               const [a, up, length] = [own.lora_A?.weight, own.lora_B?.weight, own.lora_magnitude_vector];
               const sum = a && up ? w.add(up.matmul(a).mul(options.alpha / options.rank)) : w;
               const rows = length ? sum.mul(length.div(sum.mul(sum).sum(1).sqrt()).unsqueeze(1)) : sum;
