@@ -34,7 +34,7 @@ const normFactor = /* @__PURE__ */ jit((grads: np.Array[], limit: np.Array): np.
 
 /** The factor of a limit of the norm. @throws OptError DEVICE_MISMATCH, BAD_DTYPE */
 export function factorOf(where: string, clip: RuleStep["factor"], gradients: readonly Leaf[]): Factor | undefined {
-  if (clip === undefined || gradients.length === 0) return undefined;
+  if (clip === undefined) return undefined;
   const [{ dtype, device }] = gradients.map(({ array }) => array) as [np.Array];
   const areHere = gradients.every(({ array }) => array.device === device);
   check(

@@ -14,6 +14,7 @@ import { NAdam } from "@opt/nadam";
 import { SGD } from "@opt/sgd";
 import { sample, triesAll } from "@opt/testkit";
 import { optimizerRuns } from "@opt/testkit/optimizers";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { watchSlots } from "../testing/live-slots";
 import type { Tree } from "./leaves";
@@ -160,6 +161,64 @@ it("takes empty trees, empty arrays and scalars", async () => {
   const [scalar, empty] = applyUpdates(params(), updates);
   expect((await scalar!.data())[0]).toBeCloseTo(0, 6);
   expect((await empty!.data()).length).toBe(0);
+});
+
+it("has the class' numbers for a tree of any arrays and options, with another rate for a step and a save between", async () => {
+  const size = (shape: readonly number[]) => shape.reduce((product, extent) => product * extent, 1);
+  const some = fc.record(
+    {
+      ...{ maximize: fc.boolean(), regularizer: fc.constant(l2(0.3)), weightDecay: fc.constantFrom(0.1) },
+      clip: fc.record({ norm: fc.constantFrom(0.3, 50), value: fc.constantFrom(0.2) }, { requiredKeys: [] }),
+    },
+    { requiredKeys: [] },
+  );
+  const drawn = fc.record({
+    optimizer: fc.constantFrom<readonly [unknown, Options]>([SGD, { momentum: 0.9 }], [AdamW, {}], [NAdam, {}]),
+    shapes: fc.array(fc.constantFrom<number[]>([], [0, 3], [1], [2, 3]), { maxLength: 3 }),
+    ...{
+      options: some,
+      way: fc.constantFrom(...WAYS),
+      lr: fc.option(fc.constant(0.3)),
+      device: fc.constantFrom("wasm" as const, "cpu" as const),
+    },
+  });
+  await fc.assert(
+    fc.asyncProperty(drawn, async ({ optimizer: [given, more], shapes, options, way, lr, device }) => {
+      const [, Optimizer, all] = named("drawn", given, { ...more, ...options });
+      const data = (seed: number) =>
+        shapes.map((shape, leaf) => Float32Array.from({ length: size(shape) }, (_, i) => random(seed + 7 * leaf, i)));
+      const arrays = (seed: number) => ({
+        all: data(seed).map((values, i) =>
+          values.length > 0 ? np.array(values, { shape: shapes[i]!, device }) : np.zeros(shapes[i]!, { device }),
+        ),
+      });
+      const own = data(0).map((values, i) => parameter(values, { shape: shapes[i]! }));
+      const trained = own.length > 0 ? new Optimizer(own, all) : undefined;
+      const tx = gradientTransformation(Optimizer, all);
+      let params = arrays(0);
+      let state = tx.init(tree.ref(params));
+      for (let t = 1; t <= 3; t++) {
+        for (const [i, values] of data(100 * t).entries()) own[i]!.grad = tensor(values, { shape: shapes[i]! });
+        const rate = t === 2 && lr !== null ? lr : all.lr!;
+        if (trained) trained.groups[0]!.lr = rate;
+        trained?.step();
+        const once = rate === all.lr ? undefined : { lr: rate };
+        const before = tree.ref(params);
+        const [next, other] = tx[way](arrays(100 * t), state, params, once);
+        params = way === "step" ? next : applyUpdates(before, next);
+        if (way === "step") tree.dispose(before);
+        state = other;
+        if (t === 1) state = await tx.loadStateDict(await tx.stateDict(state, tree.ref(params)), tree.ref(params));
+      }
+      const held = [params, state].flatMap((each) => tree.leaves<np.Array | number>(each as Tree));
+      for (const each of held) if (each instanceof np.Array) expect(each.device).toBe(device);
+      const theirs = await Promise.all(params.all.map(async (array) => [...(await array.data())]));
+      for (const [i, values] of theirs.entries())
+        for (const [k, value] of values.entries()) expect(value).toBeCloseTo(own[i]!.dataSync()[k] as number, 5);
+      expect(theirs.map(({ length }) => length)).toEqual(shapes.map(size));
+    }),
+    { seed: 1, numRuns: 40 },
+  );
 });
 
 it("steps arrays where they lie, one tree on two devices", async () => {

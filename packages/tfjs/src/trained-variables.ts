@@ -73,7 +73,7 @@ export class TrainedVariables<Options extends BaseOptions> {
     const loaded = LoadedState.of(names, state);
     const former = this.#loaded;
     try {
-      if (this.members.length > 0) this.#become(this.members, {}, loaded, options);
+      if (this.members.length > 0) this.#become(this.#alive(), {}, loaded, options);
       this.#loaded = loaded;
     } catch (error) {
       loaded.dispose();
@@ -90,10 +90,15 @@ export class TrainedVariables<Options extends BaseOptions> {
     this.members = [];
   }
 
+  /** Those whose variables were not disposed. */
+  #alive(): readonly Member[] {
+    const { registeredVariables } = engine();
+    return this.members.filter(({ values: { variable } }) => registeredVariables[variable.name] === variable);
+  }
+
   /** Adds variables that are new, and lets go of those that were disposed. */
   #follow(variables: readonly Variable[], options: Options & GroupOptions): void {
-    const { registeredVariables } = engine();
-    const alive = this.members.filter(({ values: { variable } }) => registeredVariables[variable.name] === variable);
+    const alive = this.#alive();
     const known = new Set(alive.map(({ values }) => values.variable));
     const added = variables.filter((variable) => !known.has(variable));
     if (added.length === 0 && alive.length === this.members.length) return;

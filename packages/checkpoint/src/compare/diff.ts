@@ -23,7 +23,10 @@ import { type ProgressCallback, reporter } from "../stores/progress";
 
 /** `step` and `best` choose in both. */
 export interface DiffOptions extends Omit<Selection, "dtype" | "exclude">, OpenOptions {
-  /** Numbers a and b are equal where |a - b| <= atol + rtol |b|, or both are NaN, whatever their dtypes. Without either, bits are compared. */
+  /**
+   * Finite numbers a and b are equal where |a - b| <= atol + rtol |b|, and so are two NaN or infinities of one sign, whatever their dtypes.
+   * Without either, bits are compared.
+   */
   readonly atol?: number;
   readonly rtol?: number;
   /** Where `b` is, if not in `fileSystem`; an address needs none. */
@@ -178,7 +181,7 @@ class Pair {
           isSame = left[byte] === right[byte];
         if (isSame) continue;
         const [x, y] = numbers ? [numbers[0]!(index), numbers[1]!(index)] : [Number.NaN, Number.NaN];
-        const isNear = Math.abs(x - y) <= atol + rtol * Math.abs(y) || (Number.isNaN(x) && Number.isNaN(y));
+        const isNear = Number.isFinite(y) ? Math.abs(x - y) <= atol + rtol * Math.abs(y) : Object.is(x, y);
         if (numbers && (atol > 0 || rtol > 0) && isNear) continue;
         this.#first ??= this.#position + index;
         this.#count++;

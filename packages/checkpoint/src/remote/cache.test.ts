@@ -1,5 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import fc from "fast-check";
 import { expect, it, vi } from "vitest";
 import { expectCode } from "../../testing/expect-code";
 import { safetensorsFile } from "../../testing/files/made-files";
@@ -158,4 +159,33 @@ it("removes what was opened least recently where the limit needs it, and reads w
   expect([await sentBy(url, 1 << 20), await sentBy(url, 1 << 20), kept()]).toEqual([true, true, 1]);
   expect(readdirSync(join(folder.path, "mine")).length).toBe(20);
   await expectCode("BAD_ARGUMENT", load(url, { cacheLimit: -1 }));
+});
+
+it("gives the right bytes of files that are open at once, whatever has room", async () => {
+  const files = [1_500_000, 2_100_000, 900_000].map((length, i) => randomBytes(length, i + 1));
+  const read = fc.record({ file: fc.nat(2), position: fc.nat(800_000), length: fc.nat(1_400_000) });
+  const store = {
+    stat: async () => undefined,
+    read: async (key: string, target: Uint8Array, position: number) =>
+      target.set(files[Number(key)]!.subarray(position, position + target.length)),
+  };
+  await fc.assert(
+    fc.asyncProperty(
+      fc.integer({ min: 1, max: 6 }),
+      fc.array(fc.array(read, { maxLength: 2 })),
+      async (blocks, turns) => {
+        const cache = cached(store, "here", { fileSystem: memoryFileSystem(), path: ".cache", limit: blocks << 20 });
+        for (const together of turns) {
+          const readOne = async ({ file, position, length }: typeof read extends fc.Arbitrary<infer T> ? T : never) => {
+            const expected = files[file]!.subarray(position, position + length);
+            const bytes = new Uint8Array(expected.length);
+            await cache.read(`${file}`, bytes, position, { byteLength: files[file]!.length, modified: 0, version: 1 });
+            return Buffer.compare(bytes, expected);
+          };
+          expect(await Promise.all(together.map(readOne))).toEqual(together.map(() => 0));
+        }
+      },
+    ),
+    { seed: 2, numRuns: 25 },
+  );
 });

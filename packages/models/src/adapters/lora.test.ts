@@ -7,9 +7,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { AdamW } from "@opt/adam-amsgrad";
-import { compile, type Device, Generator, init, manualSeed, noGrad, type Tensor, tensor, tidy } from "@opt/core";
+import { memoryFileSystem } from "@opt/checkpoint";
+import { compile, type Device, Generator, init, manualSeed, noGrad, rand, type Tensor, tensor, tidy } from "@opt/core";
 import { Linear, Sequential } from "@opt/nn";
 import { EXACT_DEVICES, eachDevice, expectCode, torchPython } from "@opt/testkit";
+import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { batchesOf, SIZES, TinyTransformer } from "../../testing/tiny-transformer";
 import { causalLoss } from "../data/causal-loss";
@@ -237,6 +239,63 @@ describe("lora", () => {
     expectCode("BAD_STATE", () => merge(model));
     lora(model, { rank: 2, targets: [/^0$/] }); // upon what was merged, for good
     expectCode("BAD_STATE", () => unmerge(model));
+  });
+
+  const drawn = fc.record({
+    ...{ rank: fc.integer({ min: 1, max: 3 }), alpha: fc.constantFrom(-2, 0.5, 5), dropout: fc.constantFrom(0, 0.5) },
+    ...{ dora: fc.boolean(), bias: fc.boolean(), dtype: fc.constantFrom("f32", "f64") },
+    targets: fc.constantFrom<string[]>(["0"], ["1"], ["0", "1"]),
+    /** In training: before lora, while merged. */
+    modes: fc.tuple(fc.boolean(), fc.boolean()),
+  });
+
+  it("computes by the formula in eval mode, whatever the options and modes: adapted, merged, unmerged, from files", async () => {
+    await init("js");
+    await fc.assert(
+      fc.asyncProperty(drawn, fc.nat(99), async ({ bias, dtype, modes, ...options }, seed) => {
+        const generator = new Generator(seed);
+        const base = () => {
+          const layer = () => new Linear(3, 3, { bias, dtype: dtype as "f32", generator: new Generator(seed) });
+          return new Sequential(layer(), layer()).train(modes[0]);
+        };
+        const model = lora(base(), { ...options, generator });
+        const modesOf = () => new Set(model.modules().map(({ training }) => training));
+        expect(modesOf()).toEqual(new Set([modes[0]]));
+        for (const [name, part] of model.namedParameters({ trainable: true }))
+          part.set(name.includes("lora_A") ? part : rand(part.shape, { generator, dtype: part.dtype }));
+        const x = rand([2, 3], { generator, dtype: dtype as "f32" });
+        const expected = tidy(() =>
+          ["0", "1"]
+            .reduce((x, name, i) => {
+              type Adapted = Linear & { lora_A?: Linear; lora_B?: Linear; lora_magnitude_vector?: Tensor };
+              const { weight: w, bias: b, ...own } = model.at(i) as Adapted;
+              const [a, up, length] = [own.lora_A?.weight, own.lora_B?.weight, own.lora_magnitude_vector];
+              const sum = a && up ? w.add(up.matmul(a).mul(options.alpha / options.rank)) : w;
+              const rows = length ? sum.mul(length.div(sum.mul(sum).sum(1).sqrt()).unsqueeze(1)) : sum;
+              expect(Boolean(a)).toBe(options.targets.includes(name));
+              const y = x.matmul(rows, { transposeB: true });
+              return b ? y.add(b) : y;
+            }, x)
+            .dataSync()
+            .slice(),
+        );
+        const close = { absolute: 1e-5, relative: 1e-5 };
+        const outputs = (of: Sequential) => tidy(() => of.forward(x).dataSync().slice());
+        const first = outputs(model.eval());
+        expect(first).toAgreeWith(expected, close);
+        const fileSystem = memoryFileSystem();
+        await saveAdapter(model, "adapter", { fileSystem });
+        const opened = await loadAdapter(base(), "adapter", { fileSystem });
+        expect(new Set(opened.modules().map(({ training }) => training))).toEqual(new Set([modes[0]]));
+        expect(outputs(opened.eval())).toEqual(first);
+        model.train(modes[0]);
+        expect(outputs(merge(model))).toAgreeWith(expected, close);
+        unmerge(model.train(modes[1]));
+        expect(modesOf()).toEqual(new Set([modes[1]]));
+        expect(outputs(model.eval())).toEqual(first);
+      }),
+      { seed: 1, numRuns: 20 },
+    );
   });
 
   it("frees what it no longer needs", async () => {

@@ -91,7 +91,7 @@ function add(layer: Linear, settings: AdapterSettings, generator: Generator | un
     lora_B: new Linear(rank, outFeatures, { bias: false, device, dtype }),
   };
   zeros(parts.lora_B.weight);
-  if (dropout > 0) parts.lora_dropout = new Dropout(dropout, generator && { generator }).train(layer.training);
+  if (dropout > 0) parts.lora_dropout = new Dropout(dropout, generator && { generator });
   if (dora) {
     parts.lora_magnitude_vector = tidy(() => keep(noGrad(() => lengthsOf(layer.weight.to(dtype)).clone())));
     parts.lora_magnitude_vector.requiresGrad = true;
@@ -101,6 +101,7 @@ function add(layer: Linear, settings: AdapterSettings, generator: Generator | un
 }
 
 function attach(layer: Linear, adapter: Adapter, parts: Parts): void {
+  for (const part of [parts.lora_A, parts.lora_B, parts.lora_dropout]) part?.train(layer.training);
   Object.assign(layer, parts);
   delete adapter.merged;
   const { rank, alpha } = adapter.settings;

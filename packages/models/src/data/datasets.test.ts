@@ -6,6 +6,7 @@ import { DataLoader } from "@opt/data";
 import { crossEntropy } from "@opt/nn";
 import { expectCode } from "@opt/testkit";
 import { checkpoints, fit } from "@opt/train";
+import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SIZES, TinyTransformer } from "../../testing/tiny-transformer";
 import { lora } from "../adapters/lora";
@@ -53,6 +54,33 @@ describe("textDataset", () => {
       [7, END, END, END],
       [7, END, -100, -100],
     ]);
+  });
+
+  it("has the rows of a plain program, of any texts and tokenizers", () => {
+    const text = fc.string({ unit: fc.constantFrom("a", "b", "c"), maxLength: 7 });
+    const drawn = fc.record({
+      ...{ texts: fc.array(text, { minLength: 1, maxLength: 4 }), length: fc.integer({ min: 2, max: 6 }) },
+      /** Whether there is an end, and whether the tokenizer adds it. */
+      ...{ packed: fc.boolean(), hasEnd: fc.boolean(), adds: fc.boolean() },
+    });
+    const check = fc.property(drawn, ({ texts, length, packed, hasEnd, adds }) => {
+      const encode = (text: string) => [...codes(text), ...(adds ? [END] : [])];
+      const whole = texts.map((text) => [...codes(text), ...(adds || hasEnd ? [END] : [])]);
+      const stream = whole.flat();
+      fc.pre(!packed || stream.length >= length);
+      const cut = (row: number[], fill: number) => Array.from({ length }, (_, i) => row[i] ?? fill);
+      const starts = Array.from({ length: Math.floor(stream.length / length) }, (_, i) => i * length);
+      const rows = packed ? starts.map((start) => stream.slice(start, start + length)) : whole;
+      const data = textDataset({ encode, ...(hasEnd && { ends: [END, 5] }) }, texts, { length, packed });
+      const expected = rows.map((row) => [cut(row, hasEnd ? END : 0), cut(row, -100)]);
+      expect(expected.map((_, i) => plain(data.get(i)))).toEqual(expected);
+      const [tokens, labels] = data.batch(expected.map((_, i) => expected.length - 1 - i));
+      expect([tokens, labels].map((x) => [...x.dataSync()])).toEqual(
+        [0, 1].map((part) => expected.toReversed().flatMap((row) => row[part]!)),
+      );
+      expect(data.length).toBe(expected.length);
+    });
+    fc.assert(check, { seed: 1, numRuns: 100 });
   });
 
   it("rejects lengths and texts of which no sample comes", () => {

@@ -26,9 +26,7 @@ export function renamePatterns(source: TensorSource, rename: Rename, unused: Set
     for (const [pattern, replacement] of patterns) {
       if (!matchesPattern(pattern, name)) continue;
       unused.delete(pattern);
-      const star = pattern.indexOf("*");
-      const matched = star < 0 ? "" : name.slice(star, name.length - (pattern.length - star - 1));
-      return replacement.replace("*", () => matched);
+      return replacement.replace("*", () => firstMatch(pattern, name));
     }
     return undefined;
   };
@@ -42,6 +40,14 @@ export function renamePatterns(source: TensorSource, rename: Rename, unused: Set
   const tensors = renamed(source.tensors.values(), nameOf, { path: source.path, advice: "Change rename." });
   const values = Object.entries(source.values).map(([key, value]) => [key, renamedValue(key, value, nameOf)] as const);
   return { ...source, tensors, values: Object.fromEntries(values) };
+}
+
+/** What the first `*` of a pattern stands for in a name that it matches: the least where others follow. */
+function firstMatch(pattern: string, name: string): string {
+  const [first, next, ...others] = pattern.split("*");
+  if (next === undefined) return "";
+  const begin = first!.length;
+  return name.slice(begin, others.length > 0 ? name.indexOf(next, begin) : name.length - next.length);
 }
 
 function renamedValue(key: string, value: Json, nameOf: (name: string) => string): Json {
