@@ -10,6 +10,7 @@ import {
   Generator,
   init,
   layerNorm,
+  manualSeed,
   matmul,
   ones,
   pad,
@@ -55,6 +56,8 @@ const OPS: ((a: Tensor, b: Tensor) => Tensor)[] = [
       .add(b),
   // Heads in two axes, which products read and write in place.
   (a, b) => merged(matmul(heads(a).mul(0.1), heads(b).mul(0.1))),
+  // Numbers that the host draws and writes before the launches.
+  (a) => randn(SHAPE, { device }).mul(a),
   (a, b) => merged(fusedAttention(heads(a), heads(b), heads(a.add(b)), { scale: 0.5, isCausal: true })!),
 ];
 
@@ -95,6 +98,7 @@ function programOf(seed: number): { instructions: Instruction[]; results: number
 
 /** What three calls return, and what they leave in the tensors that were there. */
 function run(seed: number, options?: CompileOptions): number[][] {
+  manualSeed(seed);
   const { instructions, results } = programOf(seed);
   const random = (i: number) => randn(SHAPE, { device, generator: new Generator(100 * seed + i) });
   const captured = [random(0), random(1)];

@@ -1,5 +1,6 @@
 // GradScaler's order of calls, states and errors; its numbers stand against PyTorch's in e2e/goldens.
 import { expectCode } from "@opt/testkit";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { FakeDevice } from "../../testing/fake-backend";
 import { Momentum } from "../../testing/momentum";
@@ -264,6 +265,36 @@ it.each(["before its first loss", "in use"])("goes on from a state that is loade
     loaded.scaler.update();
   }
   expect(loaded.scaler.stateDict()).toEqual({ ...state, scale: 8, _growth_tracker: 0 });
+});
+
+it("updates from any state as PyTorch's _amp_update_scale_", () => {
+  const state = fc.record({
+    scale: fc.constantFrom(0.5, 8, 2 ** 127),
+    growth_factor: fc.constantFrom(2, 4),
+    backoff_factor: fc.constantFrom(0.25, 0.5),
+    growth_interval: fc.integer({ min: 1, max: 4 }),
+    _growth_tracker: fc.nat(4),
+  });
+  fc.assert(
+    fc.property(state, fc.constantFrom(1e-30, Number.POSITIVE_INFINITY), (state, by) => {
+      const { backward, scaler, optimizer } = parts();
+      scaler.loadStateDict(state);
+      backward(by);
+      const isStepped = optimizer.groups[0]!.params[0]!.grad!.tolist().flat().every(Number.isFinite);
+      scaler.step(optimizer);
+      scaler.update();
+      const { scale, growth_factor, backoff_factor, growth_interval, _growth_tracker } = state;
+      const count = _growth_tracker + 1;
+      const grown = Math.fround(scale * growth_factor);
+      const next = !isStepped
+        ? { scale: scale * backoff_factor, _growth_tracker: 0 }
+        : count === growth_interval
+          ? { scale: Number.isFinite(grown) ? grown : scale, _growth_tracker: 0 }
+          : { _growth_tracker: count };
+      expect(scaler.stateDict()).toEqual({ ...state, ...next });
+    }),
+    { numRuns: 60 },
+  );
 });
 
 it("backs off where one optimizer of several met what is not finite, and steps the others", () => {

@@ -1,7 +1,7 @@
 /** Lookahead, SAM and scheduleFree: optax's and NumPy's float64 answers, resumed, compiled, with a scaler, and what they reject. */
 import { readFileSync } from "node:fs";
 import { expectCode } from "@opt/testkit";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { Descent } from "../../testing/descent";
 import { Momentum } from "../../testing/momentum";
 import { compile } from "../compile/compile";
@@ -199,6 +199,25 @@ it("SAM gives the parameters back if the second closure throws", () => {
   };
   expect(() => optimizer.step(failing)).toThrow(RangeError);
   expect([...w.dataSync()]).toEqual(before);
+});
+
+it.each(Object.entries(WRAPPERS))("%s leaves everything as it was if what it wraps rejects a gradient", (_, wrap) => {
+  const [whole, failing] = [problem(), problem()];
+  const [one, other] = [wrap(whole.w), wrap(failing.w)];
+  for (let step = 0; step < 4; step++) {
+    one.step(whole.closure);
+    const before = failing.w.tolist();
+    const rejected = vi
+      .spyOn((other as unknown as { parts: Lookahead<never>[] }).parts[0]!, "planned")
+      .mockImplementation(() => {
+        throw new RangeError("a gradient");
+      });
+    expect(() => other.step(failing.closure)).toThrow(RangeError);
+    rejected.mockRestore();
+    expect(failing.w.tolist()).toEqual(before);
+    other.step(failing.closure);
+    expect(failing.w.tolist()).toEqual(whole.w.tolist());
+  }
 });
 
 it.each([

@@ -226,7 +226,7 @@ tells<Record<string, [boolean, number, number]>>(
 );
 
 tells<boolean[]>(
-  "SAM and wrappers of parts of parts have the words of one process",
+  "SAM, wrappers and modifications of parts of parts have the words of one process, before and after a load",
   4,
   `const grid = mesh(communicator, { data: 2, model: 2 });
     const isMatrix = (_, { shape }) => shape.length === 2;
@@ -236,7 +236,11 @@ tells<boolean[]>(
       (list) => new core.Lookahead(new SOAP(list, { preconditionFrequency: 2, clip: { norm: 0.5 } }), { k: 2 }),
       (list) => core.scheduleFree(new SGD(list, { lr: 0.1, clip: { norm: 0.5 } })),
       (list) => core.combine(list, { matrices: Muon, rest: AdamW }, { matrices: { clip: { norm: 0.5 } }, rest: { clip: { norm: 0.5 } } }, { isMatrix }),
+      (list) => new AdamW(list, { lr: 0.1, mars: { gamma: 0.5 }, centralize: true, cautious: true, hyperball: true }),
     ];
+    // Averages and copies are divided as their parameter is.
+    const isPlaced = ({ state }, list) => list.every(([name, { placement }]) => Object.entries(state[name]).every(
+      ([key, value]) => !/^exp_avg|^slow|_z$/.test(key) || String(value.placement?.shape) === String(placement.shape)));
     const results = [];
     for (const make of makers) {
       const [net, right] = [wide(grid.axis("model")), whole()];
@@ -247,13 +251,14 @@ tells<boolean[]>(
         // Gradients depend on weights, element by element.
         own.step(() => parallel.parameters().forEach((part, i) => { part.grad = core.noGrad(() => part.mul(partOf(drawnFor(i), part))); }));
         alone.step(() => right.parameters().forEach((each, i) => { each.grad = core.noGrad(() => each.mul(drawnFor(i))); }));
+        if (step === 1) for (const each of [own, alone]) each.loadStateDict(each.stateDict());
       }
-      results.push(words(parallel.namedParameters(), right));
+      results.push(words(parallel.namedParameters(), right) && isPlaced(own.stateDict(), parallel.namedParameters()));
       parallel.dispose();
     }
     tell(results);`,
   (found) => {
-    for (const results of found) expect(results).toEqual([true, true, true, true, true]);
+    for (const results of found) expect(results).toEqual([true, true, true, true, true, true]);
   },
 );
 

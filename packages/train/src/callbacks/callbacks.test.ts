@@ -241,9 +241,15 @@ it("progress adds its bar to the element of a page that it is given", async () =
   expect([bar!.value, label!.textContent]).toEqual([1, expect.stringContaining("epoch 2/2")]);
 });
 
-it("checkpoints keeps the best by the number that it monitors", async () => {
+it.each([
+  ["loss", [3, 1, 2, 4]],
+  ["score", [1, 4, 2, 0]], // higher is better
+])("checkpoints keeps the best by %s", async (monitor, losses) => {
   const fileSystem = memoryFileSystem();
-  await run([3, 1, 2, 4], [checkpoints("run", { monitor: "loss", keep: { last: 1, best: 1 }, fileSystem })]);
+  const scores: Callback = {
+    onEpochEnd: ({ history }) => void Object.assign(history.epochs.at(-1)!, { score: history.epochs.at(-1)!.loss }),
+  };
+  await run(losses, [scores, checkpoints("run", { monitor, keep: { last: 1, best: 1 }, fileSystem })]);
   const { steps } = await inspectCheckpoint("run", { fileSystem });
   expect(steps).toEqual([4, 8]); // two steps an epoch: the second, and the last
 });

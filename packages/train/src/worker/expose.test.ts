@@ -47,16 +47,16 @@ it("tells each event but steps that the page has no time for, never the last of 
     onSave: noting("save"),
     onTrainEnd: noting("trainEnd"),
   };
-  const run = started<number[]>(
-    async ({ report }, { epochs }: { epochs: number }) => {
-      const trained = begin("mlp", (model) => new AdamW(model.namedParameters(), { lr: 0.02 }), {});
-      const validation = [dataset([6], 9).batch(Int32Array.of(0, 1, 2, 3)) as Batch];
-      const callbacks = [report(), notes, checkpoints("a", { fileSystem: memoryFileSystem() })];
-      const { losses } = await fit(trained.model, { ...optionsOf(trained, {}), epochs, validation, callbacks });
-      return [...losses];
-    },
-    { epochs: 3 },
-  );
+  const fileSystem = memoryFileSystem();
+  const body = async ({ report }: ExposedRun, { epochs }: { epochs: number }) => {
+    const trained = begin("mlp", (model) => new AdamW(model.namedParameters(), { lr: 0.02 }), {});
+    const validation = [dataset([6], 9).batch(Int32Array.of(0, 1, 2, 3)) as Batch];
+    const callbacks = [report(), notes, checkpoints("a", { fileSystem })];
+    const options = { ...optionsOf(trained, {}), epochs, validation, callbacks, resume: true };
+    const { losses } = await fit(trained.model, options);
+    return [...losses];
+  };
+  const run = started<number[]>(body, { epochs: 3 });
   const events: object[] = [];
   const losses: number[] = [];
   for await (const { losses: more, ...event } of run) {
@@ -69,6 +69,12 @@ it("tells each event but steps that the page has no time for, never the last of 
   const kept = (event: object) => (event as Noted).type !== "stepEnd" || (event as Noted).epochStep === 3;
   expect(events.filter(kept)).toEqual(all.filter(kept));
   expect(all).toEqual(expect.arrayContaining(events));
+  // A resumed run tells its own.
+  const resumed = started<number[]>(body, { epochs: 5 });
+  losses.length = 0;
+  for await (const event of resumed) losses.push(...event.losses);
+  expect(losses).toEqual((await resumed.result).slice(9));
+  expect(losses).toHaveLength(6);
 });
 
 it("tells no more steps until the page has taken the last event", async () => {
