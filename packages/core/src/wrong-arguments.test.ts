@@ -1,5 +1,5 @@
 // Everything public is called with arguments of the wrong kind: what comes out is an OptError, never a raw TypeError.
-import { rankErrors, rawErrors, storedCodes } from "@opt/testkit";
+import { rankErrors, rawErrors, storedCodes, withUndefined } from "@opt/testkit";
 import { afterEach, describe, expect, it } from "vitest";
 import { Momentum } from "../testing/momentum";
 import { FUNCTIONS } from "../testing/valid-arguments";
@@ -50,6 +50,18 @@ describe("tensors of other ranks and extents", () => {
     const codes: string[] = [];
     expect(rankErrors(call as never, FUNCTIONS[name]!, { codes })).toEqual([]);
     expectStored(`ranks of ${name}`, codes);
+  });
+});
+
+describe("options of undefined are as those that are left out", () => {
+  const functions = Object.entries(core).filter(([name]) => name in FUNCTIONS);
+  it.each(functions)("%s", (name, call) => {
+    const seeded = (...args: never[]) => {
+      core.manualSeed(1);
+      return (call as (...args: never[]) => unknown)(...args);
+    };
+    const [given, left] = withUndefined(seeded, FUNCTIONS[name]!) ?? [];
+    expect(given).toBe(left);
   });
 });
 

@@ -13,7 +13,15 @@ import { REDUCTIONS } from "./rare/reductions";
 import { SHAPES } from "./rare/shapes";
 import { WINDOWS } from "./rare/windows";
 
-const RARE = { ...REDUCTIONS, ...LINEAR_ALGEBRA, ...PRODUCTS, ...WINDOWS, ...SHAPES, ...ELEMENTWISE, ...COMPOSITIONS };
+export const RARE: Readonly<Record<string, Row>> = {
+  ...REDUCTIONS,
+  ...LINEAR_ALGEBRA,
+  ...PRODUCTS,
+  ...WINDOWS,
+  ...SHAPES,
+  ...ELEMENTWISE,
+  ...COMPOSITIONS,
+};
 
 /** Calls of each row. What has more arguments has more of them. */
 const COUNTS = { usual: 4, rare: 12, numbers: 14, windows: 24, linearAlgebra: 20 } as const;

@@ -40,6 +40,19 @@ it("even shares have as many samples and batches each, and all samples at least 
   );
 });
 
+it("even shares have every size-th sample from their rank on, in the order of the epoch, over and over", () => {
+  fc.assert(
+    fc.property(...extents, (n, batchSize, seed, size) => {
+      const [order] = [[...loaderOf(n, batchSize, seed)].flat()];
+      const count = Math.ceil(n / size);
+      for (const rank of samples(size)) {
+        const share = [...loaderOf(n, batchSize, seed).shard({ rank, size })].flat();
+        expect(share).toEqual(samples(count).map((i) => order[(rank + i * size) % n]));
+      }
+    }),
+  );
+});
+
 it("with dropLast no share has a sample of another one, and no batch is short", () => {
   fc.assert(
     fc.property(...extents, (n, batchSize, seed, size) => {
@@ -84,6 +97,19 @@ it("parts of a split have each sample once, in the lengths that were asked for",
       const parts = randomSplit(samples(n), lengths, new Generator(seed));
       expect(parts.map(({ length }) => length)).toEqual(lengths);
       expect(sorted(parts.flatMap((part) => [...part.indices]))).toEqual(samples(n));
+    }),
+  );
+});
+
+it("fractions of a split differ from their shares by less than one sample, however they are rounded", () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 9 }), fc.nat(40), (parts, n) => {
+      const sum = parts.reduce((a, b) => a + b, 0);
+      const fractions = parts.map((part) => part / sum);
+      const split = randomSplit(samples(n), fractions, new Generator(1));
+      expect(sorted(split.flatMap((part) => [...part.indices]))).toEqual(samples(n));
+      for (const [i, { length }] of split.entries())
+        expect(Math.abs(length - fractions[i]! * n)).toBeLessThan(1 + 1e-9);
     }),
   );
 });

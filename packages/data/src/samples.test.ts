@@ -1,7 +1,8 @@
-import { type Tensor, tensor } from "@opt/core";
+import { Tensor, tensor, tensorFromBytes } from "@opt/core";
 import { expectCode } from "@opt/testkit";
+import fc from "fast-check";
 import { describe, expect, expectTypeOf, it } from "vitest";
-import { Alphabet, type Collated, collate, parseIdx, TensorDataset, Windows } from "./index";
+import { Alphabet, type Collated, collate, fromImages, parseIdx, Subset, TensorDataset, Windows } from "./index";
 import { rowsOf } from "./rows";
 
 describe("collate", () => {
@@ -56,6 +57,82 @@ describe("collate", () => {
   ])("rejects %s", (_, samples) => {
     expectCode("BAD_SHAPE", () => collate(samples));
   });
+});
+
+describe("samples of any form", () => {
+  const number = fc.integer({ min: -9, max: 9 });
+  const { form } = fc.letrec((tie) => ({
+    form: fc.oneof(
+      { depthSize: "small" },
+      fc.constantFrom("number", "boolean", "text", "array", "tensor"),
+      tie("record"),
+      tie("list"),
+    ),
+    record: fc.dictionary(fc.constantFrom("a", "b", "c"), tie("form"), { minKeys: 1 }),
+    list: fc.array(fc.oneof(fc.constant("text"), tie("record")), { minLength: 1, maxLength: 3 }),
+  })) as { form: fc.Arbitrary<unknown> };
+  /** A sample of a form; every second one has its fields in the other order. */
+  const made = (form: unknown, i: number): unknown => {
+    if (form === "number") return i;
+    if (form === "boolean") return i % 2 === 0;
+    if (form === "text") return `text ${i}`;
+    if (form === "array") return Int32Array.of(i, 2 * i);
+    if (form === "tensor") return tensor([[i], [3 * i]]);
+    if (Array.isArray(form)) return form.map((each) => made(each, i));
+    const fields = Object.entries(form as object).map(([name, each]) => [name, made(each, i)] as const);
+    return Object.fromEntries(i % 2 === 0 ? fields : fields.reverse());
+  };
+  const plain = (value: unknown): unknown =>
+    value instanceof Tensor ? value.tolist() : ArrayBuffer.isView(value) ? Array.from(value as Int32Array) : value;
+  const expectRow = (batch: unknown, i: number, sample: unknown): void => {
+    if (batch instanceof Tensor) expect((batch.tolist() as unknown[])[i]).toEqual(plain(sample));
+    else if (typeof sample === "string") expect((batch as string[])[i]).toBe(sample);
+    else
+      for (const [name, field] of Object.entries(sample as object))
+        expectRow((batch as Record<string, unknown>)[name], i, field);
+  };
+
+  it("are row i of each field, whatever the order of fields is", () => {
+    fc.assert(
+      fc.property(form, fc.array(number, { minLength: 1, maxLength: 4 }), (form, numbers) => {
+        const samples = numbers.map((i) => made(form, i));
+        const batch = collate(samples);
+        for (const [i, sample] of samples.entries()) expectRow(batch, i, sample);
+      }),
+    );
+  });
+});
+
+describe("what is a part of a larger buffer is read from where it begins:", () => {
+  /** The same elements behind others. */
+  const inside = <A extends Uint8Array | Int32Array | Float32Array | Uint8ClampedArray>(array: A): A => {
+    const whole = new (array.constructor as new (length: number) => A)(array.length + 5).fill(9);
+    whole.set(array, 3);
+    return whole.subarray(3, 3 + array.length) as A;
+  };
+  const idx = Uint8Array.of(0, 0, 8, 2, 0, 0, 0, 1, 0, 0, 0, 2, 5, 6);
+  const all = (batch: unknown) => [batch].flat().map((x) => (x instanceof Tensor ? x.tolist() : x));
+  it.each<[string, (given: typeof inside) => unknown]>([
+    ["parseIdx", (given) => parseIdx(given(idx))],
+    [
+      "TensorDataset",
+      (given) => all(new TensorDataset({ data: given(Int32Array.of(1, 2, 3, 4)), shape: [2, 2] }).get(1)),
+    ],
+    ["Windows", (given) => all(new Windows(given(Int32Array.of(1, 2, 3, 4)), { length: 2 }).get(1))],
+    ["collate", (given) => all(collate([given(Int32Array.of(1, 2)), given(Int32Array.of(3, 4))]))],
+    ["fromImages", (given) => fromImages([{ data: given(Uint8ClampedArray.of(1, 2, 3, 4)), width: 1, height: 1 }])],
+    ["Subset", (given) => [...new Subset(["a", "b", "c"], given(Int32Array.of(2, 0))).indices]],
+    ["tensor", (given) => all(tensor(given(Float32Array.of(1, 2))))],
+    ["tensorFromBytes", (given) => all(tensorFromBytes(given(Uint8Array.of(0, 0, 128, 63)), [1], { dtype: "f32" }))],
+    [
+      "set",
+      (given) => {
+        const x = tensor([0, 0]);
+        x.set(given(Float32Array.of(1, 2)));
+        return all(x);
+      },
+    ],
+  ])("%s", (_, run) => expect(run(inside)).toEqual(run((array) => array)));
 });
 
 it.each<[unknown[]]>([[[]], [[undefined]], [[null]], [[[1, undefined]]], [[{ label: null }]]])(

@@ -84,6 +84,7 @@ export { useSoftwareVulkan } from "./software-vulkan";
 export { storedCodes } from "./stored-codes";
 export { temperedLogSoftmax } from "./tempered-log-softmax";
 export { type DigestedTensor, digestOf, isDigestOf } from "./torch-calls/digest";
+export { pathsSuite } from "./torch-calls/paths";
 export { torchPython, withoutTorch } from "./torch-calls/python";
 export { storedSuite } from "./torch-calls/stored-calls";
 export { type Sweep, sweepSuite } from "./torch-calls/sweep";
@@ -92,7 +93,8 @@ export {
   type CallInput,
   type CheckOptions,
   expectAnswer,
+  leavesOf,
   type TorchAnswer,
   type TorchCall,
 } from "./torch-calls/torch-calls";
-export { rankErrors, rawErrors } from "./wrong-arguments";
+export { rankErrors, rawErrors, withUndefined } from "./wrong-arguments";

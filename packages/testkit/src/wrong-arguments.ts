@@ -91,6 +91,31 @@ const optionsOf = (args: readonly unknown[]): (readonly [number, string])[] =>
 const isPlain = (value: unknown): value is object =>
   typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 
+/**
+ * Calls with each option of the valid arguments as undefined, and without any.
+ *
+ * @returns what both give, as text; null where the call needs its options
+ */
+export function withUndefined(
+  call: (...args: never[]) => unknown,
+  valid: () => readonly unknown[],
+): [string, string] | null {
+  if (!valid().some(isPlain)) return null;
+  const outcome = (change: (options: object) => object) => {
+    const result = call(...(valid().map((value) => (isPlain(value) ? change(value) : value)) as never[]));
+    return tensorsIn([result])
+      .map((x) => `${x.dtype} [${x.shape}] ${x.dataSync()}`)
+      .join("; ");
+  };
+  try {
+    const left = outcome(() => ({}));
+    return [outcome((options) => Object.fromEntries(Object.keys(options).map((name) => [name, undefined]))), left];
+  } catch (error) {
+    if (error instanceof OptError) return null;
+    throw error;
+  }
+}
+
 /** A tensor of another rank or extent than a call is meant for: zeros, which also are valid indices. */
 const RANKS: Readonly<Record<string, (shape: Shape) => Shape | undefined>> = {
   "no axes": (shape) => (shape.length === 0 ? undefined : []),
@@ -100,6 +125,7 @@ const RANKS: Readonly<Record<string, (shape: Shape) => Shape | undefined>> = {
   "an axis of 1 more behind": (shape) => [...shape, 1],
   "longer rows": (shape) => (shape.length === 0 ? undefined : shape.with(-1, shape.at(-1)! + 1)),
   "more rows": (shape) => (shape.length === 0 ? undefined : shape.with(0, shape[0]! + 1)),
+  "axes turned round": (shape) => (shape[0] === shape.at(-1) ? undefined : shape.toReversed()),
   "no rows": (shape) => (shape.length === 0 ? undefined : shape.with(0, 0)),
   "no columns": (shape) => (shape.length === 0 ? undefined : shape.with(-1, 0)),
 };

@@ -2,7 +2,7 @@
 import { tidy } from "../device/scope";
 import { autocastDType } from "../tensor/autocast";
 import type { Tensor } from "../tensor/tensor";
-import type { DType } from "../values/dtype";
+import { type DType, isFloat } from "../values/dtype";
 import { cast } from "./cast";
 import { checkTensor } from "./check-tensor";
 
@@ -12,10 +12,10 @@ export function lowered(x: Tensor): Tensor {
   return isCast(x.dtype, autocastDType()) ? cast(x, autocastDType()!) : x;
 }
 
-/** 16-bit floats within autocast in float32; others, and all outside of autocast, as they are. For losses. */
+/** 16-bit floats within autocast in float32, and integers everywhere; others, and floats outside of autocast, as they are. For losses. */
 export function widened(x: Tensor): Tensor {
   checkTensor("widened", x);
-  return cast(x, widenedDType(x.dtype));
+  return cast(x, isFloat(x.dtype) ? widenedDType(x.dtype) : "f32");
 }
 
 /** An op on operands in autocast's dtype; null where they are so already, and outside. */

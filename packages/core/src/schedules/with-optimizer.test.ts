@@ -1,8 +1,9 @@
 // Schedules that drive a real optimizer, to wherever rounding or several groups may lead it.
 import { describe, expect, it } from "vitest";
 import { Momentum } from "../../testing/momentum";
+import { make } from "../../testing/schedules/make";
 import { parameter, tensor } from "../create";
-import { ConstantLR, CyclicLR, LinearLR, LinearWarmupLR, OneCycleLR, StepLR } from "./index";
+import { ChainedScheduler, ConstantLR, CyclicLR, LinearLR, LinearWarmupLR, OneCycleLR, StepLR } from "./index";
 
 const f64 = (value = 0) => parameter([value], { dtype: "f64" });
 
@@ -106,4 +107,34 @@ describe("a second schedule on the same groups", () => {
     expect(optimizer.stateDict().groups[0]).not.toHaveProperty("initialLr");
     expect(cycle.stateDict().baseLrs).toEqual([0.25]);
   });
+});
+
+it.each<[string, Readonly<Record<string, unknown>>, readonly string[]]>([
+  ["ReduceLROnPlateau", { minLr: [0.3, 0.02], patience: 0 }, ["minLr"]],
+  ["CyclicLR", { baseLr: [0.1, 0.2], maxLr: [1, 2], stepSizeUp: 3, cycleMomentum: false }, ["baseLr", "maxLr"]],
+  ["OneCycleLR", { maxLr: [1, 2], totalSteps: 9, cycleMomentum: false }, ["maxLr"]],
+  ["SWALR", { swaLr: [0.5, 0.1], annealEpochs: 4 }, ["swaLr"]],
+  ["LinearWarmupLR", { startLr: [0.01, 0.1], endLr: [0.5, 0.3], warmupSteps: 4 }, ["startLr", "endLr"]],
+])("%s moves each group by its own options, as alone, and lastLr follows", (name, options, perGroup) => {
+  const lrs = [1, 0.4];
+  const run = (groups: { lr: number }[], given: object) => {
+    const schedule = make({ groups }, name, given);
+    const chained = new ChainedScheduler([schedule]);
+    return [5, 5, 5, 5, 5].map((metric) => {
+      if (name === "ReduceLROnPlateau") chained.observe(metric);
+      else chained.step();
+      expect(chained.lastLr).toEqual(groups.map(({ lr }) => lr));
+      return groups.map(({ lr }) => lr);
+    });
+  };
+  const both = run(
+    lrs.map((lr) => ({ lr })),
+    options,
+  );
+  for (const [i, lr] of lrs.entries()) {
+    const own = Object.fromEntries(
+      Object.entries(options).map(([key, value]) => [key, perGroup.includes(key) ? (value as number[])[i] : value]),
+    );
+    expect(run([{ lr }], own).flat()).toEqual(both.map((rates) => rates[i]));
+  }
 });

@@ -1,6 +1,7 @@
 // Initialisers of whole matrices: what they promise, by arithmetic.
 import { cumsum, Generator, parameter, type Tensor, zeros } from "@opt/core";
 import { expectCode } from "@opt/testkit";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Conv1d, Conv2d } from "../index";
 import { truncNormal } from "./initializers";
@@ -89,6 +90,17 @@ describe("dirac", () => {
     ]);
   });
 });
+
+it("sparse rounds its share of each column up", () =>
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 9 }), fc.double({ min: 0, max: 1, noNaN: true }), (rows, sparsity) => {
+      const values = sparse(zeros([rows, 2]), { sparsity, generator: generator() })
+        .transpose()
+        .tolist();
+      for (const column of values as number[][])
+        expect(column.filter((value) => value === 0).length).toBe(Math.ceil(sparsity * rows));
+    }),
+  ));
 
 it("sparse has as many zeros in each column as it says, and others of its deviation", () => {
   const rows = rowsOf(sparse(zeros([1000, 3]), { sparsity: 0.25, std: 2, generator: generator() }));

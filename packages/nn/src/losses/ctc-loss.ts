@@ -90,7 +90,7 @@ export function ctcLoss(
     const counts = lengthsOf(name, "targetLengths", targetLengths, batch, most, scores.device);
     const ends = lengthsOf(name, "inputLengths", inputLengths, batch, times, scores.device);
     const states = interleaved(labels, counts, blank);
-    const reached = forward(scores, states, ends, blank);
+    const reached = forward(within(scores, inputLengths, ends), states, ends, blank);
     const losses = total(reached, counts).neg();
     const isImpossible = losses.gt(-NEVER / 2);
     const settled = zeroInfinity
@@ -150,6 +150,13 @@ function interleaved(labels: Tensor, counts: Tensor, blank: number): Tensor {
   const counted = arange(most, { device }).lt(counts.unsqueeze(1));
   const own = where(counted, labels.to("i32"), blank);
   return concat([stack([blanks(most), own], 2).reshape([batch, 2 * most]), blanks(1)], 1);
+}
+
+/** Zeros beyond the ends of sequences: what is there may be NaN, and has no gradient. */
+function within(scores: Tensor, lengths: Lengths, ends: Tensor): Tensor {
+  const [times] = scores.shape as [number];
+  if (!(lengths instanceof Tensor) && lengths.every((length) => length === times)) return scores;
+  return where(arange(times, { device: scores.device }).unsqueeze(1).lt(ends).unsqueeze(-1), scores, 0);
 }
 
 /** Log-probability of all ways to each state at the end of each sequence: [states, batch], the first state being a border. */

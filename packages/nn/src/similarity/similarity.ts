@@ -86,7 +86,7 @@ export function pairwiseDistance(a: Tensor, b: Tensor, options: PairwiseDistance
     () => `needs vectors, got [${a.shape}] and [${b.shape}].`,
     "Reshape numbers to [1].",
   );
-  return tidy(() => norm(a.sub(b).add(eps), p, -1, keepDim));
+  return tidy(() => norm(widened(a).sub(widened(b)).add(eps), p, -1, keepDim));
 }
 
 /** The shape of both together; an extent that does not fit is left to `expand`. */

@@ -2,7 +2,9 @@
 import { check } from "../../errors/errors";
 import { show } from "../../errors/show";
 import type { Tensor } from "../../tensor/tensor";
+import { isFloat } from "../../values/dtype";
 import { normalizeAxis, type Shape, showShape } from "../../values/shape";
+import { cast } from "../cast";
 import { defineFunction } from "../define-function";
 import { elementwise } from "../elementwise/elementwise";
 import { matmul } from "../matmul";
@@ -121,7 +123,8 @@ export const cdist = /* @__PURE__ */ defineFunction(
       ["b", b],
     ] as const)
       check(x.shape.length >= 2, "BAD_SHAPE", "cdist", () => `${name} must have rows, got ${showShape(x.shape)}.`);
-    return norm(elementwise("sub", [unsqueeze(a, -2), unsqueeze(b, -3)]), p, -1);
+    const numbers = (x: Tensor) => (isFloat(x.dtype) ? x : cast(x, "f32")); // differences of u8 are modulo 2^8
+    return norm(elementwise("sub", [unsqueeze(numbers(a), -2), unsqueeze(numbers(b), -3)]), p, -1);
   },
 );
 

@@ -1,9 +1,11 @@
 /** Fourier transforms by numbers that one can check by eye, of long axes, and in compiled functions. */
 import { expectCode } from "@opt/testkit";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { compile } from "../../compile/compile";
 import { ones, randn, tensor } from "../../create";
 import {
+  complex,
   fft,
   fft2,
   fftn,
@@ -119,4 +121,40 @@ it.each([4096, 8192, 2 ** 15, 10_007, 6000])("an axis of %i elements comes back,
 it("a compiled function transforms each run's numbers", () => {
   const compiled = compile((x: Tensor) => irfft(rfft(x)).mul(2), { check: "never" });
   for (const scale of [1, 2, 3]) expect(compiled(tensor([scale, 0])).tolist()).toEqual([2 * scale, 0]);
+});
+
+describe("of several axes", () => {
+  const random = fc.record({
+    shape: fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 2, maxLength: 3 }),
+    count: fc.integer({ min: 1, max: 3 }),
+    hasAxes: fc.boolean(),
+    sizes: fc.option(fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 3, maxLength: 3 }), { nil: undefined }),
+    norm: fc.constantFrom("backward" as const, "forward" as const, "ortho" as const, undefined),
+    isInverse: fc.boolean(),
+  });
+
+  it("is one transform for each of them, the last ones by default", () =>
+    fc.assert(
+      fc.property(random, ({ shape, count: drawn, hasAxes, sizes: all, norm, isInverse }) => {
+        const count = Math.min(drawn, shape.length);
+        const chosen = hasAxes ? Array.from({ length: count }, (_, i) => (i * 2 + 1) % shape.length) : undefined;
+        const axes = chosen && [...new Set(chosen)];
+        const sizes = all?.slice(0, axes?.length ?? count);
+        const x = complex(randn(shape, { generator: new Generator(1) }), randn(shape, { generator: new Generator(2) }));
+        const [one, two, several] = isInverse ? [ifft, ifft2, ifftn] : [fft, fft2, fftn];
+        const expected = (along: readonly number[]) =>
+          along.reduce((y, axis, i) => one(y, { axis, norm, n: sizes?.[i] }), x);
+        const options = { axes, sizes, norm };
+        const length = axes?.length ?? sizes?.length ?? shape.length;
+        const last = (length: number) => Array.from({ length }, (_, i) => i - length);
+        const close = { absolute: 1e-5, relative: 1e-4 };
+        const numbers = (z: Tensor) =>
+          viewAsReal(z)
+            .reshape([viewAsReal(z).size])
+            .dataSync();
+        expect(numbers(several(x, options))).toAgreeWith(numbers(expected(axes ?? last(length))), close);
+        if (axes === undefined && sizes !== undefined && sizes.length !== 2) return;
+        expect(numbers(two(x, options))).toAgreeWith(numbers(expected(axes ?? last(2))), close);
+      }),
+    ));
 });

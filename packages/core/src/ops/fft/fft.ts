@@ -180,7 +180,7 @@ function allAxes(where: string, x: Tensor, options: FftnOptions): Axes {
   checkAnyTensor(where, x);
   checkOptions(where, options, SEVERAL);
   const { length } = options.sizes ?? x.shape;
-  return twoAxes(where, x, { axes: Array.from({ length }, (_, i) => i - length), ...options });
+  return twoAxes(where, x, { ...options, axes: options.axes ?? Array.from({ length }, (_, i) => i - length) });
 }
 
 function checked(

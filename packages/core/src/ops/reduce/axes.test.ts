@@ -1,5 +1,6 @@
 // Which axes are reduced, and which remain, as in PyTorch 2.13.
 import "@opt/testkit"; // its matcher
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import * as F from "../../index";
 import { all, any, squeeze, tensor } from "../../index";
@@ -115,3 +116,54 @@ it("layerNorm adds eps to the variance", () => {
   const x = tensor([[1, 3]]); // mean 2, variance 1
   expect(F.layerNorm(x, F.ones([2]), null, 3).tolist()).toEqual([[-0.5, 0.5]]);
 });
+
+const OVER_AXES: Readonly<
+  Record<string, (x: F.Tensor, axes: number | readonly number[], keepDim: boolean) => F.Tensor>
+> = {
+  sum: F.sum,
+  mean: F.mean,
+  prod: F.prod,
+  max: F.max,
+  min: F.min,
+  logsumexp: F.logsumexp,
+  nansum: F.nansum,
+  nanmean: F.nanmean,
+  "norm of 3": (x, axes, keepDim) => F.norm(x, 3, axes, keepDim),
+  variance: (x, axes, keepDim) => F.variance(x, axes, { keepDim, correction: 0 }),
+  std: (x, axes, keepDim) => F.std(x, axes, { keepDim, correction: 0 }),
+};
+
+it.each(Object.entries(OVER_AXES))(
+  "%s over several axes, in any order, is that over one axis in their place",
+  (_, run) => {
+    const shapes = fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 3, maxLength: 4 });
+    const chosen = shapes.chain((shape) =>
+      fc.tuple(
+        fc.constant(shape),
+        fc.shuffledSubarray([...shape.keys()], { minLength: 1 }),
+        fc.boolean(),
+        fc.boolean(),
+      ),
+    );
+    fc.assert(
+      fc.property(chosen, ([shape, axes, keepDim, isNegative]) => {
+        const size = shape.reduce((a, b) => a * b, 1);
+        const values = Float64Array.from({ length: size }, (_, i) => ((i * 37) % 23) / 8 - 1.3);
+        const [x, y] = [0, 1].map(() => tensor(values, { shape, requiresGrad: true })) as [F.Tensor, F.Tensor];
+        const rest = [...shape.keys()].filter((axis) => !axes.includes(axis));
+        const count = axes.reduce((a, axis) => a * shape[axis]!, 1);
+        const kept = shape.flatMap((extent, axis) => (rest.includes(axis) ? [extent] : keepDim ? [1] : []));
+        const several = run(x, isNegative ? axes.map((axis) => axis - shape.length) : axes, keepDim);
+        const one = run(y.permute([...rest, ...axes]).reshape([size / count, count]), 1, false).reshape(kept);
+        expect(several.shape).toEqual(kept);
+        for (const result of [several, one]) result.mul(result).sum().backward();
+        for (const [a, b] of [
+          [several, one],
+          [x.grad!, y.grad!],
+        ] as const)
+          expect(a.dataSync()).toAgreeWith(b.dataSync(), { absolute: 1e-10, relative: 1e-10 });
+      }),
+      { numRuns: 40 },
+    );
+  },
+);

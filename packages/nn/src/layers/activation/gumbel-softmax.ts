@@ -15,6 +15,7 @@ import {
   type Tensor,
   tidy,
 } from "@opt/core";
+import { floatOf } from "../floats";
 
 export interface GumbelSoftmaxOptions {
   /** The temperature: near 0 the samples are nearly one-hot. Default 1. */
@@ -53,7 +54,7 @@ export function gumbelSoftmax(logits: Tensor, options: GumbelSoftmaxOptions = {}
   return tidy(() => {
     const gumbels = noGrad(() => {
       const draws = rand(logits.shape, { device: logits.device, generator });
-      return clamp(log1p(draws.neg()).neg(), LEAST).log().neg().to(logits.dtype);
+      return clamp(log1p(draws.neg()).neg(), LEAST).log().neg().to(floatOf(logits.dtype));
     });
     const soft = logits.add(gumbels).div(tau).softmax(axis);
     if (!hard) return soft;

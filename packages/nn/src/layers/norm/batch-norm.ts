@@ -1,6 +1,7 @@
 /** Batch normalisation. */
 import { check, checkTensor, div, noGrad, type Tensor, tidy } from "@opt/core";
 import { isModule, type Module } from "../../module/module";
+import { floatOf, inFloats } from "../floats";
 import { ChannelNorm, type ChannelNormOptions } from "./channel-norm";
 import { normOfNothing } from "./empty";
 
@@ -58,12 +59,11 @@ export abstract class BatchNorm extends ChannelNorm {
       "Change the input, or features.",
     );
     return tidy(() => {
-      const isHalf = x.dtype === "f16" || x.dtype === "bf16";
       const length = x.shape.slice(2).reduce((a, b) => a * b, 1);
-      const planes = (isHalf ? x.to("f32") : x).reshape([batch, channels, length]);
+      const planes = inFloats(x).reshape([batch, channels, length]);
       const result =
         this.training || this.running_mean === null ? this.#byBatch(planes, count) : this.byRunning(planes);
-      return result.reshape(x.shape).to(x.dtype);
+      return result.reshape(x.shape).to(floatOf(x.dtype));
     });
   }
 

@@ -1,5 +1,6 @@
 /** Instance normalisation. */
 import { check, checkTensor, fma, noGrad, type Tensor, tidy } from "@opt/core";
+import { floatOf, inFloats } from "../floats";
 import { ChannelNorm, type ChannelNormOptions } from "./channel-norm";
 import { normOfNothing } from "./empty";
 
@@ -37,11 +38,10 @@ abstract class InstanceNorm extends ChannelNorm {
     );
     const length = rest.reduce((a, b) => a * b, 1);
     return tidy(() => {
-      const isHalf = x.dtype === "f16" || x.dtype === "bf16";
-      const planes = (isHalf ? x.to("f32") : x).reshape([batch, channels, length]);
+      const planes = inFloats(x).reshape([batch, channels, length]);
       const isOwn = this.training || this.running_mean === null;
       const result = isOwn ? this.#bySample(planes) : this.byRunning(planes);
-      return result.reshape(x.shape).to(x.dtype);
+      return result.reshape(x.shape).to(floatOf(x.dtype));
     });
   }
 
