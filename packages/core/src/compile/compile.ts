@@ -145,6 +145,13 @@ function discard({ tracing, result, own }: Ran): void {
   tracing.release();
 }
 
+/** Ends a run whose results reach nobody. */
+function abandon(ran: Ran): void {
+  ran.tracing.waiting?.catchUp();
+  ran.tracing.end();
+  discard(ran);
+}
+
 /** True if memory that the run made stays, but for results and gradients. */
 function keepsSome({ tracing, result }: Ran): boolean {
   const { made, freed, steps } = tracing;
@@ -275,15 +282,12 @@ class CompiledFunction {
     let trace: Trace | undefined;
     try {
       if (tracing.waiting) {
-        tracing.waiting.settle();
         trace = this.#traceOf(ran);
-        trace.fill(tracing);
+        tracing.waiting.fill(trace);
       }
     } catch (error) {
       trace?.dispose();
-      tracing.waiting?.catchUp();
-      tracing.end();
-      discard(ran);
+      abandon(ran);
       throw error;
     }
     tracing.end();
@@ -304,10 +308,7 @@ class CompiledFunction {
     if (difference === undefined && !isMoved) {
       const isKeeping = keepsSome(ran);
       if (isKeeping) tracing.waiting?.catchUp();
-      else if (tracing.waiting) {
-        tracing.waiting.settle();
-        entry.trace.fill(tracing);
-      }
+      else tracing.waiting?.fill(entry.trace);
       tracing.end();
       if (!entry.isConfirmed && isKeeping) {
         this.#drop(entry);
@@ -327,9 +328,7 @@ class CompiledFunction {
       tracing.release();
       return ran.result;
     }
-    tracing.waiting?.catchUp();
-    tracing.end();
-    discard(ran);
+    abandon(ran);
     const problem = `a compiled function must do the same in each call, got a difference: ${difference}.`;
     const cure =
       "Pass numbers and tensors that change as arguments. In fit, write them into a tensor that you set(), or use compile: false. " +

@@ -15,7 +15,7 @@ import { type OptimizedTrace, plan } from "./passes/memory-plan";
 import type { FinalGradient, Step, View } from "./steps";
 import { type Input, type Tracing, viewOf } from "./tracing";
 import { mapTensors, mapTree } from "./tree";
-import type { Numbers } from "./waiting";
+import type { Filled } from "./waiting";
 
 /** Bytes of the option `memory`, from when passes are there. @throws OptError BAD_ARGUMENT */
 export const checkMemory = (memory: number | string | undefined) => PASSES.code?.bytesOf(memory);
@@ -108,7 +108,7 @@ export class Trace {
   /** Those that came in the memory of the traced run each time. */
   readonly #unmoved: Set<Input>;
   /** Memory of results and gradients, new in each run. */
-  readonly #outputs: readonly Memory[];
+  readonly outputs: readonly Memory[];
   readonly #open: readonly Memory[];
   /** Null until a run needs them. */
   #parts: readonly Part[] | null = null;
@@ -155,7 +155,7 @@ export class Trace {
     escapeAll(this.#finalGradients);
     for (const step of tracing.steps) if (step.kind === "host") escapeAll(step.gradients);
     this.#leaves = [...leaves];
-    this.#outputs = [...outputs];
+    this.outputs = [...outputs];
     this.#open = [...inputs.keys(), ...outputs];
     const temporaries = new Set([...made.keys()].filter((memory) => freed.has(memory) && !outputs.has(memory)));
     const steps = withoutConstants(tracing.steps, temporaries);
@@ -290,24 +290,33 @@ export class Trace {
     return isMoved;
   }
 
-  /** Does what the function would do, with the tensors that fit. */
-  run(): unknown {
+  /**
+   * Does what the function would do, with the tensors that fit.
+   *
+   * @param filled a run of the function that waits: only its launches are done
+   */
+  run(filled?: Filled): unknown {
     this.#runs++;
     const places = this.#places;
     const made: Storage[] = [];
     try {
-      for (const { view, body } of this.tracing.checks) withTensors([view], places, body);
-      for (const memory of this.#outputs) {
-        const storage = Storage.allocate(this.#device!, memory.bytes);
-        made.push(storage);
-        places.set(memory, { storage, byteOffset: 0 });
-      }
-      const outputs = made.map(({ memory }): Place => ({ memory, byteOffset: 0 }));
+      if (!filled) for (const { view, body } of this.tracing.checks) withTensors([view], places, body);
+      const outputs = this.outputs.map((memory, i): Place => {
+        const storage = filled
+          ? new Storage(this.#device!, filled.outputs[i]!)
+          : Storage.allocate(this.#device!, memory.bytes);
+        if (!filled) made.push(storage);
+        const place = { storage, byteOffset: 0 };
+        places.set(memory, place);
+        return { memory: storage.memory, byteOffset: 0 };
+      });
       this.#parts ??= this.#prepare();
-      const open = outputs.length === 0 ? this.#openInputs : [...this.#openInputs, ...outputs];
+      const inputs = filled?.inputs ?? this.#openInputs;
+      const open = outputs.length === 0 ? inputs : [...inputs, ...outputs];
       for (const part of this.#parts) {
         if (part.kind === "launches") {
-          runSegment(part, this.#device!.backend, open, places);
+          runSegment(part, this.#device!.backend, open, places, filled?.numbers);
+          if (filled) continue;
           for (const storage of part.overwritten) storage.overwritten();
           for (const memory of part.overwrittenInputs) places.get(memory)!.storage.overwritten();
         } else {
@@ -315,6 +324,7 @@ export class Trace {
           withTensors(part.views, places, part.run);
         }
       }
+      if (filled) return undefined;
       leave(this.#finalGradients, places);
       for (const end of this.tracing.ends) end();
       return mapTree(this.#result, isPlaceholder, ({ view }) => tensorAt(view, places));
@@ -323,28 +333,6 @@ export class Trace {
       this.#runs--;
       if (this.#isDisposed && this.#runs === 0) this.memory.release(); // by a hook
     }
-  }
-
-  /**
-   * Runs the launches that wait in `tracing`: its numbers, into its memory. It is what this was made from, or has equal steps, and was
-   * begun with the tensors that fit.
-   *
-   * @throws OptError OUT_OF_MEMORY before the first launch
-   */
-  fill(tracing: Tracing): void {
-    const isOwn = tracing === this.tracing;
-    const made = [...tracing.made.keys()];
-    const placeOf = (memory: Memory): Place => ({ memory, byteOffset: 0 });
-    const outputs = this.#outputs.map((memory) => made[this.tracing.made.get(memory)!]!);
-    const inputs = isOwn ? [...tracing.inputs.keys()].map(placeOf) : this.#openInputs;
-    this.#parts ??= this.#prepare();
-    const places = new Map(this.#places);
-    for (const [i, memory] of this.#outputs.entries())
-      places.set(memory, { storage: new Storage(this.#device!, outputs[i]!), byteOffset: 0 });
-    const numbers = tracing.waiting!.numbersFor(this.tracing);
-    tracing.waiting = undefined;
-    for (const part of this.#parts as readonly Segment[])
-      runSegment(part, this.#device!.backend, [...inputs, ...outputs.map(placeOf)], places, numbers);
   }
 
   dispose(): void {
@@ -440,7 +428,7 @@ function runSegment(
   backend: Backend,
   open: readonly Place[],
   places: Places,
-  numbers?: Numbers,
+  numbers?: Filled["numbers"],
 ): void {
   const scalars = new Map<number, readonly Scalar[]>();
   for (const [index, scalarSource] of scalarSources) {

@@ -2,6 +2,7 @@
  * The first run of a trace, and each that is checked, in one go: launches wait until the function has ended, and what they allocate is
  * reserved until then. So they need the memory that the trace has planned, and not what the function would hold as it is written.
  */
+import type { Place } from "../backend/backend";
 import { memoriesOf, writesOf } from "../backend/launches";
 import type { Memory, Scalar } from "../backend/memory";
 import type { Device } from "../device/device";
@@ -9,13 +10,26 @@ import type { ScalarSource } from "../device/scalar-source";
 import { untraced } from "../device/tracer";
 import type { Step } from "./steps";
 
-/** Scalars and host data of one run, by what gives those of another. */
-export type Numbers = ReadonlyMap<ScalarSource | (() => Uint8Array), readonly Scalar[] | Uint8Array>;
+/** What launches of a trace take from a run of its function. */
+export interface Filled {
+  /** Undefined for those that fit. */
+  readonly inputs: readonly Place[] | undefined;
+  readonly outputs: readonly Memory[];
+  /** Scalars and host data, by what gives them in other runs. */
+  readonly numbers: ReadonlyMap<ScalarSource | (() => Uint8Array), readonly Scalar[] | Uint8Array>;
+}
+
+interface Fillable {
+  readonly tracing: Pick<Noted, "steps" | "made">;
+  readonly outputs: readonly Memory[];
+  run(filled: Filled): void;
+}
 
 /** What is known of the run so far. */
 interface Noted {
   readonly device: Device | null;
   readonly steps: readonly Step[];
+  readonly inputs: ReadonlyMap<Memory, unknown>;
   readonly made: ReadonlyMap<Memory, number>;
   readonly freed: ReadonlySet<Memory>;
   readonly constants: ReadonlySet<Memory>;
@@ -82,7 +96,7 @@ export class Waiting {
   }
 
   /** Gives room to what the function leaves behind, and constants their numbers. The rest is for the trace to place. */
-  settle(): void {
+  #settle(): void {
     const { made, freed, constants, device } = this.noted;
     for (const memory of made.keys()) if (!freed.has(memory) || constants.has(memory)) this.#take(memory);
     for (const [step, bytes] of this.#written)
@@ -90,16 +104,30 @@ export class Waiting {
     for (const [, memory] of this.#frees) this.#giveBack(memory);
   }
 
-  /** The numbers of this run, by what gives those of a run of `trace`, which has the same steps. */
-  numbersFor({ steps }: Pick<Noted, "steps">): Numbers {
+  /**
+   * Runs all that waits as the trace has planned it: with the numbers of this run, into its memory.
+   *
+   * @param trace is made from this run, or has equal steps and fits its tensors
+   * @throws OptError OUT_OF_MEMORY before the first launch
+   */
+  fill(trace: Fillable): void {
+    this.#settle();
+    const { inputs, made, steps } = this.noted;
     const numbers = new Map<ScalarSource | (() => Uint8Array), readonly Scalar[] | Uint8Array>();
-    for (const [i, step] of this.noted.steps.entries()) {
-      const other = steps[i]!;
+    for (const [i, step] of steps.entries()) {
+      const other = trace.tracing.steps[i]!;
       if (other.kind === "write") numbers.set(other.bytes, this.#written.get(step)!);
       else if (step.kind === "launch" && step.launch.kind === "rule" && other.kind === "launch" && other.scalarSource)
         numbers.set(other.scalarSource, step.launch.scalars);
     }
-    return numbers;
+    const memories = [...made.keys()];
+    trace.run({
+      inputs:
+        trace.tracing === this.noted ? [...inputs.keys()].map((memory) => ({ memory, byteOffset: 0 })) : undefined,
+      outputs: trace.outputs.map((memory) => memories[trace.tracing.made.get(memory)!]!),
+      numbers,
+    });
+    this.noted.waiting = undefined;
   }
 
   #run(step: Step): void {
