@@ -14,7 +14,9 @@ import { unmark } from "../tensor/copied";
 import { isTaping, noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { Explanation } from "./explain";
-import { checkMemory, Trace, type TraceMemory, waitingClass } from "./trace";
+import { LATER } from "./later";
+import type * as Messages from "./messages";
+import { checkMemory, Trace, type TraceMemory } from "./trace";
 import { Tracing } from "./tracing";
 import { type Arguments, checkResult, flattenArguments, mapTensors } from "./tree";
 
@@ -109,9 +111,6 @@ export function compile<Args extends unknown[], Result>(
   dropped.register(result, compiled.memories);
   return result;
 }
-
-/** What changed, where nobody knows more. */
-const UNKNOWN = "the state of an optimizer, a gradient or a setting";
 
 const METHOD_CURE = "Write compile((x) => model.forward(x)).";
 
@@ -223,8 +222,8 @@ class CompiledFunction {
     const runs = (this.#runs.get(key) ?? 0) + 1;
     this.#runs.set(key, runs);
     if (runs < MANY_RUNS) return;
-    const what = this.#entries.findLast((entry) => entry.key === key)?.trace.tracing.changed ?? UNKNOWN;
-    this.#warn(`calls with equal arguments should be replayed, got ${runs} in a row that were not: ${what} changed.`);
+    const last = this.#entries.findLast((entry) => entry.key === key);
+    this.#warn((messages) => messages.neverReplayed(runs, last?.trace.tracing.changed));
   }
 
   #find(key: string, tensors: readonly Tensor[]): Entry | undefined {
@@ -273,7 +272,7 @@ class CompiledFunction {
   /** Launches wait for the trace, which needs less memory than they do, unless somebody looks at each. */
   #tracing(tensors: readonly Tensor[], expected?: Tracing): Tracing {
     const isAlone = watching.watcher === null && allocations.trace === undefined;
-    return new Tracing(tensors, this.passes && isAlone ? waitingClass() : undefined, expected);
+    return new Tracing(tensors, this.passes && isAlone ? LATER.code?.Waiting : undefined, expected);
   }
 
   /** Runs what waits, and what the function does after its last launch. The trace, if that was needed. @throws as `#traceOf` */
@@ -329,11 +328,10 @@ class CompiledFunction {
       return ran.result;
     }
     abandon(ran);
-    const problem = `a compiled function must do the same in each call, got a difference: ${difference}.`;
-    const cure =
-      "Pass numbers and tensors that change as arguments. In fit, write them into a tensor that you set(), or use compile: false. " +
-      "After replacing an optimizer or a model, call dispose() of the compiled function.";
-    throw new OptError("CHANGED", "compile", problem, cure);
+    throw (
+      LATER.code?.messages.changed(difference, tracing) ??
+      new OptError("CHANGED", "compile", `step ${difference.index} is another one.`)
+    );
   }
 
   /** @throws as `#traceOf` */
@@ -350,25 +348,17 @@ class CompiledFunction {
     const entry: Entry = { texts, key, trace, calls: 1, isConfirmed: false, isSecond };
     this.#entries.push(entry);
     this.#last = entry;
-    if (this.#entries.length > MANY && !this.#hasWarned) this.#warnOfTraces();
+    if (this.#entries.length > MANY && !this.#hasWarned) {
+      const { texts, trace } = this.#entries.at(-2)!;
+      this.#warn((messages) => messages.manyTraces(MANY, texts, entry.texts, trace.tracing.changed));
+    }
     if (this.#entries.length > MOST) this.#drop(this.#entries[0]!);
   }
 
-  #warnOfTraces(): void {
-    const [a, b] = this.#entries.slice(-2) as [Entry, Entry];
-    const changed = b.texts.findIndex((text, i) => text !== a.texts[i]);
-    const what =
-      changed < 0
-        ? `${a.trace.tracing.changed ?? UNKNOWN} changes`
-        : `argument ${changed} changes from ${a.texts[changed]} to ${b.texts[changed]}`;
-    this.#warn(`a function should need at most ${MANY} traces, got more: ${what}.`);
-  }
-
-  #warn(problem: string): void {
+  #warn(text: (messages: typeof Messages) => string): void {
     this.#hasWarned = true;
     this.#runs.clear();
-    const cure = "Pass a number that changes as a tensor, pad shapes to a few sizes, or leave the function eager.";
-    console.warn(`[compile] ${problem} ${cure}`);
+    if (LATER.code) console.warn(text(LATER.code.messages));
   }
 
   #drop(entry: Entry): void {

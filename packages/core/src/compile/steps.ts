@@ -32,3 +32,12 @@ export type Step =
       readonly gradients: ReadonlyMap<Tensor, FinalGradient>;
       run(...tensors: Tensor[]): void;
     };
+
+/** A step where another trace has another one, or none. */
+export interface Difference {
+  readonly index: number;
+  readonly step: Step | undefined;
+  readonly other: Step | undefined;
+  /** Of the program. */
+  readonly line: string;
+}

@@ -4,13 +4,13 @@ import { memoriesOf, movedLaunch, withSlices, writesOf } from "../backend/launch
 import type { Memory, Scalar, Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import type { Device } from "../device/device";
-import { loadedLater } from "../device/loaded-later";
 import type { ScalarSource } from "../device/scalar-source";
 import type { Overwritable } from "../device/tracer";
 import { watching } from "../device/watcher";
 import { Storage } from "../tensor/storage";
 import { Tensor } from "../tensor/tensor";
 import { type Explanation, explain } from "./explain";
+import { LATER } from "./later";
 import { type OptimizedTrace, plan } from "./passes/memory-plan";
 import type { FinalGradient, Step, View } from "./steps";
 import { type Input, type Tracing, viewOf } from "./tracing";
@@ -18,12 +18,7 @@ import { mapTensors, mapTree } from "./tree";
 import type { Filled } from "./waiting";
 
 /** Bytes of the option `memory`, from when passes are there. @throws OptError BAD_ARGUMENT */
-export const checkMemory = (memory: number | string | undefined) => PASSES.code?.bytesOf(memory);
-
-const PASSES = /* @__PURE__ */ loadedLater(() => import("./passes/passes"));
-
-/** Undefined until passes are there. */
-export const waitingClass = () => PASSES.code?.Waiting;
+export const checkMemory = (memory: number | string | undefined) => LATER.code?.bytesOf(memory);
 
 /** A tensor in the result of the function: a view, or a tensor that was there before. */
 class Placeholder {
@@ -159,13 +154,13 @@ export class Trace {
     this.#open = [...inputs.keys(), ...outputs];
     const temporaries = new Set([...made.keys()].filter((memory) => freed.has(memory) && !outputs.has(memory)));
     const steps = withoutConstants(tracing.steps, temporaries);
-    const passes = usePasses && !tracing.hasAliases && this.#device !== null ? PASSES.code : undefined;
+    const passes = usePasses && !tracing.hasAliases && this.#device !== null ? LATER.code : undefined;
     this.#optimized = passes?.optimized(steps, temporaries, this.#device!, limit) ?? {
       steps,
       ...plan(steps, temporaries, false),
     };
     const { arenaBytes, offsets } = this.#optimized;
-    PASSES.code?.checkFit(arenaBytes, limit);
+    LATER.code?.checkFit(arenaBytes, limit);
     const isOpen = new Set(this.#open);
     const isHeld = (memory: Memory) => !isOpen.has(memory) && !temporaries.has(memory) && !offsets.has(memory);
     const used = this.#optimized.steps.flatMap(memoriesUsedBy);

@@ -11,7 +11,7 @@ import { callerLine } from "../host/caller-line";
 import type { Storage } from "../tensor/storage";
 import type { Tensor } from "../tensor/tensor";
 import { ReadProperties } from "./read-properties";
-import type { FinalGradient, Step, View } from "./steps";
+import type { Difference, FinalGradient, Step, View } from "./steps";
 import type { Waiting } from "./waiting";
 
 /** Loaded later. */
@@ -60,7 +60,7 @@ export class Tracing implements Tracer {
   readonly #leaves = new Set<Traceable>();
   /** Each leaf whose gradient was looked at, and what it was when that was noted last; undefined: whatever it was. */
   readonly #gradients = new Map<Tensor, Tensor | null | undefined>();
-  #difference: string | undefined;
+  #difference: Difference | undefined;
   /** See `isMoved`. */
   #isMoved = false;
 
@@ -301,31 +301,19 @@ export class Tracing implements Tracer {
     const index = this.steps.length - 1;
     const other = this.expected.steps[index];
     if (other !== undefined && this.#isSame(step, other)) return;
-    const [name, before] = [nameOf(step), nameOf(other)];
-    const how = name === before ? ` with ${this.#detail(step, other!)}` : `, and was ${before}`;
-    this.#difference = `step ${index} is ${name} (${callerLine()})${how}`;
+    this.#difference = { index, step, other, line: callerLine() };
   }
 
-  /** The first difference from the expected trace, in words. */
-  get difference(): string | undefined {
-    const missing = this.expected?.steps[this.steps.length];
-    return this.#difference ?? (missing && `${nameOf(missing)} did not come`);
+  /** The first step that the expected trace does not have, or has and did not come. */
+  get difference(): Difference | undefined {
+    const index = this.steps.length;
+    const other = this.expected?.steps[index];
+    return this.#difference ?? (other && { index, step: undefined, other, line: "" });
   }
 
   /** True if the expected trace took for an input what this run found outside. Then this run is the trace to keep. */
   get isMoved(): boolean {
     return this.#isMoved;
-  }
-
-  /** What differs between two steps of one kind. */
-  #detail(a: Step, b: Step): string {
-    if (a.kind === "write") return "other numbers, or in another tensor";
-    if (a.kind !== "launch" || b.kind !== "launch") return "other tensors";
-    const [now, before] = [a.launch, b.launch] as unknown as Record<string, unknown>[];
-    const name = Object.keys(now!).find((key) => key !== "kernel" && !this.#isSameValue(now![key], before![key]));
-    const values = [now![name!], before![name!]];
-    const areNumbers = values.every((value) => [value].flat(3).every((one) => typeof one === "number"));
-    return areNumbers ? `${name} ${values[0]}, was ${values[1]}` : "another tensor, shape or dtype";
   }
 
   #isSame(a: Step, b: Step): boolean {
@@ -335,24 +323,25 @@ export class Tracing implements Tracer {
         return false;
       const compared = ({ kernel, ...rest }: Launch, { scalarSource }: { scalarSource: ScalarSource | undefined }) =>
         scalarSource === undefined ? rest : { ...rest, scalars: null };
-      return this.#isSameValue(compared(a.launch, a), compared(b.launch, b));
+      return this.isSameValue(compared(a.launch, a), compared(b.launch, b));
     }
     if (a.kind === "write" && b.kind === "write") {
-      const isSame = a.isConstant === b.isConstant && this.#isSameValue(a.slice, b.slice);
+      const isSame = a.isConstant === b.isConstant && this.isSameValue(a.slice, b.slice);
       return isSame && (!a.isConstant || isEqual(a.bytes(), b.bytes()));
     }
-    return a.kind === "host" && b.kind === "host" && this.#isSameValue(a.views, b.views);
+    return a.kind === "host" && b.kind === "host" && this.isSameValue(a.views, b.views);
   }
 
-  #isSameValue(a: unknown, b: unknown): boolean {
+  /** Parts of launches, of this run and of the expected trace. */
+  isSameValue(a: unknown, b: unknown): boolean {
     if (isSlice(a) && isSlice(b)) return a.length === b.length && this.#isSamePlace(a, b);
     if (Array.isArray(a) && Array.isArray(b))
-      return a.length === b.length && a.every((value, i) => this.#isSameValue(value, b[i]));
+      return a.length === b.length && a.every((value, i) => this.isSameValue(value, b[i]));
     if (typeof a !== "object" || a === null || typeof b !== "object" || b === null) return Object.is(a, b);
     const [keys, others] = [Object.keys(a), Object.keys(b)];
     type Fields = Record<string, unknown>;
     return (
-      keys.length === others.length && keys.every((key) => this.#isSameValue((a as Fields)[key], (b as Fields)[key]))
+      keys.length === others.length && keys.every((key) => this.isSameValue((a as Fields)[key], (b as Fields)[key]))
     );
   }
 
@@ -399,14 +388,4 @@ function idOf(object: object): number {
 
 export function viewOf(tensor: Tensor): View {
   return { ...tensor.memorySlice(), shape: tensor.shape, dtype: tensor.dtype };
-}
-
-function nameOf(step: Step | undefined): string {
-  if (step === undefined) return "nothing";
-  if (step.kind === "host") return "a hook";
-  if (step.kind === "write") return step.isConstant ? "data made inside" : "random numbers";
-  const { spec } = step.launch.kernel;
-  if (spec.kind !== "map") return spec.kind;
-  const ops = spec.program.nodes.filter(({ args }) => args.length > 0).map(({ op }) => op);
-  return ops.length === 0 ? "fill" : ops.join("+");
 }

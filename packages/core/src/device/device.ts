@@ -161,14 +161,12 @@ export class Device {
     }
     const tracer = activeTracer();
     tracer?.launches(this);
-    if (!tracer?.waiting) this.#run(launch);
+    if (!tracer?.waiting) {
+      const present = launch.kind === "rule" && launch.rows !== undefined ? this.#ofRows(launch) : launch;
+      if (watching.watcher === null) this.backend.launch(present);
+      else watching.watcher.launch(this, present, () => this.backend.launch(present));
+    }
     tracer?.launched(launch, scalarSource);
-  }
-
-  #run(launch: Launch): void {
-    const present = launch.kind === "rule" && launch.rows !== undefined ? this.#ofRows(launch) : launch;
-    if (watching.watcher === null) this.backend.launch(present);
-    else watching.watcher.launch(this, present, () => this.backend.launch(present));
   }
 
   #launchOnCopy({ slice, dtype, shape, strides, isAliased, reading }: Overlapped, scalarSource?: ScalarSource): void {

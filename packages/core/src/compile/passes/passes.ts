@@ -14,6 +14,7 @@ import type { OptimizedTrace } from "./memory-plan";
 import { splitPadded } from "./split-padded";
 import { Uses } from "./uses";
 
+export * as messages from "../messages";
 export { Waiting } from "../waiting";
 
 /** Of "500MB", or a number. KB is 1000 bytes, KiB 1024. @throws OptError BAD_ARGUMENT */
