@@ -37,15 +37,19 @@ export function bytesOf(x: Tensor): Uint8Array | Promise<Uint8Array> {
 
 /** @throws OptError NOT_SYNC */
 export function bytesNow(where: string, x: Tensor): Uint8Array {
-  const bytes = bytesOf(x);
+  checkReadsNow(where, x);
+  return bytesOf(x) as Uint8Array;
+}
+
+/** @throws OptError NOT_SYNC where the device of a tensor cannot be read without waiting */
+export function checkReadsNow(where: string, { device }: Tensor): void {
   check(
-    bytes instanceof Uint8Array,
+    device.backend.readSync !== undefined,
     "NOT_SYNC",
     where,
-    () => `${x.device.name} cannot be read without waiting.`,
+    () => `${device.name} cannot be read without waiting.`,
     "What is divided between ranks computes on js, wasm or cpu.",
   );
-  return bytes;
 }
 
 /** Room for elements that will come, and what puts them into the tensor once they are there. */

@@ -4,15 +4,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AdamW } from "@opt/adam-amsgrad";
 import { loadCheckpoint, optimizerState } from "@opt/checkpoint";
-import { init, type Tensor } from "@opt/core";
+import { init, parameter, type Tensor } from "@opt/core";
 import { BatchNorm1d, Linear, Module, Sequential } from "@opt/nn";
-import { triesAll } from "@opt/testkit";
+import { expectCode, triesAll } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { connect } from "../connect";
 import "../index";
 import { accumulation, checkAccumulation } from "../../testing/accumulation";
 import { checkTraining } from "../../testing/check-training";
 import { jobOf, runJob } from "../../testing/job";
+import { memoryRanks } from "../../testing/memory-ranks";
 import { WATCH_MEMORY } from "../../testing/peak";
 import { bitsOf, makeNet, optimizerOf, type Run, Tied } from "../../testing/training";
 import { FullyShardedDataParallel } from "./fully-sharded";
@@ -50,6 +51,20 @@ it("4 ranks train a model that pairs of them divide", () => {
     { ...paired, algorithm: "Muon", device: "js", steps: 3, shardOver: 1 },
   ];
   return checkTraining(4, [paired, ...others], { imports: IMPORTS });
+});
+
+it("says before the first step that a device cannot be read without waiting, also of a model of single numbers", async () => {
+  await init("js");
+  class Scale extends Module {
+    readonly factor = parameter(2);
+    forward(x: Tensor): Tensor {
+      return x.mul(this.factor);
+    }
+  }
+  const model = new Scale();
+  Object.defineProperty(model.factor, "device", { value: { name: "waiting", backend: {} } });
+  for (const communicator of memoryRanks(2))
+    expectCode("NOT_SYNC", () => new FullyShardedDataParallel(model, communicator));
 });
 
 it("groups of all ranks meet, though some ranks have made groups of their own", async () => {

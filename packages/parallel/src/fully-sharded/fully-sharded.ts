@@ -5,6 +5,7 @@ import { isTaping } from "@opt/core/backend";
 import { Module, type ParametersOptions } from "@opt/nn";
 import type { NamedTensors, Placing } from "../communicator/above";
 import { Communicator } from "../communicator/communicator";
+import { checkReadsNow } from "../communicator/staging";
 import { agree, type Groups, optionsLine } from "../data-parallel/agreement";
 import { Buffers } from "../data-parallel/buffers";
 import { averagedBy, checkAveraged, linesOf, type NamedParameter, tensorsOf } from "../data-parallel/parameters";
@@ -82,7 +83,7 @@ export class FullyShardedDataParallel<Model extends Module> {
   /** Groups of optimizers that have stepped since the last `sync`. */
   readonly #stepped = new Set<Groups>();
 
-  /** @throws OptError BAD_ARGUMENT; BAD_STATE if another one averages the model; DEVICE_MISMATCH if parameters lie on several devices; DUPLICATE; UNSUPPORTED for complex ones */
+  /** @throws OptError BAD_ARGUMENT; BAD_STATE if another one averages the model; DEVICE_MISMATCH if parameters lie on several devices; DUPLICATE; NOT_SYNC on webgpu; UNSUPPORTED for complex ones */
   constructor(module: Model, communicator: Communicator, options: FullyShardedDataParallelOptions = {}) {
     checkOptions(WHERE, options, {
       units: "array",
@@ -116,6 +117,7 @@ export class FullyShardedDataParallel<Model extends Module> {
     this.#buffers = new Buffers(buffers);
     this.#names = trainable.map(({ name }) => name);
     const isAlone = communicator.size === 1;
+    if (!isAlone) for (const { tensor } of trainable) checkReadsNow(WHERE, tensor);
     const settings = `broadcastBuffers ${broadcastBuffers}, keepGathered ${keepGathered}, reduceDType ${reduceDType}, shardOver ${shardOver}`;
     const lines = isAlone ? [] : linesOf([...trainable, ...frozen, ...buffers], settings);
     const agreed = isAlone ? Promise.resolve() : agree(communicator.group, WHERE, lines, true);
