@@ -1,4 +1,5 @@
 /** Random training runs on ranks beside the same run on one process. `OPT_CONFIGURATION='{...}'` runs the one that a failure has printed. */
+import { useSoftwareVulkan } from "@opt/testkit";
 import { type Configuration, textOf } from "@opt/testkit/configurations";
 import { expect, it } from "vitest";
 import { campaign, drawnOn, faultsOf } from "./campaign";
@@ -17,5 +18,6 @@ it.runIf(given === undefined)("200 configurations do what one process does", { t
 it.runIf(given !== undefined)("the given configuration", async () => {
   const one = JSON.parse(given!) as Configuration;
   console.log(textOf(one));
+  if (given!.includes("webgpu")) useSoftwareVulkan(); // ranks inherit it
   expect((await faultsOf([one])).map(([, fault]) => fault).join("\n")).toBe("");
 });

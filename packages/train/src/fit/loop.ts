@@ -1,7 +1,6 @@
 /** The loop of `fit`: epochs, batches, optimizer steps, validation. */
 import type { Tensor } from "@opt/core";
 import type { Module } from "@opt/nn";
-import { Reads } from "../metrics/reads";
 import { modesOf } from "../modes";
 import { Agreement } from "./agreement";
 import { Checks } from "./checks";
@@ -179,9 +178,8 @@ export class Loop<Batch> implements FitControl {
   /** Returns false if it was stopped before the end. */
   async #trainEpoch(skipped: number): Promise<boolean> {
     const { state } = this;
-    const { totals } = state;
+    const { totals, reads } = state;
     const { data, accumulate = 1 } = state.options;
-    const reads = new Reads();
     const begun = performance.now() - 1000 * state.seconds;
     let waiting = 0; // batches whose gradients wait for the update
     let seen = 0;

@@ -1,6 +1,7 @@
 /** What a run of `fit` holds: what it was given, where it stands, and its numbers so far. */
 import type { CheckpointContents } from "@opt/checkpoint";
 import { check, checkOptions, type Tensor } from "@opt/core";
+import { Reads } from "../metrics/reads";
 import { Base } from "./base";
 import type { Callback, ContentsOptions, FitState, History } from "./events";
 import type { PlacedModel } from "./model";
@@ -24,6 +25,8 @@ export class TrainState<Batch> implements FitState, Resumable<Batch> {
   checkpoint: string | undefined;
   readonly history: History = { epochs: [], losses: [] };
   readonly totals: Totals;
+  /** Of this epoch's steps. */
+  readonly reads = new Reads();
   readonly base: Base;
   readonly #copies: Tensor[] = [];
   /** The loop asks for one more batch after a stop, to see whether the epoch is over. */
@@ -100,6 +103,7 @@ export class TrainState<Batch> implements FitState, Resumable<Batch> {
     const problem = () => `a checkpoint must be of the end of a step, got a call within step ${this.step + 1}.`;
     check(!this.isInStep, "BAD_STATE", WHERE, problem, "Call contents() in onStepEnd or onEpochEnd.");
     const { trainable = false } = options;
+    await this.reads.drain(); // losses and sums of the steps before are part of it
     const { contents, copies } = await contentsOf(this, trainable ? await this.base.unchanged() : {});
     this.#copies.push(...copies);
     return contents;

@@ -95,7 +95,8 @@ async function run(name: string) {
   const controller = new AbortController();
   await train({ signal: controller.signal }, [{ onStepEnd: ({ step }) => step === 4 && controller.abort() }]);
   const { weights, steps, history } = await train({ resume: true });
-  return { scales, weights, steps, records: history.epochs.map(({ epoch, val_accuracy }) => [epoch, val_accuracy]) };
+  const records = history.epochs.map(({ epoch, accuracy, val_accuracy }) => [epoch, accuracy, val_accuracy]);
+  return { scales, weights, steps, records, losses: history.losses.map((loss) => loss.toFixed(4)) };
 }
 
 it.skipIf(reason !== undefined)(
@@ -108,7 +109,8 @@ it.skipIf(reason !== undefined)(
     expect(right.scales.map((state) => (state as { scale: number }).scale)).toEqual([
       8, 8, 4, 4, 2, 2, 2, 4, 2, 2, 1, 1,
     ]);
-    expect([found.steps, found.records]).toEqual([right.steps, right.records]);
+    expect([found.steps, found.records, found.losses]).toEqual([right.steps, right.records, right.losses]);
+    expect(right.losses).toHaveLength(12);
     expect(right.steps).toBe(8);
     expect(Float32Array.from(found.weights)).toAgreeWith(right.weights, { absolute: 1e-6, relative: 1e-5 });
   },
