@@ -271,8 +271,8 @@ class CompiledFunction {
 
   /** Launches wait for the trace, which needs less memory than they do, unless somebody looks at each. */
   #tracing(tensors: readonly Tensor[], expected?: Tracing): Tracing {
-    const isAlone = watching.watcher === null && allocations.trace === undefined;
-    return new Tracing(tensors, this.passes && isAlone ? LATER.code?.Waiting : undefined, expected);
+    const isWatched = watching.watcher ?? allocations.trace;
+    return new Tracing(tensors, this.passes && !isWatched ? LATER.code?.Waiting : undefined, expected);
   }
 
   /** Runs what waits, and what the function does after its last launch. The trace, if that was needed. @throws as `#traceOf` */
@@ -329,8 +329,7 @@ class CompiledFunction {
     }
     abandon(ran);
     throw (
-      LATER.code?.messages.changed(difference, tracing) ??
-      new OptError("CHANGED", "compile", `step ${difference.index} is another one.`)
+      LATER.code?.messages.changed(difference, tracing) ?? new OptError("CHANGED", "compile", "a call was another one.")
     );
   }
 

@@ -1,5 +1,6 @@
 /** The steps of a compiled function, as plain data: what passes rewrite and runs repeat. */
-import type { Slice } from "../backend/memory";
+import { memoriesOf } from "../backend/launches";
+import type { Memory, Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import type { ScalarSource } from "../device/scalar-source";
 import type { Tensor } from "../tensor/tensor";
@@ -32,6 +33,10 @@ export type Step =
       readonly gradients: ReadonlyMap<Tensor, FinalGradient>;
       run(...tensors: Tensor[]): void;
     };
+
+/** Memory of launches and host data. */
+export const usedBy = (step: Step): Iterable<Memory> =>
+  step.kind === "launch" ? memoriesOf(step.launch) : step.kind === "write" ? [step.slice.memory] : [];
 
 /** A step where another trace has another one, or none. */
 export interface Difference {

@@ -12,7 +12,7 @@ import { Tensor } from "../tensor/tensor";
 import { type Explanation, explain } from "./explain";
 import { LATER } from "./later";
 import { type OptimizedTrace, plan } from "./passes/memory-plan";
-import type { FinalGradient, Step, View } from "./steps";
+import { type FinalGradient, type Step, usedBy, type View } from "./steps";
 import { type Input, type Tracing, viewOf } from "./tracing";
 import { mapTensors, mapTree } from "./tree";
 import type { Filled } from "./waiting";
@@ -163,7 +163,7 @@ export class Trace {
     LATER.code?.checkFit(arenaBytes, limit);
     const isOpen = new Set(this.#open);
     const isHeld = (memory: Memory) => !isOpen.has(memory) && !temporaries.has(memory) && !offsets.has(memory);
-    const used = this.#optimized.steps.flatMap(memoriesUsedBy);
+    const used = this.#optimized.steps.flatMap((step) => [...usedBy(step)]);
     const { memory } = this;
     const device = this.#device;
     memory.device = device;
@@ -335,11 +335,6 @@ export class Trace {
     this.#isDisposed = true;
     if (this.#runs === 0) this.memory.release();
   }
-}
-
-function memoriesUsedBy(step: Step): Memory[] {
-  if (step.kind === "launch") return [...memoriesOf(step.launch)];
-  return step.kind === "write" ? [step.slice.memory] : [];
 }
 
 function withPlaces(step: Step, place: <S extends Slice>(slice: S) => S): Step {

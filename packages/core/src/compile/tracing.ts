@@ -1,6 +1,6 @@
 /** Makes a trace: notes what a function does while it runs, and compares it with an earlier trace. */
 
-import { isSlice, memoriesOf } from "../backend/launches";
+import { isSlice } from "../backend/launches";
 import type { Memory, Slice } from "../backend/memory";
 import { type Launch, specKey } from "../backend/spec";
 import type { Device } from "../device/device";
@@ -11,7 +11,7 @@ import { callerLine } from "../host/caller-line";
 import type { Storage } from "../tensor/storage";
 import type { Tensor } from "../tensor/tensor";
 import { ReadProperties } from "./read-properties";
-import type { Difference, FinalGradient, Step, View } from "./steps";
+import { type Difference, type FinalGradient, type Step, usedBy, type View } from "./steps";
 import type { Waiting } from "./waiting";
 
 /** Loaded later. */
@@ -118,7 +118,7 @@ export class Tracing implements Tracer {
       ? this.constants.has(memory)
       : this.#used.has(memory) || this.inputs.has(memory) || this.storages.has(memory);
     if (isKept) this.#kept.add(memory);
-    return isKept || this.waiting?.frees(memory) === true;
+    return isKept || !!this.waiting?.frees(memory);
   }
 
   wrote(device: object, slice: Slice, bytes: Uint8Array, again: (() => Uint8Array) | undefined): boolean {
@@ -296,7 +296,7 @@ export class Tracing implements Tracer {
 
   #add(step: Step): void {
     this.steps.push(step);
-    if (step.kind === "launch") for (const memory of memoriesOf(step.launch)) this.#used.add(memory);
+    for (const memory of usedBy(step)) this.#used.add(memory);
     if (this.expected === undefined || this.#difference !== undefined) return;
     const index = this.steps.length - 1;
     const other = this.expected.steps[index];

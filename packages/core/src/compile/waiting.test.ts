@@ -9,6 +9,7 @@ import {
   gather,
   init,
   manualSeed,
+  OptError,
   onGradient,
   parameter,
   randn,
@@ -157,5 +158,47 @@ describe("a compiled call", () => {
     manualSeed(3);
     const step = compile(body);
     expect(eager.map(() => step(x).dataSync())).toEqual(eager);
+  });
+
+  it("writes host data into what the function disposes of", () => {
+    const device = new FakeDevice();
+    const [old, x] = [tensor([1, 2], { device }), tensor([3, 4], { device })];
+    const step = compile((x: Tensor) => {
+      const y = x.add(1);
+      if (!old.isDisposed) {
+        old.set([5, 6]);
+        old.dispose();
+      }
+      return y.mul(2);
+    });
+    for (let i = 0; i < 5; i++) expect([...step(x).dataSync()]).toEqual([8, 10]);
+  });
+
+  it("loses no memory where there is none left", () => {
+    const { device, left } = counting();
+    const w = parameter([1, 2], { device });
+    const before = [left(), device.memory().bytes];
+    const body = () => {
+      const sum = w.exp().sum();
+      sum.mul(sum).backward();
+    };
+    const step = compile(body);
+    for (let allocations = 0; allocations < 2; allocations++) {
+      const { allocate } = device.backend;
+      let count = 0;
+      device.backend.allocate = (bytes) => {
+        if (bytes > 0 && count++ >= allocations) throw new OptError("OUT_OF_MEMORY", "fake", "no memory.");
+        return allocate(bytes);
+      };
+      expectCode("OUT_OF_MEMORY", step);
+      device.backend.allocate = allocate;
+      w.grad = null;
+      expect([left(), device.memory().bytes]).toEqual(before);
+    }
+    step();
+    const grad = w.grad!.dataSync();
+    w.grad = null;
+    body();
+    expect(grad).toEqual(w.grad!.dataSync());
   });
 });

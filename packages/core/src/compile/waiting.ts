@@ -3,12 +3,12 @@
  * reserved until then. So they need the memory that the trace has planned, and not what the function would hold as it is written.
  */
 import type { Place } from "../backend/backend";
-import { memoriesOf, writesOf } from "../backend/launches";
+import { writesOf } from "../backend/launches";
 import type { Memory, Scalar } from "../backend/memory";
 import type { Device } from "../device/device";
 import type { ScalarSource } from "../device/scalar-source";
 import { untraced } from "../device/tracer";
-import type { Step } from "./steps";
+import { type Step, usedBy } from "./steps";
 
 /** What launches of a trace take from a run of its function. */
 export interface Filled {
@@ -65,10 +65,19 @@ export class Waiting {
     this.#written.set(step, bytes);
   }
 
-  /** Runs all that waits. From now on nothing does. */
+  /** Runs all that waits. From now on nothing does. @throws OptError OUT_OF_MEMORY; then what has no room is empty */
   catchUp(): void {
-    const { steps } = this.noted;
     this.noted.waiting = undefined;
+    try {
+      this.#runAll();
+    } catch (error) {
+      for (const memory of this.#reserved) this.noted.device!.pool.allocate(0, memory);
+      throw error;
+    }
+  }
+
+  #runAll(): void {
+    const { steps } = this.noted;
     let freed = 0;
     const freeBefore = (step: number) => {
       for (; freed < this.#frees.length && this.#frees[freed]![0] <= step; freed++) this.#free(this.#frees[freed]![1]);
@@ -140,7 +149,9 @@ export class Waiting {
   }
 
   #take(memory: Memory): void {
-    if (this.#reserved.delete(memory)) this.noted.device!.pool.allocate(memory.bytes, memory);
+    if (!this.#reserved.has(memory)) return;
+    this.noted.device!.pool.allocate(memory.bytes, memory);
+    this.#reserved.delete(memory);
   }
 
   #free(memory: Memory): void {
@@ -155,7 +166,5 @@ export class Waiting {
   }
 }
 
-const usedBy = (step: Step): Iterable<Memory> =>
-  step.kind === "launch" ? memoriesOf(step.launch) : step.kind === "write" ? [step.slice.memory] : [];
 const writtenBy = (step: Step): Iterable<Memory> =>
   step.kind === "launch" ? writesOf(step.launch) : step.kind === "write" ? [step.slice.memory] : [];
