@@ -132,7 +132,7 @@ describe("a compiled call", () => {
   });
 
   it("checks indices that it makes itself, and goes on waiting", () => {
-    const { device, mostIn } = counting();
+    const { device, mostIn, left } = counting();
     const table = parameter(
       Float32Array.from({ length: SIZE }, (_, i) => i),
       { device },
@@ -145,8 +145,16 @@ describe("a compiled call", () => {
     };
     const step = compile(body);
     const eager = body(start).dataSync();
-    const needs = [1, 2, 3].map(() => mostIn(() => expect(step(start).dataSync()).toEqual(eager)));
+    const before = left();
+    const check = () => {
+      const y = step(start);
+      expect(y.dataSync()).toEqual(eager);
+      y.dispose();
+    };
+    const needs = [1, 2, 3].map(() => mostIn(check));
     expect(Math.max(...needs)).toBeLessThanOrEqual(step.explain().peakBytes + 1024);
+    step.dispose();
+    expect(left()).toBe(before);
     expectCode("BAD_ARGUMENT", () => compile(body)(tensor([SIZE], { dtype: "i32", device })));
   });
 
