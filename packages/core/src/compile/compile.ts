@@ -271,7 +271,7 @@ class CompiledFunction {
 
   /** Launches wait for the trace, which needs less memory than they do, unless somebody looks at each. */
   #tracing(tensors: readonly Tensor[], expected?: Tracing): Tracing {
-    const isWatched = watching.watcher ?? allocations.trace;
+    const isWatched = watching.watcher ?? allocations.trace?.isOn;
     return new Tracing(tensors, this.passes && !isWatched ? LATER.code?.Waiting : undefined, expected);
   }
 
@@ -329,7 +329,8 @@ class CompiledFunction {
     }
     abandon(ran);
     throw (
-      LATER.code?.messages.changed(difference, tracing) ?? new OptError("CHANGED", "compile", "a call was another one.")
+      LATER.code?.messages.changed(difference, tracing) ??
+      new OptError("CHANGED", "compile", "each call must do the same.")
     );
   }
 

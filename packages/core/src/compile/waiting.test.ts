@@ -182,7 +182,7 @@ describe("a compiled call", () => {
     for (let i = 0; i < 5; i++) expect([...step(x).dataSync()]).toEqual([8, 10]);
   });
 
-  it("loses no memory where there is none left", () => {
+  it("gives back all memory when an allocation fails", () => {
     const { device, left } = counting();
     const w = parameter([1, 2], { device });
     const before = [left(), device.memory().bytes];

@@ -37,7 +37,7 @@ interface Noted {
   waiting: Waiting | undefined;
 }
 
-/** Somebody who looks at what so few steps make does not stop the waiting: these run twice. */
+/** Host code may look at what so few steps make: they run twice. Where there are more, all that waits runs. */
 const FEW = 16;
 
 export class Waiting {
@@ -90,7 +90,7 @@ export class Waiting {
     for (const memory of this.#reserved) this.#take(memory);
   }
 
-  /** Somebody looks at memory now. */
+  /** Host code looks at memory now. */
   show(memory: Memory): void {
     const { steps, made } = this.noted;
     const needed = new Set([memory]);
@@ -158,7 +158,7 @@ export class Waiting {
     if (!this.#reserved.delete(memory)) this.noted.device!.pool.free(memory);
   }
 
-  /** It had room while somebody looked. */
+  /** It had room while host code looked. */
   #giveBack(memory: Memory): void {
     if (this.#reserved.has(memory)) return;
     this.noted.device!.pool.free(memory);
