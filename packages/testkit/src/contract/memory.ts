@@ -20,6 +20,18 @@ export function memoryContract(context: ContractContext): void {
       backend.free(memory);
     });
 
+    it("is reserved as a new object, which becomes what is allocated for it", async (test) => {
+      const { backend } = context;
+      if (backend.reserve === undefined) return test.skip("it reserves nothing");
+      const reserved = [backend.reserve(17), backend.reserve(17)] as const;
+      expect(reserved.map(({ bytes }) => bytes)).toEqual([17, 17]);
+      for (const each of reserved) Object.assign(each, backend.allocate(17));
+      backend.write(reserved[0], 0, count(17));
+      backend.write(reserved[1], 0, new Uint8Array(17));
+      expect(await backend.read(reserved[0], 0, 17)).toAgreeWith(count(17));
+      for (const each of reserved) backend.free(each);
+    });
+
     it("is a new object each time, also of bytes that were freed", () => {
       const { backend } = context;
       const before = backend.allocate(64);

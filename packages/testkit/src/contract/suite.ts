@@ -44,6 +44,8 @@ export interface ContractDevice {
   readonly epilogues?: boolean;
   /** It has kernels of the host's algorithms. By default false. */
   readonly hostKernels?: boolean;
+  /** It reserves memory for compiled functions. By default true. */
+  readonly reserves?: boolean;
   /** Matrix products, and rows in float32, have the words of js. By default what `exact` is. */
   readonly portable?: boolean;
   /** One of five cases of each table, for kernels that another device tries whole. By default false. */
@@ -62,6 +64,7 @@ export function contractSuite(device: ContractDevice): void {
       expect(backend.fuses ?? []).toEqual(device.fuses ?? []);
       expect(backend.epilogues ?? false).toBe(device.epilogues ?? false);
       expect(backend.hostKernels !== undefined).toBe(device.hostKernels ?? false);
+      expect(backend.reserve !== undefined).toBe(device.reserves ?? true);
       expect([...backend.dtypes].sort()).toEqual([...device.dtypes].sort());
     });
 
