@@ -33,6 +33,7 @@ contractSuite({
   open,
   dtypes: ["f32"],
   exact: false,
+  reserves: false, // the page does
   tolerances: { rule: { absolute: 1e-6, relative: 1e-4 } }, // as in Node: where scalars of any sign cancel
   sampled: true,
   skip,
