@@ -197,7 +197,12 @@ export class StepFolder {
     }
     await fs.syncFolder(this.finalPath);
     await move(MANIFEST_FILE);
-    await fs.syncFolder(this.finalPath);
+    try {
+      await fs.syncFolder(this.finalPath);
+    } catch (error) {
+      // The step is whole since that rename: another job's retention has removed it as any other step.
+      if (!isMissing(error)) throw error;
+    }
     return true;
   }
 

@@ -99,6 +99,24 @@ describe("two saves that replace a step", () => {
     expect([disk.names, await attemptOf(disk)]).toEqual([2, slower.folder.attempt]);
   });
 
+  it("a step that another job's retention removes once it is whole has been saved", async () => {
+    const disk = new Racing();
+    await saved(disk);
+    const slower = await replacing(disk);
+    const sync = disk.syncFolder.bind(disk);
+    let removed = false;
+    disk.syncFolder = async (path) => {
+      if (path === A && !removed && (await attemptOf(disk)) === slower.folder.attempt) {
+        removed = true;
+        await disk.rename(A, `${A}.tmp-vm.0.0.0-0`);
+        throw Object.assign(new Error("ENOENT"), { code: "ENOENT" });
+      }
+      await sync(path);
+    };
+    expect(await slower.end()).toEqual([]);
+    expect(removed).toBe(true);
+  });
+
   it("one whose step comes and goes twenty times says so, and nothing of it is left", async () => {
     const disk = new Racing();
     const slower = await replacing(disk);
