@@ -49,7 +49,7 @@ export const TENSOR_GROUPS = [
 
 /** Exported for other packages of this workspace; no user needs them. */
 export const INTERNAL = new Set(
-  `HostIo hostIo registerHostIo checkOptions OptionKind show AttentionForm fusedAttention BatchNormalized fusedBatchNorm
+  `HostIo hostIo registerHostIo checkOptions OptionKind show AttentionForm fusedAttention BatchNormalized fusedBatchNorm fusedGroupNorm
   fusedLstm LstmOptions LstmResults needing combine Combination checkTensor crossEntropyRows logAddExp3 lowered
   binaryCrossEntropyTerms withFlatGradient resample AxisTaps nonFinite norms algorithmOf evict fillAgain isEvicted Around ruleHashes everyVariant ruleByVariant
   hostBytes markReplaced span checkNotSummary versionOf checkGenerator isRecomputing onGradient

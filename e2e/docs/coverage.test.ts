@@ -38,7 +38,7 @@ const OTHERS = new Set(
   `algorithmOf afterEachRun allclose equal trilIndices triuIndices applyRule applyRuleInPlace arange autocast autocastDType binaryCrossEntropyTerms check checkBetas
   checkBoolean checkValue fusedLerp checkGenerator checkNotNegative checkNotSummary checkOptions checkTensor clipGradNorm clipGradNormEach clipGradValue combine reduceInto scheduleFree
   compile crossEntropyRows defineRule divideGradients dependsOn detectAnomaly empty emptyLike enableGrad enableQ8 enableStochasticRounding everyVariant evict eye fftfreq
-  fillAgain full functional fusedAttention fusedBatchNorm fusedLstm gatherSparse grad hessian hostBytes hostIo hvp init isEvicted isRecomputing jacobian jvp keep
+  fillAgain full functional fusedAttention fusedBatchNorm fusedGroupNorm fusedLstm gatherSparse grad hessian hostBytes hostIo hvp init isEvicted isRecomputing jacobian jvp keep
   l1 l2 linspace listDevices logAddExp3 lowered manualSeed markReplaced modifiedRules nearest needing noGrad nonFinite norms observed onGradient oneHot ones parameter
   pathSums profile rand randint randn randperm recompute registerBackend registerHostIo resample rfftfreq rowSparse ruleByVariant ruleHashes runsOnce
   show span stepArrays tensor tensorFromBytes tidy traceAllocations variance versionOf viewAsComplex viewAsReal vjp vmap widened withFlatGradient withGradient zeros`.split(

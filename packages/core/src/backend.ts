@@ -30,6 +30,7 @@ export type { Memory, Scalar, Slice } from "./backend/memory";
 export type {
   AttentionInputs,
   AttentionSizes,
+  ChannelSizes,
   EpilogueArguments,
   FusedKind,
   HeadStrides,

@@ -66,6 +66,7 @@ export {
   crossEntropyRows,
   fusedAttention,
   fusedBatchNorm,
+  fusedGroupNorm,
   fusedLstm,
   gather,
   type LstmOptions,

@@ -119,6 +119,7 @@ export const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   crossEntropyRows: () => [x(), labels(), -100],
   fusedAttention: () => [x(), x(), x(), { scale: 1, isCausal: true }],
   fusedBatchNorm: () => [core.ones([2, 2, 1]), core.ones([2]), core.zeros([2]), 1e-5],
+  fusedGroupNorm: () => [core.ones([2, 2, 1]), core.ones([2]), core.zeros([2]), 1, 1e-5],
   pathSums: () => [core.zeros([2, 1]), core.zeros([3, 2, 1]), core.zeros([2, 1])],
   fusedLstm: () => [
     core.ones([1, 1, 4]),

@@ -216,6 +216,8 @@ const COMMANDS: { readonly [K in Kind]: Command<K> } = {
     .writes(ofHeads(6), "valueGradient"),
   batchNorm: fieldsOf("batchNorm"),
   batchNormGrad: fieldsOf("batchNormGrad"),
+  groupNorm: fieldsOf("groupNorm"),
+  groupNormGrad: fieldsOf("groupNormGrad"),
   lstm: fieldsOf("lstm"),
   lstmGrad: fieldsOf("lstmGrad"),
 };

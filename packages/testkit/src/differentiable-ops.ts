@@ -124,6 +124,22 @@ function normalized(x: Tensor, weight: Tensor, bias: Tensor): Tensor {
   });
 }
 
+/** By one kernel, or op by op: of four channels, two and two. */
+function normalizedGroups(x: Tensor, weight: Tensor, bias: Tensor): Tensor {
+  return F.tidy(() => {
+    const fused = F.fusedGroupNorm(x, weight, bias, 2, 1e-5);
+    if (fused !== null) return fused;
+    const rows = x.reshape([x.shape[0]!, 2, -1]);
+    const centered = rows.sub(rows.mean(2, true));
+    const rstd = centered.pow(2).mean(2, true).add(1e-5).pow(-0.5);
+    return centered
+      .mul(rstd)
+      .reshape([...x.shape])
+      .mul(weight.unsqueeze(1))
+      .add(bias.unsqueeze(1));
+  });
+}
+
 /** By one kernel, or op by op on devices that do not have it. */
 function attended(q: Tensor, k: Tensor, v: Tensor, isCausal: boolean): Tensor {
   const scale = 0.7;
@@ -407,6 +423,7 @@ const CASES: readonly OpCase[] = [
     }),
   ),
   { name: "fusedBatchNorm", shapes: [[3, 2, 2], [2], [2]], run: (x, w, b) => normalized(x!, w!, b!) },
+  { name: "fusedGroupNorm", shapes: [[3, 4, 2], [4], [4]], run: (x, w, b) => normalizedGroups(x!, w!, b!) },
   ...[false, true].flatMap((reverse) =>
     (["results", "cell"] as const).map(
       (which): OpCase => ({

@@ -5,7 +5,8 @@ import type { Launch } from "./spec";
 
 const KINDS: Readonly<Record<FieldKind, true>> = {
   ...{ reduce: true, matmul: true, gather: true, scatterAdd: true, unfold: true, fold: true, maxPool2d: true },
-  ...{ maxPool2dGrad: true, batchNorm: true, batchNormGrad: true, lstm: true, lstmGrad: true },
+  ...{ maxPool2dGrad: true, batchNorm: true, batchNormGrad: true, groupNorm: true, groupNormGrad: true },
+  ...{ lstm: true, lstmGrad: true },
 };
 const WINDOW = {
   ...{ batch: 2, channels: 3, height: 5, width: 7, outHeight: 2, outWidth: 3 },

@@ -5,7 +5,7 @@
 import type { RowInput, RowOutput } from "../rule/rows/row-program";
 import type { NumberDType } from "../values/dtype";
 import type { Slice } from "./memory";
-import type { Launch, LaunchArguments, SequenceSizes, Window2d } from "./spec";
+import type { ChannelSizes, Launch, LaunchArguments, SequenceSizes, Window2d } from "./spec";
 
 /** How a size travels. Integers are exact below 2^53. */
 export type SizeType = "integer" | "number" | "flag";
@@ -70,6 +70,8 @@ export type FieldKind =
   | "maxPool2dGrad"
   | "batchNorm"
   | "batchNormGrad"
+  | "groupNorm"
+  | "groupNormGrad"
   | "lstm"
   | "lstmGrad";
 
@@ -113,7 +115,6 @@ const ofImages = ({ window }: { window: Window2d }) => windowElements(window).im
 const ofPooled = ({ window }: { window: Window2d }) => windowElements(window).pooled;
 const ofWindows = ({ window }: { window: Window2d }) => windowElements(window).columns;
 
-type ChannelSizes = Pick<LaunchArguments["batchNorm"], "outer" | "channels" | "inner" | "eps">;
 const CHANNELS: Group<ChannelSizes> = {
   name: "sizes",
   struct: "ChannelSizes",
@@ -122,6 +123,8 @@ const CHANNELS: Group<ChannelSizes> = {
 };
 const ofAll = ({ outer, channels, inner }: ChannelSizes) => outer * channels * inner;
 const ofChannels = ({ channels }: ChannelSizes) => channels;
+const ofGroups = ({ outer, groups }: ChannelSizes & { readonly groups: number }) => outer * groups;
+const ofEachChannel = ({ outer, channels }: ChannelSizes) => outer * channels;
 
 const SEQUENCE: Group<SequenceSizes> = {
   name: "sizes",
@@ -207,6 +210,32 @@ const FIELDS: { readonly [K in FieldKind]: LaunchFields<K> } = {
       inputGradient: ["writes", ofAll],
       weightGradient: ["writes", ofChannels],
       biasGradient: ["writes", ofChannels],
+    },
+  },
+  groupNorm: {
+    group: CHANNELS,
+    sizes: { groups: "integer" },
+    slices: {
+      input: ["reads", ofAll],
+      weight: ["reads", ofChannels],
+      bias: ["reads", ofChannels],
+      output: ["writes", ofAll],
+      mean: ["writes", ofGroups],
+      variance: ["writes", ofGroups],
+    },
+  },
+  groupNormGrad: {
+    group: CHANNELS,
+    sizes: { groups: "integer" },
+    slices: {
+      input: ["reads", ofAll],
+      gradient: ["reads", ofAll],
+      weight: ["reads", ofChannels],
+      mean: ["reads", ofGroups],
+      variance: ["reads", ofGroups],
+      inputGradient: ["writes", ofAll],
+      weightGradient: ["writes", ofEachChannel],
+      biasGradient: ["writes", ofEachChannel],
     },
   },
   lstm: {

@@ -3,6 +3,9 @@ import type { Place } from "./backend";
 import type { Memory, Slice } from "./memory";
 import type { Kind, Launch } from "./spec";
 
+const NORMALIZED = ["output", "mean", "variance"];
+const NORMALIZED_GRAD = ["inputGradient", "weightGradient", "biasGradient"];
+
 /** The arguments that a launch of each kind writes; it reads the others. For a rule, see `writesOf`. */
 const WRITTEN: Readonly<Record<Exclude<Kind, "rule">, readonly string[]>> = {
   map: ["output"],
@@ -19,8 +22,10 @@ const WRITTEN: Readonly<Record<Exclude<Kind, "rule">, readonly string[]>> = {
   maxPool2dGrad: ["output"],
   attention: ["output"],
   attentionGrad: ["queryGradient", "keyGradient", "valueGradient"],
-  batchNorm: ["output", "mean", "variance"],
-  batchNormGrad: ["inputGradient", "weightGradient", "biasGradient"],
+  batchNorm: NORMALIZED,
+  batchNormGrad: NORMALIZED_GRAD,
+  groupNorm: NORMALIZED,
+  groupNormGrad: NORMALIZED_GRAD,
   lstm: ["results", "cells", "gates"],
   lstmGrad: ["inputsGradient", "firstHiddenGradient", "firstCellGradient"],
 };

@@ -57,6 +57,9 @@ export interface Specs {
   /** (x - mean) / sqrt(variance + eps) * weight + bias by channel of [outer, channels, inner], variance with divisor outer * inner. */
   batchNorm: { dtype: ComputeDType };
   batchNormGrad: { dtype: ComputeDType };
+  /** As batchNorm, mean and variance being those of each group of adjacent channels of each of `outer`. */
+  groupNorm: { dtype: ComputeDType };
+  groupNormGrad: { dtype: ComputeDType };
   /** A sequence through an LSTM: c' = sigmoid(f) c + sigmoid(i) tanh(g), h' = sigmoid(o) tanh(c'), where i, f, g, o = inputs + bias + weight h. */
   lstm: { dtype: ComputeDType };
   lstmGrad: { dtype: ComputeDType };
@@ -64,7 +67,10 @@ export interface Specs {
 
 export type Kind = keyof Specs;
 /** Every fused kernel: what a device has that has all of them. */
-export const FUSED_KINDS = ["attention", "attentionGrad", "batchNorm", "batchNormGrad", "lstm", "lstmGrad"] as const;
+export const FUSED_KINDS = [
+  ...(["attention", "attentionGrad", "batchNorm", "batchNormGrad"] as const),
+  ...(["groupNorm", "groupNormGrad", "lstm", "lstmGrad"] as const),
+] as const;
 /** Several ops in one kernel. Only devices that list it in `Backend.fuses` get it; on others the ops run one by one. */
 export type FusedKind = (typeof FUSED_KINDS)[number];
 /** What every device has. */
@@ -83,6 +89,14 @@ export interface Window2d {
   readonly stride: readonly [number, number];
   readonly padding: readonly [number, number];
   readonly dilation: readonly [number, number];
+}
+
+/** Of what is normalised by channels: [outer, channels, inner]. */
+export interface ChannelSizes {
+  readonly outer: number;
+  readonly channels: number;
+  readonly inner: number;
+  readonly eps: number;
 }
 
 /** `reverse`: the sequence is gone through from its end. */
@@ -260,20 +274,16 @@ export interface LaunchArguments {
     firstCellGradient: Slice;
   };
   /** input and output [outer, channels, inner], weight, bias, mean and variance [channels]. */
-  batchNorm: {
+  batchNorm: ChannelSizes & {
     input: Slice;
     weight: Slice;
     bias: Slice;
     output: Slice;
     mean: Slice;
     variance: Slice;
-    outer: number;
-    channels: number;
-    inner: number;
-    eps: number;
   };
   /** gradient and inputGradient [outer, channels, inner]; weightGradient and biasGradient [channels] are overwritten. */
-  batchNormGrad: {
+  batchNormGrad: ChannelSizes & {
     input: Slice;
     weight: Slice;
     mean: Slice;
@@ -282,11 +292,11 @@ export interface LaunchArguments {
     inputGradient: Slice;
     weightGradient: Slice;
     biasGradient: Slice;
-    outer: number;
-    channels: number;
-    inner: number;
-    eps: number;
   };
+  /** As batchNorm's, with mean and variance [outer, groups]. */
+  groupNorm: LaunchArguments["batchNorm"] & { groups: number };
+  /** As batchNormGrad's, with mean and variance [outer, groups], weightGradient and biasGradient [outer, channels]. */
+  groupNormGrad: LaunchArguments["batchNormGrad"] & { groups: number };
 }
 
 /** A compiled spec. Backends attach what they need. */

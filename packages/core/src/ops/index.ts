@@ -38,6 +38,7 @@ export {
 export { withFlatGradient } from "./flat-gradient";
 export { type AttentionForm, fusedAttention } from "./fused/attention";
 export { type BatchNormalized, fusedBatchNorm } from "./fused/batch-norm";
+export { fusedGroupNorm } from "./fused/group-norm";
 export { fusedLstm, type LstmOptions, type LstmResults } from "./fused/lstm";
 export { pathSums } from "./fused/path-sums";
 export { assign } from "./indexing/assign";

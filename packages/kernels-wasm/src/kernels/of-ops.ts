@@ -6,6 +6,7 @@ import { windowWords } from "./windows/windows";
 export { attention, attentionGrad } from "./attention";
 export { batchNorm, batchNormGrad } from "./batch-norm";
 export { gather } from "./gather";
+export { groupNorm, groupNormGrad } from "./group-norm";
 export { lstm, lstmGrad } from "./lstm";
 export { scatterAdd } from "./scatter-add";
 export { fold, unfold } from "./windows/fold";

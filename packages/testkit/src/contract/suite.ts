@@ -13,6 +13,7 @@ import { ContractContext, type ContractTolerances, defaultTolerances } from "./c
 import { copyContract } from "./copy";
 import { epilogueContract } from "./epilogue";
 import { functionsContract } from "./functions";
+import { groupNormContract } from "./group-norm";
 import { hostKernelsContract } from "./host-kernels";
 import { lstmContract } from "./lstm";
 import { mapContract } from "./map";
@@ -83,6 +84,7 @@ export function contractSuite(device: ContractDevice): void {
     if (device.hostKernels && context.dtype === "f64") hostKernelsContract(context);
     if (device.fuses?.includes("attention")) attentionContract(context);
     if (device.fuses?.includes("batchNorm")) batchNormContract(context);
+    if (device.fuses?.includes("groupNorm")) groupNormContract(context);
     if (device.fuses?.includes("lstm")) lstmContract(context);
   });
 }

@@ -4,6 +4,7 @@ import { windowOf } from "../contract/windows";
 import { seededArray, seededIndices } from "../numbers/seeded";
 import { attention, attentionGrad } from "./attention";
 import { batchNorm, batchNormGrad } from "./batch-norm";
+import { groupNorm, groupNormGrad } from "./group-norm";
 import { lstm, lstmGrad } from "./lstm";
 import { matmul } from "./matmul";
 import { crossEntropy, crossEntropyGrad, layerNorm, layerNormGrad, softmax, softmaxGrad } from "./rows";
@@ -132,6 +133,29 @@ describe("references", () => {
       close,
     );
     expect(biasGradient).toAgreeWith(
+      differences((z) => output(x, weight, z), bias, g),
+      close,
+    );
+  });
+
+  it("groupNorm: groups of mean 0 and variance 1, and its gradients are its derivatives", () => {
+    const of = { outer: 2, channels: 4, inner: 3, groups: 2, eps: 1e-5 };
+    const [x, weight, bias, g] = [random(24, 3), random(4, 4), random(4, 5), random(24, 6)];
+    const plain = groupNorm(x, [1, 1, 1, 1], [0, 0, 0, 0], { ...of, eps: 0 }).output;
+    expect([dot(plain.subarray(6, 12), new Array(6).fill(1)), dot(plain, plain)]).toAgreeWith([0, 24], close);
+    const { mean, variance } = groupNorm(x, weight, bias, of);
+    const { inputGradient, weightGradient, biasGradient } = groupNormGrad(x, weight, mean, variance, g, of);
+    const ofSamples = (each: Float64Array) => [0, 1, 2, 3].map((channel) => each[channel]! + each[4 + channel]!);
+    const output = (...[a, w, b]: [Float64Array, Float64Array, Float64Array]) => groupNorm(a, w, b, of).output;
+    expect(inputGradient).toAgreeWith(
+      differences((z) => output(z, weight, bias), x, g),
+      { absolute: 1e-5, relative: 1e-5 },
+    );
+    expect(ofSamples(weightGradient)).toAgreeWith(
+      differences((z) => output(x, z, bias), weight, g),
+      close,
+    );
+    expect(ofSamples(biasGradient)).toAgreeWith(
       differences((z) => output(x, weight, z), bias, g),
       close,
     );

@@ -118,7 +118,8 @@ function withRepetitions(
 /** What gives the same results again at little cost: elementwise programs, those of rows, norms and casts. */
 function repeatable(launch: Launch, kernels: MapKernels): Launch | undefined {
   const { kind } = launch;
-  if (kind === "map" || kind === "rows" || kind === "copy" || kind === "batchNorm") return launch;
+  if (kind === "map" || kind === "rows" || kind === "copy") return launch;
+  if (kind === "batchNorm" || kind === "groupNorm") return launch;
   if (kind !== "matmul" || launch.epilogue?.product === undefined) return undefined;
   // Its epilogue alone, as the product is there.
   const { product, operands, strides, scalars } = launch.epilogue;

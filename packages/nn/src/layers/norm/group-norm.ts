@@ -1,4 +1,15 @@
-import { check, checkOptions, checkTensor, fma, layerNorm, ones as onesOf, show, type Tensor, tidy } from "@opt/core";
+import {
+  check,
+  checkOptions,
+  checkTensor,
+  fma,
+  fusedGroupNorm,
+  layerNorm,
+  ones as onesOf,
+  show,
+  type Tensor,
+  tidy,
+} from "@opt/core";
 import { ones } from "../../initializers/initializers";
 import { holdParameters } from "../../module/held";
 import { Module } from "../../module/module";
@@ -65,9 +76,12 @@ export class GroupNorm extends Module {
         const nothing = normOfNothing(wide.reshape([batch!, channels!, places]), weight, bias);
         return nothing.reshape(x.shape).to(x.dtype);
       }
-      const length = (places * channels!) / this.#groups;
+      const [groups, eps] = [this.#groups, this.eps];
+      const fused = fusedGroupNorm(wide.reshape([batch!, channels!, places]), weight, bias, groups, eps);
+      if (fused !== null) return fused.reshape(x.shape).to(x.dtype);
+      const length = (places * channels!) / groups;
       const unit = onesOf([length], { dtype: wide.dtype === "f64" ? "f64" : "f32", device: x.device });
-      const normal = layerNorm(wide.reshape([batch! * this.#groups, length]), unit, null, this.eps);
+      const normal = layerNorm(wide.reshape([batch! * groups, length]), unit, null, eps);
       const planes = normal.reshape([batch!, channels!, places]);
       // Of each sample first: a gradient is then a sum along planes and one of samples, and nothing is permuted.
       const [scale, shift] = [weight, bias].map((each) => each?.unsqueeze(1).expand([batch!, channels!, 1]));
