@@ -65,9 +65,9 @@ function productsOfAll(g: Tensor, x: Tensor, window: Window2d): Tensor {
   const { batch, channels, kernel } = window;
   const [m, n, k] = [g.shape[1]!, ofWindow(window), batch * window.outHeight * window.outWidth];
   const shape = [m, channels, ...kernel];
-  const isDirect = isRead(x, window) && x.device.backend.windows === "both";
+  const isDirect = x.device.backend.windows === "both";
   const rows = isDirect ? g : reshape(permute(g, [1, 0, 2, 3]), [m, k]);
-  if (isRead(x, window))
+  if (isDirect || isRead(x, window))
     return launch(rows, x, Tensor.empty(shape, x.dtype, x.device), window, true, { batch: 1, m, n, k });
   const columns = reshape(permute(columnsOf(x, window), [1, 0, 2]), [n, k]);
   return reshape(matmul(rows, columns, { transposeB: true }), shape);
