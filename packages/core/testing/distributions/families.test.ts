@@ -21,6 +21,7 @@ await init("js");
 
 /** What has one number for each of the batch; the others have one for each number of an event. */
 const OF_BATCH = /entropy|perplexity|logProb/;
+const COUNT = 100;
 const NEAR = { absolute: 1e-9, relative: 1e-9 };
 const numbers = (x: Tensor) => [...x.dataSync()];
 
@@ -66,6 +67,15 @@ function check({ of, values, methods }: ReturnType<typeof drawn>): void {
     values.requiresGrad = true;
     const [slope] = grad(of.cdf(values).sum(), [values]);
     expect(numbers(slope.abs())).toAgreeWith(logProb!.map(Math.exp), { absolute: 1e-7, relative: 1e-7 });
+  }
+  const [all, batch] = [numbers(of.logProb(of.sample([COUNT], { generator: new Generator(7) }))), of.batchShape];
+  for (const [i, expected] of entropy?.entries() ?? []) {
+    const own = all.filter((_, at) => at % entropy!.length === i);
+    const mean = own.reduce((a, b) => a + b, 0) / COUNT;
+    const deviation = Math.sqrt(own.reduce((a, b) => a + (b - mean) ** 2, 0) / COUNT);
+    expect(Math.abs(mean + expected), `samples of ${i} in [${batch}]`).toBeLessThan(
+      (5 * deviation) / Math.sqrt(COUNT) + 1e-6,
+    );
   }
   const sample = wide.sample([3], { generator: new Generator(1) });
   expect(sample.shape).toEqual([3, ...wide.batchShape, ...wide.eventShape]);
