@@ -96,6 +96,23 @@ describe.each(MADE)("%s", (_, make, given) => {
   });
 });
 
+it.each(MADE)(
+  "%s gives floats of the dtype that all of it has, also without what may be left out",
+  (_, make, given) => {
+    for (const dtype of ["f64", "f16", "bf16"] as const) {
+      const inputs = exchanged(given(), "f32", (x) => x.to(dtype)) as unknown[];
+      for (let count = inputs.length; count > 0; count--) {
+        try {
+          const floats = tensorsIn(forward(make().to(dtype), inputs.slice(0, count))).filter((x) => /f/.test(x.dtype));
+          expect(floats.map((x) => x.dtype)).toEqual(floats.map(() => dtype));
+        } catch (error) {
+          if (!(error instanceof OptError) || count === inputs.length) throw error;
+        }
+      }
+    }
+  },
+);
+
 /** The arguments with a generator among the options, which are last. */
 function withGenerator(args: unknown[], generator: Generator): unknown[] {
   const last = args.at(-1);
@@ -161,41 +178,38 @@ const CALLS: [string, (args: (given: unknown[]) => unknown[]) => unknown][] = [
   ]),
 ];
 
-it.each(CALLS.filter(([name]) => !ROUNDED.includes(name)))(
-  "%s computes with integers what it computes, or rejects them",
-  (name, call) => {
-    /** Of numbers or indices in one dtype; the code where it is rejected. */
-    const outcome = (from: DType, to: DType): Float64Array[] | string => {
-      manualSeed(4);
-      let given: Tensor[] = [];
-      try {
-        const result = call((args) => {
-          const others = exchanged(args, from, (x) =>
-            (from === "f32" ? randint(0, 2, x.shape) : x).to(to),
-          ) as unknown[];
-          given = tensorsIn(others);
-          return others;
-        });
-        const results = tensorsIn(result).filter((x) => !given.includes(x)); // what fills a tensor rounds to its dtype
-        return results.map((x) => Float64Array.from(x.dataSync()));
-      } catch (error) {
-        if (error instanceof OptError) return error.code;
-        throw error;
-      }
-    };
-    const codes = (
-      [
-        ["f32", "i32"],
-        ["f32", "u8"],
-        ["i32", "u8"],
-      ] as const
-    ).map(([from, to]) => {
-      const [usual, other] = [outcome(from, from), outcome(from, to)];
-      if (typeof usual === "string" || typeof other === "string") return String(other);
-      for (const [i, values] of other.entries())
-        expect(values).toAgreeWith(usual[i]!, { absolute: 1e-5, relative: 1e-5 });
-      return "";
-    });
-    expectStored(name, codes);
-  },
-);
+it.each(CALLS)("%s computes with integers what it computes, or rejects them", (name, call) => {
+  /** Of numbers or indices in one dtype; the code where it is rejected. */
+  const outcome = (from: DType, to: DType): Float64Array[] | string => {
+    manualSeed(4);
+    let given: Tensor[] = [];
+    try {
+      const result = call((args) => {
+        const others = exchanged(args, from, (x) => (from === "f32" ? randint(0, 2, x.shape) : x).to(to)) as unknown[];
+        given = tensorsIn(others);
+        return others;
+      });
+      const results = tensorsIn(result).filter((x) => !given.includes(x)); // what fills a tensor rounds to its dtype
+      return results.map((x) => Float64Array.from(x.dataSync()));
+    } catch (error) {
+      if (error instanceof OptError) return error.code;
+      throw error;
+    }
+  };
+  const codes = (
+    [
+      ["f32", "i32"],
+      ["f32", "u8"],
+      ["i32", "u8"],
+    ] as const
+  ).map(([from, to]) => {
+    const [usual, other] = [outcome(from, from), outcome(from, to)];
+    if (typeof usual === "string" || typeof other === "string") return String(other);
+    const rounded = (values: Float64Array) =>
+      ROUNDED.includes(name) ? values.map((x) => Math.floor(x + 0.5)) : values;
+    for (const [i, values] of other.entries())
+      expect(values).toAgreeWith(rounded(usual[i]!), { absolute: 1e-5, relative: 1e-5 });
+    return "";
+  });
+  expectStored(name, codes);
+});

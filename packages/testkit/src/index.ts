@@ -79,6 +79,7 @@ export { examine, type Failure, type Setup } from "./programs/oracle";
 export { type Program, statementsOf } from "./programs/program";
 export type { Contents, Store } from "./programs/store";
 export { compareWithTorch, type TorchReport, torchCan } from "./programs/torch/torch";
+export { expectRemovable } from "./removers";
 export { sample, triesAll } from "./sample";
 export { useSoftwareVulkan } from "./software-vulkan";
 export { storedCodes } from "./stored-codes";

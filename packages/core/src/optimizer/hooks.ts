@@ -30,10 +30,11 @@ export class Hooks<Owner> {
     );
     check(typeof hook === "function", "BAD_ARGUMENT", where, () => `a hook must be a function, got ${typeof hook}.`);
     const hooks = this.#hooks[event];
-    hooks.add(hook);
+    const own = (owner: Owner) => hook(owner); // the same function may come twice
+    hooks.add(own);
     this.changes++;
     return () => {
-      hooks.delete(hook);
+      hooks.delete(own);
       this.changes++;
     };
   }

@@ -1,5 +1,5 @@
 import { inspect } from "node:util";
-import { expectCode } from "@opt/testkit";
+import { expectCode, expectRemovable } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { descent, descentBy } from "../../testing/descent";
 import { FakeDevice } from "../../testing/fake-backend";
@@ -149,6 +149,15 @@ describe("step", () => {
     expect(loss).toBe(42);
     expect(calls).toEqual(["before true", "before 2", "closure", "after true", "before 2", "after true"]);
   });
+
+  it.each(["beforeStep", "afterStep"] as const)(
+    "runs each hook %s until it is removed, in whatever order that is",
+    (event) =>
+      expectRemovable(() => {
+        const optimizer = new Momentum([parameter([1])]);
+        return { add: (hook) => optimizer.on(event, hook), call: () => optimizer.step() };
+      }),
+  );
 
   it("runs no hook for what is no closure", () => {
     const optimizer = new Momentum([parameter([1])]);

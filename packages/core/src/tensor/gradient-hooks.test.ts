@@ -1,3 +1,4 @@
+import { expectRemovable } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { compile, grad, onGradient, parameter, type Tensor, tensor } from "../index";
 
@@ -11,6 +12,12 @@ describe("onGradient", () => {
     loss().backward();
     expect(seen).toEqual([[8], [16]]);
   });
+
+  it("calls each until it is removed, in whatever order that is", () =>
+    expectRemovable(() => {
+      const w = parameter([3]);
+      return { add: (hook) => onGradient(w, hook), call: () => w.mul(2).sum().backward() };
+    }));
 
   it("is called while gradients of earlier layers are still to come", () => {
     const [first, second] = [parameter([2]), parameter([5])];

@@ -170,14 +170,16 @@ export function distributionSweep(count: number): Sweep {
 
 /** Every method of every distribution once, and rows of the others. */
 export function distributionCalls(): TorchCall[] {
-  const methods = Object.entries(FAMILIES).flatMap(([name, family]) =>
-    (["logProb", ...family.methods] as const).map((method: Method | "logProb"): [string, DrawnBy] => [
-      `${name} ${method}`,
-      (draw) => callOf(name, draw, method),
-    ]),
-  );
+  const methods = (atEdges: boolean) =>
+    Object.entries(FAMILIES).flatMap(([name, family]) =>
+      (["logProb", ...family.methods] as const).map((method: Method | "logProb"): [string, DrawnBy] => [
+        `${name} ${method}${atEdges ? " at edges" : ""}`,
+        (draw) => callOf(name, draw, method, atEdges),
+      ]),
+    );
+  const atEdges = methods(true).filter(([name]) => !name.startsWith("Multivariate")); // of which wholes are no matrices
   const others = Object.entries(ROWS).filter(([name]) => !(name in FAMILIES));
-  return [...methods, ...others].map(([name, drawn], i) =>
+  return [...methods(false), ...others, ...atEdges].map(([name, drawn], i) =>
     called(name, 977 + i, drawn, i % 3 === 0 ? ["f32"] : ["f64"]),
   );
 }

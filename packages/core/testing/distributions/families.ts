@@ -261,11 +261,19 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   },
 };
 
+/** At wholes and 1/2, where formulas have their edges, and no gradients. */
+const rounded = (parameter: CallInput): CallInput => ({
+  ...parameter,
+  values: Array.from(parameter.values, (value) => Math.round(value) || 0.5),
+  requiresGrad: false,
+});
+
 /** What is compared of a distribution. */
-export function callOf(name: string, draw: Draw, given?: Method | "logProb"): Omit<TorchCall, "name"> {
+export function callOf(name: string, draw: Draw, given?: Method | "logProb", atEdges = false): Omit<TorchCall, "name"> {
   const family = FAMILIES[name]!;
   const method = given ?? draw.random.pick([...family.methods, "logProb", "logProb"] as const);
-  const parameters = family.parameters(draw, placeOf(draw));
+  const drawn = family.parameters(draw, atEdges ? { batch: [9], isWhole: true, extent: 3 } : placeOf(draw));
+  const parameters = atEdges ? drawn.map(rounded) : drawn;
   const torch = `torch.distributions.${family.torch}`;
   const ours = (inputs: Tensor[]) => family.make(...inputs.slice(0, parameters.length));
   const last = "abcd"[parameters.length]!;

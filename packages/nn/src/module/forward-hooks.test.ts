@@ -1,4 +1,5 @@
 import { type Tensor, tensor } from "@opt/core";
+import { expectRemovable } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { Linear, Module, ReLU, Sequential } from "../index";
 
@@ -34,6 +35,12 @@ describe("onForward", () => {
     expect(Object.keys(layer)).toEqual(["training"]);
     expect(Object.hasOwn(layer, "forward")).toBe(false);
   });
+
+  it("calls each until it is removed, in whatever order that is", () =>
+    expectRemovable(() => {
+      const layer = new ReLU();
+      return { add: (hook) => layer.onForward(hook), call: () => layer.forward(x()) };
+    }));
 
   it("takes what a hook returns as the output, and hands it to the next one", () => {
     const layer = new ReLU();

@@ -173,3 +173,40 @@ it("throw on devices where the host cannot wait for them", () => {
   for (const run of [svdvals, qr, eigh, lu, pinv, matrixExp]) expectCode("UNSUPPORTED", () => run(x));
   expectCode("UNSUPPORTED", () => fft(x));
 });
+
+describe.each([[[0, 0]], [[0, 2]], [[2, 0]], [[2, 0, 3]], [[2, 3, 0]], [[0, 2, 2]]])(
+  "of shape %j, matrices",
+  (shape) => {
+    const x = zeros(shape, { dtype: "f64" });
+    const batch = shape.slice(0, -2);
+    const isOfNone = batch.includes(0);
+
+    it.each(["fro", "nuc", 1, -1, 2, -2, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY] as const)(
+      "have a norm %s of 0",
+      (order) => {
+        for (const keepDim of [false, true]) {
+          const found = matrixNorm(x, order, [-2, -1], keepDim);
+          expect([found.shape, numbers(found)]).toEqual([
+            [...batch, ...(keepDim ? [1, 1] : [])],
+            isOfNone ? [] : batch.length > 0 ? [0, 0] : [0],
+          ]);
+        }
+      },
+    );
+
+    it("are the products of their factors", () => {
+      const parts = (["reduced", "complete"] as const).map((mode) => qr(x, { mode })).map(({ q, r }) => q.matmul(r));
+      const { p, l, u } = lu(x);
+      const { u: left, s, vh } = svd(x, { fullMatrices: false });
+      for (const product of [
+        ...parts,
+        p.matmul(l).matmul(u),
+        left.mul(s.unsqueeze(-2)).matmul(vh),
+        pinv(x).transpose(),
+      ])
+        expect(product.shape).toEqual(shape);
+      const full = svd(x);
+      expect([full.u.shape.at(-1), full.vh.shape.at(-2)]).toEqual(shape.slice(-2));
+    });
+  },
+);

@@ -98,3 +98,73 @@ it("what assign writes, at reads, and nothing else changes", () => {
     }),
   );
 });
+
+/** Arguments by which a result has the numbers of the matrix that is given. */
+const UNCHANGED: Readonly<Record<string, (x: Tensor) => Tensor>> = {
+  "roll by 0": (x) => core.roll(x, 0),
+  "roll of an axis by its extent": (x) => core.roll(x, [2], [0]),
+  "flip of none": (x) => core.flip(x, []),
+  "rot90 four times": (x) => core.rot90(x, 4),
+  "pad by 0": (x) => core.pad(x, [0, 0]),
+  ...Object.fromEntries(
+    (["reflect", "replicate", "circular"] as const).map((mode) => [
+      `pad by 0, ${mode}`,
+      (x) => core.pad(x, [0, 0], { mode }),
+    ]),
+  ),
+  "repeat once": (x) => core.repeat(x, [1, 1]),
+  "repeatInterleave once": (x) => core.repeatInterleave(x, 1, 0),
+  "expand to its shape": (x) => core.expand(x, x.shape),
+  "permute of none": (x) => core.permute(x, [0, 1]),
+  "transpose of an axis with itself": (x) => core.transpose(x, 1, 1),
+  "slice of all": (x) => x.slice(0),
+  "split into one": (x) => core.split(x, 2)[0]!,
+  "chunk into one": (x) => core.chunk(x, 1)[0]!,
+  "tensorSplit into one": (x) => core.tensorSplit(x, 1)[0]!,
+  "concat of one": (x) => core.concat([x]),
+  "movedim to where it is": (x) => core.movedim(x, 0, 0),
+  "tril of all": (x) => core.tril(x, 9),
+  "triu of all": (x) => core.triu(x, -9),
+  "clamp between infinities": (x) => core.clamp(x, Number.NEGATIVE_INFINITY),
+  "maskedFill of none": (x) => core.maskedFill(x, x.lt(0), 0),
+  "where of all": (x) => core.where(x.ge(0), x, 0),
+  nanToNum: (x) => core.nanToNum(x),
+  relu: (x) => x.relu(),
+  abs: (x) => x.abs(),
+  floor: (x) => core.floor(x),
+  "round to decimals": (x) => core.round(x, { decimals: 2 }),
+  "pow by 1": (x) => x.pow(1),
+  "matrixPower of 1": (x) => core.matrixPower(x, 1),
+  "matmul with the unit": (x) => x.matmul(core.eye(2, 2, { dtype: x.dtype })),
+  "einsum of one": (x) => core.einsum("ij->ij", x),
+  "scatter of none": (x) => core.scatter(x, 0, core.zeros([0, 0], { dtype: "i32" }), 1),
+  "indexAdd of none": (x) =>
+    core.indexAdd(x, 0, core.zeros([0], { dtype: "i32" }), core.zeros([0, 2], { dtype: x.dtype })),
+  "indexPut of none": (x) => core.indexPut(x, [x.lt(0)], 1),
+  clone: (x) => x.clone(),
+  ...Object.fromEntries(
+    (["sum", "mean", "max", "prod", "cumsum", "cumprod", "logcumsumexp", "logsumexp", "cummax", "sort"] as const).map(
+      (name) => [
+        `${name} of one each`,
+        (x) => {
+          const op = (core as never as Record<string, (x: Tensor, axis: number) => Tensor>)[name]!;
+          const result = op(x.reshape([2, 1, 2]), 1) as Tensor & { values?: Tensor };
+          return (result.values ?? result).reshape([2, 2]);
+        },
+      ],
+    ),
+  ),
+};
+
+it.each(Object.entries(UNCHANGED))("%s gives the same numbers in memory of its own", (_, op) => {
+  for (const dtype of ["f64", "f32"] as const) {
+    const x = core.tensor([1, 2, 3, 4], { shape: [2, 2], dtype });
+    const y = op(x);
+    const numbers = x.tolist();
+    expect([y.dtype, y.tolist()]).toEqual([dtype, numbers]);
+    x.assign([], 9);
+    expect(y.tolist()).toEqual(numbers);
+    y.dispose();
+    expect(x.isDisposed).toBe(false);
+  }
+});
