@@ -119,6 +119,12 @@ describe.each(CHOSEN)("%s", (_, optimizer, options) => {
   });
 });
 
+it("a penalty that is a function is left out of what is saved", () => {
+  const optimizer = new TfOptimizer(NAdam, { regularizer: () => l2(0.5) });
+  const { groups } = optimizer.stateDict();
+  expect(JSON.parse(JSON.stringify(groups))).toEqual(groups);
+});
+
 it("options that TF.js would write otherwise come back as they were", async () => {
   const model = sequential({ layers: [layers.dense({ units: 2, inputShape: [64], useBias: false })] });
   const optimizer = new TfOptimizer(Muon, {
