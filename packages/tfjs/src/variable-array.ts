@@ -32,7 +32,7 @@ export class VariableArray {
       const others = readers - (isKnown ? 1 : 0);
       // Clones share a variable's values, which they keep: in an array of their own from now on.
       if (others > 0) loan.backend.move(loan.dataId, array.slice(), variable.shape, variable.dtype, readers);
-      if (others > 0 || readers === 0 || !isKnown) this.loan = null;
+      if (others > 0 || readers === 0) this.loan = null;
     }
     if (!isKnown) array.set(variable.dataSync());
     this.#known = variable.dataId;

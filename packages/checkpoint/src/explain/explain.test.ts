@@ -1,10 +1,12 @@
 /** What a resume would miss, in plain sentences. */
 import { AdamW } from "@opt/adam-amsgrad";
-import { init, type OptimizerState, parameter, type Tensor, tensor } from "@opt/core";
+import { init, type OptimizerState, parameter, Tensor, tensor } from "@opt/core";
+import { optimizerRuns } from "@opt/testkit/optimizers";
 import { expect, it } from "vitest";
 import { scratchFolder } from "../../testing/fixtures";
 import { run } from "../../testing/run-command";
 import { optimizerContents } from "../format/optimizer-state";
+import { followedName } from "../format/tensors";
 import { mergeCheckpoint } from "../rewrite/merge";
 import { saveCheckpoint } from "../save/save";
 import { memoryFileSystem } from "../stores/memory";
@@ -42,6 +44,32 @@ async function explained(
 it("has nothing to say of a whole checkpoint", async () => {
   expect(await explained()).toMatchObject({ parameters: 2, stateful: 2, findings: [] });
   expect((await explained(undefined, { amsgrad: true })).findings).toEqual([]);
+});
+
+it.each(await optimizerRuns())("has nothing to say of $title, whose state is known by its name", async (run) => {
+  const weights = {
+    "a.weight": parameter([
+      [1, 2],
+      [3, 5],
+    ]),
+    "a.bias": parameter(run.name === "Muon" ? [[3, 4]] : [3, 4]),
+  };
+  const optimizer = new run.Optimizer(Object.entries(weights), run.options);
+  for (let step = 0; step < 2; step++) {
+    for (const weight of Object.values(weights)) weight.grad = weight.detach().clone();
+    optimizer.step();
+  }
+  const saved = optimizerContents(optimizer.stateDict());
+  const fileSystem = memoryFileSystem();
+  const contents = { step: 2, tensors: { ...weights, ...saved.tensors }, values: { ...saved.values, ...AROUND } };
+  await saveCheckpoint("run", contents as never, { fileSystem });
+  expect((await explainCheckpoint("run", { fileSystem })).findings).toEqual([]);
+  for (const [param, state] of Object.entries(optimizer.stateDict().state))
+    for (const [key, value] of Object.entries(state)) {
+      const names = [`${param}.${key}`, `${param}/${key}`, ...(/^exp_avg(_sq)?$/.test(key) ? [`${key}.${param}`] : [])];
+      const found = names.map((name) => followedName(name, new Set([param])));
+      if (value instanceof Tensor) expect([key, ...found]).toEqual([key, ...names.map(() => param)]);
+    }
 });
 
 const zero = (x: unknown) => tensor((x as Tensor).shape[0] === 1 ? [0] : [0, 0]);

@@ -69,7 +69,9 @@ async function explain(files: readonly TensorSource[]): Promise<Explanation> {
   const named = [...tensors.values()].filter(isOwn).map(({ name }) => name);
   const params = listed.some((name) => tensors.has(name)) ? listed : named;
   const [stateful, stateless] = [true, false].map((has) => params.filter((name) => states.has(name) === has));
-  if (states.size === 0) add("cold", ["optimizer"], () => "There is no optimizer state: the optimizer begins cold.");
+  const isPlain = groups.length > 0 && groups.every((group) => "dampening" in group && !group.momentum);
+  if (states.size === 0 && !isPlain)
+    add("cold", ["optimizer"], () => "There is no optimizer state: the optimizer begins cold.");
   else if (stateful!.length > 0)
     add("stateless", stateless!, (shown) => `No optimizer state: ${shown}. Frozen or never stepped, else it is lost.`);
   for (const [key, names] of missingOf(states, groups))
@@ -118,15 +120,22 @@ function statesOf({ tensors, values }: TensorSource): States {
 
 type Groups = readonly { readonly [option: string]: Json }[];
 
+/** Of optimizers whose moments are not Adam's. */
+const NO_ADAM = /^(exp_inf|exp_avg_fast|z|hessian|factor_.*)$/;
+
+/** What the parameter's shape tells whether there is. */
+const OF_SOME = /^(row_var|col_var|variance|projection|update_norm|\w+_\d+)$/;
+
 /** Moments that other parameters have, and those that options or other moments ask for. */
 function missingOf(states: States, groups: Groups): Map<string, string[]> {
   const keys = new Set([...states.values()].flatMap((state) => [...state.keys()]));
   const isOn = (option: string) => groups.length > 0 && groups.every((group) => Boolean(group[option]));
   if (isOn("amsgrad")) keys.add("max_exp_avg_sq");
   if (isOn("momentum") && !keys.has("square_avg")) keys.add("momentum_buffer");
-  const isAdam = groups.length === 0 || (isOn("betas") && isOn("eps"));
-  if (isAdam && keys.has("exp_avg") && !keys.has("exp_inf")) keys.add("exp_avg_sq");
+  const isAdam = (groups.length === 0 || (isOn("betas") && isOn("eps"))) && ![...keys].some((key) => NO_ADAM.test(key));
+  if (isAdam && keys.has("exp_avg")) keys.add("exp_avg_sq");
   if (isAdam && keys.has("exp_avg_sq")) keys.add("exp_avg");
+  for (const key of keys) if (OF_SOME.test(key)) keys.delete(key);
   const without = (key: string) => [...states].filter(([, state]) => !state.has(key)).map(([name]) => name);
   return new Map([...keys].map((key) => [key, without(key)]));
 }

@@ -60,6 +60,10 @@ export const STATE_NAMES: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
+/** What only ours keep, behind the parameter's name: before one they could be a module's. */
+const OWN_STATE =
+  /^(exp_avg_diff|previous_grad|projection|update_norm|neuron_sq|grad_sum|initial_param|hessian|numerator|d|(factor|basis|inverse_root)_\d+(_\d+)?)$/;
+
 /** The tensor among `names` whose optimizer state a name says it is. */
 export function followedName(name: string, names: { has(name: string): boolean }): string | undefined {
   for (let i = name.indexOf("."); i > 0; i = name.indexOf(".", i + 1)) {
@@ -67,7 +71,9 @@ export function followedName(name: string, names: { has(name: string): boolean }
     if (STATE_NAMES.has(head.slice(head.lastIndexOf(".") + 1)) && names.has(tail)) return tail;
   }
   const end = Math.max(name.lastIndexOf("."), name.lastIndexOf("/"));
-  if (end > 0 && STATE_NAMES.has(name.slice(end + 1)) && names.has(name.slice(0, end))) return name.slice(0, end);
+  const word = name.slice(end + 1);
+  if (end > 0 && (STATE_NAMES.has(word) || OWN_STATE.test(word)) && names.has(name.slice(0, end)))
+    return name.slice(0, end);
   return undefined;
 }
 

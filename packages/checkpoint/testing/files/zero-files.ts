@@ -21,11 +21,11 @@ function torchFile(
   return torchZip(build(tensor), storages);
 }
 
-function modelFile(fragment: readonly number[], shape?: readonly number[]): Uint8Array {
+function modelFile(fragment: readonly number[], shape?: readonly number[], shapes = SHAPES): Uint8Array {
   return torchFile((tensor) => ({
     module: { w: tensor([0]), b: tensor([0]), mean: tensor([9, 8]), tied: tensor([0]) },
     buffer_names: ["mean"],
-    param_shapes: [{ w: size(SHAPES.w), b: size(SHAPES.b) }],
+    param_shapes: [{ w: size(shapes.w), b: size(shapes.b) }],
     frozen_param_shapes: { f: size([2, 1]) },
     frozen_param_fragments: { f: tensor(fragment, shape) },
     shared_params: { tied: "w" },
@@ -97,10 +97,10 @@ export function zero3Folder(): Files {
   return files;
 }
 
-/** Universal; `isFlat`: as stage 3 writes it. */
-export function universalFolder(isFlat = false): Files {
+/** Universal; `isFlat`: as stage 3 writes it. Other shapes take as many of the numbers. */
+export function universalFolder(isFlat = false, shapes = SHAPES): Files {
   const files: Files = {
-    "mp_rank_00_model_states.pt": modelFile([5, 6], [2, 1]),
+    "mp_rank_00_model_states.pt": modelFile([5, 6], [2, 1], shapes),
     "zero/optimizer_state.pt": torchFile(() => ({ param_groups: groups })),
   };
   for (const name of ["w", "b"] as const) {
@@ -108,9 +108,10 @@ export function universalFolder(isFlat = false): Files {
       ["fp32", 0],
       ["exp_avg", 100],
     ] as const) {
-      const values = WEIGHTS[name].map((x) => x + plus);
+      const count = shapes[name].reduce((product, extent) => product * extent, 1);
+      const values = WEIGHTS[name].slice(0, count).map((x) => x + plus);
       files[`zero/${name}/${state}.pt`] = torchFile((tensor) =>
-        isFlat ? tensor(values) : { param: tensor(values, SHAPES[name]), cat_dim: 0 },
+        isFlat ? tensor(values) : { param: tensor(values, shapes[name]), cat_dim: 0 },
       );
     }
     files[`zero/${name}/step.pt`] = torchFile((tensor) => (isFlat ? tensor([7], []) : 7));

@@ -1,5 +1,5 @@
 /** What a config.json may say. */
-import { tensor } from "@opt/core";
+import { Generator, noGrad, tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
 import { goldens, tiny } from "../../testing/tiny";
@@ -46,6 +46,43 @@ it("older files say the same in other fields", () => {
     Array.from({ length: 12 }, (_, i) => i % 6 === 5),
   );
   expect(inverseFrequencies(parts.ropes[0]!, 8, 1)[1]).toBeCloseTo(100 ** -0.25);
+});
+
+const { layer_types: _, sliding_window: __, ...plain } = llama;
+it.each<[string, ConfigJson, object]>([
+  ["biases of attention", { ...plain, attention_bias: true }, { biases: { qkv: true, output: true, mlp: false } }],
+  ["biases of networks", { ...plain, mlp_bias: true }, { biases: { qkv: false, output: false, mlp: true } }],
+  ["its eps", { ...plain, rms_norm_eps: 0.5 }, { eps: 0.5 }],
+  ["a width of heads", { ...plain, head_dim: 4 }, { headDim: 4, scale: 0.5 }],
+  ["no count of heads of keys", { ...plain, num_key_value_heads: null }, { kvHeads: plain.num_attention_heads }],
+  ["a tied head", { ...plain, tie_word_embeddings: true }, { tied: true }],
+  ["another activation", { ...plain, hidden_act: "relu" }, { activation: "relu" }],
+  ...[0, 1, 3].map((max_window_layers): [string, ConfigJson, object] => [
+    `windows from layer ${max_window_layers} on`,
+    { ...plain, num_hidden_layers: 3, use_sliding_window: true, sliding_window: 4, max_window_layers },
+    { windows: [0, 1, 2].map((layer) => (layer >= max_window_layers ? 4 : null)) },
+  ]),
+  ["windows that are off", { ...plain, use_sliding_window: false, sliding_window: 4 }, { windows: [null, null] }],
+  ["a softcap", { ...gemma, final_logit_softcapping: 3 }, { softcap: 3 }],
+  ["a factor of scores", { ...gemma, query_pre_attn_scalar: 4 }, { scale: 0.5 }],
+  ["no inner width", { ...gpt2, n_inner: null }, { inner: 4 * (gpt2.n_embd as number) }],
+  ["an inner width", { ...gpt2, n_inner: 5 }, { inner: 5 }],
+  ["an eps of layer norms", { ...gpt2, layer_norm_epsilon: 0.5 }, { eps: 0.5 }],
+  ["an activation of GPT-2", { ...gpt2, activation_function: "relu" }, { activation: "relu" }],
+  ["a head of its own", { ...gpt2, tie_word_embeddings: false }, { tied: false }],
+])("%s: what a file says is what the model has", (_, json, parts) => {
+  expect(readConfig(json)).toMatchObject(parts);
+});
+
+it.each(["gpt2", "llama", "gemma3"])("%s: new weights have the deviation of its file, or 0.02", (name) => {
+  for (const initializer_range of [undefined, 0.5]) {
+    const model = languageModel({ ...goldens.get(name)!.config, initializer_range }, { generator: new Generator(1) });
+    for (const weight of model.parameters().filter(({ shape }) => shape.length > 1))
+      expect(noGrad(() => weight.square().mean().sqrt().dataSync()[0]!) / (initializer_range ?? 0.02)).toBeCloseTo(
+        1,
+        0,
+      );
+  }
 });
 
 it("yarn has the factor of its scores by its file's fields", () => {

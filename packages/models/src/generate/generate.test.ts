@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { memoryFileSystem } from "@opt/checkpoint";
 import { Generator, init } from "@opt/core";
 import { expectCode, torchPython } from "@opt/testkit";
+import fc from "fast-check";
 import { afterAll, expect, it } from "vitest";
 import { fromPretrained, generate, languageModel, type Message, savePretrained, type Tokenizer } from "../index";
 import { Pieces } from "./pieces";
@@ -137,4 +138,23 @@ it("pieces have whole characters, and hold back what may be a stop word", async 
   expect(pieces("\u2603\u{1f600}")).toEqual(["\u2603", "\u{1f600}"]);
   expect(pieces("ab##c# d###e", ["###"])).toEqual(["a", "b", "##c", "# ", "d"]);
   expect(pieces("ab##", ["###"]).join("")).toBe("ab##");
+});
+
+it("an answer is the text up to the first stop word, however it is cut into tokens", () => {
+  const word = fc.string({ unit: fc.constantFrom("a", "b", "c"), minLength: 1, maxLength: 3 });
+  const drawn = fc.record({ tokens: fc.array(word, { maxLength: 8 }), stop: fc.array(word, { maxLength: 3 }) });
+  fc.assert(
+    fc.property(drawn, ({ tokens, stop }) => {
+      const decode = (ids: ArrayLike<number>) => Array.from(ids, (id) => (id < 0 ? ">" : tokens[id])).join("");
+      const pieces = new Pieces({ encode: () => [], decode } as Tokenizer, [-1], stop);
+      const texts = tokens.map((_, i) => tokens.slice(0, i + 1).join(""));
+      const firstIn = (text: string) => Math.min(...stop.map((each) => text.indexOf(each)).filter((at) => at >= 0));
+      const ended = texts.find((text) => Number.isFinite(firstIn(text)));
+      let given = "";
+      for (const id of tokens.keys()) if (!pieces.isStopped) given += pieces.next(id);
+      if (!pieces.isStopped) given += pieces.next(null);
+      expect(given).toBe(ended === undefined ? tokens.join("") : ended.slice(0, firstIn(ended)));
+    }),
+    { seed: 1, numRuns: 500 },
+  );
 });

@@ -5,12 +5,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { memoryFileSystem, saveWeights } from "@opt/checkpoint";
+import { loadCheckpoint, memoryFileSystem, saveWeights } from "@opt/checkpoint";
 import { init, type Tensor, tensor } from "@opt/core";
 import { expectCode, torchPython } from "@opt/testkit";
 import { afterAll, describe, expect, it } from "vitest";
 import { goldens, TOKENS, tiny } from "../../testing/tiny";
-import { fromPretrained, type LanguageModel, savePretrained } from "../index";
+import { fromPretrained, type LanguageModel, readConfig, savePretrained } from "../index";
 
 const PROGRAM = fileURLToPath(new URL("../../testing/families.py", import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), "opt-models-"));
@@ -40,6 +40,19 @@ it.each(names)("%s: what is written is read with the same words", async (name) =
   expect(seen.at(-1)![0]).toBe(seen.at(-1)![1]);
   await expectCode("DUPLICATE", () => savePretrained(model, "saved", { fileSystem }));
   await savePretrained(model, "saved", { fileSystem, overwrite: true });
+});
+
+const tied = names.filter((name) => readConfig(goldens.get(name)!.config).tied);
+it.each(tied)("%s: a head in the file beside its table is read", async (name) => {
+  const fileSystem = memoryFileSystem();
+  const model = await tiny(name, "js");
+  await savePretrained(model, "saved", { fileSystem });
+  const { tensors } = await loadCheckpoint("saved/model.safetensors", { fileSystem });
+  const table = Object.entries(tensors).find(([key]) => /(wte|embed_tokens)\.weight$/.test(key))![1];
+  const more = { ...tensors, "lm_head.weight": table };
+  await saveWeights("saved/model.safetensors", more, { fileSystem, overwrite: true });
+  const read = await fromPretrained("saved", { fileSystem, device: "js" });
+  expect(await logitsOf(read.model)).toEqual(await logitsOf(model));
 });
 
 it("weights take another dtype", async () => {

@@ -64,6 +64,8 @@ describe("files of MindSpore's ranks", () => {
       expect(readFileSync(join(at("again"), file)).equals(readFileSync(join(at("eight"), file)))).toBe(true);
     }
     const source = await openSource(at("six"));
+    const strategy = readFileSync(at("six/strategy/ckpt_strategy.ckpt"), "latin1");
+    expect([...source.tensors.keys()].filter((name) => !strategy.includes(name))).toEqual([]);
     expect(source.tensors.get("moment1.fc.weight")!.boxes).toHaveLength(6);
     expect(source.tensors.get("fc.bias")!.boxes).toHaveLength(1);
     await source.close();

@@ -37,6 +37,16 @@ describe("DeepSpeed", () => {
     await source.close();
   });
 
+  it.each([[[3, 5]], [[1]], [[1, 1]], [[]]])(
+    "gives state of [%s] its parameter's shape, and a step none",
+    async (w) => {
+      for (const isFlat of [false, true]) {
+        const { tensors } = await openFiles(universalFolder(isFlat, { w, b: [3] }), "");
+        expect(["w", "w.exp_avg", "w.step"].map((name) => tensors.get(name)!.shape)).toEqual([w, w, []]);
+      }
+    },
+  );
+
   it("keeps the options of groups under our names", async () => {
     const options = { groups: [{ lr: 0.5, weightDecay: 0.25, params: ["w", "b"] }], counters: {} };
     for (const files of [zero2Folder(), zero3Folder(), universalFolder()]) {
