@@ -1,6 +1,7 @@
 // Random programs that overwrite tensors between reads of them: passes may not move a read past a write. Compiled equals eager.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { checkOverlaps } from "../../testing/lawful";
 import { inEachRun } from "../device/host-code";
 import {
   type CompileOptions,
@@ -24,6 +25,11 @@ import {
 } from "../index";
 
 const device = await init("js"); // loads the passes
+const launch = device.backend.launch.bind(device.backend);
+device.backend.launch = (one) => {
+  checkOverlaps(one);
+  launch(one);
+};
 
 /** Large enough for products with epilogues. */
 const EXTENT = 24;
@@ -42,6 +48,8 @@ const OPS: ((a: Tensor, b: Tensor) => Tensor)[] = [
   (a) => a.sub(a.mean(1, true)),
   (a) => a.softmax(-1),
   (a, b) => layerNorm(a, ones([EXTENT]), zeros([EXTENT])).add(b),
+  (a, b) => matmul(a, b, { transposeA: true }).mul(0.01).add(a),
+  (a, b) => matmul(a, b, { transposeA: true }).mul(0.01).add(a.sum(0)),
   (a, b) => concat([a.slice(0, 7), b.slice(7)]),
   // Gradients of slices: parts of zeros.
   (a) => pad(a, [0, 0, 5, -5]),
@@ -164,6 +172,25 @@ const overwriting: Record<string, (w: Tensor, x: Tensor) => Tensor> = {
     const y = x.matmul(w);
     w.set(x);
     return y.add(1).relu();
+  },
+  "a sum that moves to a product": (w, x) => {
+    const sums = w.sum(0);
+    w.set(x);
+    return concat([matmul(w, x, { transposeA: true }), sums.reshape([1, EXTENT])]);
+  },
+  "a sum that a product comes before": (w, x) => {
+    const product = matmul(w, x, { transposeA: true });
+    w.set(x);
+    return concat([product, w.sum(0).reshape([1, EXTENT])]);
+  },
+  "a gradient that a product of itself is added to": (w, x) => {
+    const leaf = parameter(x);
+    leaf.grad = w;
+    leaf
+      .mul(matmul(w, x, { transposeA: true }))
+      .sum()
+      .backward();
+    return leaf.grad!.mul(1);
   },
   "heads that attention reads in place": (w, x) => {
     const q = heads(w);
