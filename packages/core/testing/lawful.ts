@@ -21,7 +21,7 @@ export function checkOverlaps(launch: Launch): void {
   const outputs = outputsOf(launch);
   for (const output of outputs)
     for (const other of all) {
-      if (other === output || other.memory !== output.memory || other.length * output.length === 0) continue;
+      if (outputs.includes(other) || other.memory !== output.memory || other.length * output.length === 0) continue;
       const [end, otherEnd] = [output, other].map((each) => each.byteOffset + each.length * unitOf(each)) as [
         number,
         number,
