@@ -51,11 +51,17 @@ const OPS: ((a: Tensor, b: Tensor) => Tensor)[] = [
   (a, b) => layerNorm(a, ones([EXTENT]), zeros([EXTENT])).add(b),
   (a, b) => matmul(a, b, { transposeA: true }).mul(0.01).add(a),
   (a, b) => matmul(a, b, { transposeA: true }).mul(0.01).add(a.sum(0)),
+  (a) => twice(layerNorm(a, ones([EXTENT]), zeros([EXTENT]))),
   (a, b) => concat([a.slice(0, 7), b.slice(7)]),
   // Gradients of slices: parts of zeros.
   (a) => pad(a, [0, 0, 5, -5]),
   (a, b) => concat([a.slice(0, 5), zeros([EXTENT - 5, EXTENT])]).add(concat([zeros([9, EXTENT]), b.slice(9)])),
   (a) => a.clone().mul(tensor([2])),
+  (a, b) => {
+    const border = { value: 1 };
+    const [above, below] = [a.slice(0, 5).mul(2), b.slice(5).mul(3)];
+    return pad(above, [0, 0, 0, EXTENT - 5], border).add(pad(below, [0, 0, 5, 0], border));
+  },
   // A map of one element that is fused into a map of many.
   (a, b) => a.mul(b.mean().mul(0.5).add(1)),
   // Parts in another dtype.
@@ -70,6 +76,7 @@ const OPS: ((a: Tensor, b: Tensor) => Tensor)[] = [
   (a, b) => merged(fusedAttention(heads(a), heads(b), heads(a.add(b)), { scale: 0.5, isCausal: true })!),
 ];
 
+const twice = (x: Tensor) => x.add(x);
 const heads = (x: Tensor) => x.reshape([4, 6, 4, 6]).permute([0, 2, 1, 3]);
 const merged = (x: Tensor) => x.permute([0, 2, 1, 3]).reshape(SHAPE).clone(); // a permuted tensor can't be set
 
@@ -145,7 +152,7 @@ function runInLeast(seed: number): number[][] {
 }
 
 describe("compiled programs equal eager ones, word for word:", () => {
-  it.each(Array.from({ length: 8 }, (_, i) => 12 * i))("seeds from %d on", (first) => {
+  it.each(Array.from({ length: 7 }, (_, i) => 12 * i))("seeds from %d on", (first) => {
     for (let seed = first; seed < first + 12; seed++) {
       const eager = run(seed);
       for (const [words, compiled] of Object.entries({ plain: run(seed, {}), "in least memory": runInLeast(seed) }))
