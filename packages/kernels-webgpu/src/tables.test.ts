@@ -4,7 +4,7 @@ import { Tables } from "./tables";
 
 it("a list is where its launch looks for it, however many others come, and few are kept", () => {
   fc.assert(
-    fc.property(fc.array(fc.tuple(fc.nat(1), fc.nat(11)), { maxLength: 40 }), (asked) => {
+    fc.property(fc.array(fc.tuple(fc.nat(1), fc.nat(11)), { minLength: 30, maxLength: 60 }), (asked) => {
       const held = new Map<object, Uint8Array>();
       const tables = new Tables({
         allocate: (bytes) => ({ bytes }),
