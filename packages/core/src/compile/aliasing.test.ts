@@ -51,7 +51,6 @@ const OPS: ((a: Tensor, b: Tensor) => Tensor)[] = [
   (a, b) => layerNorm(a, ones([EXTENT]), zeros([EXTENT])).add(b),
   (a, b) => matmul(a, b, { transposeA: true }).mul(0.01).add(a),
   (a, b) => matmul(a, b, { transposeA: true }).mul(0.01).add(a.sum(0)),
-  (a) => twice(layerNorm(a, ones([EXTENT]), zeros([EXTENT]))),
   (a, b) => concat([a.slice(0, 7), b.slice(7)]),
   // Gradients of slices: parts of zeros.
   (a) => pad(a, [0, 0, 5, -5]),
@@ -76,7 +75,6 @@ const OPS: ((a: Tensor, b: Tensor) => Tensor)[] = [
   (a, b) => merged(fusedAttention(heads(a), heads(b), heads(a.add(b)), { scale: 0.5, isCausal: true })!),
 ];
 
-const twice = (x: Tensor) => x.add(x);
 const heads = (x: Tensor) => x.reshape([4, 6, 4, 6]).permute([0, 2, 1, 3]);
 const merged = (x: Tensor) => x.permute([0, 2, 1, 3]).reshape(SHAPE).clone(); // a permuted tensor can't be set
 
