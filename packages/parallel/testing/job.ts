@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { bundled, optRun } from "@opt/testkit/bundled";
+import { named, renamed } from "./told";
 
 const BUILD = new URL("../../build/", import.meta.url).pathname;
 const SOURCE = pathToFileURL(new URL("../../", import.meta.url).pathname).href;
@@ -19,7 +20,8 @@ export interface FinishedJob {
 /** What every program of a test begins with. */
 const PRELUDE = `
 import { connect, core, mesh } from "./library.mjs";
-const tell = (value) => process.stdout.write(\`\\n@\${JSON.stringify([communicator.rank, value])}\\n\`);
+const named = ${named};
+const tell = (value) => process.stdout.write(\`\\n@\${JSON.stringify([communicator.rank, value], named)}\\n\`);
 const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 `;
 
@@ -71,7 +73,7 @@ export async function runJob(size: number, body: string, options: JobOptions = {
     const lines = texts[0].split("\n").filter((line) => line.startsWith("@"));
     const told: unknown[] = [];
     for (const line of lines) {
-      const [rank, value] = JSON.parse(line.slice(1));
+      const [rank, value] = JSON.parse(line.slice(1), renamed);
       told[rank] = value;
     }
     return { code, out: texts[0], error: texts[1], told };

@@ -3,6 +3,7 @@ import * as core from "@opt/core";
 import type { Communicator } from "../src/communicator/communicator";
 import { mesh } from "../src/mesh/mesh";
 import { memoryRanks } from "./memory-ranks";
+import { named, renamed } from "./told";
 
 type Body = (communicator: Communicator, tell: (value: unknown) => void, ...names: unknown[]) => Promise<void>;
 
@@ -25,7 +26,7 @@ export async function runInMemory(
   await Promise.all(
     memoryRanks(size).map((communicator) => {
       const tell = (value: unknown) => {
-        told[communicator.rank] = JSON.parse(JSON.stringify(value)); // as from a process
+        told[communicator.rank] = JSON.parse(JSON.stringify(value, named), renamed); // as from a process
       };
       return run(communicator, tell, ...Object.values(given));
     }),

@@ -1,8 +1,8 @@
 // What a later call meets that the first one did not.
 import { expectCode } from "@opt/testkit";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { FakeDevice } from "../../testing/fake-backend";
-import { compile, Generator, init, manualSeed, onGradient, parameter, tensor, zeros } from "../index";
+import { compile, Generator, init, manualSeed, onGradient, parameter, type Tensor, tensor, zeros } from "../index";
 
 await init("js"); // loads the passes
 
@@ -48,6 +48,20 @@ it("temporaries are in other memory than gradients that were freed", () => {
     { check: "never" },
   );
   for (let i = 0; i < 4; i++) expect(step().dataSync()[0]).toBe(11);
+});
+
+it("as many signatures as one likes need no more memory than some", () => {
+  const device = new FakeDevice();
+  const x = tensor(new Float32Array(1000), { device });
+  const f = compile((x: Tensor, n: number) => x.mul(n).sum().add(x.softmax(0).mean()));
+  vi.spyOn(console, "warn").mockReturnValue(); // of many traces
+  const bytes = [40, 60].map((count) => {
+    for (let n = 0; n < count; n++) for (let call = 0; call < 3; call++) f(x, n).dispose();
+    return device.memory().bytes;
+  });
+  vi.restoreAllMocks();
+  expect(bytes[1]).toBe(bytes[0]);
+  f.dispose();
 });
 
 const generator = new Generator(1);

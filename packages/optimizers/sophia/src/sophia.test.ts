@@ -1,5 +1,6 @@
 import {
   compile,
+  enableQ8,
   Generator,
   gatherAlong,
   grad,
@@ -7,6 +8,7 @@ import {
   logSoftmax,
   multinomial,
   parameter,
+  randn,
   softmax,
   type Tensor,
   tensor,
@@ -15,6 +17,8 @@ import { expectCode, optimizerSuite } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import * as exported from "./index";
 import { hutchinson, Sophia, type SophiaOptions } from "./index";
+
+enableQ8();
 
 optimizerSuite(exported, {
   Sophia: {
@@ -93,6 +97,14 @@ it("goes on after a save, before the first step too", () => {
   expect(hessianOf(second).tolist()).toEqual([0.5, 1, 2]);
 });
 
+/** Packed state is of 4096 elements and more; that of float64 stays as it is. */
+const SIZES = [
+  { size: 4096, dtype: "f32" },
+  { size: 10, dtype: "f32" },
+  { size: 4097, dtype: "bf16" },
+  { size: 5000, dtype: "f64" },
+] as const;
+
 describe("updateHessian", () => {
   it.each([
     ["f32", {}, 1e-6],
@@ -113,6 +125,23 @@ describe("updateHessian", () => {
     });
     expect([w.tolist(), optimizer.stateDict().state["0"]!.step]).toEqual([[1, 2], 0]);
   });
+
+  it.each(["q8", "bf16x", "bf16"] as const)(
+    "of parameters whose state is stored in other ways have the words of each alone: %s",
+    (stateDType) => {
+      const made = (given: readonly number[]) => {
+        const params = given.map((i) =>
+          parameter(new Float32Array(SIZES[i]!.size), { dtype: SIZES[i]!.dtype, name: `${i}` }),
+        );
+        const optimizer = new Sophia(params, { ...OPTIONS, stateDType });
+        for (const [at, w] of params.entries())
+          w.grad = randn([w.size], { generator: new Generator(given[at]!) }).to(w.dtype);
+        for (let i = 0; i < 2; i++) optimizer.updateHessian();
+        return given.map((i) => [...hessianOf(optimizer, `${i}`).dataSync()]);
+      };
+      expect(made([0, 1, 2, 3])).toEqual([0, 1, 2, 3].flatMap((i) => made([i])));
+    },
+  );
 
   it("negates estimates of what is maximized, and leaves parameters without a gradient alone", () => {
     const [w, other] = [parameter([1]), parameter([1])];

@@ -2,6 +2,7 @@ import { tensor } from "@opt/core";
 import { describe, expect, it } from "vitest";
 import { memoryRanks } from "../../testing/memory-ranks";
 import { connect, mesh } from "../index";
+import { neighboursOf } from "./neighbours";
 
 it("a mesh of one rank", async () => {
   const grid = mesh(await connect(), { data: 1, model: 1 });
@@ -28,6 +29,19 @@ it("messages of several meshes never mix, in whatever order ranks begin", async 
       await Promise.all((rank % 2 === 0 ? axes : axes.toReversed()).map(gather));
     }),
   );
+});
+
+it("neighbours of each size divide the ranks, and copies have one of each group", () => {
+  for (const communicator of memoryRanks(8))
+    for (const size of [2, 4, 1, 8, 2]) {
+      const { near, copies } = neighboursOf(communicator, size);
+      const { rank } = communicator;
+      const members = Array.from({ length: 8 }, (_, i) => i);
+      const same = (of: (rank: number) => number) => members.filter((each) => of(each) === of(rank));
+      expect(near.group.members).toEqual(same((each) => Math.floor(each / size)));
+      expect(copies.group.members).toEqual(same((each) => each % size));
+      expect(neighboursOf(communicator, size).near).toBe(near);
+    }
 });
 
 describe("rejected", () => {

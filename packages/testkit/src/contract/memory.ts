@@ -66,34 +66,31 @@ export function memoryContract(context: ContractContext): void {
       backend.free(memory);
     });
 
-    it("keeps the order of writes, launches and reads, and lets memory be freed after a launch", async () => {
+    it.each([
+      [1024, "at once"],
+      [1024, "at the end"],
+      [20_000, "at the end"],
+    ])("keeps the order of writes and launches of %d, reads %s, and frees after a launch", async (elements, when) => {
       const { backend } = context;
-      const elements = 1024;
-      const [source, target] = [backend.allocate(elements * 4), backend.allocate(elements * 4)];
-      const slice = (memory: Slice["memory"]): Slice => ({ memory, byteOffset: 0, length: elements });
+      const memories = Array.from({ length: 6 }, () => backend.allocate(elements * 4));
+      const [source, ...targets] = memories.map((memory): Slice => ({ memory, byteOffset: 0, length: elements }));
       const kernel = context.kernel({ kind: "copy", from: "i32", to: "i32" });
-      const launch = {
-        source: slice(source),
-        target: slice(target),
-        shape: [elements],
-        sourceStrides: [1],
-        targetStrides: [1],
-      };
+      const strides = { shape: [elements], sourceStrides: [1], targetStrides: [1] };
       const results: Promise<Uint8Array>[] = [];
+      const isLate = when === "at the end";
       for (let round = 0; round < 5; round++) {
-        backend.write(
-          source,
-          0,
-          new Uint8Array(Int32Array.from({ length: elements }, (_, i) => i + round * 1000).buffer),
-        );
-        backend.launch({ kind: "copy", kernel, ...launch });
-        results.push(backend.read(target, 0, 4));
+        const numbers = Int32Array.from({ length: elements }, (_, i) => i + round * 1000);
+        backend.write(source!.memory, 0, new Uint8Array(numbers.buffer));
+        const target = targets[isLate ? round : 0]!;
+        backend.launch({ kind: "copy", kernel, source: source!, target, ...strides });
+        if (!isLate) results.push(backend.read(target.memory, 0, 4));
       }
-      backend.free(source);
+      backend.free(source!.memory);
+      if (isLate) results.push(...targets.map(({ memory }) => backend.read(memory, 0, 4)));
       const seen = (await Promise.all(results)).map((bytes) => new Int32Array(bytes.buffer, bytes.byteOffset, 1)[0]);
       expect(seen).toEqual([0, 1000, 2000, 3000, 4000]);
       await backend.sync();
-      backend.free(target);
+      for (const { memory } of targets) backend.free(memory);
     });
 
     it("shares the caller's array where it says so", async () => {

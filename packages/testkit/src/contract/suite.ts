@@ -19,6 +19,7 @@ import { lstmContract } from "./lstm";
 import { mapContract } from "./map";
 import { matmulContract } from "./matmul";
 import { memoryContract } from "./memory";
+import { preparedContract } from "./prepared";
 import { reduceContract } from "./reduce";
 import { rowsContract } from "./rows";
 import { rowsByIndexContract } from "./rows-by-index";
@@ -70,6 +71,7 @@ export function contractSuite(device: ContractDevice): void {
     });
 
     memoryContract(context);
+    preparedContract(context);
     ruleContract(context);
     mapContract(context);
     if (context.specials && context.dtype === "f32") functionsContract(context);

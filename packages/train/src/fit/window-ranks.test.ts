@@ -29,11 +29,25 @@ const loader = () =>
     generator: new Generator(4),
   });
 
+/** Its batches have one to four rows. */
+const collated = () =>
+  new DataLoader<number, Batch>(
+    Array.from({ length: ROWS }, (_, i) => i),
+    { batchSize: 4, collate: (all) => dataset.batch(Int32Array.from(all.slice(0, 1 + (all[0]! % 4)))) as Batch },
+  );
+
+const sharesOf = (whole: () => { shard(ranks: object, how: object): unknown }) =>
+  Array.from({ length: RANKS }, (_, rank) =>
+    Array.from(
+      whole().shard({ rank, size: RANKS }, { even: true }) as Iterable<Batch>,
+      ([x, y]): Batch => [x.clone(), y.clone()],
+    ),
+  );
+
 /** Batches of each rank: of one epoch, or of other sizes on each rank. */
-const ofRanks: Record<"alike" | "own", Batch[][]> = {
-  alike: Array.from({ length: RANKS }, (_, rank) =>
-    Array.from(loader().shard({ rank, size: RANKS }) as Iterable<Batch>, ([x, y]): Batch => [x.clone(), y.clone()]),
-  ),
+const ofRanks: Record<"alike" | "own" | "collated", Batch[][]> = {
+  alike: sharesOf(loader as never),
+  collated: sharesOf(collated as never),
   own: Array.from({ length: RANKS }, (_, rank) =>
     [0, 1, 2, 3].map((i): Batch => {
       const rows = Int32Array.from({ length: 1 + ((i + 2 * rank) % 5) }, (_, row) => (7 * i + 11 * rank + row) % ROWS);
@@ -67,7 +81,7 @@ async function train(data: Iterable<Batch>, extras: Extras, dtype: "f64" | undef
 /** One process takes the ranks' batches in their order. */
 const inOrder = (batches: readonly Batch[][]) => batches[0]!.flatMap((_, i) => batches.map((ofRank) => ofRank[i]!));
 
-type Case = Omit<Extras, "data"> & { data: "alike" | "own"; parallel?: boolean; dtype?: "f64"; scaled?: boolean };
+type Case = Omit<Extras, "data"> & { data: keyof typeof ofRanks; parallel?: boolean; dtype?: "f64"; scaled?: boolean };
 
 const wide = { accumulate: 3, dtype: "f64" } as const;
 
@@ -80,6 +94,7 @@ describe("three ranks have the words of one process that accumulates three batch
     ["sum, eager", { data: "alike", loss: sum, compile: false }],
     ["mean of own batches", { data: "own", loss: mean }],
     ["sum of own batches", { data: "own", loss: sum }],
+    ["mean of batches that a collate makes of other sizes", { data: "collated", loss: mean }],
     ["mean, accumulated", { data: "alike", loss: mean, ...wide }],
     ["sum, accumulated", { data: "alike", loss: sum, ...wide }],
     ["mean of own batches, accumulated", { data: "own", loss: mean, ...wide }],
@@ -88,7 +103,8 @@ describe("three ranks have the words of one process that accumulates three batch
     const options = () => ({ ...extras, ...(scaled ? { scaler: new GradScaler({ initScale: 64 }) } : {}) });
     const ranks = await Promise.all(
       memoryRanks(RANKS).map((communicator, rank) => {
-        const own = data === "alike" && !parallel ? (loader() as Iterable<Batch>) : ofRanks[data][rank]!;
+        const whole = { alike: loader, collated, own: undefined }[data];
+        const own = whole && !parallel ? (whole() as Iterable<Batch>) : ofRanks[data][rank]!;
         const more = { ...options(), accumulate };
         return parallel ? train(own, more, dtype, communicator) : train(own, { ...more, communicator }, dtype);
       }),
