@@ -3,32 +3,29 @@ import type { Place } from "./backend";
 import type { Memory, Slice } from "./memory";
 import type { Kind, Launch } from "./spec";
 
-const NORMALIZED = ["output", "mean", "variance"];
-const NORMALIZED_GRAD = ["inputGradient", "weightGradient", "biasGradient"];
+/** Kinds that write their `output` alone. */
+type OutputKind =
+  | ("map" | "reduce" | "sumSquares" | "gather" | "scatterAdd")
+  | ("unfold" | "fold" | "maxPool2dGrad" | "attention");
 
-/** The arguments that a launch of each kind writes; it reads the others. For a rule, see `writesOf`. */
-const WRITTEN: Readonly<Record<Exclude<Kind, "rule">, readonly string[]>> = {
-  map: ["output"],
-  reduce: ["output"],
-  sumSquares: ["output"],
+/** The arguments that a launch of each other kind writes; it reads the others. For a rule, see `writesOf`. */
+const WRITTEN: Readonly<Record<Exclude<Kind, "rule" | OutputKind>, readonly string[]>> = {
   matmul: ["output", "sums"],
   copy: ["target"],
-  gather: ["output"],
-  scatterAdd: ["output"],
   rows: ["outputs"],
-  unfold: ["output"],
-  fold: ["output"],
   maxPool2d: ["output", "indices"],
-  maxPool2dGrad: ["output"],
-  attention: ["output"],
   attentionGrad: ["queryGradient", "keyGradient", "valueGradient"],
-  batchNorm: NORMALIZED,
-  batchNormGrad: NORMALIZED_GRAD,
-  groupNorm: NORMALIZED,
-  groupNormGrad: NORMALIZED_GRAD,
+  batchNorm: ["output", "mean", "variance"],
+  batchNormGrad: ["inputGradient", "weightGradient", "biasGradient"],
+  groupNorm: ["output", "mean", "variance"],
+  groupNormGrad: ["inputGradient", "weightGradient", "biasGradient"],
   lstm: ["results", "cells", "gates"],
   lstmGrad: ["inputsGradient", "firstHiddenGradient", "firstCellGradient"],
 };
+
+function writtenBy(kind: Exclude<Kind, "rule">): readonly string[] {
+  return (WRITTEN as Partial<Record<Kind, readonly string[]>>)[kind] ?? ["output"];
+}
 
 export function isSlice(value: unknown): value is Slice {
   return typeof value === "object" && value !== null && "memory" in value && "byteOffset" in value;
@@ -41,7 +38,7 @@ export function outputsOf(launch: Launch): Slice[] {
     const isWritten = (slot: number) => slot >= rule.buffers.length || rule.writes.includes(rule.buffers[slot]!);
     return launch.tensors.flatMap((slices) => slices.filter((_, slot) => isWritten(slot)));
   }
-  const written = WRITTEN[launch.kind].flatMap((name) => (launch as unknown as Record<string, unknown>)[name]);
+  const written = writtenBy(launch.kind).flatMap((name) => (launch as unknown as Record<string, unknown>)[name]);
   if (launch.kind === "matmul") written.push(launch.epilogue?.product);
   return written.filter(isSlice);
 }
@@ -54,7 +51,7 @@ export function writesOf(launch: Launch): Set<Memory> {
 /** The memory that a launch reads. */
 export function readsOf(launch: Launch): Set<Memory> {
   const read = new Set<Memory>();
-  const written: readonly string[] = launch.kind === "rule" ? [] : WRITTEN[launch.kind];
+  const written: readonly string[] = launch.kind === "rule" ? [] : writtenBy(launch.kind);
   const visit = (value: unknown): void => {
     if (isSlice(value)) read.add(value.memory);
     else if (Array.isArray(value)) value.forEach(visit);

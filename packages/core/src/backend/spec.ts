@@ -68,8 +68,14 @@ export interface Specs {
 export type Kind = keyof Specs;
 /** Every fused kernel: what a device has that has all of them. */
 export const FUSED_KINDS = [
-  ...(["attention", "attentionGrad", "batchNorm", "batchNormGrad"] as const),
-  ...(["groupNorm", "groupNormGrad", "lstm", "lstmGrad"] as const),
+  "attention",
+  "attentionGrad",
+  "batchNorm",
+  "batchNormGrad",
+  "groupNorm",
+  "groupNormGrad",
+  "lstm",
+  "lstmGrad",
 ] as const;
 /** Several ops in one kernel. Only devices that list it in `Backend.fuses` get it; on others the ops run one by one. */
 export type FusedKind = (typeof FUSED_KINDS)[number];
