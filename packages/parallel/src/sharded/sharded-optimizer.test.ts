@@ -510,6 +510,40 @@ it("what one rank does alone before a step is named before anything has changed"
     expect(messages).toEqual(FAULTS.map(([, , message]) => ["BAD_STATE", expect.stringMatching(message), true]));
 });
 
+it("what one rank's own step throws, also one that owns nothing, is every rank's error at once", async () => {
+  const body = `const failing = (params) => {
+    const own = new AdamW(params, { lr: 0.1 });
+    own.on("beforeStep", () => { if (params.length === 1 && communicator.rank === bad) throw thrown[bad]; });
+    return own;
+  };
+  const thrown = [new Error("no room"), new core.OptError("OUT_OF_MEMORY", "here", "it is full.", "Wait."), "text"];
+  const messages = [];
+  for (var bad of [0, 1, 2]) {
+    const w = core.parameter([1, 2, 3]);
+    const sharded = new ShardedOptimizer(failing, [["w", w]], {}, communicator);
+    w.grad = core.tensor([1, 1, 1]);
+    messages.push(await sharded.step().then(() => "", (error) => [error.code, String(error.message ?? error)]));
+  }
+  tell(messages);`;
+  const told = (await runInMemory(3, body, { ShardedOptimizer, AdamW })) as [string | null, string][][];
+  const of = (rank: number, text: string) =>
+    `[ShardedOptimizer] step 1 has failed on rank ${rank}: ${text} Ranks differ now: go on from a checkpoint.`;
+  const elsewhere = [
+    ["IO", of(0, "no room")],
+    ["OUT_OF_MEMORY", of(1, "[here] it is full. Wait.")],
+    ["IO", of(2, "text")],
+  ];
+  const own = [
+    [undefined, "no room"],
+    ["OUT_OF_MEMORY", "[here] it is full. Wait."],
+    [undefined, "text"],
+  ];
+  for (const [rank, messages] of told.entries())
+    expect(messages.map(([code, text]) => [code ?? undefined, text])).toEqual(
+      [0, 1, 2].map((bad) => (bad === rank ? own : elsewhere)[bad]),
+    );
+});
+
 it("other gradients in the first step are named before anything has changed", async () => {
   const message =
     /all ranks must agree, got "w gradient \w+" on rank 0 and "w gradient \w+" on rank 1\. .*after sync\(\)/;

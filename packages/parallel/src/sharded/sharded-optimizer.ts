@@ -13,6 +13,7 @@ import {
   type GroupOptions,
   keep,
   type MeshAxis,
+  OptError,
   type OptimizerClass,
   type OptimizerInput,
   type OptimizerState,
@@ -197,7 +198,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
    *
    * @throws OptError as the optimizer's `step`; BAD_STATE if ranks differ, see `ready`, or an earlier step has not ended; CHANGED for
    * gradients that were changed
-   * meanwhile; UNSUPPORTED for row-sparse gradients and in compiled functions; IO, MISSING, DISPOSED
+   * meanwhile; UNSUPPORTED for row-sparse gradients and in compiled functions; IO, MISSING, DISPOSED; what the optimizer of any rank throws
    */
   step(): Promise<void>;
   /**
@@ -278,12 +279,13 @@ export class ShardedOptimizer<Options extends BaseOptions> {
         "Its steps take time: await step().",
       );
     }
-    this.#steps++;
-    this.#withGradients(() => {
-      if (around === undefined) this.#own.step();
-      else this.#own.apply(around);
-    });
-    if (group.size > 1) await this.#gather(operation);
+    const what = `step ${++this.#steps}`;
+    await this.#shared(operation, what, () =>
+      this.#withGradients(() => {
+        if (around === undefined) this.#own.step();
+        else this.#own.apply(around);
+      }),
+    );
   }
 
   /** Runs `body` while this rank's parts have their parts of the gradients. */
@@ -537,29 +539,47 @@ export class ShardedOptimizer<Options extends BaseOptions> {
       const { group } = this.communicator;
       const operation = group.begin(WHERE, { what: `${mode}() of ${WHERE}` });
       await operation.all([]); // nothing has changed yet
-      own[mode]();
-      if (group.size > 1) await this.#gather(operation);
+      await this.#shared(operation, `${mode}()`, () => own[mode]!());
     });
   }
 
-  /** Each rank's parts, one behind the other, to all others. */
-  async #gather(operation: Operation): Promise<void> {
+  /** Changes this rank's parts by `body`, and gives them to all others. What one rank throws, all of them do. */
+  async #shared(operation: Operation, what: string, body: () => void): Promise<void> {
+    const { group } = this.communicator;
+    let failure: { readonly error: unknown } | undefined;
+    try {
+      body();
+    } catch (error) {
+      failure = { error };
+    }
+    const hasFailed = group.size > 1 ? await this.#gather(operation, failure !== undefined) : failure !== undefined;
+    if (!hasFailed) return;
+    const { code = "IO", message } = (failure?.error ?? {}) as Partial<OptError>;
+    const all = await allGatherJson(group, WHERE, failure ? { code, message: message ?? String(failure.error) } : null);
+    if (failure) throw failure.error;
+    const rank = all.findIndex((each) => each !== null);
+    const problem = `${what} has failed on rank ${rank}: ${all[rank]!.message}`;
+    throw new OptError(all[rank]!.code, WHERE, problem, "Ranks differ now: go on from a checkpoint.");
+  }
+
+  /** Each rank's parts, one behind the other, to all others, and whether it has failed. Returns whether one of them has. */
+  async #gather(operation: Operation, hasFailed: boolean): Promise<boolean> {
     const { group } = this.communicator;
     const bytesOfRank = (rank: number) =>
       this.#parameters.reduce((sum, { tensor, ranges }) => sum + lengthOf(ranges[rank]!) * byteSize(tensor.dtype), 0);
-    const own = new Uint8Array(bytesOfRank(group.rank));
+    const own = new Uint8Array(bytesOfRank(group.rank) + 1);
     let at = 0;
     for (const { piece } of this.#parameters) {
       const bytes = await bytesOf(piece);
       own.set(bytes, at);
       at += bytes.byteLength;
     }
+    own[at] = Number(hasFailed);
+    const all = others(group).map((rank) => ({ rank, bytes: new Uint8Array(bytesOfRank(rank) + 1) }));
     await operation.all(
-      others(group).flatMap((rank) => [
-        ...(own.byteLength > 0 ? [operation.send(rank, 0, own)] : []),
-        ...(bytesOfRank(rank) > 0 ? [this.#take(operation, rank, new Uint8Array(bytesOfRank(rank)))] : []),
-      ]),
+      all.flatMap(({ rank, bytes }) => [operation.send(rank, 0, own), this.#take(operation, rank, bytes)]),
     );
+    return hasFailed || all.some(({ bytes }) => bytes.at(-1) === 1);
   }
 
   async #take(operation: Operation, rank: number, bytes: Uint8Array): Promise<void> {
