@@ -125,7 +125,8 @@ export const rule: KernelSource<"rule", PreparedRule> = {
       else rest.push(scalar);
     });
     const units = (tensors[0] ?? []).map((_, slot) => bytesOf(stored?.[slot]));
-    const listed = tensors.map((slices) => ({ slices, extra: 0, further: wordsOfPlace(slices[0]!) }));
+    const isDrawn = isRandom(stored?.[0]);
+    const listed = tensors.map((slices) => ({ slices, extra: 0, further: isDrawn ? wordsOfPlace(slices[0]!) : [] }));
     for (const isWide of [true, false]) {
       const alike = listed.filter(({ slices }) => inQuads(slices, stored) === isWide);
       for (const { tensors, oversized } of partsOf(alike, block, execution.largestBinding, units)) {

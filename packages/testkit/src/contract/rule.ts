@@ -83,7 +83,7 @@ export function ruleContract(context: ContractContext): void {
       regions,
       (slices) => ({
         tensors: tensors.map((buffers, t) =>
-          buffers.map((_, slot) => ({ ...slices[key(t, slot)]!, ...(isDrawn && slot === 0 && { place: placeOf(t) }) })),
+          buffers.map((_, slot) => ({ ...slices[key(t, slot)]!, ...(slot === 0 && { place: placeOf(t) }) })),
         ),
         scalars: [...scalars.map((scalar, s) => slices[`scalar ${s}`] ?? scalar), ...(isDrawn ? KEYS : [])],
       }),
