@@ -6,6 +6,7 @@ import {
   memoriesOf,
   movedLaunch,
   type PreparedLaunches,
+  type Scalar,
   type Slice,
   writesOf,
 } from "@opt/core/backend";
@@ -24,6 +25,10 @@ export function withFixedMemory(
     return [{ index, own: backend.allocate(memory.bytes), memory, isWritten: written.has(memory) }];
   });
   const own = new Map(copies.map((copy) => [copy.memory, { memory: copy.own, byteOffset: 0 }]));
+  const moved = (scalar: Scalar): Scalar => {
+    const place = typeof scalar === "number" ? undefined : own.get(scalar.memory);
+    return place === undefined ? scalar : { ...(scalar as Slice), memory: place.memory };
+  };
   const list = prepare(launches.map((launch) => movedLaunch(launch, own)));
   const copy = backend.kernel({ kind: "copy", from: "u8", to: "u8" });
   const move = (from: Slice, to: Slice) =>
@@ -53,7 +58,7 @@ export function withFixedMemory(
         ] as const;
       };
       for (const each of slices) move(...outer(each));
-      list.run(scalars, []);
+      list.run(new Map([...scalars].map(([index, given]) => [index, given.map(moved)])), []);
       for (const each of slices) {
         const [there, here] = outer(each);
         if (each.isWritten) move(here, there);
