@@ -99,7 +99,7 @@ export const REASONS: readonly Reason[] = [
       device === "webgpu" &&
       (over === "FullyShardedDataParallel" ||
         model > 1 ||
-        (over === "ShardedOptimizer" && data > 1 && ["DAdaptAdamW", "Prodigy"].includes(optimizer))), // whose ranks share a number inside of a step
+        (over === "ShardedOptimizer" && data > 1 && ["DAdaptAdamW", "LBFGS", "Prodigy"].includes(optimizer))), // whose ranks share numbers inside of a step
   },
 ];
 
