@@ -17,7 +17,7 @@ export class Faults {
     this.#lost ??= new OptError(
       "DEVICE_LOST",
       "webgpu",
-      `the device went away: ${message || "no reason was given"}.`,
+      `the device went away: ${message || "it said nothing"}.`,
       `Its tensors are gone; await init("webgpu") opens a new one.`,
     );
   }

@@ -22,7 +22,6 @@ export function roundedAtRandom(format: RandomDType, value: string, slots: numbe
 }
 
 /** Further words of a tensor's entry: the place of its first element, and what its parameter adds. */
-export function wordsOfPlace({ place }: Slice): readonly number[] {
-  if (place === undefined) return [];
+export function wordsOfPlace({ place = 0 }: Slice): readonly number[] {
   return [place % 2 ** 32, Math.imul(Math.floor(place / 2 ** 32), parameter) >>> 0];
 }

@@ -51,7 +51,7 @@ export function findBindings(
     throw new OptError(
       "UNSUPPORTED",
       where,
-      `a launch can bind ${limits.bindings} buffers on this device, got ${ranges.length}.`,
+      `at most ${limits.bindings} buffers can be bound, got ${ranges.length}.`,
       "Use smaller tensors, which share buffers.",
     );
   }
