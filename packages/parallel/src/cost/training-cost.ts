@@ -99,6 +99,8 @@ function allReduceCost(elements: number, width: number, ranks: number, rank: num
 
 function gatherCost(parameters: readonly number[], width: number, ranks: number, rank: number) {
   const own = rangesOf(parameters, ranks).reduce((sum, ranges) => sum + ranges[rank]!.end - ranges[rank]!.begin, 0);
-  const messages = own > 0 ? ranks - 1 : 0;
-  return { bytes: own * width * messages + headings(ranks) * HEADING_BYTES, messages: messages + headings(ranks) };
+  const messages = ranks - 1;
+  // A byte more says whether the rank's own step has failed.
+  const bytes = (own * width + 1) * messages + headings(ranks) * HEADING_BYTES;
+  return { bytes, messages: messages + headings(ranks) };
 }
