@@ -14,9 +14,9 @@ const BLEND = /* @__PURE__ */ defineRule({
 
 export function preparedContract(context: ContractContext): void {
   describe("prepared launches", () => {
-    it.each(Array.from({ length: 16 }, (_, open) => open))("follow open memory, set %d", async (set) => {
+    it.for(Array.from({ length: 16 }, (_, open) => open))("follow open memory, set %d", async (set, test) => {
       const { backend } = context;
-      if (backend.prepare === undefined) return expect(backend.prepare).toBeUndefined();
+      if (backend.prepare === undefined) return test.skip("it prepares nothing");
       const Numbers = context.dtype === "f64" ? Float64Array : Float32Array;
       const made: Memory[] = [];
       const place = (values: readonly number[], before = 0): Slice => {

@@ -1,18 +1,15 @@
 /** Normalisation of channels by their batch in one kernel, on devices that have it. */
 
-import { checkValue } from "../../errors/check-value";
 import { batchNormGrad as batchNormGradOnJs, batchNorm as batchNormOnJs } from "../../js/batch-norm";
 import { carried } from "../../js/carried";
 import { overSamples } from "../../tensor/batching";
 import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
-import { type ComputeDType, computeDType } from "../../values/dtype";
-import { sameShape } from "../../values/shape";
-import { checkTensor } from "../check-tensor";
+import type { ComputeDType } from "../../values/dtype";
 import { elementwise } from "../elementwise/elementwise";
-import { fill } from "../map";
 import { mean, sum } from "../reduce/reduce";
 import { reshape } from "../shape/shape";
+import { channelOperands } from "./channel-operands";
 
 const BATCH_NORM = /* @__PURE__ */ carried("batchNorm", batchNormOnJs);
 const BATCH_NORM_GRAD = /* @__PURE__ */ carried("batchNormGrad", batchNormGradOnJs);
@@ -40,21 +37,12 @@ export function fusedBatchNorm(
 ): BatchNormalized | null {
   const samples = overSamples(fusedBatchNorm, x, weight, bias, eps);
   if (samples) return samples;
-  const where = "fusedBatchNorm";
-  checkTensor(where, x);
-  if (weight !== null) checkTensor(where, weight, "weight");
-  if (bias !== null) checkTensor(where, bias, "bias");
-  const isEps = typeof eps === "number" && eps >= 0;
-  checkValue(isEps, where, "eps", ">= 0", eps, "Use 1e-5.");
-  const { dtype, device } = x;
+  const operands = channelOperands("fusedBatchNorm", "batchNorm", x, weight, bias, eps);
+  if (operands === null) return null;
+  const [scale, shift] = operands;
+  const { device } = x;
+  const dtype = x.dtype as ComputeDType;
   const [outer, channels, inner] = x.shape as [number, number, number];
-  const isByChannel = (given: Tensor | null) =>
-    given === null || (given.dtype === dtype && given.device === device && sameShape(given.shape, [channels]));
-  if (!device.backend.fuses?.includes("batchNorm") || x.shape.length !== 3 || dtype !== computeDType(dtype))
-    return null;
-  if (!isByChannel(weight) || !isByChannel(bias)) return null;
-  const scale = weight ?? fill([channels], 1, dtype, device);
-  const shift = bias ?? fill([channels], 0, dtype, device);
   const output = Tensor.empty(x.shape, dtype, device);
   const average = Tensor.empty([channels], dtype, device);
   const variance = Tensor.empty([channels], dtype, device);

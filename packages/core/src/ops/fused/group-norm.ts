@@ -6,13 +6,12 @@ import { groupNormGrad as groupNormGradOnJs, groupNorm as groupNormOnJs } from "
 import { overSamples } from "../../tensor/batching";
 import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
-import { type ComputeDType, computeDType } from "../../values/dtype";
-import { sameShape } from "../../values/shape";
+import type { ComputeDType } from "../../values/dtype";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
-import { fill } from "../map";
 import { mean, sum } from "../reduce/reduce";
 import { reshape } from "../shape/shape";
+import { channelOperands } from "./channel-operands";
 
 const GROUP_NORM = /* @__PURE__ */ carried("groupNorm", groupNormOnJs);
 const GROUP_NORM_GRAD = /* @__PURE__ */ carried("groupNormGrad", groupNormGradOnJs);
@@ -35,21 +34,16 @@ export function fusedGroupNorm(
   const samples = overSamples(fusedGroupNorm, x, weight, bias, groups, eps);
   if (samples) return samples;
   const where = "fusedGroupNorm";
-  checkTensor(where, x);
-  if (weight !== null) checkTensor(where, weight, "weight");
-  if (bias !== null) checkTensor(where, bias, "bias");
-  checkValue(typeof eps === "number" && eps >= 0, where, "eps", ">= 0", eps, "Use 1e-5.");
   const isCount = Number.isSafeInteger(groups) && groups > 0;
   checkValue(isCount, where, "groups", "a positive integer", groups, "Give a divisor of the channels.");
-  const { dtype, device } = x;
+  checkTensor(where, x);
+  if (x.shape[1]! % groups !== 0) return null;
+  const operands = channelOperands(where, "groupNorm", x, weight, bias, eps);
+  if (operands === null) return null;
+  const [scale, shift] = operands;
+  const { device } = x;
+  const dtype = x.dtype as ComputeDType;
   const [outer, channels, inner] = x.shape as [number, number, number];
-  const isByChannel = (each: Tensor | null) =>
-    each === null || (each.dtype === dtype && each.device === device && sameShape(each.shape, [channels]));
-  if (!device.backend.fuses?.includes("groupNorm") || x.shape.length !== 3 || dtype !== computeDType(dtype))
-    return null;
-  if (!isByChannel(weight) || !isByChannel(bias) || channels % groups !== 0) return null;
-  const scale = weight ?? fill([channels], 1, dtype, device);
-  const shift = bias ?? fill([channels], 0, dtype, device);
   const output = Tensor.empty(x.shape, dtype, device);
   const [average, variance] = [0, 1].map(() => Tensor.empty([outer, groups], dtype, device)) as [Tensor, Tensor];
   device.launch({
