@@ -18,7 +18,7 @@ export class Faults {
       "DEVICE_LOST",
       "webgpu",
       `the device went away: ${message || "it said nothing"}.`,
-      `Its tensors are gone; await init("webgpu") opens a new one.`,
+      `Its tensors are gone: await init("webgpu").`,
     );
   }
 

@@ -52,7 +52,7 @@ export function findBindings(
       "UNSUPPORTED",
       where,
       `at most ${limits.bindings} buffers can be bound, got ${ranges.length}.`,
-      "Use smaller tensors, which share buffers.",
+      "Smaller tensors share buffers.",
     );
   }
   return { ranges, rangeOf, byteOf };
