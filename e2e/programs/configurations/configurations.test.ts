@@ -1,17 +1,23 @@
 /** Random training runs on ranks beside the same run on one process. `OPT_CONFIGURATION='{...}'` runs the one that a failure has printed. */
 import { useSoftwareVulkan } from "@opt/testkit";
-import { type Configuration, textOf } from "@opt/testkit/configurations";
+import { type Configuration, draw, textOf } from "@opt/testkit/configurations";
 import { expect, it } from "vitest";
 import { campaign, drawnOn, faultsOf } from "./campaign";
+import { covering } from "./covering";
 
 const given = process.env.OPT_CONFIGURATION;
 const seedsFrom = (first: number, count: number) => Array.from({ length: count }, (_, i) => first + i);
 
 // A busy machine takes long; what hangs is ended by the job.
-it.runIf(given === undefined)("200 configurations do what one process does", { timeout: 0 }, async () => {
+it.runIf(given === undefined)("80 configurations do what one process does", { timeout: 0 }, async () => {
+  const drawn = await drawnOn(["js", "wasm", "cpu"]);
+  // In 60 of 1,000 more pairs of features meet than in 150 as they come.
+  const fixed = covering(
+    seedsFrom(1, 1000).map((seed) => draw(seed, drawn)),
+    60,
+  );
   // Some are new in each run: a failure prints the configuration, and its seed.
-  const seeds = [...seedsFrom(1, 150), ...seedsFrom(Date.now() % 2 ** 31, 50)];
-  const faults = await campaign(seeds, await drawnOn(["js", "wasm", "cpu"]));
+  const faults = await campaign([...fixed.map(({ seed }) => seed), ...seedsFrom(Date.now() % 2 ** 31, 20)], drawn);
   expect(faults.join("\n\n")).toBe("");
 });
 
