@@ -50,8 +50,10 @@ const READING = {
   programs: "@(host-algorithms|native-reads|ports|replaced-parameters|what-combines)",
 };
 
-/** Most of what tests call ends soon, and V8 spends a third of their time on optimizing it. Later V8 lacks the flag. */
-const optimizeLater = process.versions.node.startsWith("20.") ? ["--interrupt-budget=1000000"] : [];
+/** Most of what tests call ends soon, and V8 spends a third of their time on optimizing it: it compiles at once, and optimizes late. Later V8 lacks the flags. */
+const optimizedLate = process.versions.node.startsWith("20.")
+  ? ["--interrupt-budget=1000000", "--always-sparkplug"]
+  : [];
 
 export default defineConfig({
   root: new URL("../..", import.meta.url).pathname,
@@ -61,7 +63,7 @@ export default defineConfig({
     globalSetup: ["tools/test/vitest.folder.ts"],
     setupFiles: ["tools/test/vitest.setup.ts"],
     pool: "forks",
-    execArgv: optimizeLater,
+    execArgv: optimizedLate,
     // Each project would transform the same modules for itself.
     experimental: { fsModuleCache: true, fsModuleCachePath: transformedIn(tmpdir()) },
     // By itself vitest leaves one core free.
