@@ -2,6 +2,7 @@
  * Runs of `fit` over batches of three ranks: on these ranks with a whole model ("data") or one in parts ("fully"), and on one process that
  * accumulates ("alone"). `accumulated-run.ts <device>`
  */
+import { named } from "../../parallel/testing/told";
 import "@opt/kernels-cpu";
 import { AdamW } from "@opt/adam-amsgrad";
 import { Generator, init, noGrad, randn, type Tensor, tensor } from "@opt/core";
@@ -48,5 +49,5 @@ async function train(kind: "alone" | "data" | "fully") {
 
 const told = { alone: await train("alone"), data: await train("data"), fully: await train("fully") };
 const all = await communicator.gather(told);
-if (all) process.stdout.write(JSON.stringify(all));
+if (all) process.stdout.write(JSON.stringify(all, named));
 await communicator.close();

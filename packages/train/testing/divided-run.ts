@@ -2,6 +2,7 @@
  * Runs of `fit`, one after the other on the same processes. A model is whole on each rank ("data"), in parts ("fully"), in divided layers
  * ("tensor"), or both. Batches of ranks differ in number and size. `divided-run.ts <folder> <device> <runs as JSON>`
  */
+import { named, renamed } from "../../parallel/testing/told";
 import "@opt/kernels-cpu";
 import { cpSync } from "node:fs";
 import { AdamW } from "@opt/adam-amsgrad";
@@ -173,7 +174,7 @@ for (const run of JSON.parse(runs) as DividedRun[]) {
   if (run.from !== undefined && world.rank === 0) cpSync(`${home}/${run.from}`, place, { recursive: true });
   await world.barrier();
   await init(device);
-  told[run.name] = await world.gather(JSON.parse(JSON.stringify(await train(run, place))));
+  told[run.name] = await world.gather(JSON.parse(JSON.stringify(await train(run, place), named), renamed));
 }
-if (world.rank === 0) process.stdout.write(JSON.stringify(told));
+if (world.rank === 0) process.stdout.write(JSON.stringify(told, named));
 await world.close();

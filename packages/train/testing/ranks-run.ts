@@ -1,4 +1,5 @@
 /** A program of several ranks: trains by `fit` and by hand, stops and resumes, and rank 0 says what came out. `ranks-run.ts <folder>` */
+import { named } from "../../parallel/testing/told";
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { AdamW } from "@opt/adam-amsgrad";
@@ -158,5 +159,5 @@ const results = await communicator.gather({
   outputs: await hex([outputs]),
   predicted: await hex([await predict(model, held, { communicator })]),
 });
-if (results) console.log(JSON.stringify(results));
+if (results) console.log(JSON.stringify(results, named));
 await communicator.close();

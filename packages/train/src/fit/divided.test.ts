@@ -1,4 +1,5 @@
 /** `fit` on models that ranks divide: parts of weights, divided layers, and both, with batches that differ in number and size. */
+
 import { spawnSync } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { triesAll } from "@opt/testkit";
 import { bundled, optRun } from "@opt/testkit/bundled";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { renamed } from "../../../parallel/testing/told";
 import type { DividedRun, Told } from "../../testing/divided-run";
 
 /** One job for each number of ranks, so that processes start once. What goes on comes after what it goes on from. */
@@ -81,7 +83,7 @@ async function runAll(device: string): Promise<Record<string, Told[]>> {
       maxBuffer: 2 ** 24,
     });
     expect(stderr.replace(/^\[earlyStopping\] loss was best in epoch 1.*\n/gm, "")).toBe("");
-    return JSON.parse(stdout) as Record<string, Told[]>;
+    return JSON.parse(stdout, renamed) as Record<string, Told[]>;
   });
   return Object.assign({}, ...told);
 }

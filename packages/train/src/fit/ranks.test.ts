@@ -1,4 +1,5 @@
 /** Ranks that train by `fit`. */
+
 import { spawnSync } from "node:child_process";
 import { cp, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,6 +14,7 @@ import { expectCode } from "@opt/testkit";
 import { bundled, optRun } from "@opt/testkit/bundled";
 import { expect, it } from "vitest";
 import { memoryRanks } from "../../../parallel/testing/memory-ranks";
+import { renamed } from "../../../parallel/testing/told";
 import { type ResumedRun, resumedRun } from "../../testing/resumed-run";
 import { begin, optionsOf, words } from "../../testing/runs";
 import { fit } from "../fit";
@@ -52,7 +54,7 @@ it("two ranks have the words of the loop by hand, and end together", async () =>
   const run = [launcher, "--no-prefix", "-n", String(RANKS), program, folder, "cpu"];
   const { stdout, stderr } = spawnSync(process.execPath, run, { encoding: "utf8", timeout: 240_000 });
   expect(stderr).toMatch(/^\[earlyStopping\] stopped after epoch \d: loss was best in epoch \d, .*\n$/);
-  const all = JSON.parse(stdout) as Results[];
+  const all = JSON.parse(stdout, renamed) as Results[];
   expect(all).toHaveLength(RANKS);
   for (const [rank, each] of all.entries()) {
     const { hand, fits, sharded, interrupted, resumed } = each;

@@ -1,4 +1,5 @@
 /** W ranks are `accumulate: W`, however samples are cut. Most are ranks of one process: others are in `ranks.test.ts`. */
+
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { AdamW } from "@opt/adam-amsgrad";
@@ -10,6 +11,7 @@ import { triesAll } from "@opt/testkit";
 import { bundled, optRun } from "@opt/testkit/bundled";
 import { describe, expect, it } from "vitest";
 import { memoryRanks } from "../../../parallel/testing/memory-ranks";
+import { renamed } from "../../../parallel/testing/told";
 import type { Batch } from "../../testing/runs";
 import { fit } from "../fit";
 import type { FitOptions } from "./options";
@@ -181,7 +183,7 @@ it.each(triesAll ? ["js", "cpu"] : ["cpu"])(
     const command = [launcher, "--no-prefix", "-n", String(RANKS), program, device];
     const { stdout, stderr } = spawnSync(process.execPath, command, { encoding: "utf8", timeout: 240_000 });
     expect(stderr).toBe("");
-    const all = JSON.parse(stdout) as Record<string, { steps: number; output: number[] }>[];
+    const all = JSON.parse(stdout, renamed) as Record<string, { steps: number; output: number[] }>[];
     expect(all).toHaveLength(RANKS);
     const { alone } = all[0]!;
     expect(alone!.output).toHaveLength(15);
