@@ -213,6 +213,13 @@ it("windows follow one another by their stride, labels by one", () => {
 it("an alphabet gives its text back, and rejects others", () => {
   const alphabet = new Alphabet("to be, or not");
   expect(alphabet.decode(alphabet.encode("not to be"))).toBe("not to be");
+  fc.assert(
+    fc.property(fc.string({ unit: "binary" }), (text) => {
+      const own = new Alphabet(text);
+      expect(own.decode(own.encode(text))).toBe(text);
+      expect(own.decode(Array.from({ length: own.length }, (_, i) => i))).toBe([...new Set(text)].sort().join(""));
+    }),
+  );
   expectCode("BAD_ARGUMENT", () => alphabet.encode("x"));
   expectCode("BAD_ARGUMENT", () => alphabet.decode([99]));
   expectCode("BAD_ARGUMENT", () => alphabet.decode("01" as never));

@@ -98,4 +98,4 @@ export {
   type TorchAnswer,
   type TorchCall,
 } from "./torch-calls/torch-calls";
-export { rankErrors, rawErrors, withUndefined } from "./wrong-arguments";
+export { jumpsAtZero, rankErrors, rawErrors, spoil, withUndefined } from "./wrong-arguments";

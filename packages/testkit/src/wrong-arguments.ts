@@ -116,6 +116,53 @@ export function withUndefined(
   }
 }
 
+const SPOILED = Symbol("spoiled");
+
+/** Puts what no call takes into lists and options, also into those inside: what was made of them must not read them again. */
+export function spoil(given: unknown): void {
+  if (!Array.isArray(given) && !isPlain(given)) return;
+  const all = given as Record<string, unknown>;
+  for (const key of Object.keys(all)) {
+    spoil(all[key]);
+    all[key] = SPOILED;
+  }
+}
+
+const ALMOST_ZERO = 1e-30;
+
+/**
+ * Calls with 0 and with almost 0 in the place of each number among the valid arguments and their options.
+ *
+ * @returns where both compute, and differ: where 0 counts as left out
+ */
+export function jumpsAtZero(call: (...args: never[]) => unknown, valid: () => readonly unknown[]): string[] {
+  const isNumber = (value: unknown) => typeof value === "number";
+  const places = valid().flatMap((value, place) => [
+    ...(isNumber(value) ? [[place, ""] as const] : []),
+    ...optionsOf([value]).flatMap(([, key]) =>
+      isNumber((value as Record<string, unknown>)[key]) ? [[place, key] as const] : [],
+    ),
+  ]);
+  const outcome = (place: number, key: string, number: number) => {
+    const args = valid().map((value, i) => {
+      if (i !== place) return value;
+      return key === "" ? number : { ...(value as object), [key]: number };
+    });
+    try {
+      return tensorsIn([call(...(args as never[]))]).flatMap((x) => [...x.dataSync()]);
+    } catch (error) {
+      if (error instanceof OptError) return null;
+      throw error;
+    }
+  };
+  const isNear = (a: number, b: number) => Object.is(a, b) || Math.abs(a - b) <= 1e-5 + 1e-5 * Math.abs(a);
+  return places.flatMap(([place, key]) => {
+    const [zero, almost] = [0, ALMOST_ZERO].map((number) => outcome(place, key, number));
+    const isSame = !zero || !almost || (zero.length === almost.length && zero.every((a, i) => isNear(a, almost[i]!)));
+    return isSame ? [] : [`${key} of argument ${place}`];
+  });
+}
+
 /** A tensor of another rank or extent than a call is meant for: zeros, which also are valid indices. */
 const RANKS: Readonly<Record<string, (shape: Shape) => Shape | undefined>> = {
   "no axes": (shape) => (shape.length === 0 ? undefined : []),

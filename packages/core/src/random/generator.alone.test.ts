@@ -1,4 +1,5 @@
 import { expectCode } from "@opt/testkit";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { defaultGenerator, Generator, manualSeed, philox } from "./generator";
 
@@ -76,6 +77,23 @@ describe("a generator", () => {
     resumed.loadStateDict(JSON.parse(JSON.stringify(generator.stateDict())));
     const next = (from: Generator) => [...from.permutation(5), ...from.nextNormals(), from.nextFloat()];
     expect(next(resumed)).toEqual(next(generator));
+  });
+
+  it("goes on with other words at every count of blocks, also beyond 2^32", () => {
+    const words = (counter: number) => {
+      const generator = new Generator();
+      generator.loadStateDict({ key: [5, 6], counter, used: 4 });
+      return Uint32Array.from({ length: 8 }, () => generator.nextUint32());
+    };
+    const near = fc.tuple(fc.nat(2 ** 20), fc.integer({ min: -2, max: 2 })).map(([n, by]) => n * 2 ** 32 + by);
+    fc.assert(
+      fc.property(fc.oneof(fc.maxSafeNat(), near.map(Math.abs)), (counter) => {
+        const block = new Uint32Array(8);
+        for (const [i, at] of [counter, counter + 1].entries())
+          philox([at >>> 0, Math.floor(at / 2 ** 32), 0, 0], [5, 6], block.subarray(4 * i, 4 * i + 4));
+        expect(words(counter)).toEqual(block);
+      }),
+    );
   });
 
   it("draws uniform and normal numbers with the moments they should have", () => {

@@ -1,4 +1,5 @@
 /** Random schedules as plain data, and how their learning rates move. */
+import { spoil } from "@opt/testkit";
 import fc from "fast-check";
 import type { LRScheduler, ScheduledOptimizer } from "../../src/schedules/index";
 import { make } from "./make";
@@ -34,7 +35,10 @@ function made(optimizer: ScheduledOptimizer, { name, options, parts = [] }: Reci
     const rate = given as number;
     all.lrLambda = (e: number) => (name === "LambdaLR" ? 1 / (1 + rate * e) : 1 - rate / (e + 2));
   }
-  return make(optimizer, name, all);
+  const own = Object.fromEntries(Object.entries(all).map(([key, x]) => [key, Array.isArray(x) ? [...x] : x]));
+  const schedule = make(optimizer, name, own);
+  spoil(own); // which no schedule may read again
+  return schedule;
 }
 
 const UNMOVED = 7;

@@ -130,7 +130,7 @@ export abstract class Convolution extends Module {
 
 /** One number for each axis. @throws OptError BAD_ARGUMENT */
 function listed(where: string, name: string, value: Extents, axes: number, least: number): readonly number[] {
-  const list = Array.isArray(value) ? (value as readonly number[]) : Array<number>(axes).fill(value as number);
+  const list = Array.isArray(value) ? [...(value as readonly number[])] : Array<number>(axes).fill(value as number);
   check(
     list.length === axes && list.every((n) => Number.isInteger(n) && n >= least),
     "BAD_ARGUMENT",

@@ -33,7 +33,7 @@ abstract class AdaptivePool<Size extends number | readonly (number | null)[]> ex
         `outputSize must be an integer >= 1 or ${axes === 2 ? "a pair" : "three"} of them or null, got ${show(outputSize)}.`,
       axes === 2 ? "For example 1 or [4, null]." : "For example 1 or [4, null, null].",
     );
-    this.outputSize = outputSize;
+    this.outputSize = structuredClone(outputSize);
     this.#axes = axes;
   }
 

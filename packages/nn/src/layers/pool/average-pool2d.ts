@@ -19,8 +19,8 @@ export class AvgPool2d extends Module {
     super();
     checkOptions("AvgPool2d", options, AVERAGE_OPTIONS);
     checkAverage("AvgPool2d", kernelSize, options);
-    this.kernelSize = kernelSize;
-    this.window = { ...options };
+    this.kernelSize = structuredClone(kernelSize);
+    this.window = structuredClone(options);
   }
 
   forward(x: Tensor): Tensor {

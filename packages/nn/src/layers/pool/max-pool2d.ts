@@ -18,8 +18,8 @@ export class MaxPool2d extends Module {
     checkOptions("MaxPool2d", window, { ...WINDOW_OPTIONS, ceilMode: "boolean" });
     const { ceilMode: _, ...sliding } = window;
     checkWindow("MaxPool2d", kernelSize, sliding);
-    this.kernelSize = kernelSize;
-    this.window = { ...window };
+    this.kernelSize = structuredClone(kernelSize);
+    this.window = structuredClone(window);
   }
 
   forward(x: Tensor): Tensor {

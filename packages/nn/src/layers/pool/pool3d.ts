@@ -28,8 +28,8 @@ export class MaxPool3d extends Module {
     checkOptions("MaxPool3d", window, { ...WINDOW_OPTIONS, ceilMode: "boolean" });
     const { ceilMode: _, ...sliding } = window;
     checkWindow("MaxPool3d", kernelSize, sliding, 3);
-    this.kernelSize = kernelSize;
-    this.window = { ...window };
+    this.kernelSize = structuredClone(kernelSize);
+    this.window = structuredClone(window);
   }
 
   forward(x: Tensor): Tensor {
@@ -56,8 +56,8 @@ export class AvgPool3d extends Module {
     super();
     checkOptions("AvgPool3d", options, AVERAGE_OPTIONS);
     checkAverage("AvgPool3d", kernelSize, options, 3);
-    this.kernelSize = kernelSize;
-    this.window = { ...options };
+    this.kernelSize = structuredClone(kernelSize);
+    this.window = structuredClone(options);
   }
 
   forward(x: Tensor): Tensor {

@@ -30,8 +30,8 @@ export class Unfold extends Module {
     super();
     checkOptions("Unfold", options, WINDOW_OPTIONS);
     checkWindow("Unfold", kernelSize, options);
-    this.kernelSize = kernelSize;
-    this.window = { ...options };
+    this.kernelSize = structuredClone(kernelSize);
+    this.window = structuredClone(options);
   }
 
   forward(x: Tensor): Tensor {
@@ -61,9 +61,9 @@ export class Fold extends Module {
     checkOptions("Fold", options, WINDOW_OPTIONS);
     checkWindow("Fold", kernelSize, options);
     checkWindow("Fold", outputSize, {}, 2, "outputSize");
-    this.outputSize = outputSize;
-    this.kernelSize = kernelSize;
-    this.window = { ...options };
+    this.outputSize = structuredClone(outputSize);
+    this.kernelSize = structuredClone(kernelSize);
+    this.window = structuredClone(options);
   }
 
   forward(x: Tensor): Tensor {

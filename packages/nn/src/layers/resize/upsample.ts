@@ -17,7 +17,7 @@ export class Upsample extends Module {
   constructor(options: InterpolateOptions) {
     super();
     checkInterpolation("Upsample", options);
-    this.options = { ...options };
+    this.options = structuredClone(options);
   }
 
   forward(x: Tensor): Tensor {
