@@ -1,5 +1,5 @@
 // Everything public is called with arguments of the wrong kind: what comes out is an OptError, never a raw TypeError.
-import { rankErrors, rawErrors, storedCodes, withUndefined } from "@opt/testkit";
+import { jumpsAtZero, rankErrors, rawErrors, storedCodes, withUndefined } from "@opt/testkit";
 import { afterEach, describe, expect, it } from "vitest";
 import { Momentum } from "../testing/momentum";
 import { FUNCTIONS } from "../testing/valid-arguments";
@@ -62,6 +62,20 @@ describe("options of undefined are as those that are left out", () => {
     };
     const [given, left] = withUndefined(seeded, FUNCTIONS[name]!) ?? [];
     expect(given).toBe(left);
+  });
+});
+
+describe("0 is 0, and not left out", () => {
+  const JUMPS = ["arange", "norm"]; // a tensor of none, and the count of what is not 0
+  const functions = Object.entries(core).filter(([name]) => name in FUNCTIONS && !JUMPS.includes(name));
+  it.each(functions)("%s", (name, call) => {
+    const isDrawn = (value: unknown) => value instanceof core.Tensor && value.dtype === "f32" && !value.requiresGrad;
+    const seeded = (...args: never[]) => {
+      core.manualSeed(1);
+      const drawn = args.map((x: core.Tensor) => (isDrawn(x) ? core.rand(x.shape).mul(2).sub(1) : x));
+      return (call as (...args: unknown[]) => unknown)(...drawn);
+    };
+    expect(jumpsAtZero(seeded, FUNCTIONS[name]!)).toEqual([]);
   });
 });
 

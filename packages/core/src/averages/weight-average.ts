@@ -139,13 +139,12 @@ export abstract class WeightAverage {
     runsOnce(this.#where, "call averaged()");
     this.#checkPresent();
     const own = noGrad(() => this.#entries.map(({ param }) => keep(clone(param))));
-    const outside = this.#entries.map(({ param }) => param.checkSteps);
+    const outside = this.#entries.map(({ param }) => [param.checkSteps, param.storage.isLent] as const);
     const restore = () => {
       this.#inPlace = false;
       this.#entries.forEach(({ param }, i) => {
         if (!param.isDisposed) copyInto(own[i]!, param);
-        param.storage.isLent = false;
-        param.checkSteps = outside[i];
+        [param.checkSteps, param.storage.isLent] = outside[i]!;
         own[i]!.dispose();
       });
     };

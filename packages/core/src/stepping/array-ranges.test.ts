@@ -24,6 +24,6 @@ it("finds two that share a byte, and no others, in whatever order they come", ()
         expect(ranges.touches(other)).toBe(parts.some((one) => meet(one, other)));
       },
     ),
-    { numRuns: 500 },
+    { numRuns: 500, seed: 48 },
   );
 });

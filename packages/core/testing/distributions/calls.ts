@@ -14,7 +14,7 @@ import { dirichletSlope } from "../../src/distributions/sampling/dirichlet-slope
 import { standardGammaSlope } from "../../src/distributions/sampling/standard-gamma";
 import type { Tensor } from "../../src/tensor/tensor";
 import { Draw } from "../draw";
-import { callOf, FAMILIES, type Method } from "./families";
+import { callOf, callOutside, FAMILIES, type Method } from "./families";
 import { divergenceCall, PAIRS } from "./pairs";
 
 type Drawn = Omit<TorchCall, "name">;
@@ -24,6 +24,8 @@ const TOLERANCES = { f64: 1e-10, f32: 1e-5, f16: 1e-2, bf16: 8e-2 } as const;
 /** Their gradients are of PyTorch's trigamma, of which 9 digits are right. */
 const OF_DIGAMMA = /^(?!.*gradient of).*(StudentT|Gamma|Beta|Dirichlet)/;
 const DIGITS_OF_TRIGAMMA = 2e-9;
+
+const OF_VECTORS = /Categorical|Dirichlet|Multivariate|Independent/;
 
 /** Of two tensors: loc and scale. */
 const TRANSFORMS: Readonly<Record<string, readonly [make: (...given: Tensor[]) => Transform, torch: string]>> = {
@@ -178,8 +180,15 @@ export function distributionCalls(): TorchCall[] {
       ]),
     );
   const atEdges = methods(true).filter(([name]) => !name.startsWith("Multivariate")); // of which wholes are no matrices
+  const outside = Object.entries(FAMILIES).flatMap(([name, { methods }]) =>
+    (["logProb", ...methods] as const).flatMap((method): [string, DrawnBy][] =>
+      (method === "logProb" || method === "cdf") && !OF_VECTORS.test(name)
+        ? [[`${name} ${method} outside`, (draw) => callOutside(name, draw, method)]]
+        : [],
+    ),
+  );
   const others = Object.entries(ROWS).filter(([name]) => !(name in FAMILIES));
-  return [...methods(false), ...others, ...atEdges].map(([name, drawn], i) =>
+  return [...methods(false), ...others, ...atEdges, ...outside].map(([name, drawn], i) =>
     called(name, 977 + i, drawn, i % 3 === 0 ? ["f32"] : ["f64"]),
   );
 }

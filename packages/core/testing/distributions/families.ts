@@ -268,6 +268,26 @@ const rounded = (parameter: CallInput): CallInput => ({
   requiresGrad: false,
 });
 
+const OUTSIDE = [-2, -1, -0.5, 0, 0.25, 1, 1.5, 3, 40];
+
+/** Unchecked, at numbers of which some are not in the support. */
+export function callOutside(name: string, draw: Draw, method: "logProb" | "cdf"): Omit<TorchCall, "name"> {
+  const { parameters, make, torch } = FAMILIES[name]!;
+  const given = parameters(draw, { batch: [OUTSIDE.length], isWhole: true, extent: 1 });
+  const unchecked = (of: Distribution): Distribution => {
+    const { base } = of as { base?: Distribution };
+    if (base) unchecked(base);
+    return Object.assign(of, { validateArgs: false });
+  };
+  const values = { values: OUTSIDE, shape: [OUTSIDE.length], dtype: draw.dtype };
+  const last = "abcd"[given.length]!;
+  return {
+    inputs: [...given, values].map((input) => ({ ...input, requiresGrad: false })),
+    code: `torch.distributions.${torch.replace(/\)$/, ", validate_args=False)")}.${method === "cdf" ? "cdf" : "log_prob"}(${last})`,
+    run: (...inputs) => unchecked(make(...inputs.slice(0, given.length)))[method](inputs.at(-1)!),
+  };
+}
+
 /** What is compared of a distribution. */
 export function callOf(name: string, draw: Draw, given?: Method | "logProb", atEdges = false): Omit<TorchCall, "name"> {
   const family = FAMILIES[name]!;
