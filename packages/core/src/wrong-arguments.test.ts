@@ -71,7 +71,7 @@ describe("0 is 0, and not left out", () => {
   it.each(functions)("%s", (name, call) => {
     const isDrawn = (value: unknown) => value instanceof core.Tensor && value.dtype === "f32" && !value.requiresGrad;
     const seeded = (...args: never[]) => {
-      core.manualSeed(1);
+      core.manualSeed(42); // of whose first numbers one is above 0 and one below
       const drawn = args.map((x: core.Tensor) => (isDrawn(x) ? core.rand(x.shape).mul(2).sub(1) : x));
       return (call as (...args: unknown[]) => unknown)(...drawn);
     };

@@ -19,7 +19,7 @@ const tensorsIn = (value: unknown): Tensor[] =>
   value instanceof Tensor ? [value] : Array.isArray(value) ? value.flatMap(tensorsIn) : [];
 /** Layers draw their weights, and functions what they drop, after the same seed. */
 const seeded = <Result>(body: () => Result): Result => {
-  manualSeed(1);
+  manualSeed(42); // of whose first numbers some are above 0 and some below
   return body();
 };
 
