@@ -79,6 +79,25 @@ describe("0 is 0, and not left out", () => {
   });
 });
 
+describe("numbers beside bytes that cannot hold them", () => {
+  const functions = Object.entries(core).filter(([name]) => name in FUNCTIONS);
+  it.each(functions)("%s", (name, call) => {
+    const isTensor = (value: unknown) => value instanceof core.Tensor;
+    const valid = () => FUNCTIONS[name]!().map((x) => (isTensor(x) && x.dtype === "f32" ? x.detach().to("u8") : x));
+    const codeOf = (args: unknown[]) => {
+      try {
+        core.tidy(() => (call as (...args: unknown[]) => unknown)(...args));
+        return "";
+      } catch (error) {
+        return (error as core.OptError).code;
+      }
+    };
+    const places = valid().flatMap((value, i) => (isTensor(value) || typeof value === "number" ? [i] : []));
+    const codes = places.flatMap((place) => [300, -1].map((number) => codeOf(valid().with(place, number))));
+    expectStored(`bytes of ${name}`, codes);
+  });
+});
+
 describe("methods of tensors", () => {
   it.each(installedMethods.filter((name): name is string => typeof name === "string"))("%s", async (name) => {
     const call = (...args: unknown[]) => {

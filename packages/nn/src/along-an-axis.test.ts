@@ -1,5 +1,6 @@
 // What computes along an axis computes what it does along the last one, of numbers whose axes are moved there and back.
-import { init, randperm, type Tensor } from "@opt/core";
+import { init, manualSeed, OptError, rand, randperm, Tensor } from "@opt/core";
+import "@opt/testkit";
 import { expect, it } from "vitest";
 import { FUNCTIONS, LAYERS } from "../testing/valid-arguments";
 import * as nn from "./index";
@@ -22,12 +23,9 @@ const ALONG: Readonly<Record<string, Along>> = {
   gumbelSoftmax: (x, axis) => nn.gumbelSoftmax(x.mul(1e4), { axis, hard: true }),
   cosineSimilarity: (x, axis, move) => nn.cosineSimilarity(x, move(y), { axis }),
   CosineSimilarity: (x, axis, move) => new nn.CosineSimilarity({ axis }).forward(x, move(y)),
-  ...Object.fromEntries(
-    (["crossEntropy", "nllLoss"] as const).map((name) => [
-      name,
-      (x, axis, move) => nn[name](x, move(y).argmax(axis), { axis, ignoreIndex: 0, reduction: "none" }),
-    ]),
-  ),
+  crossEntropy: (x, axis, move) =>
+    nn.crossEntropy(x, move(y).argmax(axis), { axis, ignoreIndex: 0, reduction: "none" }),
+  nllLoss: (x, axis, move) => nn.nllLoss(x, move(y).argmax(axis), { axis, ignoreIndex: 0, reduction: "none" }),
   NLLLoss: (x, axis, move) => new nn.NLLLoss({ axis, reduction: "none" }).forward(x, move(y).argmax(axis)),
 };
 
@@ -52,4 +50,36 @@ it("each that has the option is here", () => {
   ].map(([name]) => name);
   const ofWeights = /^(weight|spectral)Norm$/;
   expect(names.filter((name) => !ofWeights.test(name) && !(name in ALONG))).toEqual([]);
+});
+
+/** Of tensors in pairs, which may have one shape. */
+const PAIRS = Object.entries(FUNCTIONS).flatMap(([name, valid]) => {
+  const shapes = valid().map((x) => (x instanceof Tensor && x.dtype === "f32" ? String(x.shape) : ""));
+  const places = shapes.flatMap((shape, i) =>
+    shape !== "" && shapes.indexOf(shape) !== shapes.lastIndexOf(shape) ? i : [],
+  );
+  return places.map((place) => [name, place, valid] as const);
+});
+
+it.each(PAIRS)("%s takes its argument %i with fewer axes as expanded, or not at all", (name, place, valid) => {
+  for (const behind of [false, true]) {
+    const given = valid().map((x) => (x instanceof Tensor && x.dtype === "f32" ? rand(x.shape) : x));
+    const args = given.map((x) => (behind && Object.hasOwn(Object(x), "axis") ? { ...(x as object), axis: -1 } : x));
+    const x = args[place] as Tensor;
+    const less = x.slice(0, 1).squeeze(0);
+    const call = (value: Tensor) => {
+      manualSeed(1);
+      return (nn as unknown as Record<string, (...args: unknown[]) => Tensor>)[name]!(...args.with(place, value));
+    };
+    let found: Tensor;
+    try {
+      found = call(less);
+    } catch (error) {
+      if (error instanceof OptError) continue;
+      throw error;
+    }
+    const expected = call(less.expand(x.shape));
+    expect(found.shape).toEqual(expected.shape);
+    expect(found.dataSync()).toAgreeWith(expected.dataSync(), { absolute: 1e-6, relative: 1e-6 });
+  }
 });

@@ -15,7 +15,7 @@ import { standardGammaSlope } from "../../src/distributions/sampling/standard-ga
 import type { Tensor } from "../../src/tensor/tensor";
 import { Draw } from "../draw";
 import { callOf, callOutside, FAMILIES, type Method } from "./families";
-import { divergenceCall, PAIRS } from "./pairs";
+import { divergenceCall, EDGES, PAIRS } from "./pairs";
 
 type Drawn = Omit<TorchCall, "name">;
 type DrawnBy = (draw: Draw) => Drawn;
@@ -187,8 +187,12 @@ export function distributionCalls(): TorchCall[] {
         : [],
     ),
   );
+  const divergences = EDGES.map((pair): [string, DrawnBy] => [
+    `klDivergence ${pair.join(", ")} at edges`,
+    (draw) => divergenceCall(pair, draw, true),
+  ]);
   const others = Object.entries(ROWS).filter(([name]) => !(name in FAMILIES));
-  return [...methods(false), ...others, ...atEdges, ...outside].map(([name, drawn], i) =>
+  return [...methods(false), ...others, ...atEdges, ...outside, ...divergences].map(([name, drawn], i) =>
     called(name, 977 + i, drawn, i % 3 === 0 ? ["f32"] : ["f64"]),
   );
 }

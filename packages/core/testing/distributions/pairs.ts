@@ -1,5 +1,5 @@
 /** Pairs of random distributions whose divergence PyTorch knows. */
-import type { TorchCall } from "@opt/testkit";
+import type { CallInput, TorchCall } from "@opt/testkit";
 import { klDivergence } from "../../src/distributions";
 import type { Draw } from "../draw";
 import { FAMILIES, placeOf } from "./families";
@@ -51,11 +51,35 @@ export const PAIRS: readonly (readonly [p: string, q: string])[] = [
   ["Uniform", "Uniform"],
 ];
 
-export function divergenceCall([p, q]: readonly [string, string], draw: Draw): Omit<TorchCall, "name"> {
+/** Those of probabilities, which may be 0 and 1, and of bounds, of which the one may be within the other. */
+export const EDGES: readonly (readonly [p: string, q: string])[] = [
+  ["Bernoulli by probs", "Bernoulli by probs"],
+  ["Categorical by probs", "Categorical by probs"],
+  ["Uniform", "Uniform"],
+];
+
+/** Some are 0 and some 1, but not all of a row of categories; bounds become whole. */
+const atEdges = (draw: Draw, input: CallInput): CallInput => {
+  const values = Array.from(input.values, (value, i) => {
+    if (Math.abs(value) >= 1) return Math.round(value);
+    return i % input.shape.at(-1)! === 0 ? value : draw.random.pick([0, 1, value]);
+  });
+  return { ...input, values, requiresGrad: false };
+};
+
+export function divergenceCall(
+  [p, q]: readonly [string, string],
+  draw: Draw,
+  isAtEdges = false,
+): Omit<TorchCall, "name"> {
   const [first, second] = [FAMILIES[p]!, FAMILIES[q]!];
   // PyTorch writes into what is infinite, which must have the shape of all.
-  const place = placeOf(draw, true);
-  const [ofP, ofQ] = [first.parameters(draw, place), second.parameters(draw, place)];
+  const place = isAtEdges ? { batch: [6, 4], isWhole: true, extent: 3 } : placeOf(draw, true);
+  const drawn = [first, second].map(({ parameters }) => parameters(draw, place));
+  const [ofP, ofQ] = drawn.map((list) => (isAtEdges ? list.map((input) => atEdges(draw, input)) : list)) as [
+    readonly CallInput[],
+    readonly CallInput[],
+  ];
   const renamed = second.torch.replace(/\b[abc]\b/g, (letter) => "abcdef"["abc".indexOf(letter) + ofP.length]!);
   return {
     inputs: [...ofP, ...ofQ],

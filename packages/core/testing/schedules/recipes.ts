@@ -25,7 +25,12 @@ export interface Run {
 
 export type Trace = [number, number][][];
 
-function made(optimizer: ScheduledOptimizer, { name, options, parts = [] }: Recipe, option?: string): LRScheduler {
+/** The schedule of a recipe, and the schedules of its parts. */
+export function made(
+  optimizer: ScheduledOptimizer,
+  { name, options, parts = [] }: Recipe,
+  option?: string,
+): LRScheduler {
   const schedulers = parts.map((part) => made(optimizer, part, option));
   if (name === "ChainedScheduler") return make(schedulers, name);
   const { rate: given, ...others } = options;

@@ -99,6 +99,23 @@ it("what assign writes, at reads, and nothing else changes", () => {
   );
 });
 
+it("a position in a tensor without axes is as the number, beside others too", () => {
+  const rows = core.tensor([1, 0, 1], { dtype: "i32" });
+  const range: [number, number] = [0, 2];
+  const item = fc.constantFrom<core.Index>(null, range, rows, 0, 1, -1);
+  fc.assert(
+    fc.property(fc.array(item, { minLength: 1, maxLength: 4 }), (index) => {
+      const x = numbered([2, 3, 2, 4], "f32");
+      const other = index.map((each) => (typeof each === "number" ? core.tensor(each, { dtype: "i32" }) : each));
+      const [y, z] = [core.at(x, ...index), core.at(x, ...other)];
+      expect([z.shape, z.tolist()]).toEqual([y.shape, y.tolist()]);
+      const put = (by: core.Index[]) => core.indexPut(x, by, numbered(y.shape, "f32").add(100)).tolist();
+      expect(put(other)).toEqual(put(index));
+    }),
+    { numRuns: 50, seed: 48 },
+  );
+});
+
 /** Arguments by which a result has the numbers of the matrix that is given. */
 const UNCHANGED: Readonly<Record<string, (x: Tensor) => Tensor>> = {
   "roll by 0": (x) => core.roll(x, 0),
