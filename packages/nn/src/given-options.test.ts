@@ -61,6 +61,22 @@ it.each(Object.entries(LAYERS))("%s keeps nothing of the objects that it was giv
   }
 });
 
+/** Layers of which a tensor among the options becomes a property, which may be null. */
+const WEIGHTED = Object.entries(LAYERS).flatMap(([name, [made, given]]) => {
+  const tensors = Object.entries(Object(made()[0]) as object).filter(([, value]) => value instanceof Tensor);
+  return tensors.map(([option]) => [name, option, made, given] as const);
+});
+
+it.each(WEIGHTED)("%s of which %s is set to null is as without it", (name, option, made, given) => {
+  const property = option.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  const taken = layerOf(name, made());
+  expect(taken[property]).toBeInstanceOf(Tensor);
+  taken[property] = null;
+  const without = layerOf(name, [{ ...(made()[0] as object), [option]: undefined }]);
+  const [one, other] = [taken, without].map((layer) => seeded(() => layer.forward(...drawn(given())).tolist()));
+  expect(one).toEqual(other);
+});
+
 /** That number counts what is not 0, this one is rounded up. */
 const JUMPS = /^(p|sparsity) of/;
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { tensor } from "../create";
 import { partOf } from "../values/part-of";
-import { boxAfter } from "./placement";
+import { boxAfter, elementsBefore } from "./placement";
 
 const axis = (size: number, index: number) => ({ name: "rank", size, index, gather: () => [], scatter: () => [] });
 
@@ -15,6 +16,22 @@ describe("parts", () => {
     const found = cuts.slice(1).map((_, part) => partOf(length, parts, part, multiple));
     expect(found).toEqual(cuts.slice(1).map((end, part) => [cuts[part], end]));
   });
+});
+
+it("elements before a part are those of the parts before it", () => {
+  let before = 0;
+  for (const index of [0, 1, 2]) {
+    const placement = { shape: [17, 3], cuts: [{ axis: axis(3, index), dim: 0, multiple: 4 }] };
+    expect(elementsBefore(placement)).toBe(before);
+    before += 3 * boxAfter(placement).size[0]!;
+  }
+  expect(before).toBe(51);
+});
+
+it("detach is divided as the tensor is, and what is computed is not", () => {
+  const x = tensor([1, 2]);
+  x.placement = { shape: [4], cuts: [{ axis: axis(2, 0), dim: 0 }] };
+  expect([x.detach().placement, x.mul(2).placement]).toEqual([x.placement, null]);
 });
 
 describe("what cuts leave", () => {

@@ -67,13 +67,8 @@ export function boxAfter(
 }
 
 /** How many elements of the whole come before a part of its rows. Parts that are cut along other dimensions have gaps: 0. */
-export function elementsBefore({ shape, cuts }: Placement<unknown>): number {
+export function elementsBefore(placement: Placement<unknown>): number {
+  const { shape, cuts } = placement;
   if (cuts.some(({ dim }) => dim !== 0)) return 0;
-  let [first, rows] = [0, shape[0] ?? 0];
-  for (const { axis } of cuts) {
-    const [begin, end] = partOf(rows, axis.size, axis.index);
-    first += begin;
-    rows = end - begin;
-  }
-  return first * sizeOf(shape.slice(1));
+  return (boxAfter(placement).offset[0] ?? 0) * sizeOf(shape.slice(1));
 }

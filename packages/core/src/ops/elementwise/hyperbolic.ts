@@ -92,7 +92,8 @@ export const acosh = /* @__PURE__ */ defineOp({
   domain: { low: 1.1, high: 4, finite: true },
   forward: (x) => {
     const above = sub(where(less(x!, SQUARE_ALONE), x!, 1), 1);
-    const small = log1p(add(above, sqrt(mul(above, add(above, 2)))));
+    // Two roots, of which one is NaN below 1: of the product it would be none.
+    const small = log1p(add(above, mul(sqrt(above), sqrt(add(above, 2)))));
     return where(less(x!, SQUARE_ALONE), small, add(log(x!), Math.LN2));
   },
   gradients: [(g, _y, x) => div(g, mul(sqrt(sub(x!, 1)), sqrt(add(x!, 1))))],
