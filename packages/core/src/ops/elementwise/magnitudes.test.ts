@@ -7,9 +7,11 @@ import * as F from "../../index";
 await F.init("js");
 
 const OPS = F as unknown as Readonly<Record<string, (x: F.Tensor) => F.Tensor>>;
+/** As PyTorch's: the one rounds its angle, the other multiplies by 6. */
+const ROUNDED = ["sinc", "hardswish"];
 const UNARY = [...DEFINITIONS].filter(([name, definition]) => {
   const operands = operandsOf(definition);
-  if (name === "sinc") return false; // whose angle is rounded before, as PyTorch's
+  if (ROUNDED.includes(name)) return false;
   return operands.length === 1 && operands[0]!.any !== "none" && !definition.arguments;
 });
 const POWERS = Array.from({ length: 300 }, (_, i) => Math.fround(1.7 * 10 ** (i / 4 - 37)));
