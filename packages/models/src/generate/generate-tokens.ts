@@ -96,7 +96,8 @@ export async function* generateTokens(
     let fresh = prompts;
     for (let made = 0; made < maxTokens && rows.some(({ isDone }) => !isDone); made++) {
       const width = made === 0 ? Math.min(rounded(longest), positions) : 1;
-      const places = rows.map(({ tokens }) => tokens.length - 1);
+      // A row that has ended stays at its last position while others go on.
+      const places = rows.map(({ tokens }) => Math.min(tokens.length, positions) - 1);
       const logits = await logitsOf(width, fresh, made === 0, places);
       const next = rows.map((row, i) => {
         if (row.isDone) return null;
