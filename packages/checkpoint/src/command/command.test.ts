@@ -298,11 +298,14 @@ describe("opt-checkpoint", () => {
 
 describe("what people read and write", () => {
   it.each([
-    ["64MiB", 64 << 20],
-    ["1.5kB", 1500],
-    ["2G", 2 ** 31],
+    ...["", "k", "m", "g", "t"].flatMap((prefix, power) =>
+      Object.entries({ "": 1024, b: 1000, ib: 1024 }).flatMap(([suffix, base]): [string, number | undefined][] => {
+        const bytes = prefix === "" && suffix === "ib" ? undefined : 1.5 * base ** power;
+        const text = `1.5 ${prefix}${suffix}`;
+        return [text, text.toUpperCase(), text.replace(" ", "")].map((each) => [each, bytes && Math.floor(bytes)]);
+      }),
+    ),
     ["4096", 4096],
-    ["10 MB", 1e7],
     ["", undefined],
     ["-1", undefined],
   ])("%j is %s bytes", (text, bytes) => expect(parseBytes(text)).toBe(bytes));

@@ -1,7 +1,10 @@
-/** Values and texts of any letters come back from every format that has a place for them. */
+/** What is converted comes back: tensors of every dtype from every format, values and texts of any letters from those that have a place for them. */
 import fc from "fast-check";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
+import { expectCode } from "../../testing/expect-code";
+import { bytesOf, bytesPerElement, type StoredDType } from "../format/dtype";
+import type { Json } from "../format/source";
 import { convertCheckpoint, loadCheckpoint, saveCheckpoint } from "../index";
 import type { ConvertOptions } from "./convert";
 
@@ -23,26 +26,76 @@ const leaves = (value: unknown, name = ""): [string, unknown][] =>
     ? Object.entries(value as object).flatMap(([key, item]) => leaves(item, name === "" ? key : `${name}.${key}`))
     : [[name, value]];
 
-it.each<[path: string, Omit<ConvertOptions, "fileSystem">]>([
-  ["a.safetensors", { to: "safetensors" }],
-  ["set", { to: "safetensors", maxShardSize: 4 }],
-  ["a.ckpt", { to: "ckpt", crc: true }],
-  ["ranks", { to: "ckpt", ranks: 2 }],
-  ["a.pt", { to: "pt" }],
-  ["dcp", { to: "dcp" }],
-  ["run", { to: "checkpoint", ranks: 2 }],
-])("%s", async (path, way) => {
-  await fc.assert(
-    fc.asyncProperty(values, async (values) => {
-      const options = { fileSystem: new MemoryFileSystem() };
-      const tensors = { w: { dtype: "f32", shape: [2], data: Float32Array.of(1, 2) } };
-      await saveCheckpoint("/from", { step: 4, tensors, values: values as never }, options);
-      await convertCheckpoint("/from", `/${path}`, { ...way, ...options });
-      await convertCheckpoint(`/${path}`, "/back", { to: "checkpoint", ...options });
-      const back = await loadCheckpoint("/back", options);
-      expect(Object.fromEntries(leaves(back.values))).toMatchObject(Object.fromEntries(leaves(values)));
-      expect(Object.values(back.tensors).map((each) => each.tolist())).toEqual([[1, 2]]);
-    }),
-    { seed: 3, numRuns: 5 },
+const DTYPES = "F64 F32 F16 BF16 I64 I32 I16 I8 U8 U16 U32 U64 BOOL C64 F8_E4M3 F8_E5M2".split(" ") as StoredDType[];
+type Held = Record<string, { dtype: string; shape: readonly number[]; data: Uint8Array }>;
+const held = (names: readonly string[], dtype: StoredDType): Held =>
+  Object.fromEntries(
+    [[3, 2], [], [0, 2]].flatMap((shape, i) =>
+      names.map((name) => {
+        const data = Uint8Array.from({ length: bytesOf({ dtype, shape }) }, (_, at) =>
+          dtype === "BOOL" ? at % 2 : at % bytesPerElement(dtype) === 0 ? 3 + at : 0,
+        );
+        return [i === 0 ? name : `${i}.${name}`, { dtype, shape, data }] as const;
+      }),
+    ),
   );
+/** What PyTorch counts in I64, and what is only called alike. */
+const COUNTS = ["bn.num_batches_tracked", "num_batches_tracked", "n_averaged", "module.n_averaged"];
+const OTHERS = ["num_batches_tracked_.w", "an_averaged"];
+
+async function there(path: string, way: object, tensors: Held, values: Record<string, Json> = {}) {
+  const options = { fileSystem: new MemoryFileSystem() };
+  await saveCheckpoint("/from", { step: 4, tensors, values }, options);
+  await convertCheckpoint("/from", `/${path}`, { ...way, ...options } as ConvertOptions);
+  await convertCheckpoint(`/${path}`, "/back", { to: "checkpoint", ...options });
+  const back = await loadCheckpoint("/back", { ...options, as: "plain" });
+  const named = Object.entries(back.tensors).map(([name, { dtype, shape, data }]) => [
+    name.replace(/^model\./, ""),
+    { dtype, shape, data: [...data] },
+  ]);
+  return { values: back.values, tensors: Object.fromEntries(named) };
+}
+
+describe.each<[path: string, way: Omit<ConvertOptions, "fileSystem">, lacks: RegExp]>([
+  ["a.safetensors", { to: "safetensors" }, /^$/],
+  ["set", { to: "safetensors", maxShardSize: 4 }, /^$/],
+  ["a.ckpt", { to: "ckpt", crc: true }, /^C|F8/],
+  ["ranks", { to: "ckpt", ranks: 2 }, /^C|F8/],
+  ["a.pt", { to: "pt" }, /^$/],
+  ["dcp", { to: "dcp" }, /^$/],
+  ["run", { to: "checkpoint", ranks: 2 }, /^$/],
+  ["a.npz", { to: "npz" }, /BF|F8/],
+  ["a.msgpack", { to: "msgpack" }, /^$/],
+])("%s", (path, way, lacks) => {
+  it("tensors of every dtype", async () => {
+    const [missing, known] = [true, false].map((isMissing) =>
+      DTYPES.filter((dtype) => lacks.test(dtype) === isMissing),
+    );
+    for (const dtype of missing!) await expectCode("UNSUPPORTED", there(path, way, held(["w"], dtype)));
+    const all = Object.assign(
+      {},
+      ...known!.map((dtype) => held([`${dtype}.w`], dtype)),
+      held([...COUNTS, ...OTHERS], "I32"),
+    );
+    const isCounted = (name: string) =>
+      /^(pt|dcp)$/.test(way.to) && COUNTS.some((count) => name.endsWith(count) && !name.includes("an_"));
+    const expected = Object.entries(all as Held).map(([name, { dtype, shape, data }]) => {
+      const wide = isCounted(name)
+        ? new Uint8Array(BigInt64Array.from(new Int32Array(data.buffer), BigInt).buffer)
+        : data;
+      return [name, { dtype: isCounted(name) ? "I64" : dtype, shape, data: [...wide] }];
+    });
+    expect((await there(path, way, all)).tensors).toEqual(Object.fromEntries(expected));
+  });
+
+  if (/npz|msgpack/.test(way.to)) return; // hold arrays alone
+  it("values", async () => {
+    await fc.assert(
+      fc.asyncProperty(values, async (values) => {
+        const back = await there(path, way, held(["w"], "F32"), values as Record<string, Json>);
+        expect(Object.fromEntries(leaves(back.values))).toMatchObject(Object.fromEntries(leaves(values)));
+      }),
+      { seed: 3, numRuns: 5 },
+    );
+  });
 });

@@ -38,6 +38,10 @@ async function explained(
   const result = await explainCheckpoint("run", { step: 2, fileSystem });
   const merged = await explainCheckpoint("merged.safetensors", { fileSystem });
   expect(merged.findings).toEqual(result.findings);
+  const path = `${folder.path}/explained`;
+  await saveCheckpoint(path, contents, { overwrite: true });
+  const isLost = result.findings.some(({ kind }) => ["cold", "missing", "orphan"].includes(kind));
+  expect((await run("explain", path)).code).toBe(Number(isLost));
   return result;
 }
 

@@ -2,11 +2,12 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { init, tensor } from "@opt/core";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { scratchFolder } from "../../testing/fixtures";
 import { run } from "../../testing/run-command";
 import { memoryFileSystem } from "../stores/memory";
-import { compareLedgers } from "./compare";
+import { compareLedgers, type LedgerLine } from "./compare";
 import { ledger } from "./ledger";
 
 await init("js");
@@ -44,6 +45,30 @@ describe("ledger", () => {
     const { lines } = await ledger(at("values.jsonl"));
     expect(lines[1]).toMatchObject({ step: 2, values: { lr: 0.1, mode: "train" } });
     expect(compareLedgers(lines, b.lines)).toEqual({ steps: 2, first: { step: 2, tensors: ["lr"] } });
+  });
+
+  it("finds the first step in which anything differs, on either side", () => {
+    const some = fc.dictionary(fc.constantFrom("w", "v"), fc.constantFrom("0", "1"), { noNullPrototype: true });
+    const line = fc.record({ tensors: some, values: fc.option(some, { nil: undefined }) });
+    const drawn = fc.array(fc.option(line), { minLength: 1, maxLength: 3 });
+    const linesOf = (all: readonly ({ tensors: object; values: object | undefined } | null)[]) =>
+      all.flatMap((each, step) => (each === null ? [] : [{ ...each, step }])) as LedgerLine[];
+    const flat = ({ tensors, values }: LedgerLine): Record<string, unknown> => ({ ...tensors, ...values });
+    const check = fc.property(drawn, drawn, (one, other) => {
+      const [a, b] = [linesOf(one), linesOf(other)];
+      const shared = a.flatMap((line) => b.filter(({ step }) => step === line.step).map((its) => [line, its] as const));
+      const found = shared.map(([line, its]) => ({
+        step: line.step,
+        tensors: ["w", "v"].filter((name) => flat(line)[name] !== flat(its)[name]),
+      }));
+      const result = compareLedgers(a, b);
+      const first = found.find(({ tensors }) => tensors.length > 0) ?? null;
+      expect({
+        ...result,
+        first: result.first && { ...result.first, tensors: result.first.tensors.toSorted() },
+      }).toEqual({ steps: shared.length, first: first && { ...first, tensors: first.tensors.toSorted() } });
+    });
+    fc.assert(check, { seed: 1, numRuns: 200 });
   });
 
   it("tells shapes, dtypes and signs of zero apart", async () => {

@@ -28,6 +28,7 @@ let hasRanges = true;
 /** Bytes that the server sends beyond those asked for. */
 let more = 0;
 /** Whether it packs what is not asked for as it is, as servers do with JSON, and tells the packed length or none. */
+let coding = "gzip";
 let packs: "no" | "and tells" | "and does not tell" = "no";
 /** Methods that it answers. */
 let methods = ["HEAD", "GET"];
@@ -47,7 +48,8 @@ beforeEach(async () => {
     response.setHeader("etag", tag());
     if (!methods.includes(request.method!)) return response.writeHead(405).end();
     if (packs !== "no" && request.headers["accept-encoding"] !== "identity") {
-      response.setHeader("content-encoding", "gzip");
+      response.setHeader("content-encoding", coding);
+      response.setHeader("etag", tag().replace(/"$/, `-${coding}"`)); // Apache's way
       if (packs === "and tells") response.setHeader("content-length", stat.size >> 1);
       return response.writeHead(200).end();
     }
@@ -139,9 +141,13 @@ it.each([true, false])("rejects ranges of another place, where the server tells:
   expect(message).toMatch(tells ? /^IO .*64 bytes from 0 were asked for, got 64 from 8/ : /^CORRUPT|^UNSUPPORTED|^IO/);
 });
 
-it.each(["and tells", "and does not tell"] as const)("reads where the server packs files %s", async (how) => {
+it.each(
+  ["gzip", "br", "zstd", "deflate"].flatMap((by) =>
+    (["and tells", "and does not tell"] as const).map((how) => [by, how] as const),
+  ),
+)("reads where the server packs files by %s %s", async (by, how) => {
   const load = await merged();
-  packs = how;
+  [packs, coding] = [how, by];
   expect(await load()).toEqual(WEIGHT);
   // As where a page may not ask for files as they are.
   const { fetch } = globalThis;

@@ -245,6 +245,8 @@ describe("lora", () => {
     ...{ rank: fc.integer({ min: 1, max: 3 }), alpha: fc.constantFrom(-2, 0.5, 5), dropout: fc.constantFrom(0, 0.5) },
     ...{ dora: fc.boolean(), bias: fc.boolean(), dtype: fc.constantFrom("f32", "f64") },
     targets: fc.constantFrom<string[]>(["0"], ["1"], ["0", "1"]),
+    /** Both layers are one. */
+    shared: fc.boolean(),
     /** In training: before lora, while merged. */
     modes: fc.tuple(fc.boolean(), fc.boolean()),
   });
@@ -252,17 +254,21 @@ describe("lora", () => {
   it("computes by the formula in eval mode, whatever the options and modes: adapted, merged, unmerged, from files", async () => {
     await init("js");
     await fc.assert(
-      fc.asyncProperty(drawn, fc.nat(99), async ({ bias, dtype, modes, ...options }, seed) => {
+      fc.asyncProperty(drawn, fc.nat(99), async ({ bias, dtype, modes, shared, targets, ...own }, seed) => {
+        const options = { ...own, targets: shared ? [/./] : targets };
         const generator = new Generator(seed);
         const base = () => {
           const layer = () => new Linear(3, 3, { bias, dtype: dtype as "f32", generator: new Generator(seed) });
-          return new Sequential(layer(), layer()).train(modes[0]);
+          const first = layer();
+          return new Sequential(first, shared ? first : layer()).train(modes[0]);
         };
         const model = lora(base(), { ...options, generator });
         const modesOf = () => new Set(model.modules().map(({ training }) => training));
         expect(modesOf()).toEqual(new Set([modes[0]]));
-        for (const [name, part] of model.namedParameters({ trainable: true }))
+        for (const [name, part] of model.namedParameters({ trainable: true })) {
+          expect(part.dtype).toBe(dtype);
           part.set(name.includes("lora_A") ? part : rand(part.shape, { generator, dtype: part.dtype }));
+        }
         const x = rand([2, 3], { generator, dtype: dtype as "f32" });
         const expected = tidy(() =>
           ["0", "1"]
@@ -272,7 +278,7 @@ describe("lora", () => {
               const [a, up, length] = [own.lora_A?.weight, own.lora_B?.weight, own.lora_magnitude_vector];
               const sum = a && up ? w.add(up.matmul(a).mul(options.alpha / options.rank)) : w;
               const rows = length ? sum.mul(length.div(sum.mul(sum).sum(1).sqrt()).unsqueeze(1)) : sum;
-              expect(Boolean(a)).toBe(options.targets.includes(name));
+              expect(Boolean(a)).toBe(shared || targets.includes(name));
               const y = x.matmul(rows, { transposeB: true });
               return b ? y.add(b) : y;
             }, x)

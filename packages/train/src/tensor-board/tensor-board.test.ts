@@ -7,6 +7,7 @@ import { AdamW } from "@opt/adam-amsgrad";
 import { memoryFileSystem } from "@opt/checkpoint";
 import { init } from "@opt/core";
 import { expectCode, torchPython } from "@opt/testkit";
+import fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { begin, optionsOf } from "../../testing/runs";
 import { tensorBoard } from "../callbacks/tensor-board";
@@ -53,6 +54,86 @@ it("writes these bytes, which TensorBoard has read", async () => {
   expect(name).toMatch(/^events\.out\.tfevents\.1700000000\.opt\.\d+$/);
   const bytes = new Uint8Array(await (await fileSystem.blob(`runs/a/${name}`)).arrayBuffer());
   expect(Buffer.from(bytes).toString("base64")).toMatchSnapshot();
+});
+
+type Field = readonly [number: number, value: number | Buffer];
+
+/** A protocol buffer's fields. */
+function fieldsOf(bytes: Buffer): Field[] {
+  const fields: Field[] = [];
+  let at = 0;
+  const varint = () => {
+    let [value, factor] = [0, 1];
+    for (; bytes[at]! >= 128; factor *= 128) value += (bytes[at++]! - 128) * factor;
+    return value + bytes[at++]! * factor;
+  };
+  while (at < bytes.length) {
+    const key = varint();
+    const width = { 0: 0, 1: 8, 2: 0, 5: 4 }[key % 8]!;
+    const length = key % 8 === 2 ? varint() : width;
+    const part = bytes.subarray(at, at + length);
+    const value =
+      key % 8 === 0 ? varint() : width === 8 ? part.readDoubleLE() : width === 4 ? part.readFloatLE() : part;
+    fields.push([Math.floor(key / 8), value]);
+    at += length;
+  }
+  return fields;
+}
+const fieldOf = (message: Field[], number: number) => message.find(([each]) => each === number)?.[1];
+const inside = (message: Field[], ...path: number[]) =>
+  path.reduce((fields, number) => fieldsOf(fieldOf(fields, number) as Buffer), message);
+
+it("holds any scalars, texts and spreads of numbers, of any step", async () => {
+  const number = fc.oneof(fc.double({ min: -1e6, max: 1e6 }), fc.constantFrom(Number.NaN, Infinity, 3, 5, 5.5));
+  const drawn = fc.record({
+    step: fc.oneof(fc.nat(300), fc.maxSafeNat()),
+    tag: fc.string({ unit: fc.constantFrom("a", "ä", "/"), minLength: 1, maxLength: 200 }),
+    values: fc.array(number, { maxLength: 8 }),
+  });
+  await fc.assert(
+    fc.asyncProperty(drawn, async ({ step, tag, values }) => {
+      const fileSystem = memoryFileSystem();
+      const writer = new SummaryWriter("a", { fileSystem });
+      const scalars = Object.fromEntries(values.map((value, i) => [tag + i, value]));
+      writer.scalars(scalars, step);
+      writer.histogram(tag, values, step);
+      writer.text(tag, tag, step);
+      await writer.close();
+      const blob = await fileSystem.blob(`a/${(await fileSystem.list("a"))[0]!.name}`);
+      const file = Buffer.from(await blob.arrayBuffer());
+      const events: Field[][] = [];
+      for (let at = 0; at < file.length; at += 16 + Number(file.readBigUInt64LE(at)))
+        events.push(fieldsOf(file.subarray(at + 12, at + 12 + Number(file.readBigUInt64LE(at)))));
+      expect(events.slice(1).map((event) => fieldOf(event, 2))).toEqual([step, step, step]);
+      const told = fieldsOf(fieldOf(events[1]!, 5) as Buffer).map(([, value]) => fieldsOf(value as Buffer));
+      expect(told.map((value) => [String(fieldOf(value, 1)), fieldOf(value, 2)])).toEqual(
+        Object.entries(scalars).map(([name, value]) => [name, Math.fround(value)]),
+      );
+      expect(String(fieldOf(inside(events[3]!, 5, 1, 8), 8))).toBe(tag);
+      const histogram = inside(events[2]!, 5, 1, 5);
+      const finite = values.filter(Number.isFinite);
+      const sum = (all: number[]) => all.reduce((a, b) => a + b, 0);
+      const [least, most] = finite.length > 0 ? [Math.min(...finite), Math.max(...finite)] : [0, 0];
+      expect([1, 2, 3, 4, 5].map((field) => fieldOf(histogram, field))).toEqual([
+        ...[least, most, finite.length, sum(finite), sum(finite.map((x) => x * x))],
+      ]);
+      const doubles = (field: number) => {
+        const part = fieldOf(histogram, field) as Buffer;
+        return Array.from({ length: part.length / 8 }, (_, i) => part.readDoubleLE(8 * i));
+      };
+      const [limits, counts] = [doubles(6), doubles(7)];
+      expect([limits.length, counts.length, sum(counts)]).toEqual([30, 30, finite.length]);
+      const width = (most - least) / 30 || 1;
+      for (const [i, limit] of limits.entries()) {
+        expect(Math.abs(limit - (least + (i + 1) * width))).toBeLessThanOrEqual(1e-9 * (1 + Math.abs(limit)));
+        const below = sum(counts.slice(0, i + 1));
+        expect(below).toBeGreaterThanOrEqual(finite.filter((x) => x < limit - 1e-9 * (1 + Math.abs(limit))).length);
+        expect(below).toBeLessThanOrEqual(finite.filter((x) => x <= limit + 1e-9 * (1 + Math.abs(limit))).length);
+      }
+      expect(limits.at(-1)!).toBeGreaterThanOrEqual(most);
+    }),
+    { seed: 1, numRuns: 40 },
+  );
 });
 
 const READER = `

@@ -120,6 +120,30 @@ it("returns tensors at any depth, and plain data as it is", async () => {
   expect([x.dtype, x.shape, x.tolist(), date, none]).toEqual(["i32", [2, 1], [[1], [2]], new Date(5), null]);
 });
 
+it.each<[string, () => unknown]>([
+  ["ended", () => 5],
+  [
+    "failed",
+    () => {
+      throw new Error("wrong");
+    },
+  ],
+])(
+  "who iterates over a run that has %s hears no event, and how it ended",
+  async (_, body) => {
+    const run = started(body);
+    const settled = run.result.then(String, String);
+    const heard = async () => {
+      for await (const event of run) return event;
+      return run.result;
+    };
+    const early = heard().then(String, String); // with others at once
+    const end = await settled;
+    expect([await early, await heard().then(String, String)]).toEqual([end, end]);
+  },
+  10_000,
+);
+
 it("aborts its signal when the page stops it", async () => {
   const run = started<boolean>(async ({ signal }) => {
     const before = signal.aborted;
