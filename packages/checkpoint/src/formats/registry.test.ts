@@ -189,6 +189,9 @@ describe("every format, made here", () => {
     for (const [key, expected] of Object.entries(tensors))
       expect([key, await readFloats(source, key)]).toEqual([key, expected]);
     expect(source.values).toMatchObject(values);
+    const { step, unreadable = new Map(), skipped = [] } = source;
+    const held = [...source.tensors.values()].map(({ name, dtype, shape }) => `${name} ${dtype} [${shape}]`).sort();
+    expect({ held, values: source.values, step, unreadable: [...unreadable], skipped }).toMatchSnapshot();
     await source.close();
   });
 

@@ -213,6 +213,7 @@ export const W = [0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23];
 export const treeMetadata = (
   names = ["w"],
   options: object = { store_array_data_equal_to_fill_value: true },
+  nones: readonly string[] = [],
 ): Uint8Array =>
   json({
     tree_metadata: Object.fromEntries(
@@ -220,7 +221,7 @@ export const treeMetadata = (
         `('${name}',)`,
         {
           key_metadata: [{ key: name, key_type: 2 }],
-          value_metadata: { value_type: "jax.Array", skip_deserialize: false },
+          value_metadata: { value_type: "jax.Array", skip_deserialize: nones.includes(name) },
         },
       ]),
     ),

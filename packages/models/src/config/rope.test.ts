@@ -27,3 +27,21 @@ it("of every kind", () => {
     { seed: 1, numRuns: 200 },
   );
 });
+
+it("yarn's factor of the scores, by whichever fields a file has", () => {
+  const some = fc.option(fc.constantFrom(0, 0.5, 2), { nil: undefined });
+  const fields = fc.record({
+    factor: fc.constantFrom(1, 4),
+    mscale: some,
+    mscale_all_dim: some,
+    attention_factor: some,
+  });
+  fc.assert(
+    fc.property(fields, ({ factor, mscale, mscale_all_dim: all, attention_factor: own }) => {
+      const of = (scale: number) => (factor > 1 ? 0.1 * scale * Math.log(factor) + 1 : 1);
+      const json = { rope_type: "yarn", factor, mscale, mscale_all_dim: all, attention_factor: own };
+      expect(readRope(json, 1e4, 16).attention).toBeCloseTo(own ?? (mscale && all ? of(mscale) / of(all) : of(1)), 12);
+    }),
+    { seed: 1, numRuns: 100 },
+  );
+});

@@ -43,6 +43,10 @@ describe("Orbax", () => {
     ["plain zarr", { ...metadata, ...zarrValues() }],
     ["plain zarr that is not packed", { ...metadata, ...zarrValues({ compressor: null }) }],
     ["column-major chunks", { ...metadata, ...zarrValues({ order: "F" }) }],
+    [
+      "a tree with a None, which is stored nowhere",
+      { _METADATA: treeMetadata(["w", "n"], undefined, ["n"]), ...zarrValues() },
+    ],
     ["a tree of nodes", { ...metadata, ...ocdbtFolder(zarrValues()) }],
     ["nodes that are not packed", ocdbtFolder(zarrValues(), { isPacked: false })],
     ["a step's item", { _CHECKPOINT_METADATA: json({}), ...inside("default", { ...metadata, ...zarrValues() }) }],
