@@ -58,7 +58,10 @@ export class WebServer {
   #answerHub(path: string, cursor: number, response: ServerResponse): void {
     const [, name, kind, revision, folder = ""] =
       /^\/api\/models\/([^/]+\/[^/]+)\/(revision|tree)\/([^/]+)\/?(.*)$/.exec(path) ?? [];
-    const commit = revision === "main" ? this.commit : COMMITS.find((known) => known === revision);
+    // A revision with slashes is one part of the path.
+    const commit = ["main", "refs%2Fpr%2F1"].includes(revision!)
+      ? this.commit
+      : COMMITS.find((known) => known === revision);
     const root = `/${name}/resolve/${commit}/`;
     const paths = [...this.files.keys()].filter((file) => file.startsWith(root));
     if (paths.length === 0) return void response.writeHead(404).end();

@@ -1,4 +1,5 @@
 // Training that is saved and goes on elsewhere equals training that was not interrupted, bit for bit.
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +10,7 @@ import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
 import * as tf from "@tensorflow/tfjs-core";
 import { type LayersModel, layers, loadLayersModel, sequential } from "@tensorflow/tfjs-layers";
+import fc from "fast-check";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { BACKENDS, useBackend } from "../testing/backends";
 import { OPTIMIZERS } from "../testing/optimizers";
@@ -222,4 +224,22 @@ describe("loaded state", () => {
     other.loadStateDict({ groups: saved.groups, state: {} });
     expect(steps(other)).toEqual({});
   });
+});
+
+it("loads the options that a state has, and keeps the others as they were set last", () => {
+  const own = { lr: 0.25, weightDecay: 0.5, momentumDecay: 0.125 };
+  const theirs = { lr: 1, weightDecay: 2, momentumDecay: 3 };
+  fc.assert(
+    fc.property(fc.subarray(Object.keys(own)), fc.subarray(Object.keys(own)), (set, saved) => {
+      const some = (options: object, names: readonly string[]) =>
+        Object.fromEntries(Object.entries(options).filter(([name]) => names.includes(name)));
+      const optimizer = new TfOptimizer(NAdam);
+      const before = { ...optimizer.groups[0] };
+      Object.assign(optimizer.groups[0], some(own, set));
+      optimizer.loadStateDict({ groups: [{ ...some(theirs, saved), params: [] }] as never, state: {} });
+      expect(optimizer.groups[0]).toEqual({ ...before, ...some(own, set), ...some(theirs, saved) });
+      optimizer.dispose();
+    }),
+    { seed: 1, numRuns: 30 },
+  );
 });

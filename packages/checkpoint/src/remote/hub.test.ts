@@ -38,7 +38,8 @@ beforeEach(() => {
 it("reads a repository's folder, a folder in it, and a file", async () => {
   expect(await bytesOf("hf://owner/name")).toEqual(randomBytes(16, 1));
   expect(await bytesOf("hf://owner/name/sub")).toEqual(randomBytes(16, 2));
-  expect(await bytesOf("hf://owner/name@main/sub/part.safetensors")).toEqual(randomBytes(16, 2));
+  for (const revision of ["main", "refs/pr/1", COMMITS[0]])
+    expect(await bytesOf(`hf://owner/name@${revision}/sub/part.safetensors`)).toEqual(randomBytes(16, 2));
   const { path, format } = await inspectCheckpoint("hf://owner/name/sub/", { endpoint: `${held.web.url}/` });
   expect([path, format]).toEqual(["owner/name/sub/", "safetensors shards"]);
 });
@@ -105,7 +106,7 @@ it("names what is wrong with an address", async () => {
     await expectCode("BAD_ARGUMENT", load(address));
   const cases = [
     ["hf://owner/other", "must know the model's revision main"],
-    ["hf://owner/name@refs/pr/1", "must know the model's revision refs/pr/1"],
+    ["hf://owner/name@refs/pr/2", "must know the model's revision refs/pr/2"],
     ["hf://owner/name/nothing.safetensors", "owner/name/nothing.safetensors] no file or folder is there"],
   ] as const;
   for (const [address, said] of cases) expect(await expectCode("MISSING", load(address))).toContain(said);

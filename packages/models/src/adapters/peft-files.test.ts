@@ -1,6 +1,12 @@
 /** Adapters as files: what is written, and what can't be opened. `lora.test.ts` opens peft's, and ours in peft. */
-import { inspectCheckpoint, type MemoryFileSystem, memoryFileSystem } from "@opt/checkpoint";
-import { Generator, init } from "@opt/core";
+import {
+  inspectCheckpoint,
+  loadCheckpoint,
+  type MemoryFileSystem,
+  memoryFileSystem,
+  saveWeights,
+} from "@opt/checkpoint";
+import { Generator, init, type Tensor, tensor } from "@opt/core";
 import { Linear, Sequential } from "@opt/nn";
 import { expectCode } from "@opt/testkit";
 import { beforeAll, expect, it } from "vitest";
@@ -99,4 +105,22 @@ it("an adapter that does not fit changes nothing, and one of layer 0 leaves 1.0 
   expect(wider.parameters({ trainable: true }).length).toBe(4);
   const nested = await loadAdapter(new Sequential(new Linear(4, 4), net()), "adapter", { fileSystem });
   expect(nested.parameters({ trainable: true }).length).toBe(2);
+});
+
+it.each([false, true])("an adapter that lacks a tensor, or has another one, is none (DoRA: %s)", async (dora) => {
+  const fileSystem = memoryFileSystem();
+  await saveAdapter(lora(net(), { rank: 2, targets: ["0", "1"], dora }), "adapter", { fileSystem });
+  const path = "adapter/adapter_model.safetensors";
+  const { tensors } = await loadCheckpoint(path, { fileSystem });
+  const { length } = Object.keys(tensors);
+  expect(length).toBe(dora ? 6 : 4);
+  const rejected = async (changed: Record<string, Tensor>) => {
+    await saveWeights(path, changed, { fileSystem, overwrite: true });
+    await expectCode("BAD_STATE", () => loadAdapter(net(), "adapter", { fileSystem }));
+  };
+  for (const [name, value] of Object.entries(tensors)) {
+    const { [name]: _, ...others } = tensors;
+    for (const other of [{}, { [name]: tensor([1]) }, { [`${name}s`]: value }]) await rejected({ ...others, ...other });
+  }
+  await rejected({ ...tensors, "base_model.model.0.weight": tensor([1]) });
 });

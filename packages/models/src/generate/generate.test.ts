@@ -8,7 +8,15 @@ import { Generator, init } from "@opt/core";
 import { expectCode, torchPython } from "@opt/testkit";
 import fc from "fast-check";
 import { afterAll, expect, it } from "vitest";
-import { fromPretrained, generate, languageModel, type Message, savePretrained, type Tokenizer } from "../index";
+import {
+  chatDataset,
+  fromPretrained,
+  generate,
+  languageModel,
+  type Message,
+  savePretrained,
+  type Tokenizer,
+} from "../index";
 import { Pieces } from "./pieces";
 
 await init("js");
@@ -119,6 +127,22 @@ it("a text and a conversation go on, with the same pieces for the same seed", as
   expect((await piecesOf(generate(model, tokenizer!, "Once upon", { ...options, stop }))).join("")).toBe(
     pieces.join("").slice(0, pieces.join("").indexOf(stop[0]!)),
   );
+});
+
+it("the prompt of a conversation has the tokens that chatDataset gives it, a text those of encode", async () => {
+  const { model, tokenizer } = await opened();
+  const talk = [{ role: "user", content: "Once upon" }];
+  const seen: (readonly number[])[] = [];
+  const encode: Tokenizer["encode"] = (...given) => {
+    seen.push(tokenizer!.encode(...given));
+    return seen.at(-1)!;
+  };
+  for (const prompt of [talk, "Once upon"])
+    await generate(model, { ...tokenizer!, encode }, prompt, { maxTokens: 1 }).next();
+  const answered = [...talk, { role: "assistant", content: "a" }];
+  const [tokens, labels] = await chatDataset(tokenizer!, [answered], { length: 64 }).get(0);
+  const count = labels.dataSync().findIndex((label) => label !== -100);
+  expect(seen).toEqual([[...tokens.dataSync().slice(0, count)], tokenizer!.encode("Once upon")]);
 });
 
 it("pieces have whole characters, and hold back what may be a stop word", async () => {

@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { expect, it } from "vitest";
 import { boxOf, type Chart, chartsOf, describe, draw, format, placesOf, readAt, sampleLine, stacked } from "../chart";
 
@@ -162,4 +163,19 @@ it("writes numbers that can be read", () => {
   expect(sampleLine({ name: "a", y: [] })).toContain("<polyline");
   expect(sampleLine({ name: "a", y: [], as: "bars" })).toContain("<rect");
   expect(sampleLine({ name: "b", y: [] }, 1)).not.toBe(sampleLine({ name: "b", y: [] }, 0));
+});
+
+it("writes no number over another, in any range and width", () => {
+  const drawn = fc.record({ first: fc.integer({ min: -99, max: 99 }), exponent: fc.integer({ min: -6, max: 9 }) });
+  fc.assert(
+    fc.property(drawn, fc.integer({ min: 150, max: 900 }), ({ first, exponent }, width) => {
+      const x = { label: "x", range: [first * 10 ** exponent, (first + 1) * 10 ** exponent] as const };
+      const svg = draw({ ...chart, x, width, series: [{ name: "a", y: [1, 2], x: x.range }] });
+      const labels = [...svg.matchAll(/<text x="([-\d.]+)" [^>]*text-anchor="middle" class="tick">([^<]*)</g)];
+      expect(labels.length).toBeGreaterThan(0);
+      const ends = labels.map(([, at, { length } = ""]) => [Number(at) - 3.35 * length, Number(at) + 3.35 * length]);
+      for (const [i, [begin]] of ends.slice(1).entries()) expect(begin).toBeGreaterThanOrEqual(ends[i]![1]!);
+    }),
+    { seed: 1, numRuns: 100 },
+  );
 });
