@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { defaultDevice, init, numpy as np, tree } from "@jax-js/jax";
 import { loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from "@opt/checkpoint";
-import { type OptimizerState, parameter, type Tensor, tensor } from "@opt/core";
+import { init as initOurs, type OptimizerState, parameter, type Tensor, tensor } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { SGD } from "@opt/sgd";
 import { expectCode } from "@opt/testkit";
@@ -132,4 +132,27 @@ it("is rejected where it does not fit, and nothing is consumed", async () => {
   const wide = { b: np.zeros([2]).astype(np.float64) };
   if (!("Float16Array" in globalThis)) await expectCode("UNSUPPORTED", () => fromTensors({ b: tensor([1, 2]) }, wide));
   expect(params.b.refCount).toBe(1);
+});
+
+it("leaves no tensor behind, whatever the dtype of what it loads", async () => {
+  const device = await initOurs("js");
+  const [, state] = train(start(), tx.init(start()), 1, 1);
+  const saved = await tx.stateDict(state, start());
+  for (const dtype of ["f32", "f64", "f16"] as const) {
+    const given = Object.entries(saved.state).map(([name, entry]) => [
+      name,
+      Object.fromEntries(
+        Object.entries(entry).map(([key, value]) => [key, typeof value === "number" ? value : value.to(dtype)]),
+      ),
+    ]);
+    const weights = Object.fromEntries(
+      Object.entries(await toTensors(start())).map(([name, value]) => [name, value.to(dtype)]),
+    );
+    const { tensors } = device.memory();
+    tree.dispose(
+      (await tx.loadStateDict({ groups: saved.groups, state: Object.fromEntries(given) }, start())) as never,
+    );
+    tree.dispose(await fromTensors(weights, start()));
+    expect(device.memory().tensors).toBeLessThanOrEqual(tensors);
+  }
 });

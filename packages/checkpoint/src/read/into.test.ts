@@ -43,12 +43,13 @@ describe.each([
   });
 
   it("fills tensors and plain tensors where they are", async () => {
-    const [into, data] = [model(), new BigInt64Array(2)];
+    const [into, around] = [model(), new BigInt64Array(4).fill(9n)];
+    const data = around.subarray(1, 3);
     const view = into.large.detach();
     const { tensors, unverified, bytesRead } = await load({ ...into, plain: { dtype: "I64", shape: [2], data } });
     expect(tensors.large).toBe(into.large);
     expect(Buffer.compare(view.bytesSync(), bytes)).toBe(0);
-    expect([...into.half.dataSync(), ...data]).toEqual([1, 2, 3, 4n, 5n]);
+    expect([...into.half.dataSync(), ...around]).toEqual([1, 2, 3, 9n, 4n, 5n, 9n]);
     expect(unverified).toEqual([]);
     expect(bytesRead).toBe((bytes.length + 6 + 16) * (isNear ? 2 : 1));
   });

@@ -304,11 +304,35 @@ describe("lora", () => {
     );
   });
 
-  it("frees what it no longer needs", async () => {
+  it("holds its matrices, and of what is merged a copy, after any calls", async () => {
     const device = await init("js");
-    const model = lora(net(), { rank: 1, targets: ["0"] });
-    const { tensors } = device.memory();
-    unmerge(merge(model));
-    expect(device.memory().tensors).toBe(tensors);
+    const calls = fc.array(fc.constantFrom("lora", "dora", "merge", "unmerge"), { maxLength: 7 });
+    await fc.assert(
+      fc.asyncProperty(calls, async (calls) => {
+        const model = net();
+        const { tensors } = device.memory();
+        let [parts, isMerged, former] = [0, false, 0];
+        const run = {
+          ...{ merge: () => merge(model), unmerge: () => unmerge(model) },
+          ...{
+            lora: () => lora(model, { rank: 1, targets: ["0"] }),
+            dora: () => lora(model, { rank: 1, targets: ["0"], dora: true }),
+          },
+        };
+        for (const call of calls as (keyof typeof run)[]) {
+          const isNew = call === "lora" || call === "dora";
+          const fits = isNew ? parts === 0 || isMerged : parts > 0 && isMerged === (call === "unmerge");
+          if (!fits) await expectCode("BAD_STATE", run[call]);
+          else {
+            run[call]();
+            if (isNew) former += parts; // optimizers may still hold them
+            if (isNew) parts = call === "dora" ? 3 : 2;
+            isMerged = call === "merge";
+          }
+          expect(device.memory().tensors - tensors).toBeLessThanOrEqual(former + parts + Number(isMerged));
+        }
+      }),
+      { seed: 1, numRuns: 40 },
+    );
   });
 });

@@ -120,6 +120,14 @@ it("returns tensors at any depth, and plain data as it is", async () => {
   expect([x.dtype, x.shape, x.tolist(), date, none]).toEqual(["i32", [2, 1], [[1], [2]], new Date(5), null]);
 });
 
+it("a worker alone keeps no program alive", async () => {
+  const { port1, port2 } = new MessageChannel();
+  ports.push(port1, port2);
+  const unref = vi.spyOn(port2 as never as { unref(): void }, "unref");
+  start(port2 as never);
+  expect(unref).toHaveBeenCalledOnce();
+});
+
 it.each<[string, () => unknown]>([
   ["ended", () => 5],
   [
