@@ -43,10 +43,11 @@ const held = (names: readonly string[], dtype: StoredDType): Held =>
 const COUNTS = ["bn.num_batches_tracked", "num_batches_tracked", "n_averaged", "module.n_averaged"];
 const OTHERS = ["num_batches_tracked_.w", "an_averaged"];
 
-async function there(path: string, way: { verify?: boolean }, tensors: Held, values: Record<string, Json> = {}) {
+type Way = Omit<ConvertOptions, "fileSystem">;
+async function there(path: string, way: Way, tensors: Held, values: Record<string, Json> = {}) {
   const options = { fileSystem: new MemoryFileSystem() };
   await saveCheckpoint("/from", { step: 4, tensors, values }, options);
-  const { unverified } = await convertCheckpoint("/from", `/${path}`, { ...way, ...options } as ConvertOptions);
+  const { unverified } = await convertCheckpoint("/from", `/${path}`, { ...way, ...options });
   expect(unverified.toSorted()).toEqual(way.verify === false ? Object.keys(tensors).sort() : []);
   await convertCheckpoint(`/${path}`, "/back", { to: "checkpoint", ...options });
   const back = await loadCheckpoint("/back", { ...options, as: "plain" });
@@ -57,7 +58,7 @@ async function there(path: string, way: { verify?: boolean }, tensors: Held, val
   return { values: back.values, tensors: Object.fromEntries(named) };
 }
 
-describe.each<[path: string, way: Omit<ConvertOptions, "fileSystem">, lacks: RegExp]>([
+describe.each<[path: string, way: Way, lacks: RegExp]>([
   ["a.safetensors", { to: "safetensors" }, /^$/],
   ["set", { to: "safetensors", maxShardSize: 4 }, /^$/],
   ["a.ckpt", { to: "ckpt", crc: true }, /^C|F8/],

@@ -53,6 +53,10 @@ it("a row ends at one of its ends, and where the positions end", async () => {
   expect(rows[0]).toEqual([first![0]]);
   const long = Array.from({ length: 126 }, (_, i) => TOKENS[i % 24]!);
   expect((await rowsOf(model, [long], {}))[0]!.length).toBe(3); // the last one needs no position
+  const shorter = long.slice(0, 120);
+  const both = await rowsOf(model, [long, shorter], { compile: false });
+  expect(both.map(({ length }) => length)).toEqual([3, 9]);
+  expect([both[1]]).toEqual(await rowsOf(model, [shorter], { compile: false }));
 });
 
 it("wrong arguments are rejected", async () => {
