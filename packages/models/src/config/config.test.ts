@@ -62,6 +62,11 @@ it.each<[string, ConfigJson, object]>([
     { ...plain, num_hidden_layers: 3, use_sliding_window: true, sliding_window: 4, max_window_layers },
     { windows: [0, 1, 2].map((layer) => (layer >= max_window_layers ? 4 : null)) },
   ]),
+  [
+    "no layer from which on there are windows: transformers takes 28",
+    { ...plain, num_hidden_layers: 30, use_sliding_window: true, sliding_window: 4 },
+    { windows: Array.from({ length: 30 }, (_, layer) => (layer >= 28 ? 4 : null)) },
+  ],
   ["windows that are off", { ...plain, use_sliding_window: false, sliding_window: 4 }, { windows: [null, null] }],
   ["a softcap", { ...gemma, final_logit_softcapping: 3 }, { softcap: 3 }],
   ["a factor of scores", { ...gemma, query_pre_attn_scalar: 4 }, { scale: 0.5 }],

@@ -99,7 +99,7 @@ function layerKinds(fields: Fields, layers: number, pattern = 0): readonly strin
   const listed = fields.any("layer_types") as readonly string[] | undefined;
   const every = fields.number("sliding_window_pattern", pattern);
   const isSliding = fields.any("use_sliding_window") === true;
-  const first = fields.number("max_window_layers", 0);
+  const first = fields.number("max_window_layers", 28);
   const slides = (i: number) => (every ? (i + 1) % every !== 0 : isSliding && i >= first);
   const kinds = listed ?? Array.from({ length: layers }, (_, i) => LAYERS[slides(i) ? 1 : 0]);
   const unknown = kinds.find((kind) => !LAYERS.some((known) => known === kind));
