@@ -1,5 +1,5 @@
 /** Adapters of low rank: small matrices beside frozen linear layers. Their properties have PEFT's names, and so has the state. */
-import { check, checkOptions, checkValue, type Generator, keep, noGrad, norm, type Tensor, tidy } from "@opt/core";
+import { check, checkOptions, checkValue, Generator, keep, noGrad, norm, type Tensor, tidy } from "@opt/core";
 import { Dropout, Linear, linear, type Module, zeros } from "@opt/nn";
 import { isOfAdapter, linearLayers, type Target, targeted } from "./linear-layers";
 import { isQuantized } from "./quantize";
@@ -88,7 +88,7 @@ function add(layer: Linear, settings: AdapterSettings, generator: Generator | un
   const options = { bias: false, device, dtype, ...(generator && { generator }) } as const;
   const parts: Parts = {
     lora_A: new Linear(inFeatures, rank, options),
-    lora_B: new Linear(rank, outFeatures, { bias: false, device, dtype }),
+    lora_B: new Linear(rank, outFeatures, { bias: false, device, dtype, generator: new Generator(0) }), // draws nothing
   };
   zeros(parts.lora_B.weight);
   if (dropout > 0) parts.lora_dropout = new Dropout(dropout, generator && { generator });

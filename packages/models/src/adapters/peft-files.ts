@@ -103,27 +103,30 @@ export async function loadAdapter<M extends Module>(
   const place = await Place.open(folder, opening);
   const settings = settingsFrom(place.under(CONFIG), await place.json<Record<string, unknown>>(CONFIG));
   const { tensors } = await loadCheckpoint(place.under(WEIGHTS), { fileSystem: place.fileSystem });
-  const state: Record<string, Tensor> = {};
-  const layers = new Set<string>();
-  for (const [name, tensor] of Object.entries(tensors)) {
-    const [, layer, part] = PART.exec(name.startsWith(PREFIX) ? name.slice(PREFIX.length) : "") ?? [];
-    const cure = "Only adapters of linear layers can be loaded.";
-    check(layer !== undefined, "BAD_STATE", where, () => `${name} is no part of an adapter of a linear layer.`, cure);
-    layers.add(rename(layer));
-    state[`${rename(layer)}.${part}`] = tensor;
+  try {
+    const state: Record<string, Tensor> = {};
+    const layers = new Set<string>();
+    for (const [name, tensor] of Object.entries(tensors)) {
+      const [, layer, part] = PART.exec(name.startsWith(PREFIX) ? name.slice(PREFIX.length) : "") ?? [];
+      const cure = "Only adapters of linear layers can be loaded.";
+      check(layer !== undefined, "BAD_STATE", where, () => `${name} is no part of an adapter of a linear layer.`, cure);
+      layers.add(rename(layer));
+      state[`${rename(layer)}.${part}`] = tensor;
+    }
+    const known = linearLayers(model);
+    const strange = [...layers].find((name) => !known.has(name));
+    const problem = () => `the adapter is of a layer ${strange}, which the model lacks.`;
+    check(strange === undefined, "BAD_STATE", where, problem, "Load the base that it was trained on, or rename.");
+    const weightShape = (name: string) => tidy(() => known.get(name)!.weight.shape);
+    const shapes = [...layers].flatMap((name) => shapesOf(name, weightShape(name), settings));
+    const wrong = shapes.find(([name, shape]) => String(state[name]?.shape) !== String(shape));
+    const found = () => `${wrong![0]} must be [${wrong![1]}], got ${show(state[wrong![0]]?.shape)}.`;
+    check(wrong === undefined, "BAD_STATE", where, found, "Load the base that it was trained on.");
+    lora(model, { ...settings, targets: [...layers].map(whole) });
+    model.loadStateDict(state, { strict: false });
+  } finally {
+    for (const tensor of Object.values(tensors)) tensor.dispose();
   }
-  const known = linearLayers(model);
-  const strange = [...layers].find((name) => !known.has(name));
-  const problem = () => `the adapter is of a layer ${strange}, which the model lacks.`;
-  check(strange === undefined, "BAD_STATE", where, problem, "Load the base that it was trained on, or rename.");
-  const weightShape = (name: string) => tidy(() => known.get(name)!.weight.shape);
-  const shapes = [...layers].flatMap((name) => shapesOf(name, weightShape(name), settings));
-  const wrong = shapes.find(([name, shape]) => String(state[name]?.shape) !== String(shape));
-  const found = () => `${wrong![0]} must be [${wrong![1]}], got ${show(state[wrong![0]]?.shape)}.`;
-  check(wrong === undefined, "BAD_STATE", where, found, "Load the base that it was trained on.");
-  lora(model, { ...settings, targets: [...layers].map(whole) });
-  model.loadStateDict(state, { strict: false });
-  for (const tensor of Object.values(tensors)) tensor.dispose();
   return model;
 }
 

@@ -103,6 +103,7 @@ export interface LanguageModelOptions extends WeightOptions {
  * model.forward(tensor([[3, 1, 4]], { dtype: "i32" })).shape; // [1, 3, 50]
  */
 export function languageModel(json: ConfigJson, options: LanguageModelOptions = {}): LanguageModel {
+  checkOptions("languageModel", options, { device: ["string", "object"], dtype: "string", generator: "object" });
   const { generator, ...place } = options;
   const model = new LanguageModel(readConfig(json), place);
   const deviation = typeof json.initializer_range === "number" ? json.initializer_range : 0.02;

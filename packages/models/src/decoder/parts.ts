@@ -1,5 +1,5 @@
 /** Layers of decoders: made empty, since weights are loaded or drawn when the model is whole. */
-import { type Device, type DType, gelu, keep, relu, type Shape, silu, type Tensor, zeros } from "@opt/core";
+import { type Device, type DType, Generator, gelu, keep, relu, type Shape, silu, type Tensor, zeros } from "@opt/core";
 import { zeros as clear, Embedding, Linear, RMSNorm, type RMSNormOptions } from "@opt/nn";
 import type { ModelConfig } from "../config/config";
 
@@ -22,14 +22,15 @@ function withWeight<L extends Linear | Embedding>(layer: L, shape: Shape, option
 
 /** A linear layer that draws nothing. */
 export function linearOf(inFeatures: number, outFeatures: number, bias: boolean, options: WeightOptions): Linear {
-  const layer = withWeight(new Linear(1, 1, { bias: false, ...options }), [outFeatures, inFeatures], options);
+  const made = new Linear(1, 1, { bias: false, ...options, generator: new Generator(0) });
+  const layer = withWeight(made, [outFeatures, inFeatures], options);
   if (bias) layer.bias = weightOf([outFeatures], options);
   return layer;
 }
 
 /** A table that draws nothing. */
 export function tableOf(count: number, width: number, options: WeightOptions): Embedding {
-  return withWeight(new Embedding(1, 1, options), [count, width], options);
+  return withWeight(new Embedding(1, 1, { ...options, generator: new Generator(0) }), [count, width], options);
 }
 
 /** Gemma's norm: x / sqrt(mean(x^2) + eps) times 1 + weight. */

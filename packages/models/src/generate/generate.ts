@@ -31,7 +31,7 @@ export async function* generate(
   options: GenerateOptions = {},
 ): AsyncGenerator<string, void, undefined> {
   checkOptions("generate", options, { ...GENERATE_OPTIONS, stop: "any" });
-  const { stop = [], ...rest } = options;
+  const { stop = [], ends, ...rest } = options;
   const isStop = Array.isArray(stop) && stop.every((word) => typeof word === "string" && word !== "");
   checkValue(isStop, "generate", "stop", "a list of texts that are not empty", stop);
   const cure = "Folders with a tokenizer.json have one.";
@@ -43,7 +43,7 @@ export async function* generate(
   const text = isText ? prompt : await template!(prompt, { addGenerationPrompt: true });
   const tokens = tokenizer.encode(text, isText ? {} : { special: false });
   const pieces = new Pieces(tokenizer, tokens, stop);
-  for await (const [token] of generateTokens(model, [tokens], { ends: tokenizer.ends ?? [], ...rest })) {
+  for await (const [token] of generateTokens(model, [tokens], { ends: ends ?? tokenizer.ends, ...rest })) {
     const piece = pieces.next(token!);
     if (piece !== "") yield piece;
     if (pieces.isStopped) return;

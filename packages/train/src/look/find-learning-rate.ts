@@ -86,7 +86,10 @@ export async function findLearningRate<Batch>(
   };
   const { module, weights } = placed(WHERE, model, options.communicator);
   const restoreModes = modesOf(module);
-  const before = copyTree({ model: weights.stateDict(), optimizer: await optimizer.stateDict() });
+  const before = copyTree({
+    model: Object.fromEntries(weights.namedTensors()),
+    optimizer: await optimizer.stateDict(),
+  });
   try {
     await fit(model, { ...rest, epochs: steps, callbacks: [growing] });
   } finally {
