@@ -303,6 +303,7 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
         `the state was taken ${drawing ? "without" : "with"} a generator, and this loader has ${drawing ? "one" : "none"}.`,
       "Pass the same options.",
     );
+    if (drawing) new Generator(0).loadStateDict(generator!); // which throws before anything has changed
     placed?.loadStateDict(sampler);
     this.#isInEpoch = placed !== undefined;
     drawing?.loadStateDict(generator!);
