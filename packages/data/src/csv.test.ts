@@ -1,4 +1,5 @@
 import { expectCode } from "@opt/testkit";
+import fc from "fast-check";
 import { expect, it } from "vitest";
 import { fromCsv } from "./index";
 
@@ -34,3 +35,25 @@ it.each([
 it.each(["", "::", '"', "\n"])("throws BAD_ARGUMENT for the separator %j", (separator) =>
   expectCode("BAD_ARGUMENT", () => fromCsv("a", { separator })),
 );
+
+it("a column is of numbers where each cell is one, lacks, or is no number in any case", () => {
+  const numbers = {
+    "1": 1,
+    " -2.5 ": -2.5,
+    "1e3": 1000,
+    "-Infinity": -Infinity,
+    "": NaN,
+    NaN: NaN,
+    nan: NaN,
+    " NAN ": NaN,
+  };
+  const cell = fc.constantFrom(...Object.keys(numbers), ...Object.keys(numbers), "one", "1,5", "nano");
+  fc.assert(
+    fc.property(fc.array(cell, { minLength: 1, maxLength: 4 }), (cells) => {
+      const { a } = fromCsv(["a;b", ...cells.map((each) => `${each};`)].join("\n"), { separator: ";" });
+      const areNumbers = cells.every((each) => each in numbers);
+      expect(a).toEqual(areNumbers ? Float32Array.from(cells, (each) => numbers[each as "1"]) : cells);
+    }),
+    { seed: 1 },
+  );
+});

@@ -297,3 +297,15 @@ it.each(WAYS)("%s takes options for one step", async (way) => {
     expect(once).not.toEqual(plain);
   }
 });
+
+it.each(WAYS)("leaves of several dtypes have by %s the numbers that each has alone", async (way) => {
+  const tx = gradientTransformation(AdamW, { lr: 0.1 }) as GradientTransformation;
+  const made = (dtypes: readonly np.DType[]) => dtypes.map((dtype) => np.array([0.3, -2]).astype(dtype));
+  const after = async (dtypes: readonly np.DType[]) => {
+    let [params, state] = [made(dtypes), tx.init(made(dtypes))];
+    for (let i = 0; i < 3; i++) [params, state] = stepped(way, tx, made(dtypes), state, params);
+    return Promise.all(params.map(async (leaf) => [...(await leaf.data())]));
+  };
+  const [narrow, wide] = [await after([np.float32]), await after([np.float64])];
+  expect(await after([np.float32, np.float64, np.float32])).toEqual([...narrow, ...wide, ...narrow]);
+});

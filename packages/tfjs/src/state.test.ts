@@ -243,3 +243,20 @@ it("loads the options that a state has, and keeps the others as they were set la
     { seed: 1, numRuns: 30 },
   );
 });
+
+it("an optimizer that was disposed goes on as a new one", async () => {
+  await useBackend("cpu");
+  const [used, fresh] = [new TfOptimizer(NAdam), new TfOptimizer(NAdam)];
+  const stepped = async (optimizer: TfOptimizer<never>, name: string) => {
+    const w = tf.tidy(() => tf.variable(tf.tensor1d([1, 2]), true, name));
+    optimizer.applyGradients({ [name]: tf.tensor1d([3, 4]) });
+    const saved = (await optimizer.getWeights()).map(({ name: key, tensor }) => [
+      key.split("/").at(-1),
+      [...tensor.dataSync()],
+    ]);
+    return [optimizer.iterations, [...w.dataSync()], saved];
+  };
+  await stepped(used as never, "first");
+  used.dispose();
+  expect(await stepped(used as never, "second")).toEqual(await stepped(fresh as never, "third"));
+});

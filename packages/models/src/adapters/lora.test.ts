@@ -336,3 +336,11 @@ describe("lora", () => {
     );
   });
 });
+
+it("unmerge undoes one merge, and no second one", async () => {
+  await init("js");
+  const model = unmerge(merge(lora(new Sequential(new Linear(2, 2)), { rank: 1, targets: ["0"] })));
+  expectCode("BAD_STATE", () => unmerge(model));
+  merge(model);
+  expectCode("BAD_STATE", () => merge(model));
+});

@@ -143,6 +143,12 @@ it("logger gets steps and epochs", async () => {
   ]);
 });
 
+it("logger counts steps within an epoch", async () => {
+  const seen: number[] = [];
+  await run([2, 1, 1], [logger(({ step }) => seen.push(step), { every: 3 })]); // two steps an epoch
+  expect(seen).toEqual([2, 4, 6]);
+});
+
 describe("progress", () => {
   it.each([
     [
@@ -160,13 +166,13 @@ describe("progress", () => {
   });
 
   /** What a terminal shows after two seconds of an epoch. */
-  function drawn(samples: number, stepsPerEpoch: number | undefined, columns?: number) {
+  function drawn(samples: number, stepsPerEpoch: number | undefined, columns?: number, before = 0) {
     const written: string[] = [];
     const clock = vi.spyOn(performance, "now").mockReturnValue(0);
     const callback = progress({
       stream: { isTTY: true, ...(columns && { columns }), write: (text) => written.push(text) },
     });
-    const state = { epoch: 0, epochs: 2, epochStep: 5, stepsPerEpoch, samples: 0, logs: { loss: 0.12345 } };
+    const state = { epoch: 0, epochs: 2, epochStep: 5, stepsPerEpoch, samples: before, logs: { loss: 0.12345 } };
     callback.onTrainBegin!(state as unknown as FitState, undefined as never);
     callback.onEpochBegin!(state as unknown as FitState, undefined as never);
     clock.mockReturnValue(2000);
@@ -178,6 +184,10 @@ describe("progress", () => {
   it("shows means, rate and what is left", () => {
     expect(drawn(100, 10)).toMatch(/^━{12}─{12} epoch 1\/2 {2}5\/10 {2}loss 0\.1235 {2}50.0 \/s {2}2 s left$/);
     expect(drawn(100, undefined)).toMatch(/^epoch 1\/2 {2}5 {2}loss 0\.1235 {2}50.0 \/s$/);
+  });
+
+  it("counts the rate of an epoch that was resumed from there", () => {
+    expect(drawn(150, 10, undefined, 50)).toMatch(/ {2}50\.0 \/s {2}3 s left$/);
   });
 
   it("fits any terminal, with its last column left free", () => {

@@ -274,6 +274,11 @@ describe("plot", () => {
     expect(element.innerHTML).toMatch(/^<svg .*<\/svg>$/);
   });
 
+  it("draws nothing of epochs that lack a number", () => {
+    const history = { epochs: [{ loss: 1 }, { loss: 2, val_loss: 3 }], losses: [] } as never;
+    expect(plot(history, { as: "blocks" })).toContain("val_loss: 3 to 3");
+  });
+
   it("draws blocks", () => {
     expect(plot({ loss: [4, 3, 2, 1] }, { as: "blocks", height: 2 })).toBe("loss: 1 to 4\n█▃\n██▆▁");
   });

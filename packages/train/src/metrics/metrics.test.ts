@@ -1,4 +1,4 @@
-import { type DType, init, tensor } from "@opt/core";
+import { type DType, init, type Tensor, tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Metric } from "./metric";
@@ -93,3 +93,18 @@ it.each<[string, () => unknown]>([
   ["classes", () => f1({ classes: 1 })],
   ["an option", () => f1({ class: 2 } as never)],
 ])("rejects wrong arguments: %s", (_, make) => expectCode("BAD_ARGUMENT", make));
+
+it.each([accuracy(), accuracy({ topK: 2 }), f1({ classes: 4 }), perplexity()])(
+  "$name of outputs of any dtype is that of their numbers",
+  (metric) => {
+    const value = (output: Tensor) => {
+      metric.reset();
+      metric.update(output, tensor(labels, { dtype: "i32" }));
+      return metric.value();
+    };
+    for (const dtype of ["f16", "bf16", "f64"] as const) {
+      const output = tensor(logits, { dtype });
+      expect(value(output)).toBeCloseTo(value(output.to("f32")), 6);
+    }
+  },
+);
