@@ -283,7 +283,7 @@ const plain = (value: unknown): unknown =>
 /** Words, gradients, modes, and what hangs on each layer. */
 const seenOf = (model: Module) => [
   model.namedTensors().map(([name, each]) => [name, String(each.tolist()), each.requiresGrad, each.grad === null]),
-  model.modules().map((layer) => [layer.training, Object.keys(layer)]),
+  model.modules().map((layer) => [layer.training, Reflect.ownKeys(layer).map(String)]),
 ];
 
 let [js, wasm] = [] as Device[];
@@ -351,27 +351,30 @@ const plainly = new Map<string, Awaited<ReturnType<typeof outcome>>>();
 
 it("leaves model and default generator as they were, and where a function of yours fails, throws its error and leaves nothing", async () => {
   await init("js");
-  const problems: unknown[] = [];
+  const problems: string[] = [];
   for (const row of rows) {
     const before = js!.memory().tensors;
     const { edges, error, isSame, drew } = plainly.set(row, await outcome(row)).get(row)!;
     const own = js!.memory().tensors - before; // those of others may be collected
-    if (own > 0 && !CHANGES.test(row)) problems.push({ row, own });
-    if (error !== undefined || !isSame || (drew && row !== "loadAdapter")) problems.push({ row, error, isSame, drew });
+    if (own > 0 && !CHANGES.test(row)) problems.push(`${row} leaves ${own} tensors`);
+    if (error !== undefined || !isSame || (drew && row !== "loadAdapter"))
+      problems.push(`${row}: ${error}, ${isSame ? "the same" : "another"} model, ${drew ? "drew" : "drew nothing"}`);
     for (const fails of edges) {
       const { tensors } = js!.memory();
       const failed = await outcome(row, { fails });
       const left = js!.memory().tensors - tensors;
       if (failed.error !== broken || !failed.isSame || left > 0)
-        problems.push({ row, fails, left, error: failed.error, isSame: failed.isSame });
+        problems.push(
+          `${row}, call ${fails}: ${failed.error}, left ${left}, ${failed.isSame ? "the same" : "another"} model`,
+        );
     }
   }
-  expect(problems).toEqual([]);
+  expect(problems, problems.join("\n")).toEqual([]);
 });
 
 it("takes an option of undefined for one that is left out, and says which options there are", async () => {
   await init("js");
-  const problems: unknown[] = [];
+  const problems: string[] = [];
   for (const row of rows) {
     const { number, result } = plainly.get(row)!;
     const names: string[][] = [];
@@ -384,9 +387,9 @@ it("takes an option of undefined for one that is left out, and says which option
       options: (own, i) => ({ ...Object.fromEntries(names[i]!.map((name) => [name, undefined])), ...own }),
     });
     const isSame = JSON.stringify(all.result) === JSON.stringify(result);
-    if (all.error !== undefined || !isSame) problems.push({ row, names, error: all.error, isSame });
+    if (all.error !== undefined || !isSame) problems.push(`${row} of ${names}: ${all.error ?? "other results"}`);
   }
-  expect(problems).toEqual([]);
+  expect(problems, problems.join("\n")).toEqual([]);
 });
 
 /** Of the default device: data, and what is read from files. The callbacks compute nothing. */
