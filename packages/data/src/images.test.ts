@@ -27,3 +27,7 @@ it.each([
 
 it("throws BAD_ARGUMENT for two channels", () =>
   expectCode("BAD_ARGUMENT", () => fromImages([first], { channels: 2 as never })));
+
+it.each([0, 7, 9, 12])("rejects %d bytes for two pixels", (length) =>
+  expectCode("BAD_ARGUMENT", () => fromImages([{ data: new Uint8Array(length), width: 2, height: 1 }])),
+);

@@ -10,6 +10,7 @@ import { expectCode } from "@opt/testkit";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type Batch, type Begun, begin, dataset, type Extras, optionsOf, ROWS, words } from "../testing/runs";
 import { fit } from "./fit";
+import { evaluate } from "./fit/evaluate";
 import type { Callback, FitState } from "./fit/events";
 import { accuracy } from "./metrics/metrics";
 
@@ -344,4 +345,10 @@ it("scheduleEvery says whether a schedule moves by steps or by epochs", async ()
     return run.schedule.lastEpoch;
   };
   expect([await rates("epoch"), await rates("step")]).toEqual([2, 6]);
+});
+
+it("evaluate of metrics alone tells no loss", async () => {
+  const run = plain();
+  const told = await evaluate(run.model, { data: run.loader as Iterable<Batch>, metrics: [accuracy()] });
+  expect(Object.keys(told)).toEqual(["accuracy"]);
 });

@@ -179,3 +179,7 @@ it("writes no number over another, in any range and width", () => {
     { seed: 1, numRuns: 100 },
   );
 });
+
+it("writes any text as text", () => {
+  expect(draw({ ...chart, title: '"a" <b> & c' })).toContain('aria-label="&quot;a&quot; &lt;b> &amp; c');
+});

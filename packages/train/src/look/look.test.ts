@@ -299,3 +299,13 @@ it.each<[string, object]>([
   const options = { data, loss: crossEntropy, optimizer: run.optimizer, ...wrong };
   await expectCode("BAD_ARGUMENT", () => findLearningRate(run.model, options));
 });
+
+it.each([
+  ["f64", 128],
+  ["f32", 64],
+  ["f16", 32],
+  ["bf16", 32],
+] as const)("summary counts the bytes of %s", (dtype, bytes) => {
+  const text = summary(new Linear(4, 4, { bias: false, dtype }), tensor([[1, 2, 3, 4]], { dtype }));
+  expect(text).toMatch(new RegExp(` 16 +${bytes} `));
+});

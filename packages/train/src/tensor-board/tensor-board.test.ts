@@ -186,3 +186,15 @@ it.each<[string, () => unknown]>([
   ["every", () => tensorBoard("a", { every: 0.5 })],
   ["a writer's folder", () => new SummaryWriter(undefined as never)],
 ])("rejects wrong arguments: %s", (_, make) => expectCode("BAD_ARGUMENT", make));
+
+it("closes a file whose end cannot be written", async () => {
+  let closed = 0;
+  const file = {
+    write: async () => {},
+    finish: async () => Promise.reject(new Error("full")),
+    close: async () => void closed++,
+  };
+  const fileSystem = { ...memoryFileSystem(), open: async () => file } as never;
+  await expectCode("IO", () => new SummaryWriter("a", { fileSystem }).close());
+  expect(closed).toBe(1);
+});
