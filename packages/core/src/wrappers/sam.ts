@@ -114,17 +114,24 @@ export class SAM<OwnGroup extends Group<BaseOptions>> extends OptimizerWrapper<O
 
   /** Moves the parameters to the worst point. Returns what moves them back. */
   #ascend(): () => void {
-    const before = noGrad(() => this.#move());
-    return () => {
+    const before: (readonly [Tensor, Tensor])[] = [];
+    const restore = () => {
       for (const [param, value] of before) {
         copyInto(value, param);
         value.dispose();
       }
     };
+    try {
+      noGrad(() => this.#move(before));
+    } catch (error) {
+      restore();
+      throw error;
+    }
+    return restore;
   }
 
-  /** Returns the values before. */
-  #move(): readonly (readonly [Tensor, Tensor])[] {
+  /** @param before gets the values before */
+  #move(before: (readonly [Tensor, Tensor])[]): void {
     const moved = this.groups.flatMap(({ params, maximize }) =>
       params.flatMap((param) =>
         param.grad === null ? [] : [{ param, grad: param.grad, rho: maximize ? -this.#rho : this.#rho }],
@@ -134,7 +141,7 @@ export class SAM<OwnGroup extends Group<BaseOptions>> extends OptimizerWrapper<O
       WHERE,
       moved.map(({ param }) => param),
     );
-    if (moved.length === 0) return [];
+    if (moved.length === 0) return;
     const grads = moved.map(({ grad }) => grad);
     check(
       !grads.some(({ sparse }) => sparse),
@@ -144,7 +151,7 @@ export class SAM<OwnGroup extends Group<BaseOptions>> extends OptimizerWrapper<O
       "Use toDense().",
     );
     checkOneDevice(WHERE, grads);
-    const before = moved.map(({ param }) => [param, keep(clone(param))] as const);
+    for (const { param } of moved) before.push([param, keep(clone(param))]);
     tidy(() => {
       const scaled = moved.map(({ param, grad }) => {
         if (!this.#adaptive) return grad;
@@ -158,7 +165,6 @@ export class SAM<OwnGroup extends Group<BaseOptions>> extends OptimizerWrapper<O
         copyInto(param.add(direction.mul(factor).mul(rho).to(param.dtype)), param);
       });
     });
-    return before;
   }
 
   /** @internal A step by gradients that are there already would not be SAM's. */

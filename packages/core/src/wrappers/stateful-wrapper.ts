@@ -70,13 +70,17 @@ export abstract class StatefulWrapper<
       "Compile a function of one step, and call it twice.",
     );
     this.#call = call;
-    const kept = this.groups.map(({ params }) => params.map((param) => ({ param, own: this.#tensorOf(param) })));
+    const kept = this.groups.map(({ params }, g) =>
+      params.map((param) => ({ param, own: this.#tensorOf(param, this.countersOf(g) === this.#initial) })),
+    );
     dependsOn(() => this.#changes);
     return kept;
   }
 
-  #tensorOf(param: Tensor): Tensor {
+  #tensorOf(param: Tensor, isFirst: boolean): Tensor {
     const known = this.#tensors.get(param);
+    // A first step that threw has copied the parameter as it was then.
+    if (known !== undefined && isFirst) asFound(param, () => noGrad(() => copyInto(param, known)));
     if (known !== undefined) return known;
     checkFullPrecision(this.where, [param]);
     asFound(param, () => {
