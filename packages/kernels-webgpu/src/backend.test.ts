@@ -54,6 +54,18 @@ describe.skipIf(reason !== undefined)(`webgpu${reason === undefined ? "" : ` (sk
     expect([...(await download(backend, slice))]).toEqual([1, 2, 3]);
   });
 
+  it("writes the bytes that it is given and no others", async () => {
+    const backend = await open();
+    const memory = backend.allocate(16);
+    for (let at = 0; at < 8; at++)
+      for (let bytes = 0; bytes <= 8; bytes++) {
+        const expected = new Uint8Array(16).fill(255);
+        backend.write(memory, 0, expected);
+        backend.write(memory, at, expected.subarray(at, at + bytes).fill(7));
+        expect(await backend.read(memory, 0, 16), `${bytes} at ${at}`).toEqual(expected);
+      }
+  });
+
   it("says that software imitates the GPU, which init() then passes over", async ({ skip }) => {
     const { device, software } = await open();
     if (device.adapterInfo.architecture !== "swiftshader") skip("known of SwiftShader");

@@ -99,6 +99,10 @@ for (const [name, make] of Object.entries(WRAPPERS))
       one.optimizer.dispose();
       other.optimizer.dispose();
       expect(one.memory()).toBe(made);
+      const fresh = start(make, run, SHAPES);
+      for (const [i, w] of fresh.params.entries()) one.params[i]!.set(w.detach());
+      for (const { step } of [one, fresh]) step(0);
+      expect(one.state(), "disposed, it is a new one").toBe(fresh.state());
       const [small, whole] = [[...SHAPES, [0, 3]], SHAPES].map((shapes) => {
         const { params, step } = start(make, run, shapes);
         for (let t = 0; t < 2; t++) step(t);

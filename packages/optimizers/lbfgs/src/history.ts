@@ -183,7 +183,8 @@ export class History {
     this.direction?.dispose();
     this.#gradient?.dispose();
     this.direction = this.#gradient = null;
-    this.funcEvals = this.nIter = 0;
+    this.funcEvals = this.nIter = this.t = this.#loss = 0;
+    this.#scale = 1;
   }
 }
 

@@ -351,3 +351,25 @@ it("zeroGrad drops gradients, or makes zeros of them with setToNull: false", () 
   optimizer.zeroGrad();
   expect(w.grad).toBe(null);
 });
+
+it("goes on as a new one once it is disposed", async () => {
+  const w = parameter([1, 2]);
+  const optimizer = new LBFGS([w], { maxIter: 3 });
+  const run = async () => {
+    w.set([1, 2]);
+    for (let step = 0; step < 2; step++)
+      await optimizer.step(() => {
+        w.clearGradient();
+        const loss = w
+          .pow(4)
+          .mul(tensor([1, 3]))
+          .sum();
+        loss.backward();
+        return loss;
+      });
+    return w.tolist();
+  };
+  const first = await run();
+  optimizer.dispose();
+  expect(await run()).toEqual(first);
+});

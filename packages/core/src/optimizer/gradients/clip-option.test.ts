@@ -141,3 +141,17 @@ it("rejects one norm of several devices", () => {
   expectCode("DEVICE_MISMATCH", () => optimizer.step());
   expect(valuesOf(params)).toEqual([[1], [1]]);
 });
+
+it.each<keyof ClipOptions>(["norm", "value"])("a limit of the %s that is deleted in place limits no more", (name) => {
+  const both = [{ [name]: 0.1 }, {}].map((clip) => parts("f32", { clip }));
+  for (const [i, { params, optimizer }] of both.entries()) {
+    setGradients(params, i === 0 ? 0 : 1e-30);
+    optimizer.step();
+    for (const param of params) param.set(param.detach().mul(0));
+    optimizer.dispose();
+    delete (optimizer.groups[0]!.clip as Record<string, unknown>)[name];
+    setGradients(params);
+    optimizer.step();
+  }
+  expect(valuesOf(both[0]!.params)).toEqual(valuesOf(both[1]!.params));
+});
