@@ -251,3 +251,15 @@ it("averages of parts are parts of the same whole, as checkpoints must know", ()
   expect((averages["module.0"] as ReturnType<typeof tensor>).placement).toBe(part.placement);
   expect((averages["module.1"] as ReturnType<typeof tensor>).placement).toBeNull();
 });
+
+it("steps stay rejected after averages within averages", () => {
+  const w = parameter([1]);
+  w.grad = tensor([1]);
+  const optimizer = new Momentum([w], { lr: 0.1 });
+  const [outer, inner] = [new ExponentialMovingAverage([w]), new ExponentialMovingAverage([w])];
+  outer.averaged(() => {
+    inner.averaged(() => {});
+    expectCode("BAD_STATE", () => optimizer.step());
+  });
+  optimizer.step();
+});

@@ -373,3 +373,23 @@ it("goes on as a new one once it is disposed", async () => {
   optimizer.dispose();
   expect(await run()).toEqual(first);
 });
+
+it("keeps as many changes as historySize says from the next step on", async () => {
+  const w = parameter([1, 2, 3]);
+  const optimizer = new LBFGS([w], { maxIter: 5, lr: 0.1 });
+  const kept = async () => {
+    await optimizer.step(() => {
+      w.clearGradient();
+      const loss = w
+        .pow(4)
+        .mul(tensor([1, 3, 2]))
+        .sum();
+      loss.backward();
+      return loss;
+    });
+    return (optimizer.stateDict().state["0"] as { ro: number[] }).ro.length;
+  };
+  expect(await kept()).toBeGreaterThan(3);
+  Object.assign(optimizer.groups[0]!, { historySize: 1 });
+  expect(await kept()).toBe(1);
+});

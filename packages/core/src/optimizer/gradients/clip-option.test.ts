@@ -143,14 +143,13 @@ it("rejects one norm of several devices", () => {
 });
 
 it.each<keyof ClipOptions>(["norm", "value"])("a limit of the %s that is deleted in place limits no more", (name) => {
-  const both = [{ [name]: 0.1 }, {}].map((clip) => parts("f32", { clip }));
+  const both = [0, 1].map(() => parts("f32", { clip: { [name]: 0.1 } }));
   for (const [i, { params, optimizer }] of both.entries()) {
-    setGradients(params, i === 0 ? 0 : 1e-30);
-    optimizer.step();
-    for (const param of params) param.set(param.detach().mul(0));
-    optimizer.dispose();
-    delete (optimizer.groups[0]!.clip as Record<string, unknown>)[name];
     setGradients(params);
+    optimizer.step();
+    const group = optimizer.groups[0]!;
+    if (i === 0) delete (group.clip as Record<string, unknown>)[name];
+    else group.clip = {};
     optimizer.step();
   }
   expect(valuesOf(both[0]!.params)).toEqual(valuesOf(both[1]!.params));
