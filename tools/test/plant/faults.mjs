@@ -644,6 +644,6 @@ export const faults = [
         by: "(isContainer(child) ? [...child.namedChildren()].map(([, inner]) => inner) : [child])",
       },
     ],
-    tests: [CONFIGURATIONS],
+    tests: ["packages/parallel/src/fully-sharded/units.test", CONFIGURATIONS],
   },
 ];
