@@ -8,6 +8,7 @@ it("layers are units however deep the lists are that hold them, and no list is o
     readonly lists = new ModuleList<Module>([new ModuleList([a, new ModuleList([b])]), new Sequential(c)]);
     readonly named = new ModuleDict({ d: new ModuleList([d]) });
     readonly last = e;
+    override forward = (): never => expect.unreachable();
   }
   expect(unitsOf(new Model())).toEqual([a, b, c, d, e]);
 });
