@@ -278,6 +278,19 @@ it("limits, penalizes and negates gradients before mars and centralize see them"
   expect(one!.dataSync()).toAgreeWith(other!.dataSync(), { absolute: 1e-10, relative: 1e-10 });
 });
 
+it("a first lr of 0 moves nothing, wherever the decay goes, and later ones do", () => {
+  for (const decay of ["l2", "decoupled", "cautious", "independent"] as const) {
+    const param = parameter([1, -2, 3]);
+    param.grad = tensor([1, 1, 1]);
+    const optimizer = new NAdam([param], { lr: 0, weightDecay: 0.25, decay });
+    optimizer.step();
+    expect([...param.dataSync()], decay).toEqual([1, -2, 3]);
+    optimizer.groups[0]!.lr = 0.125;
+    optimizer.step();
+    expect(param.dataSync()[0], decay).toBeLessThan(1);
+  }
+});
+
 it("takes one launch wherever the decay goes", () => {
   for (const decay of ["l2", "decoupled", "cautious", "independent"] as const) {
     const params = [parameter([1, -2, 3]), parameter([[4]])];

@@ -127,9 +127,9 @@ it("csv writes all epochs", async () => {
 
 it("csv has a column for each name that any epoch has", async () => {
   const fileSystem = memoryFileSystem();
-  const history = { epochs: [{ loss: 2 }, { loss: 1, val_loss: 3 }] };
+  const history = { epochs: [{ loss: 2 }, { loss: 1, val_loss: 3 }, { loss: 4 }] };
   await csv("a.csv", { fileSystem }).onEpochEnd!({ history } as never, {} as never);
-  expect(await (await fileSystem.blob("a.csv")).text()).toBe("epoch,loss,val_loss\n1,2,\n2,1,3\n");
+  expect(await (await fileSystem.blob("a.csv")).text()).toBe("epoch,loss,val_loss\n1,2,\n2,1,3\n3,4,\n");
 });
 
 it("logger gets steps and epochs", async () => {

@@ -281,6 +281,7 @@ describe("plot", () => {
 
   it("draws blocks", () => {
     expect(plot({ loss: [4, 3, 2, 1] }, { as: "blocks", height: 2 })).toBe("loss: 1 to 4\n█▃\n██▆▁");
+    expect(plot({ loss: [4, Number.NaN, 0] }, { as: "blocks", height: 2 })).toBe("loss: 0 to 4\n█\n█ ▁");
   });
 });
 
