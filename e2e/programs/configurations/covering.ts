@@ -7,11 +7,7 @@ function featuresOf({ seed: _, phases, options, ...rest }: Configuration): strin
     typeof value === "string" ? `${name} ${value}` : name,
   );
   const [first, second] = phases;
-  const places = phases.flatMap((phase) => {
-    const { over, way, model, units = false } = phase;
-    const divided = `${way} over ${over}, ${model > 1 ? "layers too" : "whole layers"}, ${units ? "units" : "none chosen"}`;
-    return [divided, ...Object.entries(phase).map(([name, value]) => `${name} ${value}`)];
-  });
+  const places = phases.flatMap((phase) => Object.entries(phase).map(([name, value]) => `${name} ${value}`));
   const changes = Object.keys(second ? first : {}).map((name) => {
     const [from, to] = phases.map((phase) => phase[name as keyof typeof phase]);
     return `${name} ${from} then ${to}`;

@@ -107,7 +107,7 @@ it("an adapter that does not fit changes nothing, and one of layer 0 leaves 1.0 
   expect(nested.parameters({ trainable: true }).length).toBe(2);
 });
 
-it.each([false, true])("an adapter that lacks a tensor, or has another one, is none (DoRA: %s)", async (dora) => {
+it.each([false, true])("an adapter that lacks a tensor, or has another one, is rejected (DoRA: %s)", async (dora) => {
   const fileSystem = memoryFileSystem();
   await saveAdapter(lora(net(), { rank: 2, targets: ["0", "1"], dora }), "adapter", { fileSystem });
   const path = "adapter/adapter_model.safetensors";

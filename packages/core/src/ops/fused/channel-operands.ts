@@ -8,7 +8,7 @@ import { checkTensor } from "../check-tensor";
 import { fill } from "../map";
 
 /**
- * Weight and bias of x [outer, channels, inner], 1 and 0 where there is none. null where the device, the dtype or the shapes need more than
+ * Weight and bias of x [outer, channels, inner], 1 and 0 where they are missing. null where the device, the dtype or the shapes need more than
  * the kernel.
  *
  * @throws OptError BAD_ARGUMENT
